@@ -1,0 +1,18 @@
+//! Vocabulary and plan: the words that every other crate of brunt shares, and the plain data that says what a run does.
+//!
+//! The way through this crate: text in a [`units`] or [`distribution`] mini-language → [`spec::PlanSpec`] (what was
+//! asked) → [`resolve::resolve`] (the only place with defaults) → [`plan::Plan`] → [`shard::shards`] (a slice per
+//! worker). Nothing here reads a clock, a file or a socket, and nothing here knows another crate of ours.
+
+#![forbid(unsafe_code)]
+
+pub mod distribution;
+pub mod op;
+pub mod outcome;
+pub mod phase;
+pub mod plan;
+pub mod resolve;
+pub mod server;
+pub mod shard;
+pub mod spec;
+pub mod units;

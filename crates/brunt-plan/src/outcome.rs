@@ -1,0 +1,225 @@
+//! How an operation ended: the class it is booked under and the reply that the server gave.
+//!
+//! Not a sample (that has times too). Each op ends in exactly one [`OutcomeClass`]; the books add these up.
+
+use crate::op::OpKind;
+
+/// The column of the books that an op ends in. The classes exclude one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum OutcomeClass {
+    /// A retrieval that found at least one of its keys.
+    Hit,
+    /// A retrieval that found none of its keys.
+    Miss,
+    /// A change that the server made.
+    Done,
+    /// A change that the server declined as the protocol provides: not stored, exists, not found.
+    Refused,
+    /// The server answered with an error, or with bytes that are no reply.
+    Error,
+    /// No reply within the time-out.
+    Timeout,
+    /// A reply with a value that is not the one that was stored.
+    Mismatch,
+    /// The connection went away before the reply came.
+    Lost,
+    /// Sent without asking for a reply (noreply).
+    Unacknowledged,
+}
+
+impl OutcomeClass {
+    /// How many classes there are.
+    pub const COUNT: usize = 9;
+
+    /// All classes, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Hit,
+        Self::Miss,
+        Self::Done,
+        Self::Refused,
+        Self::Error,
+        Self::Timeout,
+        Self::Mismatch,
+        Self::Lost,
+        Self::Unacknowledged,
+    ];
+
+    /// The word in reports and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+            Self::Done => "done",
+            Self::Refused => "refused",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Mismatch => "mismatch",
+            Self::Lost => "lost",
+            Self::Unacknowledged => "unacknowledged",
+        }
+    }
+
+    /// Did the server answer as the protocol provides? Only these ops have a place in the latency histograms; the
+    /// others are failures and appear in the line "including failures".
+    pub const fn is_completed(self) -> bool {
+        matches!(self, Self::Hit | Self::Miss | Self::Done | Self::Refused)
+    }
+}
+
+/// What the server said, in words common to all protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum ReplyKind {
+    /// The change was stored.
+    Stored,
+    /// The condition of an add, replace, append or prepend did not hold.
+    NotStored,
+    /// A cas whose unique is no longer current.
+    Exists,
+    /// There is no such key.
+    NotFound,
+    /// One value or several.
+    Value,
+    /// A number.
+    Number,
+    /// The key was deleted.
+    Deleted,
+    /// The time to live was changed.
+    Touched,
+    /// Done, nothing more to say.
+    Ok,
+    /// The server did not understand the command.
+    Error,
+    /// The server blames the client.
+    ClientError,
+    /// The server blames itself.
+    ServerError,
+    /// The key lives on another server.
+    Redirect,
+    /// There was no reply: time-out, lost connection, noreply, or bytes that are no reply.
+    None,
+}
+
+impl ReplyKind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 14;
+
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Stored,
+        Self::NotStored,
+        Self::Exists,
+        Self::NotFound,
+        Self::Value,
+        Self::Number,
+        Self::Deleted,
+        Self::Touched,
+        Self::Ok,
+        Self::Error,
+        Self::ClientError,
+        Self::ServerError,
+        Self::Redirect,
+        Self::None,
+    ];
+
+    /// The word in reports and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::NotStored => "not_stored",
+            Self::Exists => "exists",
+            Self::NotFound => "not_found",
+            Self::Value => "value",
+            Self::Number => "number",
+            Self::Deleted => "deleted",
+            Self::Touched => "touched",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::ClientError => "client_error",
+            Self::ServerError => "server_error",
+            Self::Redirect => "redirect",
+            Self::None => "none",
+        }
+    }
+}
+
+/// How an op ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Outcome {
+    /// The column of the books.
+    pub class: OutcomeClass,
+    /// What the server said.
+    pub reply: ReplyKind,
+}
+
+impl Outcome {
+    /// The outcome of an op of `kind` to which the server gave a well-formed `reply`. A reply that this kind of op
+    /// cannot get (a number for a get, say) means that requests and replies are out of step: an error.
+    pub const fn of_reply(kind: OpKind, reply: ReplyKind) -> Self {
+        use OutcomeClass as Class;
+        use ReplyKind as Reply;
+        let class = match (kind, reply) {
+            (OpKind::Get | OpKind::Gets | OpKind::Mget, Reply::Value) => Class::Hit,
+            (OpKind::Get | OpKind::Gets | OpKind::Mget, Reply::NotFound) => Class::Miss,
+            (
+                OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas,
+                reply,
+            ) => match reply {
+                Reply::Stored | Reply::Ok => Class::Done,
+                Reply::NotStored | Reply::Exists | Reply::NotFound => Class::Refused,
+                _ => Class::Error,
+            },
+            (OpKind::Incr | OpKind::Decr, Reply::Number) => Class::Done,
+            (OpKind::Delete, Reply::Deleted | Reply::Number) => Class::Done,
+            (OpKind::Touch, Reply::Touched | Reply::Ok | Reply::Number) => Class::Done,
+            (OpKind::Incr | OpKind::Decr | OpKind::Delete | OpKind::Touch, Reply::NotFound) => Class::Refused,
+            (
+                OpKind::Raw,
+                Reply::Error | Reply::ClientError | Reply::ServerError | Reply::Redirect | Reply::None,
+            ) => Class::Error,
+            (OpKind::Raw, _) => Class::Done,
+            _ => Class::Error,
+        };
+        Self { class, reply }
+    }
+
+    /// The outcome of an op that got no reply.
+    pub const fn without_reply(class: OutcomeClass) -> Self {
+        Self { class, reply: ReplyKind::None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_order_agree() {
+        for (index, class) in OutcomeClass::ALL.into_iter().enumerate() {
+            assert_eq!(class as usize, index);
+        }
+        for (index, reply) in ReplyKind::ALL.into_iter().enumerate() {
+            assert_eq!(reply as usize, index);
+        }
+    }
+
+    #[test]
+    fn replies_become_outcomes() {
+        let table = [
+            (OpKind::Get, ReplyKind::Value, OutcomeClass::Hit),
+            (OpKind::Mget, ReplyKind::NotFound, OutcomeClass::Miss),
+            (OpKind::Get, ReplyKind::Stored, OutcomeClass::Error),
+            (OpKind::Set, ReplyKind::Stored, OutcomeClass::Done),
+            (OpKind::Set, ReplyKind::ServerError, OutcomeClass::Error),
+            (OpKind::Add, ReplyKind::NotStored, OutcomeClass::Refused),
+            (OpKind::Cas, ReplyKind::Exists, OutcomeClass::Refused),
+            (OpKind::Incr, ReplyKind::Number, OutcomeClass::Done),
+            (OpKind::Delete, ReplyKind::NotFound, OutcomeClass::Refused),
+            (OpKind::Touch, ReplyKind::Touched, OutcomeClass::Done),
+        ];
+        for (kind, reply, class) in table {
+            assert_eq!(Outcome::of_reply(kind, reply).class, class, "{kind} {reply:?}");
+        }
+    }
+}

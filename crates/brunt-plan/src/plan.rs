@@ -1,0 +1,240 @@
+//! The plan: all that reproduces a run, as plain data, fully resolved.
+//!
+//! Not what the user typed (that is [`crate::spec`]) and never changed after it is resolved; live state has no place
+//! here. Everything downstream may rely on the ranges stated at the fields.
+
+use crate::distribution::{Arrival, Mix, Popularity, SizeDistribution};
+use crate::server::ServerAddress;
+use crate::units::{DurationNs, Rate, serde_as_text};
+use std::fmt;
+use std::str::FromStr;
+
+/// An enum whose variants are words on the command line; the table is parser, printer and error message at once.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl $name {
+            /// Every word with its value, in the order of the help.
+            pub const ALL: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+
+            /// The word on the command line and in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+        impl FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                Self::ALL.iter().find(|(word, _)| *word == text.trim()).map(|(_, value)| *value).ok_or_else(|| {
+                    let words: Vec<&str> = Self::ALL.iter().map(|(word, _)| *word).collect();
+                    format!("expected {}", words.join(" or "))
+                })
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(self.name())
+            }
+        }
+        serde_as_text!($name);
+    };
+}
+
+words! {
+    /// The dialect on the wire; one per plan.
+    Protocol {
+        /// memcached's classic text protocol.
+        MemcachedText = "memcached-text",
+    }
+}
+
+words! {
+    /// What carries the bytes.
+    Transport {
+        /// TCP, with TCP_NODELAY.
+        Tcp = "tcp",
+    }
+}
+
+words! {
+    /// Which interface to the kernel a plan asks for.
+    IoChoice {
+        /// The best one that works here; the report says which.
+        Auto = "auto",
+        /// epoll with one read per readiness.
+        Epoll = "epoll",
+    }
+}
+
+words! {
+    /// How a worker waits for the next intended time.
+    Wait {
+        /// Sleep until shortly before, then poll without sleeping; only where a worker has a processor to itself.
+        Hybrid = "hybrid",
+        /// Never sleep while a schedule is running.
+        Spin = "spin",
+        /// Always sleep; late by the kernel's wake-up time.
+        Sleep = "sleep",
+    }
+}
+
+words! {
+    /// A named quantity that a plan may ask to have metered beside latency.
+    MeterKind {
+        /// Operations in flight on the chosen connection when an op is sent on it, that op not counted.
+        Outstanding = "outstanding",
+        /// Bytes of each request.
+        RequestSize = "request-size",
+        /// Bytes of each value received.
+        ValueReceived = "value-received",
+        /// Nanoseconds from starting a connection until it is established.
+        ConnectTime = "connect-time",
+        /// Nanoseconds a timed sleep ended late.
+        Oversleep = "oversleep",
+        /// Nanoseconds in the call that sends a request (or several, when they are written together).
+        SendCost = "send-cost",
+    }
+}
+
+impl MeterKind {
+    /// How many kinds there are; `kind as usize` is below this.
+    pub const COUNT: usize = Self::ALL.len();
+}
+
+/// Which servers a run talks to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The reference server, started for this run as a child process on a free loopback port.
+    Embedded,
+    /// These servers, at least one.
+    Servers(Vec<ServerAddress>),
+}
+
+/// The keys and values that a class works on. Two classes with equal keyspaces share one data set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keyspace {
+    /// How many keys; at least 1. Ids run from 0 to one less.
+    pub keys: u64,
+    /// What every key begins with; no white space or control characters, short enough that every id fits behind it.
+    pub prefix: String,
+    /// Length of a key including the prefix; at most 250.
+    pub key_size: SizeDistribution,
+    /// Length of a value.
+    pub value_size: SizeDistribution,
+}
+
+/// What decides when a class sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// Open loop: intended times come from a clock and an arrival process, whatever the server does.
+    Open {
+        /// Requests per second of the whole class.
+        rate: Rate,
+        /// How arrivals are spaced.
+        arrival: Arrival,
+    },
+    /// Closed loop: `connections × depth` slots, each asks again as soon as it has its reply and has thought.
+    Closed {
+        /// Time between a reply and the next request of the same slot.
+        think: DurationNs,
+    },
+}
+
+/// How connections are grouped into sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionScope {
+    /// One session per worker owns all of the class's connections there.
+    Worker,
+    /// Every connection is a session with a schedule of its own.
+    Connection,
+}
+
+/// A stream of traffic inside a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    /// Name in reports; unique within the plan.
+    pub name: String,
+    /// When it sends.
+    pub load: Load,
+    /// Its connections in all, at least one per worker.
+    pub connections: u32,
+    /// Requests in flight on one connection at most; at least 1.
+    pub depth: u32,
+    /// How its connections are grouped into sessions.
+    pub sessions: SessionScope,
+    /// What it sends.
+    pub mix: Mix,
+    /// Which keys are asked for how often.
+    pub popularity: Popularity,
+    /// The data set.
+    pub keyspace: Keyspace,
+    /// Keys in a multi-get, at least 1.
+    pub multiget: u16,
+}
+
+/// When the measured window ends: whichever comes first. At least one is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Length of the measured window.
+    pub time: Option<DurationNs>,
+    /// Requests scheduled in the measured window, over all workers; every class gets its share.
+    pub requests: Option<u64>,
+}
+
+/// All that reproduces a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Whom to talk to.
+    pub target: Target,
+    /// The dialect.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
+    /// Workers, at least 1; every class has at least one connection on each.
+    pub threads: u32,
+    /// Kernel interface asked for.
+    pub io: IoChoice,
+    /// How workers wait.
+    pub wait: Wait,
+    /// From sent until an op without a reply is given up; above 0.
+    pub timeout: DurationNs,
+    /// How long replies (and requests that were due in the window) are awaited after the measured window.
+    pub drain: DurationNs,
+    /// Load before the measured window, with the same schedule.
+    pub warmup: DurationNs,
+    /// When the measured window ends.
+    pub stop: Stop,
+    /// Store every key, and see it stored, before measuring.
+    pub preload: bool,
+    /// Drives arrivals, op order and popularity.
+    pub seed: u64,
+    /// Belongs to the data set: key and value bytes are functions of it.
+    pub data_seed: u64,
+    /// Quantities to meter.
+    pub meters: Vec<MeterKind>,
+    /// How many raw samples to keep at most, over all workers; 0 keeps none.
+    pub samples_max: u64,
+    /// At least one.
+    pub classes: Vec<Class>,
+}
+
+impl Plan {
+    /// Distinct data sets in the order of the classes, for preload.
+    pub fn keyspaces(&self) -> Vec<&Keyspace> {
+        let mut distinct: Vec<&Keyspace> = Vec::new();
+        for class in &self.classes {
+            if !distinct.contains(&&class.keyspace) {
+                distinct.push(&class.keyspace);
+            }
+        }
+        distinct
+    }
+
+    /// Does any class run open loop, so that lateness of the client is an error of the measurement?
+    pub fn has_open_loop(&self) -> bool {
+        self.classes.iter().any(|class| matches!(class.load, Load::Open { .. }))
+    }
+}

@@ -1,0 +1,391 @@
+//! From what was asked to what will run: the only place with defaults, and the checks between options.
+//!
+//! Pure: what depends on the host comes in as [`Host`]. Every error names the option, what was given and what is
+//! accepted; nothing that was given is ignored.
+
+use crate::distribution::{Arrival, Mix, Popularity, SizeDistribution};
+use crate::op::OpKind;
+use crate::plan::{
+    Class, IoChoice, Keyspace, Load, Plan, Protocol, SessionScope, Stop, Target, Transport, Wait,
+};
+use crate::spec::{ClassSpec, PlanSpec, RunSpec};
+use crate::units::{Count, DurationNs};
+use std::fmt;
+
+/// What the defaults need to know of the machine and the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// Processors that this process may run on; at least 1.
+    pub allowed_cpus: u32,
+    /// The seed to use when none is given.
+    pub random_seed: u64,
+}
+
+/// A user's mistake, ready to be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanError {
+    /// The option, as a flag, with its class where there are several.
+    pub option: String,
+    /// What was given.
+    pub given: String,
+    /// What is accepted.
+    pub accepted: String,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: '{}' was given; accepted: {}", self.option, self.given, self.accepted)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+/// memcached's own limit on the length of a key.
+const KEY_SIZE_MAX: u32 = 250;
+/// The largest value we send: the block that values are cut from is this long, and memcached takes 1 MiB by default.
+const VALUE_SIZE_MAX: u32 = 128 << 20;
+/// Slots for requests in flight per plan; each takes about 128 bytes.
+const IN_FLIGHT_MAX: u64 = 16 << 20;
+
+const DEFAULT_CONNECTIONS: u64 = 16;
+const DEFAULT_DEPTH: u64 = 1;
+const DEFAULT_KEYS: u64 = 100_000;
+const DEFAULT_KEY_SIZE: u32 = 30;
+const DEFAULT_VALUE_SIZE: u32 = 200;
+const DEFAULT_MULTIGET: u64 = 10;
+const DEFAULT_TIME: DurationNs = DurationNs::from_secs(10);
+const DEFAULT_WARMUP: DurationNs = DurationNs::from_secs(1);
+const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
+const DEFAULT_DATA_SEED: u64 = 1;
+
+/// Builds an error about `option` of the class in hand.
+struct Complaint<'a> {
+    class: Option<&'a str>,
+}
+
+impl Complaint<'_> {
+    fn error(&self, option: &str, given: impl fmt::Display, accepted: impl Into<String>) -> PlanError {
+        let option = match self.class {
+            Some(class) => format!("--{option} (class '{class}')"),
+            None => format!("--{option}"),
+        };
+        PlanError { option, given: given.to_string(), accepted: accepted.into() }
+    }
+
+    /// `given` or the default, if it lies within `min..=max`.
+    fn count(
+        &self,
+        option: &str,
+        given: Option<Count>,
+        default: u64,
+        min: u64,
+        max: u64,
+    ) -> Result<u64, PlanError> {
+        let value = given.map_or(default, |count| count.0);
+        if (min..=max).contains(&value) {
+            Ok(value)
+        } else {
+            Err(self.error(option, value, format!("a whole number from {min} to {max}")))
+        }
+    }
+}
+
+/// Resolves a specification into the plan that will run.
+pub fn resolve(spec: &PlanSpec, host: Host) -> Result<Plan, PlanError> {
+    let run = &spec.run;
+    let complaint = Complaint { class: None };
+    let classes = resolve_classes(spec)?;
+    let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
+    Ok(Plan {
+        target: resolve_target(&complaint, run)?,
+        protocol: run.protocol.unwrap_or(Protocol::MemcachedText),
+        transport: run.transport.unwrap_or(Transport::Tcp),
+        threads: resolve_threads(&complaint, run, &classes, host)?,
+        io: run.io.unwrap_or(IoChoice::Auto),
+        wait: run.wait.unwrap_or(Wait::Hybrid),
+        timeout,
+        drain: run.drain.unwrap_or(timeout),
+        warmup: run.warmup.unwrap_or(DEFAULT_WARMUP),
+        stop: resolve_stop(&complaint, run)?,
+        preload: run.preload.unwrap_or(true),
+        seed: run.seed.map_or(host.random_seed, |seed| seed.0),
+        data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
+        meters: resolve_meters(&complaint, run)?,
+        samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
+        classes,
+    })
+}
+
+fn positive(
+    complaint: &Complaint<'_>,
+    option: &str,
+    given: Option<DurationNs>,
+    default: DurationNs,
+) -> Result<DurationNs, PlanError> {
+    match given {
+        Some(DurationNs(0)) => Err(complaint.error(option, "0s", "a duration above 0, such as 10s or 500ms")),
+        given => Ok(given.unwrap_or(default)),
+    }
+}
+
+fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Target, PlanError> {
+    match run.server.as_deref() {
+        None | Some([]) => Ok(Target::Embedded),
+        Some([server]) => Ok(Target::Servers(vec![server.clone()])),
+        Some(servers) => {
+            let given: Vec<String> = servers.iter().map(ToString::to_string).collect();
+            Err(complaint.error("server", given.join(" "), "one server"))
+        }
+    }
+}
+
+fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Stop, PlanError> {
+    let requests = match run.requests {
+        Some(Count(0)) => {
+            return Err(complaint.error("requests", 0, "a whole number above 0, such as 1000 or 100k"));
+        }
+        given => given.map(|count| count.0),
+    };
+    let time = match (run.time, requests) {
+        (None, Some(_)) => None,
+        (given, _) => Some(positive(complaint, "time", given, DEFAULT_TIME)?),
+    };
+    Ok(Stop { time, requests })
+}
+
+fn resolve_meters(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+) -> Result<Vec<crate::plan::MeterKind>, PlanError> {
+    let mut meters = Vec::new();
+    for meter in run.meter.iter().flatten() {
+        if meters.contains(meter) {
+            return Err(complaint.error("meter", meter, "each quantity once"));
+        }
+        meters.push(*meter);
+    }
+    Ok(meters)
+}
+
+fn resolve_threads(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    classes: &[Class],
+    host: Host,
+) -> Result<u32, PlanError> {
+    // Every class has a connection on every worker, so that rates split evenly.
+    let most = classes.iter().map(|class| class.connections).min().unwrap_or(1).min(1024);
+    let default = host.allowed_cpus.saturating_sub(1).clamp(1, most);
+    let threads = run.threads.map_or(u64::from(default), |count| count.0);
+    if threads == 0 || threads > u64::from(most) {
+        let accepted = format!("from 1 to {most}: every worker needs at least one connection of every class");
+        return Err(complaint.error("threads", threads, accepted));
+    }
+    Ok(threads as u32)
+}
+
+fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
+    if let (Some(name), false) = (&spec.base.name, spec.classes.is_empty()) {
+        return Err(Complaint { class: None }.error("name", name, "names inside the [[class]] tables"));
+    }
+    if spec.classes.is_empty() {
+        return Ok(vec![resolve_class(&Complaint { class: None }, &spec.base, "main")?]);
+    }
+    let mut classes: Vec<Class> = Vec::new();
+    for (index, class) in spec.classes.iter().enumerate() {
+        let mut merged = spec.base.clone();
+        merged.overlay(class.clone());
+        let default_name =
+            if spec.classes.len() == 1 { "main".to_owned() } else { format!("class-{}", index + 1) };
+        let name = merged.name.clone().unwrap_or(default_name);
+        let complaint = Complaint { class: (spec.classes.len() > 1).then_some(name.as_str()) };
+        let class = resolve_class(&complaint, &merged, &name)?;
+        if classes.iter().any(|earlier| earlier.name == class.name) {
+            return Err(complaint.error("name", &class.name, "a name of its own for every class"));
+        }
+        classes.push(class);
+    }
+    Ok(classes)
+}
+
+fn resolve_class(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    default_name: &str,
+) -> Result<Class, PlanError> {
+    let name = spec.name.clone().unwrap_or_else(|| default_name.to_owned());
+    let named_plainly = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(named_plainly) {
+        return Err(complaint.error("name", name, "up to 64 letters, digits, '-' and '_'"));
+    }
+    let connections = complaint.count("connections", spec.connections, DEFAULT_CONNECTIONS, 1, 1_000_000)?;
+    let depth = complaint.count("depth", spec.depth, DEFAULT_DEPTH, 1, IN_FLIGHT_MAX)?;
+    if connections * depth > IN_FLIGHT_MAX {
+        let accepted = format!("at most {} with {connections} connections", IN_FLIGHT_MAX / connections);
+        return Err(complaint.error("depth", depth, accepted));
+    }
+    let mix = spec.mix.clone().unwrap_or_else(|| Mix { weights: vec![(OpKind::Get, 9), (OpKind::Set, 1)] });
+    let multiget = complaint.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
+    if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
+        return Err(complaint.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
+    }
+    Ok(Class {
+        name,
+        load: resolve_load(complaint, spec)?,
+        connections: connections as u32,
+        depth: depth as u32,
+        sessions: SessionScope::Worker,
+        mix,
+        popularity: spec.popularity.unwrap_or(Popularity::Uniform),
+        keyspace: resolve_keyspace(complaint, spec)?,
+        multiget: multiget as u16,
+    })
+}
+
+fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
+    match (spec.rate, spec.arrival, spec.think) {
+        (Some(_), _, Some(think)) => Err(complaint.error(
+            "think",
+            think,
+            "no --think beside --rate: an open loop never waits for replies",
+        )),
+        (Some(rate), arrival, None) => Ok(Load::Open { rate, arrival: arrival.unwrap_or(Arrival::Poisson) }),
+        (None, Some(arrival), _) => Err(complaint.error(
+            "arrival",
+            arrival,
+            "--arrival together with --rate: a closed loop has no arrivals",
+        )),
+        (None, None, think) => Ok(Load::Closed { think: think.unwrap_or_default() }),
+    }
+}
+
+fn resolve_keyspace(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Keyspace, PlanError> {
+    let keys = complaint.count("keys", spec.keys, DEFAULT_KEYS, 1, u64::MAX)?;
+    let prefix = spec.prefix.clone().unwrap_or_default();
+    if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
+    }
+    let digits = (keys - 1).checked_ilog10().unwrap_or(0) + 1;
+    let needed = prefix.len() as u64 + u64::from(digits);
+    let key_size =
+        spec.key_size.unwrap_or(SizeDistribution::Fixed(DEFAULT_KEY_SIZE.max(needed.min(250) as u32)));
+    if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
+        let accepted = format!(
+            "sizes from {needed} (the prefix and the {digits} digits of the last of {keys} keys) to {KEY_SIZE_MAX}"
+        );
+        return Err(complaint.error("key-size", key_size, accepted));
+    }
+    let value_size = spec.value_size.unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
+    if value_size.max() > VALUE_SIZE_MAX {
+        return Err(complaint.error("value-size", value_size, "sizes up to 128MiB"));
+    }
+    Ok(Keyspace { keys, prefix, key_size, value_size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Host = Host { allowed_cpus: 4, random_seed: 77 };
+
+    fn resolved(toml: &str) -> Result<Plan, String> {
+        let spec = PlanSpec::from_toml(toml)?;
+        resolve(&spec, HOST).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn defaults() {
+        let plan = resolved("").unwrap();
+        assert_eq!(
+            PlanSpec::from(&plan).to_toml(),
+            "protocol = \"memcached-text\"\ntransport = \"tcp\"\nthreads = 3\nio = \"auto\"\nwait = \"hybrid\"\n\
+             timeout = \"10s\"\ndrain = \"10s\"\ntime = \"10s\"\nwarmup = \"1s\"\npreload = true\nseed = 77\n\
+             data-seed = 1\n\n[[class]]\nname = \"main\"\nthink = \"0s\"\nconnections = 16\ndepth = 1\n\
+             mix = \"get=9,set=1\"\nkeys = 100000\nprefix = \"\"\nkey-size = \"fixed:30\"\n\
+             value-size = \"fixed:200\"\npopularity = \"uniform\"\n"
+        );
+    }
+
+    #[test]
+    fn a_printed_plan_resolves_to_itself() {
+        let texts = [
+            "",
+            "rate = '200k'\narrival = 'uniform'\nrequests = '1M'\nserver = ['[::1]:5000']\nseed = 5\nmeter = ['oversleep']",
+            "threads = 2\n[[class]]\nname='load'\nrate=1000\nconnections=8\n[[class]]\nname='probe'\nrate=50.5\n\
+             connections=2\nmix='mget'\nmultiget=5",
+        ];
+        for text in texts {
+            let plan = resolved(text).unwrap();
+            let printed = PlanSpec::from(&plan).to_toml();
+            assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
+        }
+    }
+
+    #[test]
+    fn mistakes_name_the_option_the_given_and_the_accepted() {
+        let table = [
+            ("connections = 0", "--connections: '0' was given; accepted: a whole number from 1 to 1000000"),
+            (
+                "threads = 20",
+                "--threads: '20' was given; accepted: from 1 to 16: every worker needs at least one connection of every class",
+            ),
+            (
+                "requests = 0",
+                "--requests: '0' was given; accepted: a whole number above 0, such as 1000 or 100k",
+            ),
+            ("time = '0s'", "--time: '0s' was given; accepted: a duration above 0, such as 10s or 500ms"),
+            (
+                "rate = 5\nthink = '1ms'",
+                "--think: '1ms' was given; accepted: no --think beside --rate: an open loop never waits for replies",
+            ),
+            (
+                "arrival = 'uniform'",
+                "--arrival: 'uniform' was given; accepted: --arrival together with --rate: a closed loop has no arrivals",
+            ),
+            (
+                "keys = 100000\nkey-size = 4",
+                "--key-size: 'fixed:4' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
+            ),
+            (
+                "multiget = 5",
+                "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
+            ),
+            ("server = ['a', 'b']", "--server: 'a:11211 b:11211' was given; accepted: one server"),
+            (
+                "[[class]]\nname='a'\n[[class]]\nname='a'",
+                "--name (class 'a'): 'a' was given; accepted: a name of its own for every class",
+            ),
+            (
+                "depth = 1000000\nconnections = 100",
+                "--depth: '1000000' was given; accepted: at most 167772 with 100 connections",
+            ),
+        ];
+        for (toml, expected) in table {
+            assert_eq!(resolved(toml).unwrap_err(), expected);
+        }
+    }
+
+    #[test]
+    fn mistakes_in_a_file_have_line_and_column() {
+        for (toml, place, word) in [
+            ("rate = 1000\nrat = 5\n", "line 2, column 1", "unknown field `rat`"),
+            ("threads = 1\nrate = 'fast'\n", "line 2, column 8", "expected requests per second above 0"),
+            ("[[class]]\nname = 'a'\nkeyz = 5\n", "line 3, column 1", "unknown field `keyz`"),
+            ("[[class]]\nthreads = 5\n", "line 2, column 1", "unknown field `threads`"),
+            ("value-size = 'big'", "line 1, column 14", "expected a size"),
+        ] {
+            let error = resolved(toml).unwrap_err();
+            assert!(error.contains(place) && error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_file_and_are_refused_where_they_are_ambiguous() {
+        let mut spec = PlanSpec::from_toml("rate = 1000\nthreads = 1").unwrap();
+        let rate = ClassSpec { rate: Some(crate::units::Rate::per_second(5)), ..ClassSpec::default() };
+        spec.overlay(RunSpec::default(), rate.clone()).unwrap();
+        assert_eq!(spec.base.rate, rate.rate);
+        let mut two = PlanSpec::from_toml("[[class]]\nname='a'\n[[class]]\nname='b'").unwrap();
+        assert_eq!(two.overlay(RunSpec::default(), rate), Err(vec!["rate".to_owned()]));
+    }
+}

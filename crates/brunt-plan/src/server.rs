@@ -1,0 +1,101 @@
+//! Where a server is: the address as a user writes it, taken apart but not resolved.
+//!
+//! Resolving a name is work for the network and happens later, never on a worker; here a name stays a name.
+
+use crate::units::serde_as_text;
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+/// The port of memcached when none is given.
+const PORT_MEMCACHED: u16 = 11211;
+
+/// One server as named in the plan. Text form `HOST[:PORT]` or `memcached://HOST[:PORT]`; an IPv6 literal stands in
+/// brackets when a port follows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServerAddress {
+    /// Name or address, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl FromStr for ServerAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let accepted = || {
+            "expected HOST[:PORT] or memcached://HOST[:PORT], such as 127.0.0.1:11211 or [::1]:11211"
+                .to_owned()
+        };
+        let place = match text.trim().split_once("://") {
+            Some(("memcached", place)) => place,
+            Some(_) => return Err(accepted()),
+            None => text.trim(),
+        };
+        let (host, port) = if let Some(bracketed) = place.strip_prefix('[') {
+            let (host, rest) = bracketed.split_once(']').ok_or_else(accepted)?;
+            host.parse::<Ipv6Addr>().map_err(|_| accepted())?;
+            match rest {
+                "" => (host, None),
+                rest => (host, Some(rest.strip_prefix(':').ok_or_else(accepted)?)),
+            }
+        } else if place.parse::<Ipv6Addr>().is_ok() {
+            (place, None)
+        } else {
+            match place.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (place, None),
+            }
+        };
+        let port = match port {
+            Some(port) => port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(accepted)?,
+            None => PORT_MEMCACHED,
+        };
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
+        if host.is_empty() || !host.chars().all(is_name) {
+            return Err(accepted());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for ServerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(formatter, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(formatter, "{}:{}", self.host, self.port)
+        }
+    }
+}
+serde_as_text!(ServerAddress);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let table = [
+            ("127.0.0.1:11311", Some("127.0.0.1:11311")),
+            ("cache-1.example", Some("cache-1.example:11211")),
+            ("memcached://cache:5000", Some("cache:5000")),
+            ("[::1]:6000", Some("[::1]:6000")),
+            ("::1", Some("[::1]:11211")),
+            ("[::1]", Some("[::1]:11211")),
+            ("http://cache", None),
+            ("cache:", None),
+            ("cache:0", None),
+            ("cache:70000", None),
+            (":11211", None),
+            ("a b", None),
+            ("[::1]x", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let printed = text.parse::<ServerAddress>().ok().map(|address| address.to_string());
+            assert_eq!(printed.as_deref(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What a user asked for: every option as given on the command line or in a plan file, nothing filled in.
+//!
+//! Flags and file use the same names and value types; [`PlanSpec::overlay`] lets flags win. Defaults and checks between
+//! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
+//! runs the same again.
+
+use crate::distribution::{Arrival, Mix, Popularity, SizeDistribution};
+use crate::plan::{Class, IoChoice, Load, MeterKind, Plan, Protocol, Target, Transport, Wait};
+use crate::server::ServerAddress;
+use crate::units::{Count, DurationNs, Rate};
+use serde::{Deserialize, Serialize};
+
+/// Declares the options once: the two tables with their overlay, and the shape of a plan file, in which both stand at
+/// the top level. (`#[serde(flatten)]` would be shorter, but it cannot be combined with `deny_unknown_fields`, and it
+/// loses the position of an error.)
+macro_rules! options {
+    (run { $($run:ident: $run_type:ty),+ $(,)? } class { $($class:ident: $class_type:ty),+ $(,)? }) => {
+        options!(@table
+            "The options that belong to the run as a whole." RunSpec { $($run: $run_type),+ });
+        options!(@table
+            "The options that belong to a class of traffic. At the top level of a plan file they are the defaults of every class."
+            ClassSpec { $($class: $class_type),+ });
+
+        /// The shape of a plan file.
+        #[derive(Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+        struct PlanFile {
+            $(#[serde(skip_serializing_if = "Option::is_none")] $run: Option<$run_type>,)+
+            $(#[serde(skip_serializing_if = "Option::is_none")] $class: Option<$class_type>,)+
+            #[serde(rename = "class", skip_serializing_if = "Vec::is_empty")]
+            classes: Vec<ClassSpec>,
+        }
+
+        impl From<PlanFile> for PlanSpec {
+            fn from(file: PlanFile) -> Self {
+                Self {
+                    run: RunSpec { $($run: file.$run),+ },
+                    base: ClassSpec { $($class: file.$class),+ },
+                    classes: file.classes,
+                }
+            }
+        }
+
+        impl From<PlanSpec> for PlanFile {
+            fn from(spec: PlanSpec) -> Self {
+                Self { $($run: spec.run.$run,)+ $($class: spec.base.$class,)+ classes: spec.classes }
+            }
+        }
+    };
+    (@table $doc:literal $name:ident { $($field:ident: $type:ty),+ }) => {
+        #[doc = $doc]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+        #[allow(missing_docs, reason = "the fields are the flags of the same names, documented in the help")]
+        pub struct $name {
+            $(#[serde(skip_serializing_if = "Option::is_none")] pub $field: Option<$type>,)+
+        }
+
+        impl $name {
+            /// The names of all options, as flags have them.
+            pub fn names() -> Vec<String> {
+                vec![$(stringify!($field).replace('_', "-")),+]
+            }
+            /// Lets every option that `over` gives replace ours.
+            pub fn overlay(&mut self, over: Self) {
+                $(if over.$field.is_some() { self.$field = over.$field; })+
+            }
+            /// The names of the options that are given.
+            pub fn given(&self) -> Vec<String> {
+                let mut names = Vec::new();
+                $(if self.$field.is_some() { names.push(stringify!($field).replace('_', "-")); })+
+                names
+            }
+        }
+    };
+}
+
+options! {
+    run {
+        server: Vec<ServerAddress>,
+        protocol: Protocol,
+        transport: Transport,
+        threads: Count,
+        io: IoChoice,
+        wait: Wait,
+        timeout: DurationNs,
+        drain: DurationNs,
+        time: DurationNs,
+        requests: Count,
+        warmup: DurationNs,
+        preload: bool,
+        seed: Count,
+        data_seed: Count,
+        meter: Vec<MeterKind>,
+        samples_max: Count,
+    }
+    class {
+        name: String,
+        rate: Rate,
+        arrival: Arrival,
+        think: DurationNs,
+        connections: Count,
+        depth: Count,
+        mix: Mix,
+        multiget: Count,
+        keys: Count,
+        prefix: String,
+        key_size: SizeDistribution,
+        value_size: SizeDistribution,
+        popularity: Popularity,
+    }
+}
+
+/// A whole plan as asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanSpec {
+    /// Options of the run.
+    pub run: RunSpec,
+    /// Class options at the top level: defaults of every class.
+    pub base: ClassSpec,
+    /// `[[class]]` tables; empty means one class made of `base` alone.
+    pub classes: Vec<ClassSpec>,
+}
+
+impl PlanSpec {
+    /// Reads a plan file. The error is ready for a user: it shows the line and column, and what is accepted there.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        toml::from_str::<PlanFile>(text).map(Self::from).map_err(|error| error.to_string())
+    }
+
+    /// Writes a plan file that reads back as this.
+    pub fn to_toml(&self) -> String {
+        // Serialising into a string fails on types that TOML lacks only, and this shape has none of them.
+        toml::to_string(&PlanFile::from(self.clone())).unwrap_or_else(|error| format!("# {error}\n"))
+    }
+
+    /// Lets the flags win over a plan file. Class options on the command line change the only class there is; with
+    /// several `[[class]]` tables they would be ambiguous, and their names are returned as an error.
+    pub fn overlay(&mut self, run: RunSpec, class: ClassSpec) -> Result<(), Vec<String>> {
+        self.run.overlay(run);
+        match self.classes.as_mut_slice() {
+            [] => self.base.overlay(class),
+            [only] => only.overlay(class),
+            _ if class.given().is_empty() => {}
+            _ => return Err(class.given()),
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for PlanSpec {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        PlanFile::from(self.clone()).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlanSpec {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        PlanFile::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl From<&Class> for ClassSpec {
+    fn from(class: &Class) -> Self {
+        let (rate, arrival, think) = match class.load {
+            Load::Open { rate, arrival } => (Some(rate), Some(arrival), None),
+            Load::Closed { think } => (None, None, Some(think)),
+        };
+        Self {
+            name: Some(class.name.clone()),
+            rate,
+            arrival,
+            think,
+            connections: Some(Count(u64::from(class.connections))),
+            depth: Some(Count(u64::from(class.depth))),
+            mix: Some(class.mix.clone()),
+            multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
+            keys: Some(Count(class.keyspace.keys)),
+            prefix: Some(class.keyspace.prefix.clone()),
+            key_size: Some(class.keyspace.key_size),
+            value_size: Some(class.keyspace.value_size),
+            popularity: Some(class.popularity),
+        }
+    }
+}
+
+impl From<&Plan> for PlanSpec {
+    fn from(plan: &Plan) -> Self {
+        let run = RunSpec {
+            server: match &plan.target {
+                Target::Embedded => None,
+                Target::Servers(servers) => Some(servers.clone()),
+            },
+            protocol: Some(plan.protocol),
+            transport: Some(plan.transport),
+            threads: Some(Count(u64::from(plan.threads))),
+            io: Some(plan.io),
+            wait: Some(plan.wait),
+            timeout: Some(plan.timeout),
+            drain: Some(plan.drain),
+            time: plan.stop.time,
+            requests: plan.stop.requests.map(Count),
+            warmup: Some(plan.warmup),
+            preload: Some(plan.preload),
+            seed: Some(Count(plan.seed)),
+            data_seed: Some(Count(plan.data_seed)),
+            meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),
+            samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
+        };
+        Self { run, base: ClassSpec::default(), classes: plan.classes.iter().map(ClassSpec::from).collect() }
+    }
+}

@@ -1,0 +1,184 @@
+//! Codecs: a request becomes bytes, bytes become events. The whole contract of a protocol is on this page.
+//!
+//! Not a client: no socket, no clock, no random number, no counter. A codec holds the parse state of one connection and
+//! nothing else. It never copies what it decodes and never blocks; the same bytes, cut anywhere, yield the same events
+//! (value pieces apart, which follow the cuts).
+
+#![forbid(unsafe_code)]
+
+pub mod memcached;
+pub mod out;
+
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+use out::Out;
+
+/// How replies find their requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matching {
+    /// Replies come in the order of the requests on each connection.
+    Fifo,
+    /// Every reply carries the token of its request.
+    Token,
+}
+
+/// The keys of a request, written once by the caller into one run of bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Keys<'a> {
+    /// Key texts, one behind the other.
+    pub bytes: &'a [u8],
+    /// Where each key ends in `bytes`; as many as there are keys, at least one, ascending.
+    pub ends: &'a [u32],
+}
+
+impl<'a> Keys<'a> {
+    /// The keys in order.
+    pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let (bytes, ends) = (self.bytes, self.ends);
+        (0..ends.len()).map(move |index| {
+            let start = if index == 0 { 0 } else { ends[index - 1] as usize };
+            &bytes[start..ends[index] as usize]
+        })
+    }
+
+    /// The first key: the only one of every op but a multi-get.
+    pub fn first(&self) -> &'a [u8] {
+        &self.bytes[..self.ends[0] as usize]
+    }
+}
+
+/// A value to be sent: a short head of its own and a range of a block that outlives the run, so that a large value is
+/// referenced and not copied.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'a> {
+    /// The first bytes.
+    pub head: &'a [u8],
+    /// The block that the rest is cut from.
+    pub block: &'a [u8],
+    /// Where the rest begins in the block.
+    pub offset: usize,
+    /// How long the rest is.
+    pub len: usize,
+}
+
+impl Value<'_> {
+    /// No value at all.
+    pub const NONE: Value<'static> = Value { head: &[], block: &[], offset: 0, len: 0 };
+
+    /// Length of the whole value in bytes.
+    pub fn total_len(&self) -> usize {
+        self.head.len() + self.len
+    }
+}
+
+/// An op with everything its bytes need.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What is asked.
+    pub kind: OpKind,
+    /// Which keys.
+    pub keys: Keys<'a>,
+    /// The value it writes, [`Value::NONE`] where it writes none.
+    pub value: Value<'a>,
+    /// Client flags stored with the value.
+    pub flags: u32,
+    /// Time to live in seconds; 0 is for ever.
+    pub ttl_s: u32,
+    /// Delta of incr and decr, unique of cas.
+    pub operand: u64,
+    /// Ask for no reply where the protocol can.
+    pub noreply: bool,
+    /// What a token-matching protocol sends along.
+    pub token: u32,
+}
+
+/// What encoding a request came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// Commands on the wire (a binary multi-get is several).
+    pub wire_requests: u32,
+    /// Will there be a reply?
+    pub replied: bool,
+}
+
+/// What the decoder saw. A reply is `Begin`, any number of `Key` and `Value`, then `End`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The first byte of a reply is here.
+    Begin,
+    /// A key that the reply speaks of. Protocols that pass over missing keys emit hits only.
+    Key {
+        /// Found or explicitly missing.
+        hit: bool,
+        /// The key as the server wrote it; empty where the protocol does not repeat it.
+        key: &'a [u8],
+        /// Client flags.
+        flags: u32,
+        /// Length of the value, which follows in `Value` pieces.
+        bytes: u32,
+        /// The cas unique, 0 where none was asked for.
+        unique: u64,
+    },
+    /// A piece of the value of the last `Key`; the pieces add up to its `bytes`. Values of length 0 have no piece.
+    Value(&'a [u8]),
+    /// The reply is complete.
+    End {
+        /// What the server said. A retrieval that found nothing is `NotFound`.
+        reply: ReplyKind,
+        /// The number of a `Number` reply, else 0.
+        number: u64,
+        /// The token of the request, 0 with [`Matching::Fifo`].
+        token: u32,
+        /// The text of an error reply, else empty.
+        text: &'a [u8],
+    },
+    /// A line of a control exchange (statistics, version), for whoever asked.
+    Control(&'a [u8]),
+    /// These bytes are no reply. The connection cannot be used any further.
+    Bad(Malformed),
+}
+
+/// Why bytes are no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A line that begins like no reply of the protocol.
+    UnknownReply,
+    /// A line longer than any reply can be.
+    LineTooLong,
+    /// A number that is none, or does not fit.
+    BadNumber,
+    /// A value that is not followed by its line end.
+    ValueNotTerminated,
+}
+
+impl Malformed {
+    /// For reports.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::UnknownReply => "no reply of this protocol begins so",
+            Self::LineTooLong => "a line longer than any reply can be",
+            Self::BadNumber => "a number that is none, or does not fit",
+            Self::ValueNotTerminated => "a value that is not followed by its line end",
+        }
+    }
+}
+
+/// A dialect. One value per connection.
+pub trait Codec: Clone + Send + 'static {
+    /// How replies find their requests.
+    const MATCHING: Matching;
+
+    /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
+    const UNIT_BYTES_MAX: usize;
+
+    /// An upper bound on the bytes that encoding appends, for a request with this many keys, this many key bytes in
+    /// all and a value of this length, the value included.
+    fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize;
+
+    /// Appends one request.
+    fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded;
+
+    /// Looks at the front of `input`: how many bytes are used up, and what they were. `None` with 0 used asks for more
+    /// input, beginning with the same bytes. To be called until it asks for more.
+    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>);
+}

@@ -1,0 +1,1 @@
+//! memcached's dialects, one file each.
