@@ -1,0 +1,487 @@
+//! memcached's classic text protocol: command lines out, reply lines and value bytes in.
+//!
+//! Not the meta commands (`mg`, `ms` …), not UDP framing, not authentication. The source is memcached's
+//! `doc/protocol.txt`. Every decision of the decoder is taken at the first byte that settles it, so where the input
+//! is cut cannot change what it means; value bytes pass through unbuffered and unlooked at.
+
+use crate::out::Out;
+use crate::{Codec, Encoded, Event, Malformed, Matching, Request};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+use memchr::{memchr, memchr2};
+
+/// The text protocol's codec: the parse state of one connection.
+///
+/// What the [`Codec`] contract leaves open:
+///
+/// - `Begin` uses up no bytes. A `Key` uses up its line; the last `Value` of a key also uses up the line end behind it,
+///   if that is visible.
+/// - Line ends are `\r\n`, as memcached always sends them. A lone `\n` is `Bad`.
+/// - `END` is `Value` after values, `Ok` after statistics, and else `NotFound`: an empty list of statistics looks the
+///   same as a miss.
+/// - `VERSION` and `STAT` lines are `Control` events: the whole line without its end. A `VERSION` is followed by the
+///   `End` with `Ok`.
+/// - A line that cannot follow the ones before it in the same reply (`STORED` after a value) is `Bad`.
+/// - After `Bad` the codec uses up nothing and says nothing more: a loop that runs until `None` ends.
+#[derive(Clone, Debug, Default)]
+pub struct TextCodec {
+    expects: Expects,
+    progress: Progress,
+}
+
+/// What the next byte belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Expects {
+    /// A line of a reply.
+    #[default]
+    Line,
+    /// A value of which this many bytes, at least one, are still to come.
+    Value { remaining: u32 },
+    /// The line end behind a value, then a line.
+    ValueEnd,
+    /// The line end behind a version.
+    VersionEnd,
+    /// Nothing: the bytes were malformed.
+    Nothing,
+}
+
+/// What the reply being read has consisted of so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// No byte of it is here.
+    #[default]
+    Idle,
+    /// `Begin` is told, no line is read.
+    Begun,
+    /// At least one value.
+    Values,
+    /// At least one statistic.
+    Statistics,
+}
+
+/// What the first word of a line says about the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `VALUE`: key, flags, length and perhaps unique follow.
+    Item,
+    /// `END` of values or statistics.
+    ListEnd,
+    /// A whole line that is a whole reply.
+    Complete(ReplyKind),
+    /// A line of digits.
+    Number,
+    /// An error; a text may follow.
+    Error(ReplyKind),
+    /// One of the lines that statistics consist of.
+    Statistic,
+    /// The server's version.
+    Version,
+}
+
+/// Why a line cannot be told yet, or never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// It goes on behind the visible bytes.
+    Short,
+    /// It is no line of the protocol.
+    Bad(Malformed),
+}
+
+type Step<T> = Result<T, Stop>;
+
+const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
+const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
+
+const VALUE: &[u8] = b"VALUE ";
+const END: &[u8] = b"END\r\n";
+const STORED: &[u8] = b"STORED\r\n";
+
+/// How every line but a number begins. No entry is the beginning of another.
+const WORDS: [(&[u8], Shape); 15] = [
+    (VALUE, Shape::Item),
+    (END, Shape::ListEnd),
+    (STORED, Shape::Complete(ReplyKind::Stored)),
+    (b"NOT_FOUND\r\n", Shape::Complete(ReplyKind::NotFound)),
+    (b"NOT_STORED\r\n", Shape::Complete(ReplyKind::NotStored)),
+    (b"DELETED\r\n", Shape::Complete(ReplyKind::Deleted)),
+    (b"TOUCHED\r\n", Shape::Complete(ReplyKind::Touched)),
+    (b"EXISTS\r\n", Shape::Complete(ReplyKind::Exists)),
+    (b"OK\r\n", Shape::Complete(ReplyKind::Ok)),
+    (b"SERVER_ERROR", Shape::Error(ReplyKind::ServerError)),
+    (b"CLIENT_ERROR", Shape::Error(ReplyKind::ClientError)),
+    // With a text too: a server at its limit of connections greets with "ERROR Too many open connections".
+    (b"ERROR", Shape::Error(ReplyKind::Error)),
+    (b"STAT ", Shape::Statistic),
+    (b"VERSION ", Shape::Version),
+    (b"RESET\r\n", Shape::Complete(ReplyKind::Ok)),
+];
+
+/// The longest line, its end included. A `VALUE` line with a key of 250 bytes, memcached's limit, takes 302; statistics
+/// and error texts stay far below 1 KiB. Two less than the unit, because a line is looked at together with the line end
+/// of the value before it.
+const LINE_BYTES_MAX: usize = TextCodec::UNIT_BYTES_MAX - LINE_END.len();
+
+const LINE_END: &[u8] = b"\r\n";
+
+/// The longest decimal of a `u64`, and the space before it.
+const FIELD_U64_MAX: usize = " 18446744073709551615".len();
+
+/// The longest decimal of a `u32`, and the space before it.
+const FIELD_U32_MAX: usize = " 4294967295".len();
+
+/// The most that a request takes beside its keys, a space before each, and its value.
+const FIXED_BYTES_MAX: usize = "replace".len()
+    + 2 * FIELD_U32_MAX // flags, time to live
+    + 2 * FIELD_U64_MAX // length of the value, unique or delta
+    + " noreply".len()
+    + 2 * LINE_END.len();
+
+impl TextCodec {
+    /// The codec of a connection on which nothing has been sent.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads one line, which may be the first of a reply or a further one.
+    #[inline]
+    fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let line = &input[..input.len().min(LINE_BYTES_MAX)];
+        match self.line_within(line) {
+            Err(Stop::Short) if line.len() == LINE_BYTES_MAX => Err(Stop::Bad(Malformed::LineTooLong)),
+            step => step,
+        }
+    }
+
+    #[inline]
+    fn line_within<'a>(&mut self, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let (word_len, shape) = shape(line)?;
+        if !self.progress.admits(shape) {
+            return Err(UNKNOWN);
+        }
+        match shape {
+            Shape::Item => self.item(line),
+            Shape::ListEnd => {
+                let reply = match self.progress {
+                    Progress::Values => ReplyKind::Value,
+                    Progress::Statistics => ReplyKind::Ok,
+                    Progress::Idle | Progress::Begun => ReplyKind::NotFound,
+                };
+                Ok((word_len, self.end(reply, 0, &[])))
+            }
+            Shape::Complete(reply) => Ok((word_len, self.end(reply, 0, &[]))),
+            Shape::Number => {
+                let (number, used) = number_line(line)?;
+                Ok((used, self.end(ReplyKind::Number, number, &[])))
+            }
+            Shape::Error(reply) => {
+                let (text, used) = error_text(line, word_len)?;
+                Ok((used, self.end(reply, 0, text)))
+            }
+            Shape::Statistic => {
+                let (text, used) = rest_of_line(line, word_len)?;
+                self.expects = Expects::Line;
+                self.progress = Progress::Statistics;
+                Ok((used, Event::Control(text)))
+            }
+            Shape::Version => {
+                let (text, _) = rest_of_line(line, word_len)?;
+                // The line end is left for the event that ends the reply, so that no event comes without a byte
+                // and a caller whose input is used up need not ask again.
+                self.expects = Expects::VersionEnd;
+                Ok((text.len(), Event::Control(text)))
+            }
+        }
+    }
+
+    /// Reads `VALUE <key> <flags> <bytes> [<unique>]`.
+    #[inline]
+    fn item<'a>(&mut self, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let key_end = VALUE.len() + memchr2(b' ', b'\n', &line[VALUE.len()..]).ok_or(Stop::Short)?;
+        if line[key_end] == b'\n' || key_end == VALUE.len() {
+            return Err(UNKNOWN);
+        }
+        let (flags, at) = decimal_u32(line, key_end + 1)?;
+        let (bytes, at) = decimal_u32(line, after_space(line, at)?)?;
+        let (unique, at) = match line.get(at) {
+            Some(b' ') => decimal(line, at + 1)?,
+            _ => (0, at),
+        };
+        let used = line_end(line, at, BAD_NUMBER)?;
+        self.expects = if bytes == 0 { Expects::ValueEnd } else { Expects::Value { remaining: bytes } };
+        self.progress = Progress::Values;
+        Ok((used, Event::Key { hit: true, key: &line[VALUE.len()..key_end], flags, bytes, unique }))
+    }
+
+    /// Passes on what is visible of a value.
+    #[inline]
+    fn value<'a>(&mut self, input: &'a [u8], remaining: u32) -> (usize, Option<Event<'a>>) {
+        let whole = remaining as usize;
+        if input.len() < whole {
+            self.expects = Expects::Value { remaining: remaining - input.len() as u32 };
+            return (input.len(), Some(Event::Value(input)));
+        }
+        let (piece, rest) = input.split_at(whole);
+        if rest.starts_with(LINE_END) {
+            self.expects = Expects::Line;
+            (whole + LINE_END.len(), Some(Event::Value(piece)))
+        } else {
+            self.expects = Expects::ValueEnd;
+            (whole, Some(Event::Value(piece)))
+        }
+    }
+
+    /// Reads the line end behind a value together with the next line: alone it is no event.
+    fn value_end<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let start = line_end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
+        let (used, event) = self.line(&input[start..])?;
+        Ok((start + used, event))
+    }
+
+    /// Closes the reply.
+    #[inline]
+    fn end<'a>(&mut self, reply: ReplyKind, number: u64, text: &'a [u8]) -> Event<'a> {
+        self.expects = Expects::Line;
+        self.progress = Progress::Idle;
+        Event::End { reply, number, token: 0, text }
+    }
+}
+
+impl Progress {
+    /// May a line of this shape come next?
+    #[inline]
+    fn admits(self, shape: Shape) -> bool {
+        match self {
+            Self::Idle | Self::Begun => true,
+            Self::Values => matches!(shape, Shape::Item | Shape::ListEnd | Shape::Error(_)),
+            Self::Statistics => matches!(shape, Shape::Statistic | Shape::ListEnd | Shape::Error(_)),
+        }
+    }
+}
+
+impl Codec for TextCodec {
+    const MATCHING: Matching = Matching::Fifo;
+
+    const UNIT_BYTES_MAX: usize = 2048;
+
+    #[inline]
+    fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
+        FIXED_BYTES_MAX + keys + key_bytes + value_bytes
+    }
+
+    /// Retrievals ask for every key and ignore `noreply`; the other kinds have one key.
+    ///
+    /// # Panics
+    ///
+    /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
+    #[inline]
+    fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
+        match request.kind {
+            OpKind::Get | OpKind::Mget => return retrieval(b"get", request, out),
+            OpKind::Gets => return retrieval(b"gets", request, out),
+            OpKind::Set => storage(b"set ", request, out),
+            OpKind::Add => storage(b"add ", request, out),
+            OpKind::Replace => storage(b"replace ", request, out),
+            OpKind::Append => storage(b"append ", request, out),
+            OpKind::Prepend => storage(b"prepend ", request, out),
+            OpKind::Cas => storage(b"cas ", request, out),
+            OpKind::Incr => change(b"incr ", Some(request.operand), request, out),
+            OpKind::Decr => change(b"decr ", Some(request.operand), request, out),
+            OpKind::Delete => change(b"delete ", None, request, out),
+            OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, out),
+            OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
+        }
+        Encoded { wire_requests: 1, replied: !request.noreply }
+    }
+
+    #[inline]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        if input.is_empty() {
+            return (0, None);
+        }
+        let step = match self.expects {
+            Expects::Line if self.progress == Progress::Idle => {
+                self.progress = Progress::Begun;
+                return (0, Some(Event::Begin));
+            }
+            Expects::Line => self.line(input),
+            Expects::Value { remaining } => return self.value(input, remaining),
+            Expects::ValueEnd => self.value_end(input),
+            Expects::VersionEnd => {
+                line_end(input, 0, UNKNOWN).map(|used| (used, self.end(ReplyKind::Ok, 0, &[])))
+            }
+            Expects::Nothing => return (0, None),
+        };
+        match step {
+            Ok((used, event)) => (used, Some(event)),
+            Err(Stop::Short) => (0, None),
+            Err(Stop::Bad(malformed)) => {
+                self.expects = Expects::Nothing;
+                (0, Some(Event::Bad(malformed)))
+            }
+        }
+    }
+}
+
+/// `get <key>*`
+#[inline]
+fn retrieval(verb: &[u8], request: &Request<'_>, out: &mut Out) -> Encoded {
+    out.put(verb);
+    for key in request.keys.iter() {
+        out.put(b" ");
+        out.put(key);
+    }
+    out.put(LINE_END);
+    Encoded { wire_requests: 1, replied: true }
+}
+
+/// `<verb> <key> <flags> <ttl> <bytes> [<unique>] [noreply]`, then the value.
+#[inline]
+fn storage(verb: &[u8], request: &Request<'_>, out: &mut Out) {
+    out.put(verb);
+    out.put(only_key(request));
+    put_field(u64::from(request.flags), out);
+    put_field(u64::from(request.ttl_s), out);
+    put_field(request.value.total_len() as u64, out);
+    if request.kind == OpKind::Cas {
+        put_field(request.operand, out);
+    }
+    put_line_end(request, out);
+    out.put_value(&request.value);
+    out.put(LINE_END);
+}
+
+/// `<verb> <key> [<number>] [noreply]`
+#[inline]
+fn change(verb: &[u8], number: Option<u64>, request: &Request<'_>, out: &mut Out) {
+    out.put(verb);
+    out.put(only_key(request));
+    if let Some(number) = number {
+        put_field(number, out);
+    }
+    put_line_end(request, out);
+}
+
+#[inline]
+fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
+    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
+    request.keys.first()
+}
+
+#[inline]
+fn put_field(number: u64, out: &mut Out) {
+    out.put(b" ");
+    out.put_decimal(number);
+}
+
+#[inline]
+fn put_line_end(request: &Request<'_>, out: &mut Out) {
+    out.put(if request.noreply { b" noreply\r\n" } else { LINE_END });
+}
+
+/// What the line is, and the length of the word that says so.
+#[inline]
+fn shape(line: &[u8]) -> Step<(usize, Shape)> {
+    // The replies of gets and sets, nearly all of any traffic, each told by one or two comparisons of words.
+    if line.starts_with(VALUE) {
+        Ok((VALUE.len(), Shape::Item))
+    } else if line.starts_with(END) {
+        Ok((END.len(), Shape::ListEnd))
+    } else if line.starts_with(STORED) {
+        Ok((STORED.len(), Shape::Complete(ReplyKind::Stored)))
+    } else {
+        shape_of_any(line)
+    }
+}
+
+#[inline(never)]
+fn shape_of_any(line: &[u8]) -> Step<(usize, Shape)> {
+    let &first = line.first().ok_or(Stop::Short)?;
+    if first.is_ascii_digit() {
+        return Ok((0, Shape::Number));
+    }
+    let mut undecided = false;
+    for (word, shape) in WORDS {
+        if word[0] == first {
+            if line.starts_with(word) {
+                return Ok((word.len(), shape));
+            }
+            undecided |= word.starts_with(line);
+        }
+    }
+    Err(if undecided { Stop::Short } else { UNKNOWN })
+}
+
+/// Reads `<number>`, which decr may pad with spaces, and its line end: the number and the length of it all.
+fn number_line(line: &[u8]) -> Step<(u64, usize)> {
+    let (number, at) = decimal(line, 0)?;
+    let padding = line[at..].iter().take_while(|&&byte| byte == b' ').count();
+    Ok((number, line_end(line, at + padding, BAD_NUMBER)?))
+}
+
+/// The text of an error line whose word has this length, and the length of the line with its end.
+fn error_text(line: &[u8], word_len: usize) -> Step<(&[u8], usize)> {
+    match line.get(word_len).ok_or(Stop::Short)? {
+        b' ' => {
+            let (text, used) = rest_of_line(line, word_len + 1)?;
+            Ok((&text[word_len + 1..], used))
+        }
+        _ => Ok((&[], line_end(line, word_len, UNKNOWN)?)),
+    }
+}
+
+/// The line without its end, which is looked for from `from` on, and its length with the end.
+fn rest_of_line(line: &[u8], from: usize) -> Step<(&[u8], usize)> {
+    let feed = from + memchr(b'\n', &line[from..]).ok_or(Stop::Short)?;
+    if feed == from || line[feed - 1] != b'\r' {
+        return Err(UNKNOWN);
+    }
+    Ok((&line[..feed - 1], feed + 1))
+}
+
+/// The position behind the space at `at`, where another number must follow.
+#[inline]
+fn after_space(line: &[u8], at: usize) -> Step<usize> {
+    match line.get(at) {
+        Some(b' ') => Ok(at + 1),
+        Some(_) => Err(BAD_NUMBER),
+        None => Err(Stop::Short),
+    }
+}
+
+/// The position behind the line end at `at`; `otherwise` if something else stands there.
+#[inline]
+fn line_end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
+    match &line[at..] {
+        [b'\r', b'\n', ..] => Ok(at + LINE_END.len()),
+        [] | [b'\r'] => Err(Stop::Short),
+        _ => Err(otherwise),
+    }
+}
+
+/// The number at `from`, and the position of the byte behind it, which is visible.
+#[inline]
+fn decimal(line: &[u8], from: usize) -> Step<(u64, usize)> {
+    let mut number = 0u64;
+    let mut at = from;
+    loop {
+        let &byte = line.get(at).ok_or(Stop::Short)?;
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number =
+            number.checked_mul(10).and_then(|tens| tens.checked_add(u64::from(digit))).ok_or(BAD_NUMBER)?;
+        at += 1;
+    }
+    if at == from { Err(BAD_NUMBER) } else { Ok((number, at)) }
+}
+
+/// As [`decimal`], for numbers of 32 bits.
+#[inline]
+fn decimal_u32(line: &[u8], from: usize) -> Step<(u32, usize)> {
+    let (number, at) = decimal(line, from)?;
+    Ok((u32::try_from(number).map_err(|_| BAD_NUMBER)?, at))
+}
+
+#[cfg(test)]
+mod tests;

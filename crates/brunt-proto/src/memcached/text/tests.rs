@@ -1,0 +1,510 @@
+//! The text codec against memcached's protocol document: golden bytes both ways, then laws over cuts and garbage.
+//!
+//! Events are compared as text, one phrase an event, with the pieces of a value joined: whatever the cuts were, equal
+//! streams give equal text.
+
+use super::*;
+use crate::out::PARTS_MAX;
+use crate::{Keys, Value};
+use proptest::prelude::*;
+use std::io::IoSlice;
+
+// --- Requests ---
+
+fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
+    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: 0 }
+}
+
+/// What the codec writes, in a queue that has room for its own bound and no byte more.
+fn encode(request: &Request<'_>) -> (Vec<u8>, Encoded) {
+    let mut codec = TextCodec::new();
+    let keys = request.keys;
+    let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
+    let mut out = Out::with_room(bound);
+    let encoded = codec.encode(request, &mut out);
+    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+    let count = out.gather(request.value.block, &mut parts);
+    let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
+    assert_eq!(bytes.len(), out.len());
+    assert!(bytes.len() <= bound, "{} bytes, bound {bound}", bytes.len());
+    (bytes, encoded)
+}
+
+#[test]
+fn requests_follow_the_protocol_document() {
+    let one = Keys { bytes: b"key", ends: &[3] };
+    let three = Keys { bytes: b"abbccc", ends: &[1, 3, 6] };
+    let value = Value { head: b"he", block: b"..ad..", offset: 2, len: 2 };
+    let plain = |kind| request(kind, one, Value::NONE);
+    let store = |kind| Request { flags: 7, ttl_s: 60, ..request(kind, one, value) };
+    let table = [
+        (plain(OpKind::Get), "get key\r\n"),
+        (plain(OpKind::Gets), "gets key\r\n"),
+        (request(OpKind::Mget, three, Value::NONE), "get a bb ccc\r\n"),
+        (store(OpKind::Set), "set key 7 60 4\r\nhead\r\n"),
+        (store(OpKind::Add), "add key 7 60 4\r\nhead\r\n"),
+        (store(OpKind::Replace), "replace key 7 60 4\r\nhead\r\n"),
+        (store(OpKind::Append), "append key 7 60 4\r\nhead\r\n"),
+        (store(OpKind::Prepend), "prepend key 7 60 4\r\nhead\r\n"),
+        (
+            Request { operand: u64::MAX, ..store(OpKind::Cas) },
+            "cas key 7 60 4 18446744073709551615\r\nhead\r\n",
+        ),
+        (plain(OpKind::Set), "set key 0 0 0\r\n\r\n"),
+        (
+            Request { flags: u32::MAX, ttl_s: u32::MAX, ..plain(OpKind::Set) },
+            "set key 4294967295 4294967295 0\r\n\r\n",
+        ),
+        (Request { operand: 5, ..plain(OpKind::Incr) }, "incr key 5\r\n"),
+        (Request { operand: u64::MAX, ..plain(OpKind::Decr) }, "decr key 18446744073709551615\r\n"),
+        (plain(OpKind::Delete), "delete key\r\n"),
+        (Request { ttl_s: 90, ..plain(OpKind::Touch) }, "touch key 90\r\n"),
+    ];
+    for (request, expected) in table {
+        let (bytes, encoded) = encode(&request);
+        assert_eq!(bytes.escape_ascii().to_string(), expected.escape_default().to_string());
+        assert_eq!(encoded, Encoded { wire_requests: 1, replied: true });
+
+        let (bytes, encoded) = encode(&Request { noreply: true, ..request });
+        let quiet = !request.kind.is_retrieval();
+        let expected = if quiet { expected.replacen("\r\n", " noreply\r\n", 1) } else { expected.to_owned() };
+        assert_eq!(bytes.escape_ascii().to_string(), expected.escape_default().to_string());
+        assert_eq!(encoded, Encoded { wire_requests: 1, replied: !quiet });
+    }
+}
+
+/// A request as a server reads it: the words of its line, and its value.
+fn read_request(bytes: &[u8]) -> (Vec<String>, &[u8]) {
+    let end = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a line end");
+    let words = std::str::from_utf8(&bytes[..end]).expect("text").split(' ').map(str::to_owned).collect();
+    (words, &bytes[end + 2..])
+}
+
+fn codec_kinds() -> impl Strategy<Value = OpKind> {
+    prop::sample::select(OpKind::ALL.into_iter().filter(|&kind| kind != OpKind::Raw).collect::<Vec<_>>())
+}
+
+proptest! {
+    #[test]
+    fn a_server_reads_back_what_was_asked(
+        kind in codec_kinds(),
+        names in prop::collection::vec("[!-~]{1,250}", 1..20),
+        (flags, ttl_s, operand, noreply) in (any::<u32>(), any::<u32>(), any::<u64>(), any::<bool>()),
+        head in prop::collection::vec(any::<u8>(), 0..20),
+        (offset, len) in (0usize..100, prop_oneof![0usize..300, 4000usize..5000]),
+    ) {
+        let names = if kind.is_retrieval() { &names[..] } else { &names[..1] };
+        let bytes = names.concat();
+        let ends: Vec<u32> = names
+            .iter()
+            .scan(0, |end, name| {
+                *end += name.len() as u32;
+                Some(*end)
+            })
+            .collect();
+        let block: Vec<u8> = (0..5100u32).map(|i| (i % 251) as u8).collect();
+        let written = Value { head: &head, block: &block, offset, len };
+        let value = if kind.carries_value() { written } else { Value::NONE };
+        let keys = Keys { bytes: bytes.as_bytes(), ends: &ends };
+        let request = Request { flags, ttl_s, operand, noreply, ..request(kind, keys, value) };
+        let (bytes, encoded) = encode(&request);
+
+        let (words, body) = read_request(&bytes);
+        let mut expected = vec![if kind == OpKind::Mget { "get" } else { kind.name() }.to_owned()];
+        expected.extend(names.iter().cloned());
+        if kind.carries_value() {
+            expected.extend([flags.to_string(), ttl_s.to_string(), (head.len() + len).to_string()]);
+            let expected_body = [&head[..], &block[offset..offset + len], b"\r\n"].concat();
+            prop_assert_eq!(body, &expected_body[..]);
+        } else {
+            prop_assert_eq!(body, b"");
+        }
+        match kind {
+            OpKind::Cas | OpKind::Incr | OpKind::Decr => expected.push(operand.to_string()),
+            OpKind::Touch => expected.push(ttl_s.to_string()),
+            _ => {}
+        }
+        if !encoded.replied {
+            expected.push("noreply".to_owned());
+        }
+        prop_assert_eq!(words, expected);
+        prop_assert_eq!(encoded.replied, !noreply || kind.is_retrieval());
+    }
+}
+
+// --- Replies ---
+
+fn phrase(event: &Event<'_>) -> String {
+    match event {
+        Event::Begin => "begin".to_owned(),
+        Event::Key { hit, key, flags, bytes, unique } => {
+            assert!(hit, "only found keys are spoken of");
+            format!("key {} {flags} {bytes} {unique}", key.escape_ascii())
+        }
+        Event::Value(piece) => format!("value {}", piece.escape_ascii()),
+        Event::End { reply, number, token, text } => {
+            assert_eq!(*token, 0);
+            assert!(*number == 0 || *reply == ReplyKind::Number);
+            match reply {
+                ReplyKind::Number => format!("end number {number}"),
+                _ if text.is_empty() => format!("end {}", reply.name()),
+                _ => format!("end {}: {}", reply.name(), text.escape_ascii()),
+            }
+        }
+        Event::Control(line) => format!("control {}", line.escape_ascii()),
+        Event::Bad(malformed) => format!("bad {malformed:?}"),
+    }
+}
+
+/// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
+/// never more than `window` bytes at once.
+fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
+    let mut codec = TextCodec::new();
+    let mut seen: Vec<String> = Vec::new();
+    let mut used_total = 0usize;
+    let mut calls = 0;
+    for &arrived in cuts.iter().chain([&stream.len()]) {
+        loop {
+            let input = &stream[used_total..arrived.min(used_total.saturating_add(window))];
+            let (used, event) = codec.decode(input);
+            calls += 1;
+            assert!(calls <= 2 * (stream.len() + cuts.len() + 2), "no progress");
+            used_total += used;
+            let Some(event) = event else {
+                assert_eq!(used, 0, "bytes used up without an event");
+                let bad = codec.expects == Expects::Nothing;
+                assert!(bad || input.len() < TextCodec::UNIT_BYTES_MAX, "a whole unit and no event");
+                break;
+            };
+            assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
+            let said = phrase(&event);
+            match (event, seen.last_mut()) {
+                (Event::Value(piece), last) => {
+                    assert!(!piece.is_empty());
+                    match last {
+                        Some(last) if last.starts_with("value ") => last.push_str(&said["value ".len()..]),
+                        _ => seen.push(said),
+                    }
+                }
+                _ => seen.push(said),
+            }
+        }
+    }
+    seen
+}
+
+fn decode(stream: &[u8]) -> Vec<String> {
+    decode_cut(stream, &[], usize::MAX)
+}
+
+/// The same events at every single cut, byte by byte, and through a window of one unit.
+fn check_cuts(stream: &[u8]) {
+    let expected = decode(stream);
+    for cut in 0..=stream.len() {
+        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
+    }
+    let everywhere: Vec<usize> = (0..=stream.len()).collect();
+    assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
+    assert_eq!(decode_cut(stream, &[], TextCodec::UNIT_BYTES_MAX), expected, "through a window");
+}
+
+/// Well-formed replies, and the events that each is.
+const REPLIES: &[(&str, &str)] = &[
+    ("VALUE key 7 3\r\nabc\r\nEND\r\n", "begin; key key 7 3 0; value abc; end value"),
+    ("VALUE k 0 0\r\n\r\nEND\r\n", "begin; key k 0 0 0; end value"),
+    ("VALUE k 0 5 99\r\n\r\nEND\r\nEND\r\n", "begin; key k 0 5 99; value \\r\\nEND; end value"),
+    (
+        "VALUE a 4294967295 1 18446744073709551615\r\nx\r\nVALUE b 0 2 1\r\nyz\r\nEND\r\n",
+        "begin; key a 4294967295 1 18446744073709551615; value x; key b 0 2 1; value yz; end value",
+    ),
+    ("VALUE a 0 0\r\n\r\nVALUE b 0 0\r\n\r\nEND\r\n", "begin; key a 0 0 0; key b 0 0 0; end value"),
+    ("END\r\n", "begin; end not_found"),
+    ("STORED\r\n", "begin; end stored"),
+    ("NOT_STORED\r\n", "begin; end not_stored"),
+    ("EXISTS\r\n", "begin; end exists"),
+    ("NOT_FOUND\r\n", "begin; end not_found"),
+    ("DELETED\r\n", "begin; end deleted"),
+    ("TOUCHED\r\n", "begin; end touched"),
+    ("OK\r\n", "begin; end ok"),
+    ("RESET\r\n", "begin; end ok"),
+    ("0\r\n", "begin; end number 0"),
+    ("18446744073709551615\r\n", "begin; end number 18446744073709551615"),
+    ("9 \r\n", "begin; end number 9"),
+    ("9   \r\n", "begin; end number 9"),
+    ("ERROR\r\n", "begin; end error"),
+    ("ERROR Too many open connections\r\n", "begin; end error: Too many open connections"),
+    ("CLIENT_ERROR bad data chunk\r\n", "begin; end client_error: bad data chunk"),
+    (
+        "SERVER_ERROR out of memory storing object\r\n",
+        "begin; end server_error: out of memory storing object",
+    ),
+    ("SERVER_ERROR\r\n", "begin; end server_error"),
+    ("SERVER_ERROR \r\n", "begin; end server_error"),
+    ("VALUE k 0 1\r\nx\r\nSERVER_ERROR out\r\n", "begin; key k 0 1 0; value x; end server_error: out"),
+    ("STAT pid 1\r\nSTAT uptime 20\r\nEND\r\n", "begin; control STAT pid 1; control STAT uptime 20; end ok"),
+    ("STAT \r\nEND\r\n", "begin; control STAT ; end ok"),
+    ("VERSION 1.6.18\r\n", "begin; control VERSION 1.6.18; end ok"),
+];
+
+/// Bytes that are no reply, and what is seen of them.
+const MALFORMED: &[(&str, &str)] = &[
+    ("x", "begin; bad UnknownReply"),
+    ("\r\n", "begin; bad UnknownReply"),
+    ("stored\r\n", "begin; bad UnknownReply"),
+    ("STORED\n", "begin; bad UnknownReply"),
+    ("STORED \r\n", "begin; bad UnknownReply"),
+    ("STORES", "begin; bad UnknownReply"),
+    ("END\n", "begin; bad UnknownReply"),
+    ("ERRORS\r\n", "begin; bad UnknownReply"),
+    ("ERROR\n", "begin; bad UnknownReply"),
+    ("ERROR \n", "begin; bad UnknownReply"),
+    ("SERVER_ERROR text\n", "begin; bad UnknownReply"),
+    ("STAT \n", "begin; bad UnknownReply"),
+    ("STAT pid 1\n", "begin; bad UnknownReply"),
+    ("VERSION 1\n", "begin; bad UnknownReply"),
+    ("STAT pid 1\r\nVALUE k 0 1\r\n", "begin; control STAT pid 1; bad UnknownReply"),
+    ("VALUE k 0 1\r\nx\r\nSTORED\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
+    ("VALUE k 0 1\r\nx\r\n5\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
+    ("VALUE k 0 1\r\nx\r\nSTAT pid 1\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
+    ("VALUE  0 1\r\n", "begin; bad UnknownReply"),
+    ("VALUE k\r\n", "begin; bad UnknownReply"),
+    ("VALUE k \r\n", "begin; bad BadNumber"),
+    ("VALUE k 0\r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 \r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 1\n", "begin; bad BadNumber"),
+    ("VALUE k 0 1 \r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 1 2 3\r\n", "begin; bad BadNumber"),
+    ("VALUE k  0 1\r\n", "begin; bad BadNumber"),
+    ("VALUE k -1 1\r\n", "begin; bad BadNumber"),
+    ("VALUE k 4294967296 1\r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 4294967296\r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 1 18446744073709551616\r\n", "begin; bad BadNumber"),
+    ("18446744073709551616\r\n", "begin; bad BadNumber"),
+    ("5x\r\n", "begin; bad BadNumber"),
+    ("5\n", "begin; bad BadNumber"),
+    ("5 5\r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 1\r\nxy\r\nEND\r\n", "begin; key k 0 1 0; value x; bad ValueNotTerminated"),
+    ("VALUE k 0 1\r\nx\nEND\r\n", "begin; key k 0 1 0; value x; bad ValueNotTerminated"),
+    ("VALUE k 0 0\r\nx\r\nEND\r\n", "begin; key k 0 0 0; bad ValueNotTerminated"),
+    ("END\r\nSTORED\nEND\r\n", "begin; end not_found; begin; bad UnknownReply"),
+];
+
+#[test]
+fn replies_follow_the_protocol_document() {
+    for (stream, expected) in REPLIES {
+        assert_eq!(decode(stream.as_bytes()).join("; "), *expected, "{stream:?}");
+        check_cuts(stream.as_bytes());
+    }
+}
+
+#[test]
+fn malformed_bytes_are_bad_and_silent_afterwards() {
+    for (stream, expected) in MALFORMED {
+        // What follows is never looked at.
+        let stream = format!("{stream}END\r\nSTORED\r\n");
+        assert_eq!(decode(stream.as_bytes()).join("; "), *expected, "{stream:?}");
+        check_cuts(stream.as_bytes());
+    }
+}
+
+#[test]
+fn a_pipeline_is_its_replies_in_order() {
+    let stream: String = REPLIES.iter().map(|(bytes, _)| *bytes).collect();
+    let expected: Vec<&str> = REPLIES.iter().map(|(_, events)| *events).collect();
+    assert_eq!(decode(stream.as_bytes()).join("; "), expected.join("; "));
+    check_cuts(stream.as_bytes());
+}
+
+#[test]
+fn no_reply_begins_like_a_longer_one() {
+    for (index, (word, _)) in WORDS.iter().enumerate() {
+        for (other, _) in &WORDS[index + 1..] {
+            assert!(!word.starts_with(other) && !other.starts_with(word), "{word:?} {other:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reply_begins_with_its_first_byte() {
+    for (stream, _) in REPLIES {
+        assert_eq!(decode(&stream.as_bytes()[..1]), ["begin"], "{stream:?}");
+    }
+}
+
+#[test]
+fn lines_end_within_the_unit() {
+    // A line of any length: what fills it (leading zeros too, which memcached never sends) and what stands around.
+    let forms = [
+        ("SERVER_ERROR ", 'a', "\r\n"),
+        ("ERROR ", 'a', "\r\n"),
+        ("STAT ", 'a', "\r\n"),
+        ("VERSION ", 'a', "\r\n"),
+        ("VALUE ", 'a', " 0 3\r\n"),
+        ("VALUE k ", '0', " 3\r\n"),
+        ("VALUE k 0 3 ", '0', "\r\n"),
+        ("", '0', "\r\n"),
+        ("9", ' ', "\r\n"),
+    ];
+    for (front, filler, back) in forms {
+        for (len, accepted) in
+            [(LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false), (3 * LINE_BYTES_MAX, false)]
+        {
+            let middle = filler.to_string().repeat(len - front.len() - back.len());
+            let line = format!("{front}{middle}{back}");
+            let seen = decode(line.as_bytes());
+            assert!(seen.len() > 1, "{front} {len}");
+            assert_eq!(
+                seen.iter().all(|said| said != "bad LineTooLong"),
+                accepted,
+                "{front} {len}: {seen:?}"
+            );
+            check_cuts_at_ends(&line);
+            // The same line when it is looked at together with the line end of a value.
+            check_cuts_at_ends(&format!("VALUE k 0 1\r\nx\r\n{line}"));
+        }
+    }
+}
+
+/// As [`check_cuts`], but for long streams: cuts near both ends only, and byte by byte.
+fn check_cuts_at_ends(stream: &str) {
+    let (stream, expected) = (stream.as_bytes(), decode(stream.as_bytes()));
+    for cut in (0..20).chain(stream.len() - 20..stream.len()) {
+        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
+    }
+    let everywhere: Vec<usize> = (0..=stream.len()).collect();
+    assert_eq!(decode_cut(stream, &everywhere, TextCodec::UNIT_BYTES_MAX), expected, "byte by byte");
+}
+
+#[test]
+fn a_large_value_passes_through_in_the_pieces_that_arrive() {
+    let value = vec![b'v'; 5_000_000];
+    let stream = [format!("VALUE k 0 {}\r\n", value.len()).as_bytes(), &value, b"\r\nEND\r\n"].concat();
+    let mut codec = TextCodec::new();
+    let (mut position, mut passed, mut replies) = (0, 0, 0);
+    let mut arrived = 0;
+    while arrived < stream.len() {
+        arrived = stream.len().min(arrived + 1500);
+        loop {
+            match codec.decode(&stream[position..arrived]) {
+                (used, Some(Event::Value(piece))) => {
+                    assert_eq!(piece.as_ptr(), stream[position..].as_ptr(), "a piece is the input itself");
+                    passed += piece.len();
+                    position += used;
+                }
+                (used, Some(event)) => {
+                    replies += usize::from(matches!(event, Event::End { reply: ReplyKind::Value, .. }));
+                    position += used;
+                }
+                (_, None) => break,
+            }
+        }
+        assert!(arrived - position < 32, "only a line may wait");
+    }
+    assert_eq!((passed, replies), (value.len(), 1));
+}
+
+/// A reply before it has bytes.
+#[derive(Clone, Debug)]
+enum Reply {
+    Values(Vec<(String, u32, Vec<u8>, Option<u64>)>),
+    Number(u64, usize),
+    Statistics(Vec<String>),
+    Other(usize),
+}
+
+fn replies() -> impl Strategy<Value = Reply> {
+    let value =
+        ("[!-~]{1,250}", any::<u32>(), prop::collection::vec(any::<u8>(), 0..300), any::<Option<u64>>());
+    prop_oneof![
+        prop::collection::vec(value, 0..5).prop_map(Reply::Values),
+        (any::<u64>(), 0usize..4).prop_map(|(number, padding)| Reply::Number(number, padding)),
+        prop::collection::vec("[a-z_]{1,20} [0-9]{1,10}", 1..5).prop_map(Reply::Statistics),
+        (0..REPLIES.len()).prop_map(Reply::Other),
+    ]
+}
+
+/// Appends the bytes of a reply as a server writes them, and the phrases of its events.
+fn write_reply(reply: &Reply, bytes: &mut Vec<u8>, phrases: &mut Vec<String>) {
+    if let Reply::Other(index) = reply {
+        bytes.extend_from_slice(REPLIES[*index].0.as_bytes());
+        phrases.extend(REPLIES[*index].1.split("; ").map(str::to_owned));
+        return;
+    }
+    phrases.push("begin".to_owned());
+    match reply {
+        Reply::Values(values) => {
+            for (key, flags, value, unique) in values {
+                let tail = unique.map(|unique| format!(" {unique}")).unwrap_or_default();
+                bytes.extend_from_slice(format!("VALUE {key} {flags} {}{tail}\r\n", value.len()).as_bytes());
+                bytes.extend_from_slice(value);
+                bytes.extend_from_slice(b"\r\n");
+                let key = key.escape_default();
+                phrases.push(format!("key {key} {flags} {} {}", value.len(), unique.unwrap_or_default()));
+                if !value.is_empty() {
+                    phrases.push(format!("value {}", value.escape_ascii()));
+                }
+            }
+            bytes.extend_from_slice(b"END\r\n");
+            phrases.push(if values.is_empty() { "end not_found" } else { "end value" }.to_owned());
+        }
+        Reply::Number(number, padding) => {
+            bytes.extend_from_slice(format!("{number}{}\r\n", " ".repeat(*padding)).as_bytes());
+            phrases.push(format!("end number {number}"));
+        }
+        Reply::Statistics(lines) => {
+            for line in lines {
+                bytes.extend_from_slice(format!("STAT {line}\r\n").as_bytes());
+                phrases.push(format!("control STAT {line}"));
+            }
+            bytes.extend_from_slice(b"END\r\n");
+            phrases.push("end ok".to_owned());
+        }
+        Reply::Other(_) => unreachable!("handled above"),
+    }
+}
+
+/// Text that is nearly a reply: the pieces that replies are made of, in any order, with some noise.
+fn near_replies() -> impl Strategy<Value = Vec<u8>> {
+    let mut pieces: Vec<Vec<u8>> = WORDS.iter().map(|(word, _)| word.to_vec()).collect();
+    for piece in
+        ["\r\n", "\r", "\n", " ", "0", "5", "18446744073709551616", "k ", "VALUE k 0 3\r\n", "abc\r\n", "E"]
+    {
+        pieces.push(piece.as_bytes().to_vec());
+    }
+    pieces.push(vec![b'a'; 2000]);
+    let piece = prop_oneof![
+        9 => prop::sample::select(pieces),
+        1 => prop::collection::vec(any::<u8>(), 0..10),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
+    let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+    positions.sort_unstable();
+    positions
+}
+
+proptest! {
+    #[test]
+    fn what_a_server_wrote_is_what_is_seen(
+        replies in prop::collection::vec(replies(), 0..6),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        for reply in &replies {
+            write_reply(reply, &mut bytes, &mut expected);
+        }
+        prop_assert_eq!(decode_cut(&bytes, &positions(&cuts, &bytes), usize::MAX), expected);
+    }
+
+    #[test]
+    fn garbage_never_panics_and_cuts_never_matter(
+        stream in prop_oneof![near_replies(), prop::collection::vec(any::<u8>(), 0..100)],
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let expected = decode(&stream);
+        prop_assert_eq!(&decode_cut(&stream, &positions(&cuts, &stream), usize::MAX), &expected);
+        prop_assert_eq!(&decode_cut(&stream, &[], TextCodec::UNIT_BYTES_MAX), &expected);
+    }
+}
