@@ -179,7 +179,6 @@ impl TextCodec {
             }
             Shape::Statistic => {
                 let (text, used) = rest_of_line(line, word_len)?;
-                self.expects = Expects::Line;
                 self.progress = Progress::Statistics;
                 Ok((used, Event::Control(text)))
             }
@@ -429,10 +428,10 @@ fn error_text(line: &[u8], word_len: usize) -> Step<(&[u8], usize)> {
     }
 }
 
-/// The line without its end, which is looked for from `from` on, and its length with the end.
+/// The line without its end, which is looked for from `from` on, behind the word; and its length with the end.
 fn rest_of_line(line: &[u8], from: usize) -> Step<(&[u8], usize)> {
     let feed = from + memchr(b'\n', &line[from..]).ok_or(Stop::Short)?;
-    if feed == from || line[feed - 1] != b'\r' {
+    if line[feed - 1] != b'\r' {
         return Err(UNKNOWN);
     }
     Ok((&line[..feed - 1], feed + 1))

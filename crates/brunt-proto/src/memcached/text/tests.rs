@@ -73,6 +73,25 @@ fn requests_follow_the_protocol_document() {
     }
 }
 
+#[test]
+fn the_bound_counts_every_field_at_its_longest() {
+    let keys = Keys { bytes: b"key", ends: &[3] };
+    // A length of 20 digits; values that long are only referenced, so it needs no memory.
+    let value = Value { head: &[], block: &[], offset: 0, len: 10_000_000_000_000_000_000 };
+    let longest = Request {
+        flags: u32::MAX,
+        ttl_s: u32::MAX,
+        operand: u64::MAX,
+        noreply: true,
+        ..request(OpKind::Cas, keys, value)
+    };
+    let mut codec = TextCodec::new();
+    let mut out = Out::with_room(codec.encoded_len_max(1, keys.bytes.len(), 0));
+    codec.encode(&longest, &mut out);
+    let spare = "replace".len() - "cas".len();
+    assert_eq!(out.len() + spare, codec.encoded_len_max(1, keys.bytes.len(), value.len));
+}
+
 /// A request as a server reads it: the words of its line, and its value.
 fn read_request(bytes: &[u8]) -> (Vec<String>, &[u8]) {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n").expect("a line end");
@@ -280,6 +299,8 @@ const MALFORMED: &[(&str, &str)] = &[
     ("VALUE k 0 4294967296\r\n", "begin; bad BadNumber"),
     ("VALUE k 0 1 18446744073709551616\r\n", "begin; bad BadNumber"),
     ("18446744073709551616\r\n", "begin; bad BadNumber"),
+    ("99999999999999999999\r\n", "begin; bad BadNumber"),
+    ("VALUE k 0 99999999999999999999\r\n", "begin; bad BadNumber"),
     ("5x\r\n", "begin; bad BadNumber"),
     ("5\n", "begin; bad BadNumber"),
     ("5 5\r\n", "begin; bad BadNumber"),
