@@ -52,14 +52,15 @@ impl Out {
         }
     }
 
-    /// Is there room for a request of at most this many bytes (its value included when it is copied)?
+    /// Is there room for a request of at most this many bytes (of its value, those that are copied)?
     pub fn has_room(&self, bytes: usize) -> bool {
         self.bytes.len() + bytes <= self.room && self.references.len() < Self::REFERENCES_MAX
     }
 
-    /// How many bytes of a value of this length are copied.
-    pub const fn copied_len(value_bytes: usize) -> usize {
-        if value_bytes >= REFERENCE_FROM { 0 } else { value_bytes }
+    /// How many bytes are copied of a value whose range of the block is this long ([`Value::len`]); its head, which
+    /// is always copied, comes on top.
+    pub const fn copied_len(block_bytes: usize) -> usize {
+        if block_bytes >= REFERENCE_FROM { 0 } else { block_bytes }
     }
 
     /// Appends bytes.
