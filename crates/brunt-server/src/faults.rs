@@ -1,0 +1,70 @@
+//! Scripted faults: which requests the server wrongs, and how.
+//!
+//! Only the decision, by the number of the request; `core` carries it out. Numbers count data commands over all
+//! connections in order of arrival, so with N given, exactly every N-th request is hit, whoever sent it.
+
+use std::num::NonZeroU64;
+
+/// What to do wrong and how often; nothing by default. Of several faults due at the same request the first in the order
+/// of these fields happens, and only that one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Every N-th request is carried out but never answered, and its connection is dead from then on: bytes are read
+    /// and thrown away, unparsed and unnumbered, until the client closes. (Text replies carry no token, so a reply to
+    /// a later request would be taken for the missing one.)
+    pub drop_every: Option<NonZeroU64>,
+    /// Every N-th request is refused with `SERVER_ERROR` and not carried out.
+    pub error_every: Option<NonZeroU64>,
+    /// Every N-th request, if it returns values, returns values of the right length in which every byte is wrong.
+    pub wrong_every: Option<NonZeroU64>,
+}
+
+/// The fault of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Carried out, never answered, connection dead.
+    Drop,
+    /// Refused.
+    Error,
+    /// Answered with wrong values.
+    Wrong,
+}
+
+impl Faults {
+    /// The fault of request `number`, counted from 0: N hits the numbers N − 1, 2N − 1, …
+    pub fn of(&self, number: u64) -> Option<Fault> {
+        let due =
+            |every: Option<NonZeroU64>| every.is_some_and(|every| (number + 1).is_multiple_of(every.get()));
+        if due(self.drop_every) {
+            Some(Fault::Drop)
+        } else if due(self.error_every) {
+            Some(Fault::Error)
+        } else if due(self.wrong_every) {
+            Some(Fault::Wrong)
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_exact_and_one_fault_hides_another() {
+        let faults = Faults {
+            drop_every: NonZeroU64::new(1000),
+            error_every: NonZeroU64::new(100),
+            wrong_every: NonZeroU64::new(30),
+        };
+        let count = |fault| (0..30_000).filter(|number| faults.of(*number) == Some(fault)).count();
+        assert_eq!(count(Fault::Drop), 30);
+        assert_eq!(count(Fault::Error), 300 - 30);
+        // 1000 multiples of 30, less those of lcm(30, 100) = 300; multiples of 3000 are among them.
+        assert_eq!(count(Fault::Wrong), 1000 - 100);
+        assert_eq!((0..30_000).filter(|number| Faults::default().of(*number).is_some()).count(), 0);
+        let first = (0..).find(|number| faults.of(*number).is_some());
+        assert_eq!(first, Some(29), "the N-th request has number N - 1");
+    }
+}

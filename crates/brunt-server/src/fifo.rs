@@ -1,0 +1,212 @@
+//! The virtual queue: one server, one line, first in, first out, over all connections together.
+//!
+//! Only arithmetic on times; it holds no request. The recursion is Lindley's: `departure = max(arrival, previous
+//! departure) + service`, extended by scripted stalls in which the server does no work. Departures never decrease, so
+//! whoever keeps the replies needs a plain queue and no heap.
+
+use brunt_plan::units::DurationNs;
+use std::fmt;
+use std::str::FromStr;
+
+/// A span in which the server is frozen. Text form `AT:FOR`, such as `5s:1s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stall {
+    /// When it begins, in nanoseconds after the arrival of the first scripted request. (A start counted from the
+    /// start of the process would mean nothing to a client that comes later.)
+    pub at_ns: u64,
+    /// How long it lasts, in nanoseconds; above 0.
+    pub for_ns: u64,
+}
+
+impl FromStr for Stall {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parse = |part: &str| part.parse::<DurationNs>().ok().map(|duration| duration.0);
+        text.split_once(':')
+            .and_then(|(at, length)| Some(Self { at_ns: parse(at)?, for_ns: parse(length)? }))
+            .filter(|stall| stall.for_ns > 0 && stall.at_ns.checked_add(stall.for_ns).is_some())
+            .ok_or_else(|| {
+                format!("'{text}' is no stall: expected AT:FOR, two durations such as 5s:1s or 500ms:20ms")
+            })
+    }
+}
+
+impl fmt::Display for Stall {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", DurationNs(self.at_ns), DurationNs(self.for_ns))
+    }
+}
+
+/// The state of the queue: when the last departure was, and which stalls are still to come.
+#[derive(Clone, Debug)]
+pub struct Fifo {
+    /// As scripted, relative to the origin; ascending and apart from each other.
+    stalls: Vec<Stall>,
+    /// Stalls before this index have ended before the last departure.
+    stalls_passed: usize,
+    /// The arrival of the first scripted request; stalls count from here.
+    origin_ns: Option<u64>,
+    departure_ns: u64,
+}
+
+impl Fifo {
+    /// An empty queue. Stalls that overlap or touch are one stall from the first begin to the last end.
+    pub fn new(stalls: &[Stall]) -> Self {
+        let mut ascending = stalls.to_vec();
+        ascending.sort_unstable();
+        let mut apart: Vec<Stall> = Vec::with_capacity(ascending.len());
+        for stall in ascending {
+            match apart.last_mut() {
+                Some(last) if stall.at_ns <= last.at_ns + last.for_ns => {
+                    last.for_ns = last.for_ns.max(stall.at_ns + stall.for_ns - last.at_ns);
+                }
+                _ => apart.push(stall),
+            }
+        }
+        Self { stalls: apart, stalls_passed: 0, origin_ns: None, departure_ns: 0 }
+    }
+
+    /// Says when the scripted part begins. Later calls change nothing.
+    pub fn begin_script(&mut self, now_ns: u64) {
+        self.origin_ns.get_or_insert(now_ns);
+    }
+
+    /// Takes a request into the queue and says when it departs. Arrivals are given in the order of the queue.
+    ///
+    /// Service neither begins nor goes on during a stall `[begin, end)`: work that would overlap it is finished after
+    /// it, later by exactly the time lost. Work that is done at the very begin of a stall still departs.
+    pub fn depart(&mut self, arrival_ns: u64, service_ns: u64) -> u64 {
+        let mut now_ns = arrival_ns.max(self.departure_ns);
+        let mut rest_ns = service_ns;
+        if let Some(origin_ns) = self.origin_ns {
+            while let Some(stall) = self.stalls.get(self.stalls_passed) {
+                let begin_ns = origin_ns.saturating_add(stall.at_ns);
+                let end_ns = begin_ns.saturating_add(stall.for_ns);
+                if now_ns < end_ns {
+                    if now_ns < begin_ns && now_ns.saturating_add(rest_ns) <= begin_ns {
+                        break;
+                    }
+                    rest_ns -= begin_ns.saturating_sub(now_ns);
+                    now_ns = end_ns;
+                }
+                self.stalls_passed += 1;
+            }
+        }
+        self.departure_ns = now_ns.saturating_add(rest_ns);
+        self.departure_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each row is (arrival, service, expected departure), in the order of the queue.
+    fn check(stalls: &[(u64, u64)], rows: &[(u64, u64, u64)]) {
+        let stalls: Vec<_> = stalls.iter().map(|&(at_ns, for_ns)| Stall { at_ns, for_ns }).collect();
+        let mut fifo = Fifo::new(&stalls);
+        for &(arrival_ns, service_ns, departure_ns) in rows {
+            fifo.begin_script(arrival_ns);
+            assert_eq!(
+                fifo.depart(arrival_ns, service_ns),
+                departure_ns,
+                "{stalls:?} {arrival_ns} {service_ns}"
+            );
+        }
+    }
+
+    #[test]
+    fn lindley_by_hand() {
+        check(
+            &[],
+            &[
+                (100, 30, 130), // an empty server
+                (110, 30, 160), // waits 20
+                (115, 10, 170), // waits 45
+                (170, 10, 180), // arrives at the instant the server falls idle
+                (500, 0, 500),  // no work, no wait
+                (400, 5, 505),  // an arrival stamp from before the last departure waits like any other
+            ],
+        );
+    }
+
+    #[test]
+    fn stalls_by_hand() {
+        // Origin 1000, frozen in [1100, 1200).
+        check(&[(100, 100)], &[(1000, 50, 1050), (1060, 40, 1100), (1100, 10, 1210), (1150, 10, 1220)]);
+        // Work of 50 begun at 1080: 20 before the stall, 30 after it.
+        check(&[(100, 100)], &[(1000, 0, 1000), (1080, 50, 1230)]);
+        // Without service: held to the end of the stall, free at its end.
+        check(
+            &[(100, 100)],
+            &[(1000, 0, 1000), (1099, 0, 1099), (1100, 0, 1200), (1150, 0, 1200), (1201, 0, 1201)],
+        );
+        // One long piece of work through two stalls: 300 of work, 100 + 50 lost.
+        check(&[(100, 100), (300, 50)], &[(1000, 300, 1450)]);
+        // The first request is itself in the stall.
+        check(&[(0, 100)], &[(1000, 10, 1110)]);
+        // A stall that nobody saw is over.
+        check(&[(100, 100)], &[(1000, 10, 1010), (2000, 10, 2010)]);
+        // Overlapping and touching stalls, in any order, are one: [1100, 1400).
+        check(&[(200, 200), (100, 50), (120, 80)], &[(1000, 0, 1000), (1100, 0, 1400)]);
+        check(&[(100, 200), (150, 10)], &[(1000, 0, 1000), (1100, 0, 1300)]);
+    }
+
+    /// The same path by single steps of a nanosecond of work.
+    #[test]
+    fn stalls_as_a_clock_would_do_them() {
+        let stalls = [
+            Stall { at_ns: 40, for_ns: 25 },
+            Stall { at_ns: 90, for_ns: 10 },
+            Stall { at_ns: 300, for_ns: 7 },
+        ];
+        for spacing in 1..20u64 {
+            for service_ns in 0..25u64 {
+                let mut fifo = Fifo::new(&stalls);
+                fifo.begin_script(1000);
+                let mut clock_ns = 0;
+                for number in 0..40 {
+                    let arrival_ns = 1000 + number * spacing;
+                    clock_ns = arrival_ns.max(clock_ns);
+                    let frozen =
+                        |at: u64| stalls.iter().any(|s| (s.at_ns..s.at_ns + s.for_ns).contains(&(at - 1000)));
+                    let mut work_ns = service_ns;
+                    if work_ns == 0 {
+                        while frozen(clock_ns) {
+                            clock_ns += 1;
+                        }
+                    }
+                    while work_ns > 0 {
+                        work_ns -= u64::from(!frozen(clock_ns));
+                        clock_ns += 1;
+                    }
+                    assert_eq!(
+                        fifo.depart(arrival_ns, service_ns),
+                        clock_ns,
+                        "{spacing} {service_ns} {number}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts() {
+        let table = [
+            ("5s:1s", Some("5s:1s")),
+            ("500ms:20ms", Some("500ms:20ms")),
+            ("0:1s", Some("0s:1s")),
+            ("5s:0", None),
+            ("5:1", None),
+            ("5s", None),
+            ("5s:1s:1s", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let parsed = text.parse::<Stall>();
+            assert_eq!(parsed.clone().ok().map(|stall| stall.to_string()).as_deref(), expected, "{text:?}");
+            assert!(parsed.err().is_none_or(|message| message.contains("AT:FOR")));
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The reference server: a small in-memory memcached server (classic text protocol) whose timing is known by
+//! construction. It is the default target, the calibration peer and the test peer.
+//!
+//! All connections share ONE virtual queue, first in, first out: a request departs at
+//! `max(arrival, previous departure) + service time`, the service time of request n is a pure function of a seed and
+//! n, and stalls and faults are scripted. So the response time that a correct client must see is a known number for
+//! every single request.
+//!
+//! The way through this crate: bytes → [`text`] (parser) → [`cache`] (what a command does to the [`store`]) → [`core`]
+//! (who departs when, by [`fifo`], [`service`] and [`faults`]) → [`mod@serve`] (sockets) and [`log`] (what was done).
+//! Everything but `serve` is pure: time is an argument.
+//!
+//! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
+//! only by [`core::QUEUED_BYTES_MAX`]. It shares no code with the codecs, the workload or the statistics that are
+//! tested against it; a misreading of the protocol would have to be made twice to go unseen.
+
+#![forbid(unsafe_code)]
+
+pub mod cache;
+pub mod core;
+pub mod faults;
+pub mod fifo;
+pub mod log;
+pub mod serve;
+pub mod service;
+pub mod store;
+pub mod text;
+
+pub use crate::core::{Core, CoreOptions};
+pub use crate::faults::Faults;
+pub use crate::fifo::Stall;
+pub use crate::serve::{Options, serve};
+pub use crate::service::Service;

@@ -1,0 +1,208 @@
+//! The binary log: what the server did with every data command, for tests that compare a client's numbers with it.
+//!
+//! All numbers are little endian. A header of 32 bytes:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–7 | the letters `bruntlog` |
+//! | 8–11 | version of this layout, 1 |
+//! | 12–15 | bytes of a record, 32 |
+//! | 16–23 | number of the first scripted request |
+//! | 24–31 | seed of the service times |
+//!
+//! then records of 32 bytes, in the order of arrival:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–7 | request number, from 0 |
+//! | 8–15 | arrival in nanoseconds of CLOCK_MONOTONIC (in a simulation, of its clock) |
+//! | 16–23 | departure, the same clock |
+//! | 24–27 | connection, numbered from 0 in order of acceptance |
+//! | 28 | verb, [`Verb`](crate::text::Verb) as a number |
+//! | 29 | flags, see [`FLAG_NOREPLY`] and its neighbours |
+//! | 30–31 | 0 |
+//!
+//! The departure is the one computed, which the reply leaves at or shortly after. A log is complete once the server has
+//! been idle for 10 ms (unless it busy-polls) or has seen a connection close; a server that is killed under load may lose the last records.
+
+use std::io::{self, BufWriter, Write};
+
+/// The first bytes of every log.
+const MAGIC: [u8; 8] = *b"bruntlog";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 32;
+const RECORD_BYTES: usize = 32;
+
+/// Flag: the client wanted no reply.
+pub const FLAG_NOREPLY: u8 = 1;
+/// Flag: carried out, never answered, connection dead.
+pub const FLAG_DROPPED: u8 = 2;
+/// Flag: refused by script.
+pub const FLAG_ERROR: u8 = 4;
+/// Flag: answered with wrong values. Not set where the fault was due but no byte was there to be wrong.
+pub const FLAG_WRONG: u8 = 8;
+
+/// What all records of a log have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Number of the first scripted request: its service time is that of number 0.
+    pub script_after: u64,
+    /// Seed of the service times.
+    pub seed: u64,
+}
+
+/// One data command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Number over all connections in order of arrival, from 0.
+    pub number: u64,
+    /// When the read that completed it returned, in nanoseconds.
+    pub arrival_ns: u64,
+    /// When its reply is due, in nanoseconds.
+    pub departure_ns: u64,
+    /// The connection, numbered from 0 in order of acceptance.
+    pub connection: u32,
+    /// The verb as a number.
+    pub verb: u8,
+    /// The sum of the flags.
+    pub flags: u8,
+}
+
+/// A log being written.
+#[derive(Debug)]
+pub struct Log<W: Write> {
+    out: BufWriter<W>,
+}
+
+impl<W: Write> Log<W> {
+    /// Begins a log. Buffers 256 KiB, so that a busy server writes once in 8192 requests.
+    pub fn begin(out: W, header: &Header) -> io::Result<Self> {
+        let mut out = BufWriter::with_capacity(8192 * RECORD_BYTES, out);
+        out.write_all(&header.to_bytes())?;
+        out.flush()?;
+        Ok(Self { out })
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, record: &Record) -> io::Result<()> {
+        self.out.write_all(&record.to_bytes())
+    }
+
+    /// Is anything held back?
+    pub fn is_behind(&self) -> bool {
+        !self.out.buffer().is_empty()
+    }
+
+    /// Writes what is held back.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+impl Header {
+    fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(RECORD_BYTES as u32).to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.script_after.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.seed.to_le_bytes());
+        bytes
+    }
+}
+
+impl Record {
+    fn to_bytes(self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.arrival_ns.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.departure_ns.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.connection.to_le_bytes());
+        bytes[28] = self.verb;
+        bytes[29] = self.flags;
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8; RECORD_BYTES]) -> Self {
+        Self {
+            number: u64_at(bytes, 0),
+            arrival_ns: u64_at(bytes, 8),
+            departure_ns: u64_at(bytes, 16),
+            connection: u64_at(bytes, 24) as u32,
+            verb: bytes[28],
+            flags: bytes[29],
+        }
+    }
+}
+
+fn u64_at(bytes: &[u8; 32], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// Reads a whole log. A last record that is cut off is left out: the server may have been killed while writing.
+pub fn read(log: &[u8]) -> Result<(Header, Vec<Record>), String> {
+    let (header, records) = log
+        .split_first_chunk::<HEADER_BYTES>()
+        .filter(|(header, _)| header[..8] == MAGIC)
+        .ok_or("not a server log: it does not begin with the letters bruntlog")?;
+    let layout = u64_at(header, 8);
+    if layout != u64::from(VERSION) | ((RECORD_BYTES as u64) << 32) {
+        return Err(format!("a server log of version {}, expected version {VERSION}", layout as u32));
+    }
+    let header = Header { script_after: u64_at(header, 16), seed: u64_at(header, 24) };
+    Ok((header, records.as_chunks().0.iter().map(Record::of_bytes).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let header = Header { script_after: 7, seed: u64::MAX };
+        let records = [0, 1, 2].map(|number| Record {
+            number,
+            arrival_ns: number << 40,
+            departure_ns: u64::MAX - number,
+            connection: 3,
+            verb: 12,
+            flags: FLAG_NOREPLY | FLAG_WRONG,
+        });
+        let mut bytes = Vec::new();
+        let mut log = Log::begin(&mut bytes, &header).unwrap();
+        assert!(!log.is_behind());
+        for record in &records {
+            log.push(record).unwrap();
+        }
+        assert!(log.is_behind());
+        log.flush().unwrap();
+        drop(log);
+        assert_eq!(bytes.len(), 128);
+        assert_eq!(read(&bytes), Ok((header, records.to_vec())));
+        assert_eq!(read(&bytes[..127]), Ok((header, records[..2].to_vec())));
+        assert!(read(&bytes[..31]).is_err());
+        bytes[8] = 9;
+        assert_eq!(read(&bytes), Err("a server log of version 9, expected version 1".to_owned()));
+    }
+
+    #[test]
+    fn the_layout_is_the_one_described() {
+        let record = Record {
+            number: 0x0102_0304_0506_0708,
+            arrival_ns: 1,
+            departure_ns: 2,
+            connection: 3,
+            verb: 4,
+            flags: 5,
+        };
+        let expected = [
+            8, 7, 6, 5, 4, 3, 2, 1, // number
+            1, 0, 0, 0, 0, 0, 0, 0, // arrival
+            2, 0, 0, 0, 0, 0, 0, 0, // departure
+            3, 0, 0, 0, 4, 5, 0, 0,
+        ];
+        assert_eq!(record.to_bytes(), expected);
+    }
+}

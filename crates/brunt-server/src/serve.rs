@@ -1,0 +1,392 @@
+//! The socket loop: one thread, one epoll, non-blocking sockets, the monotonic clock.
+//!
+//! It decides nothing about requests; it stamps bytes with the time at which their read returned, hands them to the
+//! core, and writes what the core says is due. Without service times a reply is written in the turn that read its
+//! request, one write for everything a connection is owed.
+//!
+//! Where a departure is near, the loop spins on the poll instead of sleeping: a sleeping thread wakes tens of
+//! microseconds late, and a reply must not be late by more than the client's own floor.
+
+use crate::cache::Epoch;
+use crate::core::{ConnectionId, Core, CoreOptions};
+use crate::log::{Header, Log};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::process::{Resource, Rlimit, Signal};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+/// Connections that the kernel holds until they are accepted; a client opens thousands at once.
+const BACKLOG: i32 = 4096;
+/// Events taken in one turn.
+const EVENTS_PER_TURN: usize = 1024;
+/// The most that one read takes; a whole pipeline of sets fits.
+const READ_BYTES: usize = 256 << 10;
+/// A client that leaves this much unread is not read from until it has caught up.
+const UNSENT_BYTES_MAX: usize = 1 << 20;
+/// Output buffers above this size are given back once they are empty; ten thousand connections stay below 700 MB.
+const OUT_BYTES_KEPT: usize = 64 << 10;
+/// From this long before a departure the loop spins. Wake-ups with the default timer slack of 50 µs and a busy host stay
+/// below it.
+const SPIN_NS: u64 = 100_000;
+/// What the log holds back is written when the server has been idle for this long.
+const LOG_IDLE_NS: u64 = 10_000_000;
+/// The event data of the listening socket; no connection has this id.
+const LISTENER: u64 = u64::MAX;
+
+/// What a server is started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where to listen; port 0 takes a free one, which the announcement names.
+    pub listen: SocketAddr,
+    /// What it does. `record` follows from `log`, and `epoch` is set at the start.
+    pub core: CoreOptions,
+    /// Write the binary log here.
+    pub log: Option<PathBuf>,
+    /// End when the thread that started this process ends. (The kernel watches the thread, not the process: start the
+    /// server from a thread that lives as long as it should.)
+    pub die_with_parent: bool,
+    /// Never sleep. Costs a core and makes arrival stamps as exact as they can be.
+    pub busy_poll: bool,
+}
+
+impl Default for Options {
+    /// Port 11211 of the loopback interface, nothing scripted, no log.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 11211)),
+            core: CoreOptions::default(),
+            log: None,
+            die_with_parent: false,
+            busy_poll: false,
+        }
+    }
+}
+
+/// Serves until a signal ends the process; returns only on failure. When connections are accepted, one line
+/// `listening on ADDRESS:PORT` goes to `announcement`, and it is flushed.
+///
+/// # Errors
+/// The address cannot be bound, the log cannot be written, or the process is out of descriptors at the start; the
+/// message names which.
+pub fn serve(options: Options, announcement: &mut dyn Write) -> io::Result<()> {
+    if options.die_with_parent {
+        watch_parent()?;
+    }
+    raise_descriptor_limit();
+    let mut server = Server::start(options)?;
+    writeln!(announcement, "listening on {}", server.address)?;
+    announcement.flush()?;
+    loop {
+        server.turn()?;
+    }
+}
+
+/// A parent that died before the kernel was asked to watch it would never be noticed, so look once more.
+fn watch_parent() -> io::Result<()> {
+    let parent = rustix::process::getppid();
+    rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+    if rustix::process::getppid() == parent {
+        Ok(())
+    } else {
+        Err(io::Error::other("the process that started this server is gone"))
+    }
+}
+
+/// As many connections as the system allows without asking. If even that fails, `accept` says so in time.
+fn raise_descriptor_limit() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock that clients on the same host stamp with.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Names what failed; the kernel's own words follow.
+fn context(what: &str, error: impl Into<io::Error>) -> io::Error {
+    let error = error.into();
+    io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+/// One accepted connection.
+struct Peer {
+    socket: OwnedFd,
+    /// Due and not yet taken by the kernel, from `out_begin` on.
+    out: Vec<u8>,
+    out_begin: usize,
+    /// In the list of those with something to write.
+    dirty: bool,
+    /// The client has said that it sends nothing more.
+    ended: bool,
+    /// Close when everything is written.
+    closing: bool,
+    /// What epoll was last asked for.
+    interest: epoll::EventFlags,
+}
+
+struct Server {
+    address: SocketAddr,
+    listener: OwnedFd,
+    /// False while the process is out of descriptors.
+    listening: bool,
+    epoll: OwnedFd,
+    core: Core,
+    log: Option<Log<File>>,
+    busy_poll: bool,
+    /// By connection id.
+    peers: Vec<Option<Peer>>,
+    free: Vec<ConnectionId>,
+    /// Connections that got output in this turn.
+    dirty: Vec<ConnectionId>,
+    events: Vec<epoll::Event>,
+    read_buffer: Vec<u8>,
+}
+
+impl Server {
+    fn start(options: Options) -> io::Result<Self> {
+        let Options { listen, core: mut core_options, log, busy_poll, .. } = options;
+        let header = Header { script_after: core_options.script_after, seed: core_options.seed };
+        let log = log.map(|path| {
+            let begun = File::create(&path).and_then(|file| Log::begin(file, &header));
+            begun.map_err(|error| context(&format!("cannot write the log {}", path.display()), error))
+        });
+        let log = log.transpose()?;
+        core_options.record = log.is_some();
+        core_options.epoch = Epoch {
+            start_ns: monotonic_ns(),
+            start_unix_s: u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0),
+        };
+        let (listener, address) =
+            listen_on(listen).map_err(|error| context(&format!("cannot listen on {listen}"), error))?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        Ok(Self {
+            address,
+            listener,
+            listening: true,
+            epoll,
+            core: Core::new(core_options),
+            log,
+            busy_poll,
+            peers: Vec::new(),
+            free: Vec::new(),
+            dirty: Vec::new(),
+            events: Vec::with_capacity(EVENTS_PER_TURN),
+            read_buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Waits for something to do and does it.
+    fn turn(&mut self) -> io::Result<()> {
+        let idle = self.wait()?;
+        let mut events = std::mem::take(&mut self.events);
+        let mut knocked = false;
+        for event in events.drain(..) {
+            match { event.data }.u64() {
+                LISTENER => knocked = true,
+                id => self.react(id as ConnectionId, event.flags),
+            }
+        }
+        self.events = events;
+        // New connections come last, so that an id freed in this turn has no event of its former owner before it.
+        if knocked {
+            self.accept();
+        }
+        self.release(monotonic_ns());
+        self.write_log(idle)
+    }
+
+    /// Waits for events until shortly before the next departure. True: nothing came for the idle time of the log.
+    fn wait(&mut self) -> io::Result<bool> {
+        let wait_ns = match self.core.next_departure_ns() {
+            _ if self.busy_poll => Some(0),
+            Some(departure_ns) => Some(departure_ns.saturating_sub(monotonic_ns()).saturating_sub(SPIN_NS)),
+            None if self.log.as_ref().is_some_and(Log::is_behind) => Some(LOG_IDLE_NS),
+            None => None,
+        };
+        let timeout = wait_ns.map(|wait_ns| Timespec {
+            tv_sec: (wait_ns / 1_000_000_000) as i64,
+            tv_nsec: (wait_ns % 1_000_000_000) as i64,
+        });
+        self.events.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(self.events.is_empty() && wait_ns == Some(LOG_IDLE_NS)),
+            Err(error) => Err(context("waiting for events", error)),
+        }
+    }
+
+    fn react(&mut self, id: ConnectionId, flags: epoll::EventFlags) {
+        let Some(peer) = self.peers[id as usize].as_mut() else { return };
+        if flags.contains(epoll::EventFlags::OUT) {
+            self.write(id);
+        } else if peer.interest.contains(epoll::EventFlags::IN) {
+            self.read(id);
+        } else {
+            // Only a hang-up or an error is reported unasked; nobody is left to write to.
+            self.close(id);
+        }
+    }
+
+    fn read(&mut self, id: ConnectionId) {
+        let Some(peer) = self.peers[id as usize].as_mut() else { return };
+        match rustix::io::read(&peer.socket, &mut self.read_buffer[..]) {
+            Ok(0) => {
+                peer.ended = true;
+                self.core.receive_end(id, monotonic_ns());
+                self.watch(id);
+                self.release(monotonic_ns());
+            }
+            Ok(bytes) => {
+                let now_ns = monotonic_ns();
+                self.core.receive(id, &self.read_buffer[..bytes], now_ns);
+                self.release(now_ns);
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.close(id),
+        }
+    }
+
+    /// Hands everything that is due to its connections and writes it: one write for each of them.
+    fn release(&mut self, now_ns: u64) {
+        while let Some(departure) = self.core.pop_due(now_ns) {
+            let peer = self.peers[departure.connection as usize].as_mut();
+            let peer = peer.expect("the core speaks to connected peers only");
+            peer.out.extend_from_slice(departure.bytes);
+            peer.closing |= departure.close;
+            if !peer.dirty {
+                peer.dirty = true;
+                self.dirty.push(departure.connection);
+            }
+        }
+        while let Some(id) = self.dirty.pop() {
+            self.write(id);
+        }
+    }
+
+    fn write(&mut self, id: ConnectionId) {
+        let Some(peer) = self.peers[id as usize].as_mut() else { return };
+        peer.dirty = false;
+        while peer.out_begin < peer.out.len() {
+            match net::send(&peer.socket, &peer.out[peer.out_begin..], SendFlags::NOSIGNAL) {
+                Ok(bytes) => peer.out_begin += bytes,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => return self.close(id),
+            }
+        }
+        if peer.out_begin == peer.out.len() {
+            if peer.closing {
+                return self.close(id);
+            }
+            peer.out.clear();
+            peer.out_begin = 0;
+            if peer.out.capacity() > OUT_BYTES_KEPT {
+                peer.out = Vec::new();
+            }
+        } else if peer.out_begin > peer.out.len() / 2 {
+            peer.out.drain(..peer.out_begin);
+            peer.out_begin = 0;
+        }
+        self.watch(id);
+    }
+
+    /// Asks epoll for what matters now: room to write while something is unsent, input unless the client has ended or
+    /// does not read its replies.
+    fn watch(&mut self, id: ConnectionId) {
+        let Some(peer) = self.peers[id as usize].as_mut() else { return };
+        let unsent_bytes = peer.out.len() - peer.out_begin;
+        let mut interest = epoll::EventFlags::empty();
+        interest.set(epoll::EventFlags::OUT, unsent_bytes > 0);
+        interest.set(epoll::EventFlags::IN, !peer.ended && unsent_bytes <= UNSENT_BYTES_MAX);
+        if interest != peer.interest {
+            peer.interest = interest;
+            epoll::modify(&self.epoll, &peer.socket, epoll::EventData::new_u64(u64::from(id)), interest)
+                .expect("an open socket is in the epoll set");
+        }
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(socket) => self.admit(socket),
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                // Out of descriptors or memory: a level-triggered listener would turn the loop into a spin, so look
+                // away until a connection closes. Whoever knocks meanwhile waits in the backlog.
+                Err(_) => return self.listen(false),
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: OwnedFd) {
+        // Replies must not wait for acknowledgements. A peer that is gone already shows at its first read.
+        let _ = sockopt::set_tcp_nodelay(&socket, true);
+        let id = self.free.pop().unwrap_or(self.peers.len() as ConnectionId);
+        let interest = epoll::EventFlags::IN;
+        if epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(u64::from(id)), interest).is_err() {
+            self.free.push(id);
+            return;
+        }
+        if self.peers.len() <= id as usize {
+            self.peers.resize_with(id as usize + 1, || None);
+        }
+        let out = Vec::new();
+        self.peers[id as usize] =
+            Some(Peer { socket, out, out_begin: 0, dirty: false, ended: false, closing: false, interest });
+        self.core.connect(id);
+    }
+
+    /// Closing the descriptor also takes it out of the epoll set.
+    fn close(&mut self, id: ConnectionId) {
+        if self.peers[id as usize].take().is_none() {
+            return;
+        }
+        self.core.disconnect(id);
+        self.free.push(id);
+        if let Some(log) = &mut self.log {
+            for record in self.core.take_records() {
+                // A full disk shows again, and is reported, at the end of the turn.
+                let _ = log.push(&record);
+            }
+            let _ = log.flush();
+        }
+        if !self.listening {
+            self.listen(true);
+        }
+    }
+
+    fn listen(&mut self, listening: bool) {
+        let interest = if listening { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        epoll::modify(&self.epoll, &self.listener, epoll::EventData::new_u64(LISTENER), interest)
+            .expect("the listener is in the epoll set");
+        self.listening = listening;
+    }
+
+    fn write_log(&mut self, idle: bool) -> io::Result<()> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let written = self.core.take_records().try_for_each(|record| log.push(&record));
+        let written = if idle { written.and_then(|()| log.flush()) } else { written };
+        written.map_err(|error| context("cannot write the log", error))
+    }
+}
+
+fn listen_on(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let listener = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&listener, true)?;
+    net::bind(&listener, &address)?;
+    net::listen(&listener, BACKLOG)?;
+    let bound = SocketAddr::try_from(net::getsockname(&listener)?)?;
+    Ok((listener, bound))
+}

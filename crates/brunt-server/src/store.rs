@@ -1,0 +1,469 @@
+//! The store: keys to items, bounded in bytes.
+//!
+//! Not a slab allocator: an item is one boxed slice with its key in front, charged with its length and
+//! [`ITEM_OVERHEAD_BYTES`]. When the bound is reached the oldest items go, with a second chance for those read since the
+//! hand came by (the CLOCK approximation of LRU: a read costs one flag instead of moving links). An item that takes the
+//! place of a deleted one also takes its turn. Expiry is lazy.
+//!
+//! Invariant: `bytes` is the sum of the charges of all live items and never exceeds the limit.
+
+use rapidhash::v3::rapidhash_v3;
+
+/// What an item costs besides its key and value: its slot (64 bytes, checked in a test) and its share of the index.
+pub const ITEM_OVERHEAD_BYTES: u64 = 80;
+
+/// The expiry of an item that does not expire.
+pub const NEVER_NS: u64 = u64::MAX;
+
+/// The item would not fit even into an empty store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory;
+
+/// An item as it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<'a> {
+    /// The value.
+    pub value: &'a [u8],
+    /// Client flags.
+    pub flags: u32,
+    /// The cas unique: the number of the write that made this item, from 1.
+    pub unique: u64,
+}
+
+/// To which end of a value a piece is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// prepend
+    Front,
+    /// append
+    Back,
+}
+
+/// A place for an item; empty places have an empty `data` and are listed in `free`.
+#[derive(Debug)]
+struct Slot {
+    /// The key, then the value.
+    data: Box<[u8]>,
+    key_len: u16,
+    live: bool,
+    /// Read since the hand came by.
+    referenced: bool,
+    hash: u32,
+    flags: u32,
+    unique: u64,
+    /// The item is gone at this time and later.
+    expires_ns: u64,
+}
+
+/// The store. Times are nanoseconds of any clock that does not go back.
+#[derive(Debug)]
+pub struct Store {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// Open addressing with linear probing: hash in the upper half, slot + 1 in the lower, 0 is empty. The hash lies
+    /// here so that a probe passes over strangers without touching their items.
+    index: Vec<u64>,
+    items: usize,
+    bytes: u64,
+    bytes_max: u64,
+    hand: usize,
+    unique_last: u64,
+    evictions: u64,
+    items_total: u64,
+}
+
+/// The first index size; a power of two like all later ones.
+const INDEX_LEN_FIRST: usize = 1024;
+
+impl Store {
+    /// An empty store for at most `bytes_max` bytes.
+    pub fn new(bytes_max: u64) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: vec![0; INDEX_LEN_FIRST],
+            items: 0,
+            bytes: 0,
+            bytes_max,
+            hand: 0,
+            unique_last: 0,
+            evictions: 0,
+            items_total: 0,
+        }
+    }
+
+    /// Items held, those among them that have expired unseen included.
+    pub fn items(&self) -> usize {
+        self.items
+    }
+    /// Items ever stored.
+    pub fn items_total(&self) -> u64 {
+        self.items_total
+    }
+    /// Bytes charged.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    /// The bound on [`Store::bytes`].
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+    /// Items removed to make room, before their time.
+    pub fn evictions(&self) -> u64 {
+        self.evictions
+    }
+
+    /// Reads an item.
+    pub fn get(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
+        let slot = self.find_live(key, now_ns)?;
+        let slot = &mut self.slots[slot];
+        slot.referenced = true;
+        Some(Item { value: &slot.data[usize::from(slot.key_len)..], flags: slot.flags, unique: slot.unique })
+    }
+
+    /// Writes an item, whatever was there. On failure the key is gone.
+    pub fn set(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        flags: u32,
+        expires_ns: u64,
+        now_ns: u64,
+    ) -> Result<(), OutOfMemory> {
+        let hash = hash_of(key);
+        if let Some(slot) = self.find(key, hash) {
+            if self.slots[slot].data.len() == key.len() + value.len() {
+                self.items_total += 1;
+                self.overwrite(slot, value, flags, expires_ns);
+                return Ok(());
+            }
+            self.remove_slot(slot);
+        }
+        self.insert(hash, key, [value, &[]], flags, expires_ns, now_ns)
+    }
+
+    /// Adds a piece to the value of a live item, which keeps its flags and its expiry. `Ok(false)`: no such item. On
+    /// failure the item is as it was.
+    pub fn extend(&mut self, key: &[u8], piece: &[u8], end: End, now_ns: u64) -> Result<bool, OutOfMemory> {
+        let Some(slot) = self.find_live(key, now_ns) else { return Ok(false) };
+        let Slot { flags, expires_ns, .. } = self.slots[slot];
+        if (self.slots[slot].data.len() + piece.len()) as u64 + ITEM_OVERHEAD_BYTES > self.bytes_max {
+            return Err(OutOfMemory);
+        }
+        let old = self.remove_slot(slot);
+        let value = &old[key.len()..];
+        let pieces = if end == End::Back { [value, piece] } else { [piece, value] };
+        self.insert(hash_of(key), key, pieces, flags, expires_ns, now_ns)?;
+        Ok(true)
+    }
+
+    /// Writes a new value into a live item of the same length, which keeps its flags and expiry and gets a new unique.
+    pub fn rewrite(&mut self, key: &[u8], value: &[u8], now_ns: u64) {
+        let slot = self.find_live(key, now_ns).expect("the caller has just read this item");
+        let (flags, expires_ns) = (self.slots[slot].flags, self.slots[slot].expires_ns);
+        if self.slots[slot].data.len() == key.len() + value.len() {
+            self.overwrite(slot, value, flags, expires_ns);
+        } else {
+            self.remove_slot(slot);
+            // Out of memory only if the whole store is smaller than this one item; then the item is gone.
+            let _ = self.insert(hash_of(key), key, [value, &[]], flags, expires_ns, now_ns);
+        }
+    }
+
+    /// Gives a live item a new expiry. False: no such item.
+    pub fn touch(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> bool {
+        match self.find_live(key, now_ns) {
+            Some(slot) => {
+                self.slots[slot].expires_ns = expires_ns;
+                self.slots[slot].referenced = true;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Removes a live item. False: no such item.
+    pub fn remove(&mut self, key: &[u8], now_ns: u64) -> bool {
+        self.find_live(key, now_ns).map(|slot| self.remove_slot(slot)).is_some()
+    }
+
+    /// Removes everything; uniques and counts go on.
+    pub fn clear(&mut self) {
+        let emptied = Self::new(self.bytes_max);
+        *self = Self {
+            unique_last: self.unique_last,
+            evictions: self.evictions,
+            items_total: self.items_total,
+            ..emptied
+        };
+    }
+
+    fn overwrite(&mut self, slot: usize, value: &[u8], flags: u32, expires_ns: u64) {
+        self.unique_last += 1;
+        let slot = &mut self.slots[slot];
+        slot.data[usize::from(slot.key_len)..].copy_from_slice(value);
+        (slot.flags, slot.expires_ns, slot.unique) = (flags, expires_ns, self.unique_last);
+    }
+
+    fn insert(
+        &mut self,
+        hash: u32,
+        key: &[u8],
+        value: [&[u8]; 2],
+        flags: u32,
+        expires_ns: u64,
+        now_ns: u64,
+    ) -> Result<(), OutOfMemory> {
+        let data_len = key.len() + value[0].len() + value[1].len();
+        let charge = data_len as u64 + ITEM_OVERHEAD_BYTES;
+        if charge > self.bytes_max {
+            return Err(OutOfMemory);
+        }
+        while self.bytes + charge > self.bytes_max {
+            self.evict_one(now_ns);
+        }
+        let mut data = Vec::with_capacity(data_len);
+        data.extend_from_slice(key);
+        data.extend_from_slice(value[0]);
+        data.extend_from_slice(value[1]);
+        self.unique_last += 1;
+        self.items_total += 1;
+        self.bytes += charge;
+        let item = Slot {
+            data: data.into_boxed_slice(),
+            key_len: key.len() as u16,
+            live: true,
+            referenced: false,
+            hash,
+            flags,
+            unique: self.unique_last,
+            expires_ns,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = item;
+                slot
+            }
+            None => {
+                self.slots.push(item);
+                u32::try_from(self.slots.len() - 1)
+                    .expect("four thousand million items exceed any bound in bytes")
+            }
+        };
+        self.index_insert(hash, slot);
+        Ok(())
+    }
+
+    /// Moves the hand to the next item that has expired or was not read since the hand's last round, and removes it.
+    /// Two rounds always find one, because the first clears every flag.
+    fn evict_one(&mut self, now_ns: u64) {
+        assert!(self.items > 0, "bytes are charged but nothing is held");
+        loop {
+            self.hand = if self.hand + 1 < self.slots.len() { self.hand + 1 } else { 0 };
+            let slot = &mut self.slots[self.hand];
+            if !slot.live {
+                continue;
+            }
+            let expired = slot.expires_ns <= now_ns;
+            if expired || !slot.referenced {
+                self.evictions += u64::from(!expired);
+                self.remove_slot(self.hand);
+                return;
+            }
+            slot.referenced = false;
+        }
+    }
+
+    fn remove_slot(&mut self, slot: usize) -> Box<[u8]> {
+        self.index_remove(self.slots[slot].hash, slot as u32);
+        let data = std::mem::take(&mut self.slots[slot].data);
+        self.slots[slot].live = false;
+        self.free.push(slot as u32);
+        self.bytes -= data.len() as u64 + ITEM_OVERHEAD_BYTES;
+        data
+    }
+
+    /// The slot of a key that has not expired; one that has is removed.
+    fn find_live(&mut self, key: &[u8], now_ns: u64) -> Option<usize> {
+        let slot = self.find(key, hash_of(key))?;
+        if self.slots[slot].expires_ns <= now_ns {
+            self.remove_slot(slot);
+            return None;
+        }
+        Some(slot)
+    }
+
+    fn find(&self, key: &[u8], hash: u32) -> Option<usize> {
+        let mask = self.index.len() - 1;
+        let mut position = hash as usize & mask;
+        loop {
+            let entry = self.index[position];
+            if entry == 0 {
+                return None;
+            }
+            if entry_hash(entry) == hash {
+                let slot = &self.slots[entry_slot(entry) as usize];
+                if slot.data[..usize::from(slot.key_len)] == *key {
+                    return Some(entry_slot(entry) as usize);
+                }
+            }
+            position = (position + 1) & mask;
+        }
+    }
+
+    fn index_insert(&mut self, hash: u32, slot: u32) {
+        self.items += 1;
+        if self.items * 4 > self.index.len() * 3 {
+            let doubled = vec![0; self.index.len() * 2];
+            for entry in std::mem::replace(&mut self.index, doubled) {
+                if entry != 0 {
+                    place(&mut self.index, entry);
+                }
+            }
+        }
+        place(&mut self.index, (u64::from(hash) << 32) | (u64::from(slot) + 1));
+    }
+
+    /// Removes an entry and closes the gap: every follower in the run moves up unless that would put it before its own
+    /// place. So there are no tombstones, and probes stay as short as the load allows.
+    fn index_remove(&mut self, hash: u32, slot: u32) {
+        self.items -= 1;
+        let mask = self.index.len() - 1;
+        let mut gap = hash as usize & mask;
+        while self.index[gap] != (u64::from(hash) << 32) | (u64::from(slot) + 1) {
+            assert!(self.index[gap] != 0, "a live item is in the index");
+            gap = (gap + 1) & mask;
+        }
+        let mut next = (gap + 1) & mask;
+        while self.index[next] != 0 {
+            let home = entry_hash(self.index[next]) as usize & mask;
+            if (next.wrapping_sub(home) & mask) >= (next.wrapping_sub(gap) & mask) {
+                self.index[gap] = self.index[next];
+                gap = next;
+            }
+            next = (next + 1) & mask;
+        }
+        self.index[gap] = 0;
+    }
+}
+
+fn hash_of(key: &[u8]) -> u32 {
+    rapidhash_v3(key) as u32
+}
+
+fn entry_hash(entry: u64) -> u32 {
+    (entry >> 32) as u32
+}
+
+fn entry_slot(entry: u64) -> u32 {
+    entry as u32 - 1
+}
+
+/// Puts an entry at the first free place of its probe sequence; the load of at most 3/4 leaves one.
+fn place(index: &mut [u64], entry: u64) {
+    let mask = index.len() - 1;
+    let mut position = entry_hash(entry) as usize & mask;
+    while index[position] != 0 {
+        position = (position + 1) & mask;
+    }
+    index[position] = entry;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn value_of(store: &mut Store, key: &[u8], now_ns: u64) -> Option<Vec<u8>> {
+        store.get(key, now_ns).map(|item| item.value.to_vec())
+    }
+
+    #[test]
+    fn the_bound_holds_and_evictions_are_counted() {
+        // 4-byte keys and 16-byte values: 100 bytes an item, ten items in all.
+        let mut store = Store::new(1000);
+        for number in 0..25 {
+            store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
+            assert!(store.bytes() <= store.bytes_max());
+        }
+        assert_eq!(
+            (store.items(), store.bytes(), store.evictions(), store.items_total()),
+            (10, 1000, 15, 25)
+        );
+        let alive: Vec<_> =
+            (0..25).filter(|n| store.get(format!("{n:04}").as_bytes(), 0).is_some()).collect();
+        assert_eq!(alive.len(), 10);
+        // Everything is referenced now; one more item must still find room.
+        store.set(b"last", &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
+        assert_eq!((store.items(), store.evictions()), (10, 16));
+    }
+
+    #[test]
+    fn what_is_read_outlives_what_is_not() {
+        let mut store = Store::new(1000);
+        store.set(b"kept", &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
+        for number in 0..1000 {
+            store.get(b"kept", 0).unwrap();
+            store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 0).unwrap();
+        }
+        assert!(store.get(b"kept", 0).is_some());
+    }
+
+    #[test]
+    fn expired_items_make_room_without_being_evictions() {
+        let mut store = Store::new(1000);
+        for number in 0..10 {
+            store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, 50, 0).unwrap();
+        }
+        assert!(store.get(b"0003", 49).is_some());
+        for number in 10..20 {
+            store.set(format!("{number:04}").as_bytes(), &[b'x'; 16], 0, NEVER_NS, 60).unwrap();
+        }
+        assert_eq!((store.items(), store.evictions()), (10, 0));
+        assert!(store.get(b"0003", 60).is_none());
+    }
+
+    #[test]
+    fn too_large_for_the_whole_store() {
+        let mut store = Store::new(1000);
+        store.set(b"a", b"old", 0, NEVER_NS, 0).unwrap();
+        assert_eq!(store.set(b"a", &[0; 920], 0, NEVER_NS, 0), Err(OutOfMemory));
+        assert_eq!((value_of(&mut store, b"a", 0), store.bytes(), store.items()), (None, 0, 0));
+        store.set(b"a", &[0; 919], 0, NEVER_NS, 0).unwrap();
+        assert_eq!(store.bytes(), 1000);
+    }
+
+    #[test]
+    fn a_slot_is_what_the_overhead_says() {
+        assert!(size_of::<Slot>() as u64 + 16 <= ITEM_OVERHEAD_BYTES, "{}", size_of::<Slot>());
+    }
+
+    proptest! {
+        /// Against a plain map: sets, removals and extensions of few keys, so that runs in the index form and close.
+        #[test]
+        fn behaves_like_a_map(steps in prop::collection::vec((0u8..4, 0u16..3000, 0usize..5), 1..3000)) {
+            let (mut store, mut map) = (Store::new(u64::MAX), HashMap::<Vec<u8>, Vec<u8>>::new());
+            for (what, key, len) in steps {
+                let (key, value) = (key.to_string().into_bytes(), vec![b'v'; len]);
+                match what {
+                    0 | 1 => {
+                        store.set(&key, &value, 0, NEVER_NS, 0).unwrap();
+                        map.insert(key, value);
+                    }
+                    2 => prop_assert_eq!(store.remove(&key, 0), map.remove(&key).is_some()),
+                    _ => {
+                        let known = map.get_mut(&key).map(|old| old.extend_from_slice(&value)).is_some();
+                        prop_assert_eq!(store.extend(&key, &value, End::Back, 0), Ok(known));
+                    }
+                }
+            }
+            prop_assert_eq!(store.items(), map.len());
+            let bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
+            prop_assert_eq!(store.bytes(), bytes as u64 + map.len() as u64 * ITEM_OVERHEAD_BYTES);
+            for (key, value) in map {
+                prop_assert_eq!(value_of(&mut store, &key, 0), Some(value));
+            }
+        }
+    }
+}

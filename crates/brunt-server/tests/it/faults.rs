@@ -1,0 +1,117 @@
+//! Faults: exact counts, and what each does to the connection, the store and the books.
+
+use crate::drain;
+use brunt_server::core::{Core, CoreOptions};
+use brunt_server::faults::Faults;
+use brunt_server::log::{FLAG_DROPPED, FLAG_ERROR, FLAG_WRONG, Record};
+use std::num::NonZeroU64;
+
+fn with(faults: Faults, script_after: u64) -> Core {
+    let mut core = Core::new(CoreOptions { faults, script_after, record: true, ..CoreOptions::default() });
+    core.connect(0);
+    core
+}
+
+fn flagged(records: &[Record], flag: u8) -> Vec<u64> {
+    records.iter().filter(|record| record.flags & flag != 0).map(|record| record.number).collect()
+}
+
+#[test]
+fn every_nth_request_is_refused_and_nothing_else() {
+    let mut core = with(Faults { error_every: NonZeroU64::new(3), ..Faults::default() }, 0);
+    core.receive(
+        0,
+        b"set a 0 0 1\r\nx\r\nget a\r\nset a 0 0 1\r\ny\r\nversion\r\nget a\r\nget a\r\nget a b\r\n",
+        0,
+    );
+    let text = String::from_utf8(drain(&mut core, 0, 0)).unwrap();
+    let value = "VALUE a 0 1\r\nx\r\nEND\r\n";
+    let error = "SERVER_ERROR injected fault\r\n";
+    let version = text.lines().find(|line| line.starts_with("VERSION")).unwrap();
+    assert_eq!(text, format!("STORED\r\n{value}{error}{version}\r\n{value}{value}{error}"));
+    // Asked is counted for the refused too; hits and misses are not.
+    let counters = core.counters();
+    assert_eq!((counters.cmd_set, counters.cmd_get, counters.get_hits, counters.get_misses), (2, 5, 3, 0));
+    assert_eq!(counters.faults_error, 2);
+}
+
+#[test]
+fn a_dropped_request_kills_its_connection_only() {
+    let mut core = with(Faults { drop_every: NonZeroU64::new(2), ..Faults::default() }, 0);
+    core.connect(1);
+    core.receive(0, b"get a\r\nset a 0 0 1\r\nx\r\nget a\r\nquit\r\n", 0);
+    assert_eq!(drain(&mut core, 0, 0), b"END\r\n", "what came before is answered");
+    core.receive(0, b"get a\r\n", 1);
+    core.receive(1, b"get a\r\n", 1);
+    assert_eq!(drain(&mut core, 1, 1), b"VALUE a 0 1\r\nx\r\nEND\r\n", "the lost set was carried out");
+    // What was thrown away has no number: the next request is number 3.
+    let records: Vec<_> = core.take_records().collect();
+    assert_eq!(records.iter().map(|record| record.number).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(flagged(&records, FLAG_DROPPED), [1]);
+    core.receive_end(0, 2);
+    assert!(core.pop_due(2).is_some_and(|departure| departure.close && departure.bytes.is_empty()));
+}
+
+#[test]
+fn wrong_values_have_the_right_length() {
+    let mut core = with(Faults { wrong_every: NonZeroU64::new(2), ..Faults::default() }, 0);
+    // Number 1 finds a value, 3 finds none, 5 is an empty value, 7 is a write: only the first can be wrong.
+    core.receive(
+        0,
+        b"set a 0 0 4\r\nabcd\r\ngets a no a\r\nget a\r\nget no\r\nset e 0 0 0\r\n\r\nget e\r\n",
+        0,
+    );
+    core.receive(0, b"get a\r\nset a 0 0 1\r\nz\r\n", 0);
+    let right = "VALUE a 0 4\r\nabcd\r\nEND\r\n";
+    let wrong = "VALUE a 0 4 1\r\n`cbe\r\nVALUE a 0 4 1\r\n`cbe\r\nEND\r\n";
+    let expected =
+        format!("STORED\r\n{wrong}{right}END\r\nSTORED\r\nVALUE e 0 0\r\n\r\nEND\r\n{right}STORED\r\n");
+    assert_eq!(String::from_utf8(drain(&mut core, 0, 0)).unwrap(), expected);
+    let records: Vec<_> = core.take_records().collect();
+    assert_eq!((flagged(&records, FLAG_WRONG), core.counters().faults_wrong), (vec![1], 1));
+}
+
+/// The accounting of a million gets, one at a time, a tenth of them misses, by a client that reconnects when it is left
+/// without an answer; a preload of a thousand keys comes before the script.
+#[test]
+fn a_million_gets_have_exactly_the_scripted_faults() {
+    let every = |n| NonZeroU64::new(n);
+    let faults = Faults { drop_every: every(10_000), error_every: every(1000), wrong_every: every(50_001) };
+    let mut core = with(faults, 1000);
+    for key in 0..1000 {
+        core.receive(0, format!("set {key} 0 0 4\r\nabcd\r\n").as_bytes(), 0);
+    }
+    assert_eq!(drain(&mut core, 0, 0), b"STORED\r\n".repeat(1000));
+    core.take_records();
+    let (mut hits, mut misses, mut errors, mut timeouts, mut wrong) = (0, 0, 0, 0, 0);
+    for number in 0..1_000_000u64 {
+        let key = if number % 10 == 9 { "none".to_owned() } else { (number % 1000).to_string() };
+        core.receive(0, format!("get {key}\r\n").as_bytes(), number);
+        let reply = drain(&mut core, 0, number);
+        if reply.is_empty() {
+            timeouts += 1;
+            core.disconnect(0);
+            core.connect(0);
+        } else if reply.starts_with(b"SERVER_ERROR") {
+            errors += 1;
+        } else if reply == b"END\r\n" {
+            misses += 1;
+        } else {
+            assert!(reply.ends_with(b"\r\nEND\r\n"));
+            hits += 1;
+            wrong += u64::from(!reply.ends_with(b"abcd\r\nEND\r\n"));
+        }
+    }
+    // Every drop hides an error, since 10 000 is a multiple of 1000. Of the 19 multiples of 50 001 none is one of 1000;
+    // the requests before the 50 001st, 100 002nd, … have numbers 50 000, 100 001, …: those ending in 9 are misses,
+    // 10 · 50 001 − 1 alone.
+    assert_eq!((timeouts, errors, wrong), (100, 900, 18));
+    // Every refused or dropped request has a number ending in 9: they are misses that nobody saw.
+    assert_eq!((hits, misses), (900_000, 99_000));
+    let counters = *core.counters();
+    assert_eq!((counters.cmd_get, counters.get_hits, counters.get_misses), (1_000_000, 900_000, 99_100));
+    assert_eq!((counters.faults_dropped, counters.faults_error, counters.faults_wrong), (100, 900, 18));
+    let records: Vec<_> = core.take_records().collect();
+    assert_eq!(flagged(&records, FLAG_DROPPED)[..2], [10_999, 20_999]);
+    assert_eq!((flagged(&records, FLAG_ERROR).len(), flagged(&records, FLAG_WRONG).len()), (900, 18));
+}

@@ -1,0 +1,157 @@
+//! The socket loop on a free port of the loopback interface. The server runs on a thread that ends with the test
+//! process; nothing here waits for a time to pass, except for replies that are due later.
+
+use brunt_server::core::CoreOptions;
+use brunt_server::log::{self, Record};
+use brunt_server::{Options, Service, Stall, serve};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Hands each line of the announcement over.
+struct Announcement {
+    line: Vec<u8>,
+    sender: mpsc::Sender<String>,
+}
+
+impl Write for Announcement {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        let line = String::from_utf8(std::mem::take(&mut self.line)).unwrap();
+        self.sender.send(line).map_err(std::io::Error::other)
+    }
+}
+
+fn start(core: CoreOptions, log: Option<PathBuf>) -> SocketAddr {
+    let (sender, announced) = mpsc::channel();
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let options = Options { listen, core, log, ..Options::default() };
+    std::thread::spawn(move || serve(options, &mut Announcement { line: Vec::new(), sender }));
+    let line = announced.recv_timeout(Duration::from_secs(10)).unwrap();
+    line.strip_prefix("listening on ").and_then(|rest| rest.strip_suffix('\n')).unwrap().parse().unwrap()
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
+}
+
+fn exchange(stream: &mut TcpStream, sent: &[u8], expected: &[u8]) {
+    stream.write_all(sent).unwrap();
+    let mut answered = vec![0; expected.len()];
+    stream.read_exact(&mut answered).unwrap();
+    assert_eq!(String::from_utf8_lossy(&answered), String::from_utf8_lossy(expected));
+}
+
+/// A file name of this test's own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("brunt-server-{}-{name}", std::process::id())))
+    }
+
+    /// The log once it holds so many records; the server writes them when a connection closes.
+    fn records(&self, count: usize) -> Vec<Record> {
+        let begin = Instant::now();
+        loop {
+            let (_, records) = log::read(&std::fs::read(Path::new(&self.0)).unwrap()).unwrap();
+            if records.len() >= count {
+                return records;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(10), "{} of {count} records", records.len());
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn many_connections_are_served() {
+    let address = start(CoreOptions::default(), None);
+    let mut streams: Vec<_> = (0..300).map(|_| connect(address)).collect();
+    for (number, stream) in streams.iter_mut().enumerate() {
+        exchange(stream, format!("set k{number} 0 0 3\r\n{number:03}\r\n").as_bytes(), b"STORED\r\n");
+    }
+    for (number, stream) in streams.iter_mut().rev().enumerate() {
+        let expected = format!("VALUE k{number} 0 3\r\n{number:03}\r\nEND\r\n");
+        exchange(stream, format!("get k{number}\r\n").repeat(10).as_bytes(), expected.repeat(10).as_bytes());
+    }
+    // Slots are used again.
+    drop(streams);
+    for _ in 0..300 {
+        exchange(&mut connect(address), b"get k7\r\n", b"VALUE k7 0 3\r\n007\r\nEND\r\n");
+    }
+}
+
+#[test]
+fn a_reader_who_lags_gets_every_byte() {
+    let address = start(CoreOptions::default(), None);
+    let mut stream = connect(address);
+    let value = "v".repeat(1_000_000);
+    exchange(&mut stream, format!("set big 0 0 1000000\r\n{value}\r\n").as_bytes(), b"STORED\r\n");
+    // 100 MB of replies, far more than the sockets hold, asked for before the first is read; then the end of input.
+    stream.write_all(&b"get big\r\n".repeat(100)).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answered = Vec::new();
+    stream.read_to_end(&mut answered).unwrap();
+    let expected = format!("VALUE big 0 1000000\r\n{value}\r\nEND\r\n");
+    assert_eq!(answered.len(), 100 * expected.len());
+    assert!(answered.chunks(expected.len()).all(|reply| reply == expected.as_bytes()));
+}
+
+#[test]
+fn quit_and_the_end_of_input_close() {
+    let address = start(CoreOptions::default(), None);
+    for sent in ["get a\r\nquit\r\n", "get a\r\n"] {
+        let mut stream = connect(address);
+        stream.write_all(sent.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answered = String::new();
+        stream.read_to_string(&mut answered).unwrap();
+        assert_eq!(answered, "END\r\n");
+    }
+}
+
+#[test]
+fn replies_leave_when_the_log_says() {
+    let (scratch, service) = (Scratch::new("departures.log"), Service::Exponential(2_000_000));
+    let stalls = vec![Stall { at_ns: 20_000_000, for_ns: 30_000_000 }];
+    let options = CoreOptions { service, seed: 5, stalls, ..CoreOptions::default() };
+    let address = start(options, Some(scratch.0.clone()));
+    let mut streams = [connect(address), connect(address)];
+    let mut measured_ns = Vec::new();
+    for number in 0..40 {
+        let begin = Instant::now();
+        exchange(&mut streams[number % 2], b"get k\r\n", b"END\r\n");
+        measured_ns.push(begin.elapsed().as_nanos() as u64);
+    }
+    drop(streams);
+    let records = scratch.records(40);
+    let origin_ns = records[0].arrival_ns;
+    let mut stalled = 0;
+    for (number, record) in records.iter().enumerate() {
+        // One at a time: nobody waits, so the time in the server is the service time, and once the stall as well.
+        let in_server_ns = record.departure_ns - record.arrival_ns;
+        let service_ns = service.service_ns(5, number as u64);
+        let overlaps = record.arrival_ns < origin_ns + 50_000_000
+            && record.arrival_ns + service_ns > origin_ns + 20_000_000;
+        stalled += u32::from(overlaps);
+        assert!(if overlaps { in_server_ns > service_ns } else { in_server_ns == service_ns }, "{record:?}");
+        assert!(measured_ns[number] >= in_server_ns, "request {number} left too early");
+        assert_eq!((record.number, record.connection), (number as u64, number as u32 % 2));
+    }
+    assert!(stalled <= 1, "one at a time, so one request at most is caught by the stall");
+}

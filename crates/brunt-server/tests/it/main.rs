@@ -1,0 +1,43 @@
+//! The reference server from the outside: transcripts, the queue in virtual time, sockets, and the real memcached.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod faults;
+mod loopback;
+mod memcached;
+mod queue;
+mod transcripts;
+
+use brunt_server::core::{ConnectionId, Core};
+
+/// Takes everything that leaves by `now_ns` and gives the bytes of one connection.
+fn drain(core: &mut Core, connection: ConnectionId, now_ns: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some(departure) = core.pop_due(now_ns) {
+        if departure.connection == connection {
+            bytes.extend_from_slice(departure.bytes);
+        }
+    }
+    bytes
+}
+
+/// `next() / 2⁶⁴` is uniform; a generator of the tests' own (Marsaglia's xorshift64*), so that no test draws from what
+/// it tests.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -(((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64).ln() * mean
+    }
+}
