@@ -1,0 +1,289 @@
+//! When the requests of an open loop are due: absolute nanoseconds from the start of the schedule, in order.
+//!
+//! Not a pacer: it neither waits nor knows what time it is, and it is never re-based. Times come from exact integers
+//! (evenly spaced) or from a sum in fixed point (Poisson): no step is rounded on its own, so nothing drifts.
+
+use crate::rng::{Draw, Rng};
+use brunt_plan::distribution::Arrival;
+use brunt_plan::shard::StreamPart;
+use brunt_plan::units::Rate;
+
+/// Nanoseconds in a second times millionths in one: slot `k` of a rate in millionths per second is due at `k · this / rate`.
+const MICRO_NANOS: u128 = 1_000_000_000_000_000;
+
+/// One stream's arrivals; the streams of a class together make up its rate.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// Every `of`-th slot of evenly spaced arrivals.
+    Uniform(UniformArrivals),
+    /// A Poisson process of an `of`-th of the rate; independent such processes add up to a Poisson process of the rate.
+    Poisson(PoissonArrivals),
+}
+
+impl Arrivals {
+    /// The arrivals of stream `part` of a class that gets `rate` in all. `rng` is the stream's own.
+    pub fn new(arrival: Arrival, rate: Rate, part: StreamPart, rng: Rng) -> Self {
+        match arrival {
+            Arrival::Uniform => Self::Uniform(UniformArrivals::new(rate, part)),
+            Arrival::Poisson => Self::Poisson(PoissonArrivals::new(rate, part, rng)),
+        }
+    }
+
+    /// When the next request is due, in ns from the start; `u64::MAX` (after 584 years) is never.
+    #[inline]
+    pub fn peek_ns(&self) -> u64 {
+        match self {
+            Self::Uniform(arrivals) => arrivals.due_ns,
+            Self::Poisson(arrivals) => arrivals.due_ns(),
+        }
+    }
+
+    /// Goes on to the request after it.
+    #[inline]
+    pub fn advance(&mut self) {
+        match self {
+            Self::Uniform(arrivals) => arrivals.advance(),
+            Self::Poisson(arrivals) => arrivals.advance(),
+        }
+    }
+}
+
+/// Slots `index, index + of, index + 2·of, …` of [`Rate::slot_ns`], with the division carried on instead of repeated.
+#[derive(Clone, Debug)]
+pub struct UniformArrivals {
+    /// floor(k · 10¹⁵ / rate) for the slot k at hand.
+    due_ns: u64,
+    /// (k · 10¹⁵) mod rate: with it, `due_ns · rate + remainder = k · 10¹⁵` holds exactly at every step.
+    remainder: u64,
+    /// The quotient and the remainder of `of · 10¹⁵ / rate`.
+    step_ns: u64,
+    step_remainder: u64,
+    rate: u64,
+}
+
+impl UniformArrivals {
+    fn new(rate: Rate, part: StreamPart) -> Self {
+        let divisor = u128::from(rate.micro_per_second);
+        let step = u128::from(part.of) * MICRO_NANOS;
+        Self {
+            due_ns: rate.slot_ns(u64::from(part.index)),
+            remainder: (u128::from(part.index) * MICRO_NANOS % divisor) as u64,
+            step_ns: u64::try_from(step / divisor).unwrap_or(u64::MAX),
+            step_remainder: (step % divisor) as u64,
+            rate: rate.micro_per_second,
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        // Both are below the rate, which is at most 10¹⁵: the sum fits.
+        let remainder = self.remainder + self.step_remainder;
+        let carry = remainder >= self.rate;
+        self.remainder = if carry { remainder - self.rate } else { remainder };
+        self.due_ns = self.due_ns.saturating_add(self.step_ns).saturating_add(u64::from(carry));
+    }
+}
+
+/// Exponential gaps by inversion, −ln(U) · mean, summed in units of 2⁻³² ns.
+#[derive(Clone, Debug)]
+pub struct PoissonArrivals {
+    /// Due time in 2⁻³² ns: 96 bits are whole nanoseconds, and truncating a gap loses less than 10⁻⁹ ns.
+    due: u128,
+    /// Mean gap in 2⁻³² ns.
+    mean_gap: f64,
+    rng: Rng,
+}
+
+impl PoissonArrivals {
+    fn new(rate: Rate, part: StreamPart, rng: Rng) -> Self {
+        let mean_ns = f64::from(part.of) * MICRO_NANOS as f64 / rate.micro_per_second as f64;
+        let mut arrivals = Self { due: 0, mean_gap: mean_ns * 4_294_967_296.0, rng };
+        arrivals.advance();
+        arrivals
+    }
+
+    #[inline]
+    fn due_ns(&self) -> u64 {
+        u64::try_from(self.due >> 32).unwrap_or(u64::MAX)
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        // libm's logarithm and not the standard library's: that one is the platform's and differs in the last bit.
+        let gap = -libm::log(self.rng.unit_open()) * self.mean_gap;
+        self.due = self.due.saturating_add(gap as u128);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, Rng};
+    use proptest::prelude::*;
+
+    const WHOLE: StreamPart = StreamPart { index: 0, of: 1 };
+
+    fn arrivals(arrival: Arrival, rate: Rate, part: StreamPart) -> Arrivals {
+        Arrivals::new(arrival, rate, part, Rng::for_stream(1, Purpose::Arrivals, 0, part.index))
+    }
+
+    /// The first `count` times.
+    fn times(mut arrivals: Arrivals, count: usize) -> Vec<u64> {
+        let next = |_| {
+            let due_ns = arrivals.peek_ns();
+            arrivals.advance();
+            due_ns
+        };
+        (0..count).map(next).collect()
+    }
+
+    /// All times before `end_ns`.
+    fn times_before(mut arrivals: Arrivals, end_ns: u64) -> Vec<u64> {
+        let next = || {
+            let due_ns = arrivals.peek_ns();
+            arrivals.advance();
+            (due_ns < end_ns).then_some(due_ns)
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    /// The union of all `of` streams before `end_ns`, in order.
+    fn union(arrival: Arrival, rate: Rate, of: u32, end_ns: u64) -> Vec<u64> {
+        let stream = |index| times_before(arrivals(arrival, rate, StreamPart { index, of }), end_ns);
+        let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
+        union.sort_unstable();
+        union
+    }
+
+    #[test]
+    fn uniform_slots_are_exact() {
+        let at_100k =
+            times_before(arrivals(Arrival::Uniform, Rate::per_second(100_000), WHOLE), 10_000_000_000);
+        assert_eq!(at_100k.len(), 1_000_000);
+        assert!(at_100k.iter().enumerate().all(|(k, due_ns)| *due_ns == k as u64 * 10_000));
+
+        let at_300k =
+            times_before(arrivals(Arrival::Uniform, Rate::per_second(300_000), WHOLE), 1_000_000_000);
+        assert_eq!(at_300k.len(), 300_000);
+        assert!(at_300k.windows(2).all(|pair| matches!(pair[1] - pair[0], 3_333 | 3_334)));
+        // 0 ≤ k/R − t < 1 ns, in whole numbers: 10⁹·k − 300 000·t lies in 0..300 000.
+        assert!((0..).zip(&at_300k).all(|(k, due_ns)| 1_000_000_000 * k - 300_000 * due_ns < 300_000));
+    }
+
+    #[test]
+    fn uniform_slots_do_not_drift_in_a_billion_steps() {
+        // At 300 000/s slot 10⁹ is due at 3333 1/3 s.
+        let mut arrivals = arrivals(Arrival::Uniform, Rate::per_second(300_000), WHOLE);
+        for _ in 0..1_000_000_000 {
+            arrivals.advance();
+        }
+        assert_eq!(arrivals.peek_ns(), 3_333_333_333_333);
+    }
+
+    proptest! {
+        #[test]
+        fn uniform_streams_deal_out_the_slots_of_the_rate(
+            micro in 1..=1_000_000_000_000_000u64, of in 1..40u32, seed in any::<u32>(),
+        ) {
+            let rate = Rate { micro_per_second: micro };
+            let part = StreamPart { index: seed % of, of };
+            let dealt = times(arrivals(Arrival::Uniform, rate, part), 50);
+            let slots = (0..50).map(|turn| rate.slot_ns(u64::from(part.index) + turn * u64::from(of)));
+            prop_assert_eq!(dealt, slots.collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn the_union_of_eight_uniform_streams_is_the_whole() {
+        for rate in [Rate::per_second(300_000), Rate { micro_per_second: 333_333_250_001 }] {
+            let whole = times_before(arrivals(Arrival::Uniform, rate, WHOLE), 1_000_000_000);
+            assert_eq!(union(Arrival::Uniform, rate, 8, 1_000_000_000), whole);
+        }
+    }
+
+    #[test]
+    fn the_poisson_schedule_of_seed_1_is_golden() {
+        // Computed by a second implementation (another language and logarithm): 10 s at 100 000/s.
+        let times =
+            times_before(arrivals(Arrival::Poisson, Rate::per_second(100_000), WHOLE), 10_000_000_000);
+        let hash = times.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, due_ns| {
+            (hash ^ due_ns).wrapping_mul(0x0000_0100_0000_01B3)
+        });
+        assert_eq!((times.len(), &times[..4]), (998_812, &[5_392, 11_971, 15_929, 21_020][..]));
+        assert_eq!((times.last(), hash), (Some(&9_999_995_604), 0x280E_32BE_8C35_4D78));
+    }
+
+    #[test]
+    fn poisson_gaps_are_exponential_alone_and_in_union() {
+        // Slow enough (mean gap 1 ms) that whole nanoseconds do not show.
+        let rate = Rate::per_second(1_000);
+        check_exponential(&times(arrivals(Arrival::Poisson, rate, WHOLE), 1_000_001), 1e6);
+        let union = union(Arrival::Poisson, rate, 8, 1_010_000_000_000);
+        check_exponential(&union[..1_000_001], 1e6);
+    }
+
+    /// A million gaps against the exponential law of this mean, at the 1 % level each.
+    fn check_exponential(times: &[u64], mean_ns: f64) {
+        let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        assert_eq!(gaps.len(), 1_000_000);
+        let quantiles: Vec<f64> = gaps.iter().map(|gap| -(-gap / mean_ns).exp_m1()).collect();
+        let distance = kolmogorov_smirnov(&quantiles);
+        assert!(distance <= 0.00163, "Kolmogorov-Smirnov {distance}");
+        for (index, subsample) in quantiles.chunks(100_000).map(|chunk| &chunk[..10_000]).enumerate() {
+            let distance = anderson_darling(subsample);
+            assert!(distance <= 3.857, "Anderson-Darling {distance} in subsample {index}");
+        }
+        let correlation = lag_1_correlation(&gaps);
+        assert!(correlation.abs() < 0.003, "lag-1 correlation {correlation}");
+    }
+
+    /// The largest distance between the distribution of `quantiles` and the even one.
+    fn kolmogorov_smirnov(quantiles: &[f64]) -> f64 {
+        let n = quantiles.len() as f64;
+        let distance = |(rank, u): (usize, f64)| (u - rank as f64 / n).max((rank as f64 + 1.0) / n - u);
+        sorted(quantiles).into_iter().enumerate().map(distance).fold(0.0, f64::max)
+    }
+
+    /// A² = −n − 1/n Σ (2i−1)(ln uᵢ + ln(1 − uₙ₊₁₋ᵢ)).
+    fn anderson_darling(quantiles: &[f64]) -> f64 {
+        let (u, n) = (sorted(quantiles), quantiles.len());
+        let term = |i: usize| (2 * i + 1) as f64 * (u[i].ln() + (-u[n - 1 - i]).ln_1p());
+        -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64
+    }
+
+    fn sorted(values: &[f64]) -> Vec<f64> {
+        let mut sorted = values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted
+    }
+
+    fn lag_1_correlation(values: &[f64]) -> f64 {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / variance
+    }
+
+    #[test]
+    fn poisson_counts_are_as_dispersed_as_they_are_many() {
+        // Variance over mean of the counts of 1000 intervals of 10 ms: 1 ± 0.13 is three standard deviations.
+        for of in [1, 8] {
+            let mut counts = vec![0f64; 1_000];
+            for due_ns in union(Arrival::Poisson, Rate::per_second(100_000), of, 10_000_000_000) {
+                counts[(due_ns / 10_000_000) as usize] += 1.0;
+            }
+            let mean = counts.iter().sum::<f64>() / 1_000.0;
+            let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 999.0;
+            assert!((variance / mean - 1.0).abs() < 0.13, "{of} streams: {}", variance / mean);
+        }
+    }
+
+    #[test]
+    fn the_slowest_rate_is_no_trouble() {
+        let slowest = Rate { micro_per_second: 1 };
+        let part = StreamPart { index: 1, of: u32::MAX };
+        for arrival in [Arrival::Uniform, Arrival::Poisson] {
+            let times = times(arrivals(arrival, slowest, part), 100);
+            assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{arrival}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The data set of a class as functions of ids: key text and lengths.
+//!
+//! Nothing is stored per key. Key text is the prefix and the id in decimal, zero-padded to the key's length: two ids
+//! share a text only if they share length and digits, so no two do.
+
+use crate::size::{SizeOf, Sizes};
+use brunt_plan::plan::Keyspace;
+
+/// Keys and lengths of values of one [`Keyspace`] under one data seed.
+#[derive(Clone, Debug)]
+pub struct KeySpace {
+    keys: u64,
+    key_sizes: Sizes,
+    value_sizes: Sizes,
+    /// The prefix and as many zeros as the longest key has room for: every key but for its digits.
+    template: Vec<u8>,
+    prefix_len: usize,
+}
+
+impl KeySpace {
+    /// The keyspace as resolved (every id fits behind the prefix) under `data_seed`.
+    pub fn new(keyspace: &Keyspace, data_seed: u64) -> Self {
+        let key_sizes = Sizes::new(keyspace.key_size, SizeOf::Key, data_seed);
+        let prefix_len = keyspace.prefix.len();
+        let digits = (keyspace.keys - 1).checked_ilog10().unwrap_or(0) as usize + 1;
+        assert!(
+            prefix_len + digits <= keyspace.key_size.min() as usize,
+            "{digits} digits do not fit behind '{}'",
+            keyspace.prefix
+        );
+        let mut template = keyspace.prefix.as_bytes().to_vec();
+        template.resize(key_sizes.max() as usize, b'0');
+        Self {
+            keys: keyspace.keys,
+            value_sizes: Sizes::new(keyspace.value_size, SizeOf::Value, data_seed),
+            key_sizes,
+            template,
+            prefix_len,
+        }
+    }
+
+    /// How many keys there are; ids are below this.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Length of the key of `id` in bytes, prefix included.
+    #[inline]
+    pub fn key_len(&self, id: u64) -> usize {
+        self.key_sizes.len(id) as usize
+    }
+
+    /// The longest key in bytes.
+    pub fn key_len_max(&self) -> usize {
+        self.key_sizes.max() as usize
+    }
+
+    /// Length of the value of `id` in bytes, the same for all versions.
+    #[inline]
+    pub fn value_len(&self, id: u64) -> u32 {
+        self.value_sizes.len(id)
+    }
+
+    /// The longest value in bytes.
+    pub fn value_len_max(&self) -> u32 {
+        self.value_sizes.max()
+    }
+
+    /// Appends the key of `id`, which is below [`KeySpace::keys`].
+    #[inline]
+    pub fn write_key(&self, id: u64, out: &mut Vec<u8>) {
+        debug_assert!(id < self.keys, "{id} is not below {}", self.keys);
+        out.extend_from_slice(&self.template[..self.key_len(id)]);
+        let mut rest = id;
+        let mut at = out.len();
+        // From the last digit: the zeros above the first one stand there already.
+        while rest > 0 {
+            at -= 1;
+            out[at] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+    }
+
+    /// The id whose key this is, if it is one of ours: the inverse of [`KeySpace::write_key`].
+    #[inline]
+    pub fn id_of_key(&self, key: &[u8]) -> Option<u64> {
+        let digits = key.strip_prefix(&self.template[..self.prefix_len])?;
+        let id = digits.iter().try_fold(0u64, |id, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit < 10).then(|| id.checked_mul(10)?.checked_add(u64::from(digit))).flatten()
+        })?;
+        (id < self.keys && self.key_len(id) == key.len()).then_some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::distribution::SizeDistribution;
+    use proptest::prelude::*;
+
+    fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeySpace {
+        let value_size = SizeDistribution::Uniform { min: 0, max: 9 };
+        KeySpace::new(&Keyspace { keys, prefix: prefix.to_owned(), key_size, value_size }, 1)
+    }
+
+    fn key(space: &KeySpace, id: u64) -> String {
+        let mut out = b"> ".to_vec();
+        space.write_key(id, &mut out);
+        String::from_utf8(out[2..].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn keys_are_prefix_and_padded_id() {
+        let table = [
+            (100_000, "", 30, 0, "000000000000000000000000000000"),
+            (100_000, "", 30, 99_999, "000000000000000000000000099999"),
+            (100, "k-", 4, 7, "k-07"),
+            (10, "", 1, 9, "9"),
+            (u64::MAX, "p:", 22, u64::MAX - 1, "p:18446744073709551614"),
+        ];
+        for (keys, prefix, size, id, expected) in table {
+            let space = keyspace(keys, prefix, SizeDistribution::Fixed(size));
+            assert_eq!(key(&space, id), expected);
+            assert_eq!(space.id_of_key(expected.as_bytes()), Some(id));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_agree_with_the_formatter(
+            keys in 1..=u64::MAX, id in any::<u64>(), prefix in "[a-z:]{0,8}", spread in 0..30u32,
+        ) {
+            let id = id % keys;
+            let min = prefix.len() as u32 + 20;
+            let space = keyspace(keys, &prefix, SizeDistribution::Uniform { min, max: min + spread });
+            let text = key(&space, id);
+            let width = space.key_len(id) - prefix.len();
+            prop_assert_eq!(&text, &format!("{prefix}{id:0width$}"));
+        }
+
+        #[test]
+        fn distinct_ids_never_collide(first in 0..10_000u64, second in 0..10_000u64, seed in any::<u64>()) {
+            let size = SizeDistribution::Uniform { min: 5, max: 8 };
+            let value_size = SizeDistribution::Fixed(1);
+            let space = KeySpace::new(&Keyspace { keys: 10_000, prefix: "0".to_owned(), key_size: size, value_size }, seed);
+            prop_assert_eq!(key(&space, first) == key(&space, second), first == second);
+        }
+    }
+
+    #[test]
+    fn all_keys_of_a_small_space_are_distinct() {
+        let space = keyspace(20_000, "", SizeDistribution::Uniform { min: 5, max: 9 });
+        let texts: std::collections::HashSet<String> = (0..20_000).map(|id| key(&space, id)).collect();
+        assert_eq!(texts.len(), 20_000);
+    }
+}

@@ -1,0 +1,24 @@
+//! What to send and when: the only place that draws.
+//!
+//! The way through this crate: a class of the plan and its place among streams → [`session::Session`], which asks its
+//! [`schedule::Schedule`] when, its [`mix::KindChooser`] what and its [`popularity::KeyChooser`] which key. An op names
+//! keys and values by id; [`keys::KeySpace`] and [`payload::Payload`] turn ids into bytes, [`verify::Verifier`] checks
+//! bytes that come back. Everything is a function of (plan, seeds): nothing here reads a clock or a socket, and nothing
+//! allocates after construction.
+
+#![forbid(unsafe_code)]
+
+mod alias;
+pub mod arrivals;
+mod hash;
+pub mod keys;
+pub mod mix;
+pub mod payload;
+pub mod permutation;
+pub mod popularity;
+pub mod rng;
+pub mod schedule;
+pub mod session;
+pub mod size;
+pub mod verify;
+mod zipf;

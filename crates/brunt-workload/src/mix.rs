@@ -1,0 +1,58 @@
+//! Which operation comes next: the sampler behind the plan's `--mix`.
+
+use crate::alias::AliasTable;
+use crate::rng::Draw;
+use brunt_plan::distribution::Mix;
+use brunt_plan::op::OpKind;
+
+/// Draws kinds of operation by weight: one draw each, none where there is only one kind.
+#[derive(Clone, Debug)]
+pub struct KindChooser {
+    kinds: Vec<OpKind>,
+    table: AliasTable,
+}
+
+impl KindChooser {
+    /// The sampler of this mix.
+    pub fn new(mix: &Mix) -> Self {
+        let weights: Vec<f64> = mix.weights.iter().map(|(_, weight)| f64::from(*weight)).collect();
+        Self { kinds: mix.weights.iter().map(|(kind, _)| *kind).collect(), table: AliasTable::new(&weights) }
+    }
+
+    /// The kind of the next operation.
+    #[inline]
+    pub fn choose(&self, draw: &mut impl Draw) -> OpKind {
+        match self.kinds.as_slice() {
+            [only] => *only,
+            kinds => kinds[self.table.pick(draw.next_u64())],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Purpose, Rng};
+
+    #[test]
+    fn kinds_come_by_weight() {
+        // Counts of 100 000 draws within 4 standard deviations of a binomial count.
+        let table: [(&str, &[(OpKind, f64)]); 4] = [
+            ("get", &[(OpKind::Get, 1.0)]),
+            ("get=9,set=1", &[(OpKind::Get, 0.9), (OpKind::Set, 0.1)]),
+            ("set=1,get=1", &[(OpKind::Get, 0.5), (OpKind::Set, 0.5)]),
+            ("get=7,mget=2,set=1", &[(OpKind::Get, 0.7), (OpKind::Mget, 0.2), (OpKind::Set, 0.1)]),
+        ];
+        for (text, shares) in table {
+            let chooser = KindChooser::new(&text.parse().unwrap());
+            let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
+            let mut counts = [0f64; OpKind::COUNT];
+            (0..100_000).for_each(|_| counts[chooser.choose(&mut rng) as usize] += 1.0);
+            for (kind, share) in shares {
+                let bar = 4.0 * (100_000.0 * share * (1.0 - share)).sqrt();
+                let off = (counts[*kind as usize] - share * 100_000.0).abs();
+                assert!(off <= bar, "{text}: {kind} is off by {off}");
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The bytes of values, as functions of (data seed, key id, version): any agent can write them, and check what it reads.
+//!
+//! A value is a head that names its key and version, and a range of one block of noise that all values share, so that a
+//! value of a megabyte costs no more to make than one of ten bytes. The noise is any byte, line ends and zeros included:
+//! values are opaque to every protocol, incompressible, and a server or codec that looks inside them gets caught.
+
+use crate::hash::{HashPurpose, IdHash};
+use crate::rng::{Draw, DrawRng};
+
+/// Bytes of a whole head: id (8), version (4), check (4), each little-endian, so that a value cut shorter still holds the
+/// digits in which ids differ.
+pub const HEAD_LEN: usize = 16;
+
+/// How many places of the block a value may begin at: two values share one with a probability of 2⁻²⁰.
+const OFFSETS: usize = 1 << 20;
+
+/// A value as its pieces: the first `head_len` bytes of `head`, then `len` bytes of [`Payload::block`] from `offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ValueParts {
+    /// The head; only the first `head_len` bytes belong to the value.
+    pub head: [u8; HEAD_LEN],
+    /// At most [`HEAD_LEN`].
+    pub head_len: usize,
+    /// Where the rest begins in the block.
+    pub offset: usize,
+    /// How long the rest is in bytes.
+    pub len: usize,
+}
+
+impl ValueParts {
+    /// The part of the head that belongs to the value.
+    #[inline]
+    pub fn head(&self) -> &[u8] {
+        &self.head[..self.head_len]
+    }
+
+    /// Length of the whole value in bytes.
+    #[inline]
+    pub fn total_len(&self) -> usize {
+        self.head_len + self.len
+    }
+}
+
+/// The values of a data set; one serves all workers.
+#[derive(Clone, Debug)]
+pub struct Payload {
+    block: Vec<u8>,
+    hash: IdHash,
+}
+
+impl Payload {
+    /// The values that belong to `data_seed`, none longer than `value_len_max` bytes. Takes about a millisecond and
+    /// 1 MiB + `value_len_max` bytes.
+    pub fn new(data_seed: u64, value_len_max: u32) -> Self {
+        let len = OFFSETS + value_len_max as usize;
+        let mut noise = DrawRng::from_draw(IdHash::new(data_seed, HashPurpose::Block).of(0, 0));
+        let mut block = Vec::with_capacity(len + 8);
+        while block.len() < len {
+            block.extend_from_slice(&noise.next_u64().to_le_bytes());
+        }
+        block.truncate(len);
+        Self { block, hash: IdHash::new(data_seed, HashPurpose::Value) }
+    }
+
+    /// The block that values are cut from. A longer payload of the same data seed begins with the same bytes.
+    #[inline]
+    pub fn block(&self) -> &[u8] {
+        &self.block
+    }
+
+    /// The value of this version of the key `id`, `len` bytes long (at most the `value_len_max` of construction).
+    #[inline]
+    pub fn value(&self, id: u64, version: u32, len: u32) -> ValueParts {
+        let len = len as usize;
+        assert!(len <= self.block.len() - OFFSETS, "a value of {len} bytes was not provided for");
+        let hash = self.hash.of(id, u64::from(version));
+        let mut head = [0; HEAD_LEN];
+        head[..8].copy_from_slice(&id.to_le_bytes());
+        head[8..12].copy_from_slice(&version.to_le_bytes());
+        head[12..].copy_from_slice(&(hash as u32).to_le_bytes());
+        let head_len = len.min(HEAD_LEN);
+        // Low bits are the check, high bits the place: the two are unrelated.
+        let offset = (hash >> (u64::BITS - OFFSETS.ilog2())) as usize;
+        ValueParts { head, head_len, offset, len: len - head_len }
+    }
+
+    /// Which key and version a whole head names; `None` where its check is not theirs, so that it never was a head of
+    /// this data set.
+    pub fn read_head(&self, head: &[u8; HEAD_LEN]) -> Option<(u64, u32)> {
+        let id = u64::from_le_bytes(std::array::from_fn(|index| head[index]));
+        let version = u32::from_le_bytes(std::array::from_fn(|index| head[8 + index]));
+        let check = u32::from_le_bytes(std::array::from_fn(|index| head[12 + index]));
+        (self.hash.of(id, u64::from(version)) as u32 == check).then_some((id, version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(payload: &Payload, id: u64, version: u32, len: u32) -> Vec<u8> {
+        let parts = payload.value(id, version, len);
+        let rest = &payload.block()[parts.offset..parts.offset + parts.len];
+        [parts.head(), rest].concat()
+    }
+
+    #[test]
+    fn values_are_functions_of_seed_id_and_version() {
+        let (here, there) = (Payload::new(1, 1_000), Payload::new(1, 70_000));
+        for len in [0, 1, 7, 15, 16, 17, 200, 1_000] {
+            let value = bytes(&here, 5, 0, len);
+            assert_eq!(value.len(), len as usize);
+            assert_eq!(value, bytes(&there, 5, 0, len), "another agent with longer values regenerates them");
+            assert!(bytes(&here, 5, 0, 1_000).starts_with(&value));
+        }
+        let base = bytes(&here, 5, 0, 200);
+        assert_ne!(base, bytes(&here, 6, 0, 200));
+        assert_ne!(base[16..], bytes(&here, 5, 1, 200)[16..]);
+        assert_ne!(base[16..], bytes(&Payload::new(2, 1_000), 5, 0, 200)[16..]);
+    }
+
+    #[test]
+    fn heads_are_read_back_and_forgeries_are_not() {
+        let payload = Payload::new(1, 100);
+        for (id, version) in [(0, 0), (1, 0), (u64::MAX, u32::MAX), (99_999, 3)] {
+            let mut head = payload.value(id, version, 100).head;
+            assert_eq!(payload.read_head(&head), Some((id, version)));
+            assert_eq!(Payload::new(2, 100).read_head(&head), None);
+            for byte in 0..HEAD_LEN {
+                head[byte] ^= 0x10;
+                assert_eq!(payload.read_head(&head), None, "byte {byte}");
+                head[byte] ^= 0x10;
+            }
+        }
+    }
+
+    #[test]
+    fn the_block_is_noise_and_every_value_lies_inside() {
+        let payload = Payload::new(1, 4_096);
+        let mut counts = [0f64; 256];
+        payload.block().iter().for_each(|byte| counts[usize::from(*byte)] += 1.0);
+        let expected = payload.block().len() as f64 / 256.0;
+        let chi_square: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
+        // 255 degrees of freedom: 0.1 to 99.9 % is 190 to 331.
+        assert!((190.0..331.0).contains(&chi_square), "{chi_square}");
+        let ends = (0..10_000).map(|id| payload.value(id, 0, 4_096)).map(|parts| parts.offset + parts.len);
+        assert!(ends.max() <= Some(payload.block().len()));
+    }
+}
