@@ -346,3 +346,330 @@ impl Preload {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::distribution::{Arrival, Popularity, SizeDistribution};
+    use brunt_plan::outcome::ReplyKind;
+    use brunt_plan::plan::{Keyspace, SessionScope};
+    use brunt_plan::units::{DurationNs, Rate};
+    use proptest::prelude::{any, proptest};
+    use std::collections::VecDeque;
+
+    const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
+    const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
+    const FOR_EVER: Window = Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX };
+
+    const UNIFORM_1K: Load = Load::Open { rate: Rate::per_second(1_000), arrival: Arrival::Uniform };
+    const POISSON_1K: Load = Load::Open { rate: Rate::per_second(1_000), arrival: Arrival::Poisson };
+
+    fn closed(think_ns: u64) -> Load {
+        Load::Closed { think: DurationNs(think_ns) }
+    }
+
+    fn class(load: Load, depth: u32, mix: &str) -> Class {
+        Class {
+            name: "main".to_owned(),
+            load,
+            connections: 1,
+            depth,
+            sessions: SessionScope::Worker,
+            mix: mix.parse().unwrap(),
+            popularity: Popularity::Zipf { exponent: 0.99 },
+            keyspace: Keyspace {
+                keys: 1_000,
+                prefix: String::new(),
+                key_size: SizeDistribution::Fixed(30),
+                value_size: SizeDistribution::Fixed(200),
+            },
+            multiget: 10,
+        }
+    }
+
+    /// Session `index` of `of` of this class with this many connections.
+    fn session(
+        class: &Class,
+        part: (u32, u32),
+        connections: u32,
+        budget: Option<u64>,
+        window: Window,
+    ) -> Session {
+        Session::new(SessionSpec {
+            class_id: 3,
+            session_id: 5,
+            class,
+            part: StreamPart { index: part.0, of: part.1 },
+            connections,
+            budget,
+            seed: 1,
+            chooser: Arc::new(KeyChooser::new(class.popularity, class.keyspace.keys, 1)),
+            window,
+        })
+    }
+
+    /// Takes everything that is due before `until_ns`.
+    fn taken(session: &mut Session, until_ns: u64) -> Vec<Issue> {
+        let mut issues = Vec::new();
+        while session.due_ns() < until_ns {
+            issues.push(session.take());
+        }
+        issues
+    }
+
+    /// One server for all connections that serves in order, `service_ns` each; yields (intended, done) of every op until
+    /// the session is exhausted or `issues_max` are through.
+    fn served(session: &mut Session, service_ns: u64, issues_max: usize) -> Vec<(u64, u64)> {
+        let mut in_service: VecDeque<(u64, Issue)> = VecDeque::new();
+        let (mut samples, mut idle_from_ns, mut issued) = (Vec::new(), 0, 0);
+        loop {
+            let next_done_ns = in_service.front().map_or(u64::MAX, |(done_ns, _)| *done_ns);
+            if issued < issues_max && session.due_ns() <= next_done_ns && session.due_ns() != u64::MAX {
+                let issue = session.take();
+                idle_from_ns = issue.intended_ns.max(idle_from_ns) + service_ns;
+                in_service.push_back((idle_from_ns, issue));
+                issued += 1;
+            } else if let Some((done_ns, issue)) = in_service.pop_front() {
+                samples.push((issue.intended_ns, done_ns));
+                session.release(issue.connection.unwrap_or(0), &issue.op, STORED, done_ns);
+            } else {
+                return samples;
+            }
+        }
+    }
+
+    #[test]
+    fn an_open_loop_issues_by_the_clock_alone() {
+        let window = Window { start_ns: 500, measure_ns: 500, end_ns: 500 + 10_000_000 };
+        let mut session = session(&class(UNIFORM_1K, 1, "get"), (1, 2), 4, None, window);
+        let issues = taken(&mut session, u64::MAX);
+        let intended: Vec<u64> = issues.iter().map(|issue| issue.intended_ns).collect();
+        assert_eq!(intended, [1_000_500, 3_000_500, 5_000_500, 7_000_500, 9_000_500]);
+        assert!(issues.iter().all(|issue| issue.connection.is_none()));
+        assert!(session.is_exhausted());
+        session.release(0, &issues[0].op, LOST, 4_000_000);
+        assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
+    }
+
+    #[test]
+    fn arrivals_do_not_depend_on_what_is_asked() {
+        let intended = |mix| {
+            let mut session = session(&class(POISSON_1K, 1, mix), (0, 1), 1, Some(1_000), FOR_EVER);
+            taken(&mut session, u64::MAX).iter().map(|issue| issue.intended_ns).collect::<Vec<_>>()
+        };
+        assert_eq!(intended("get"), intended("get=9,set=1,mget=3"));
+    }
+
+    #[test]
+    fn ops_are_built_by_kind() {
+        let mut session =
+            session(&class(UNIFORM_1K, 1, "get=1,set=1,mget=1"), (0, 1), 1, Some(3_000), FOR_EVER);
+        let ops: Vec<Op> = taken(&mut session, u64::MAX).iter().map(|issue| issue.op).collect();
+        for op in &ops {
+            assert_eq!((op.class, op.session, op.ttl_s, op.expectation), (3, 5, 0, Expectation::Any));
+            let expected = match op.kind {
+                OpKind::Mget => (false, 10, ValueRef::None),
+                OpKind::Set => (true, 1, ValueRef::Version(0)),
+                _ => (true, 1, ValueRef::None),
+            };
+            assert_eq!((matches!(op.key, KeyRef::Id(_)), op.count, op.value), expected, "{op:?}");
+            let ids: Vec<u64> = session.ids(op).collect();
+            assert_eq!(ids.len(), usize::from(op.count));
+            assert!(ids.iter().all(|id| *id < 1_000) && ids == session.ids(op).collect::<Vec<_>>());
+        }
+        for kind in [OpKind::Get, OpKind::Set, OpKind::Mget] {
+            let count = ops.iter().filter(|op| op.kind == kind).count();
+            assert!(count.abs_diff(1_000) < 104, "{kind}: {count}, four standard deviations are 103");
+        }
+    }
+
+    #[test]
+    fn sessions_with_the_same_seed_are_the_same_and_with_another_part_are_not() {
+        let issues = |index| {
+            let mut session =
+                session(&class(POISSON_1K, 1, "get=9,set=1"), (index, 2), 1, Some(100), FOR_EVER);
+            taken(&mut session, u64::MAX)
+        };
+        assert_eq!(issues(0), issues(0));
+        assert_ne!(issues(0), issues(1));
+    }
+
+    #[test]
+    fn a_closed_loop_waits_for_its_slots() {
+        // Two connections of depth 2, think time 100: (released connection, done) one by one, then what is due.
+        let mut session = session(&class(closed(100), 2, "get"), (0, 1), 2, None, FOR_EVER);
+        let first = taken(&mut session, 1);
+        assert_eq!(
+            first.iter().map(|issue| issue.connection).collect::<Vec<_>>(),
+            [Some(0), Some(1), Some(0), Some(1)]
+        );
+        assert!(session.due_ns() == u64::MAX && !session.is_exhausted());
+        for (connection, done_ns, due_ns) in [(1, 50, 150), (0, 60, 150), (1, 40, 140)] {
+            session.release(connection, &first[0].op, STORED, done_ns);
+            assert_eq!(session.due_ns(), due_ns);
+        }
+        let again: Vec<_> =
+            taken(&mut session, 1_000).iter().map(|issue| (issue.intended_ns, issue.connection)).collect();
+        assert_eq!(again, [(140, Some(1)), (150, Some(1)), (160, Some(0))]);
+    }
+
+    #[test]
+    fn closed_loops_have_the_throughput_of_queueing_theory() {
+        // N slots, think time Z, service time s = 100 us: X = min(1/s, N/(Z + s)), R = max(s, N·s − Z), once settled.
+        for (slots, think_ns, service_ns, cycle_ns, response_ns) in [
+            (10, 0, 100_000, 1_000_000, 1_000_000),
+            (10, 1_000_000, 100_000, 1_100_000, 100_000),
+            (20, 1_000_000, 100_000, 2_000_000, 1_000_000),
+        ] {
+            let mut session = session(&class(closed(think_ns), 1, "get"), (0, 1), slots, None, FOR_EVER);
+            let samples = served(&mut session, service_ns, 2_000);
+            let settled = &samples[100..];
+            assert!(
+                settled.iter().all(|(intended, done)| done - intended == response_ns),
+                "N = {slots}, Z = {think_ns}"
+            );
+            let per_cycle = slots as usize;
+            assert!(settled.windows(per_cycle + 1).all(|cycle| cycle[per_cycle].1 - cycle[0].1 == cycle_ns));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn budgets_are_met_exactly(
+            budgets in proptest::collection::vec(0..60u64, 1..6), load_index in 0..4usize, warmup in 0..20u64, depth in 1..4u32,
+        ) {
+            let load = [UNIFORM_1K, POISSON_1K, closed(0), closed(700_000)][load_index];
+            let class = class(load, depth, "get");
+            let window = Window { start_ns: 7, measure_ns: 7 + warmup * 1_000_000, end_ns: u64::MAX };
+            let of = budgets.len() as u32;
+            let mut measured = 0;
+            for (index, budget) in (0..).zip(&budgets) {
+                let mut session = session(&class, (index, of), 2, Some(*budget), window);
+                let samples = served(&mut session, 300_000, usize::MAX);
+                let own = samples.iter().filter(|(intended, _)| *intended >= window.measure_ns).count() as u64;
+                assert_eq!(own, *budget);
+                assert!(session.is_exhausted());
+                measured += own;
+            }
+            assert_eq!(measured, budgets.iter().sum::<u64>());
+        }
+
+        #[test]
+        fn nothing_is_due_at_or_after_the_end(end_ns in 0..50_000_000u64, load_index in 0..3usize, early in any::<bool>()) {
+            let load = [UNIFORM_1K, POISSON_1K, closed(0)][load_index];
+            let window = Window { end_ns: if early { u64::MAX } else { end_ns }, ..FOR_EVER };
+            let mut session = session(&class(load, 1, "get"), (0, 1), 3, None, window);
+            if early {
+                session.end_at(end_ns);
+            }
+            let samples = served(&mut session, 300_000, usize::MAX);
+            assert!(samples.iter().all(|(intended, _)| *intended < end_ns));
+            assert!(session.is_exhausted());
+            if load_index == 0 {
+                assert_eq!(samples.len() as u64, Rate::per_second(1_000).first_slot_at(end_ns));
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_due_and_not_taken_is_counted() {
+        // Slots at 0, 1, 2 … ms; three are taken, then those before each time are passed over.
+        let mut open = session(&class(UNIFORM_1K, 1, "get"), (0, 1), 1, Some(12), FOR_EVER);
+        taken(&mut open, 2_500_000);
+        for (at_ns, passed_over, next_ns) in [
+            (3_000_000, 0, 3_000_000),
+            (3_000_001, 1, 4_000_000),
+            (9_500_000, 6, 10_000_000),
+            (9_500_000, 0, 10_000_000),
+            (u64::MAX, 2, u64::MAX),
+        ] {
+            assert_eq!((open.count_due_before(at_ns), open.due_ns()), (passed_over, next_ns), "at {at_ns}");
+        }
+        assert!(open.is_exhausted());
+        let mut closed = session(&class(closed(0), 1, "get"), (0, 1), 4, None, FOR_EVER);
+        assert_eq!((closed.count_due_before(1_000), closed.due_ns()), (0, 0));
+    }
+
+    #[test]
+    fn a_closed_loop_is_exhausted_when_no_release_can_change_that() {
+        let window = Window { start_ns: 0, measure_ns: 1_000, end_ns: 2_000 };
+        // (budget, done of the one slot, exhausted while it is in flight, due after its release)
+        for (budget, think_ns, done_ns, in_flight_exhausted, due_ns) in [
+            (None, 0, 1_500, false, 1_500),
+            (None, 0, 2_000, false, u64::MAX),
+            (None, 2_000, 100, true, u64::MAX),
+            (Some(0), 0, 500, false, 500),
+            (Some(0), 0, 1_000, false, u64::MAX),
+            (Some(0), 1_000, 0, true, u64::MAX),
+            (Some(1), 1_000, 0, false, 1_000),
+        ] {
+            let mut session = session(&class(closed(think_ns), 1, "get"), (0, 1), 1, budget, window);
+            assert!(!session.is_exhausted());
+            let issue = session.take();
+            assert_eq!(session.is_exhausted(), in_flight_exhausted, "{budget:?} {think_ns} {done_ns}");
+            session.release(0, &issue.op, STORED, done_ns);
+            assert_eq!((session.due_ns(), session.is_exhausted()), (due_ns, due_ns == u64::MAX));
+        }
+    }
+
+    #[test]
+    fn preload_stores_every_id_and_tries_again() {
+        // Every third try fails; ids must all be confirmed once, in as many tries as that takes.
+        let mut session = Session::preload(3, 5, 10..40, 2, 3, 100);
+        assert_eq!(session.due_ns(), 100);
+        let (mut confirmed, mut tries) = (Vec::new(), 0);
+        while !session.is_exhausted() {
+            let batch = taken(&mut session, u64::MAX);
+            assert!(batch.len() <= 6);
+            for issue in batch {
+                let (op, ids) = (issue.op, session.ids(&issue.op).collect::<Vec<_>>());
+                assert_eq!((op.kind, op.count, op.value), (OpKind::Set, 1, ValueRef::Version(0)));
+                assert_eq!((op.class, op.session), (3, 5));
+                tries += 1;
+                let outcome = if tries % 3 == 0 { LOST } else { STORED };
+                if outcome == STORED {
+                    confirmed.extend(ids);
+                }
+                assert!(!session.is_exhausted(), "an op in flight may fail and be tried again");
+                session.release(issue.connection.unwrap(), &op, outcome, 100 + tries);
+            }
+        }
+        confirmed.sort_unstable();
+        assert_eq!(confirmed, (10..40).collect::<Vec<_>>());
+        assert_eq!((session.confirmed(), session.failed(), tries), (30, false, 44));
+    }
+
+    #[test]
+    fn preload_gives_up_after_its_retries() {
+        // A server that stores the first five and then nothing: 5 + 1 + 1000 tries, and one for each other slot.
+        for slots in [1, 4] {
+            let mut session = Session::preload(0, 0, 0..100, slots, 1, 0);
+            let mut tries = 0;
+            while !session.is_exhausted() {
+                for issue in taken(&mut session, u64::MAX) {
+                    tries += 1;
+                    let outcome = if tries <= 5 {
+                        STORED
+                    } else {
+                        Outcome::of_reply(OpKind::Set, ReplyKind::ServerError)
+                    };
+                    session.release(issue.connection.unwrap(), &issue.op, outcome, tries);
+                }
+            }
+            assert_eq!((session.confirmed(), session.failed(), session.due_ns()), (5, true, u64::MAX));
+            let least = 5 + 1 + PRELOAD_RETRIES_MAX;
+            assert!((least..least + u64::from(slots)).contains(&tries), "{tries} tries with {slots} slots");
+        }
+    }
+
+    #[test]
+    fn preload_of_nothing_and_an_interrupted_one_are_over() {
+        assert!(Session::preload(0, 0, 7..7, 1, 1, 0).is_exhausted());
+        let mut session = Session::preload(0, 0, 0..10, 1, 1, 0);
+        let issue = session.take();
+        session.end_at(50);
+        assert!(session.is_exhausted());
+        session.release(0, &issue.op, STORED, 60);
+        assert_eq!((session.is_exhausted(), session.confirmed(), session.failed()), (true, 1, false));
+    }
+}

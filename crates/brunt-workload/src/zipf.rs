@@ -227,7 +227,8 @@ mod tests {
     #[test]
     fn shares_of_the_hottest_ranks() {
         // Cumulative shares computed with 30 digits; a million draws, four standard deviations.
-        let table: [(f64, u64, &[(u64, f64)]); 7] = [
+        type Shares<'a> = &'a [(u64, f64)];
+        let table: [(f64, u64, Shares<'_>); 7] = [
             (0.99, 10_000_000, &[(10_000, 0.565_937), (100_000, 0.707_305), (1_000_000, 0.851_967)]),
             (0.8, 10_000_000, &[(10_000, 0.223_765), (100_000, 0.376_062), (1_000_000, 0.617_441)]),
             (1.0, 10_000_000, &[(10_000, 0.586_249), (100_000, 0.724_164), (1_000_000, 0.862_082)]),
