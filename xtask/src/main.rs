@@ -1,1 +1,56 @@
-fn main() {}
+//! The project's own commands: `cargo xtask VERB`.
+//!
+//! Each verb has its file; this one only picks. Nothing here is part of the product, and no product crate is used: the
+//! tests and the tidy check must work while the product does not compile.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "talking to the person who typed the command is the job"
+)]
+
+mod programs;
+mod test;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask VERB
+
+  test    everything that must pass: programs, format, clippy, tidy, tests, documentation
+  tidy    the rules of CONTRIBUTING.md that a program can check";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        [] => return usage_error("no verb given"),
+        _ => return usage_error(&format!("'{}' is no verb", words.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {}: {error:#}", words.join(" "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage_error(message: &str) -> ExitCode {
+    eprintln!("xtask: {message}\n\n{USAGE}");
+    ExitCode::from(2)
+}
+
+/// The top of the source tree, whatever directory the command was typed in.
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package is a folder of the workspace")
+}

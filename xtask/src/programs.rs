@@ -1,0 +1,212 @@
+//! The programs that tests talk to: real servers, and a witness on the wire.
+//!
+//! Finds them on the PATH, installs the missing ones where that is allowed, else says what to do. Whether tests may run
+//! without them is decided here and nowhere else; a test that finds a program missing asks for the same variable.
+
+use anyhow::{Context, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Lets a person skip what needs real programs. The tests themselves look for it too.
+pub(crate) const WITHOUT_SERVERS: &str = "BRUNT_TEST_WITHOUT_SERVERS";
+
+/// A program that tests start, and where it comes from.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// What must be on the PATH.
+    command: &'static str,
+    /// The Debian package that has it.
+    package: &'static str,
+    /// What is not tested without it.
+    needed_for: &'static str,
+}
+
+const PROGRAMS: [Program; 3] = [
+    Program { command: "memcached", package: "memcached", needed_for: "tests against a real memcached" },
+    Program { command: "redis-server", package: "redis-server", needed_for: "tests against a real Redis" },
+    Program {
+        command: "tcpdump",
+        package: "tcpdump",
+        needed_for: "tests that compare our times with the wire's",
+    },
+];
+
+/// How packages can be installed without asking anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Installer {
+    Root,
+    Sudo,
+}
+
+/// What to do about missing programs.
+#[derive(Debug, PartialEq, Eq)]
+enum Decision {
+    Ready,
+    Skip,
+    Install(Installer),
+    Refuse(String),
+}
+
+/// Sees to it that the programs are there. Returns what will not be tested: nothing, unless a person asked for that.
+///
+/// # Errors
+/// When programs are missing and cannot be installed, or when tests are to be skipped where they must not be.
+pub(crate) fn ensure() -> anyhow::Result<Vec<&'static Program>> {
+    let without_servers = variable_is(WITHOUT_SERVERS, "1");
+    let missing = missing_programs();
+    let installer = if missing.is_empty() || without_servers { None } else { installer() };
+    match decide(&missing, without_servers, in_continuous_integration(), installer) {
+        Decision::Ready => Ok(Vec::new()),
+        Decision::Skip => Ok(missing),
+        Decision::Refuse(message) => bail!(message),
+        Decision::Install(installer) => {
+            install(installer, &missing)?;
+            let missing = missing_programs();
+            if missing.is_empty() {
+                Ok(Vec::new())
+            } else {
+                bail!("installed, but still not on the PATH: {}", commands(&missing))
+            }
+        }
+    }
+}
+
+/// Do others rely on the outcome, so that nothing may be left out?
+pub(crate) fn in_continuous_integration() -> bool {
+    variable_is("CI", "true")
+}
+
+/// Says what was not tested, in a way that is not overlooked.
+pub(crate) fn announce_skipped(skipped: &[&Program]) {
+    for program in skipped {
+        println!("NOT TESTED: {} ({} is missing, {WITHOUT_SERVERS}=1)", program.needed_for, program.command);
+    }
+}
+
+fn decide(
+    missing: &[&Program],
+    without_servers: bool,
+    in_continuous_integration: bool,
+    installer: Option<Installer>,
+) -> Decision {
+    match (missing.is_empty(), without_servers, installer) {
+        (_, true, _) if in_continuous_integration => Decision::Refuse(format!(
+            "{WITHOUT_SERVERS}=1 is not accepted where CI=true: tests against real servers may not be left out there"
+        )),
+        (true, _, _) => Decision::Ready,
+        (false, true, _) => Decision::Skip,
+        (false, false, Some(installer)) => Decision::Install(installer),
+        (false, false, None) => Decision::Refuse(format!(
+            "not on the PATH: {}\n  install: sudo apt-get install {}\n  or leave out the tests that need them: {WITHOUT_SERVERS}=1 cargo xtask test",
+            commands(missing),
+            packages(missing).join(" "),
+        )),
+    }
+}
+
+fn commands(programs: &[&Program]) -> String {
+    programs.iter().map(|program| program.command).collect::<Vec<_>>().join(", ")
+}
+
+fn packages(programs: &[&Program]) -> Vec<&'static str> {
+    programs.iter().map(|program| program.package).collect()
+}
+
+fn variable_is(name: &str, value: &str) -> bool {
+    std::env::var_os(name).is_some_and(|given| given == value)
+}
+
+fn missing_programs() -> Vec<&'static Program> {
+    PROGRAMS.iter().filter(|program| !is_on_path(program.command)).collect()
+}
+
+fn is_on_path(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(command).is_file())
+}
+
+fn installer() -> Option<Installer> {
+    if !is_on_path("apt-get") {
+        None
+    } else if Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0") {
+        Some(Installer::Root)
+    } else if succeeds(Command::new("sudo").args(["-n", "true"]).stderr(Stdio::null())) {
+        Some(Installer::Sudo)
+    } else {
+        None
+    }
+}
+
+fn install(installer: Installer, missing: &[&Program]) -> anyhow::Result<()> {
+    let packages = packages(missing);
+    println!("installing with apt-get: {}", packages.join(" "));
+    let mut install = vec!["install", "--yes", "--no-install-recommends"];
+    install.extend(&packages);
+    // A fresh container has no package lists at all; elsewhere the lists there are usually do, and are quicker.
+    if succeeds(&mut apt_get(installer, &install)) {
+        return Ok(());
+    }
+    println!("that failed: fetching package lists, then trying once more");
+    let updated = succeeds(&mut apt_get(installer, &["update"]));
+    if updated && succeeds(&mut apt_get(installer, &install)) {
+        return Ok(());
+    }
+    Err(anyhow::anyhow!("apt-get said why, above"))
+        .with_context(|| format!("cannot install {}", packages.join(" ")))
+}
+
+fn apt_get(installer: Installer, arguments: &[&str]) -> Command {
+    let mut command = match installer {
+        Installer::Root => Command::new("env"),
+        Installer::Sudo => {
+            let mut sudo = Command::new("sudo");
+            sudo.args(["-n", "env"]);
+            sudo
+        }
+    };
+    // `env` behind `sudo`, because sudo drops variables of ours. The lock may be held for a while by a timer's update.
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=120"]);
+    command.args(arguments).current_dir(Path::new("/"));
+    command
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions() {
+        let one: &[&Program] = &[&PROGRAMS[0]];
+        let root = Some(Installer::Root);
+        let table = [
+            (&[] as &[&Program], false, true, None, "Ready"),
+            (&[], true, false, None, "Ready"),
+            (&[], true, true, None, "Refuse"),
+            (one, true, false, root, "Skip"),
+            (one, true, true, root, "Refuse"),
+            (one, false, true, root, "Install(Root)"),
+            (one, false, false, Some(Installer::Sudo), "Install(Sudo)"),
+            (one, false, true, None, "Refuse"),
+        ];
+        for (missing, without_servers, ci, installer, expected) in table {
+            let decision = format!("{:?}", decide(missing, without_servers, ci, installer));
+            assert!(
+                decision.starts_with(expected),
+                "{missing:?} {without_servers} {ci} {installer:?}: {decision}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_install() {
+        let Decision::Refuse(message) = decide(&[&PROGRAMS[0], &PROGRAMS[1]], false, false, None) else {
+            panic!("two programs are missing and nobody can install them")
+        };
+        assert!(message.contains("memcached, redis-server"), "{message}");
+        assert!(message.contains("apt-get install memcached redis-server"), "{message}");
+    }
+}

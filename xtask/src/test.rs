@@ -1,0 +1,163 @@
+//! `cargo xtask test`: THE test command, the same for a person and for continuous integration.
+//!
+//! Steps run in order and say their name and time; the first that fails ends it. The count at the end is the sum of what
+//! the test programs themselves reported, and is not printed when one of them ended without a report.
+
+use crate::{programs, tidy, top};
+use anyhow::{Context, bail, ensure};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Runs every step.
+///
+/// # Errors
+/// The first step that failed, by name.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let start = Instant::now();
+    let skipped = step("programs", programs::ensure)?;
+    programs::announce_skipped(&skipped);
+    step("lock file", lock_file)?;
+    step("format", || cargo(&["fmt", "--all", "--check"], &[]))?;
+    step("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], &[])
+    })?;
+    step("tidy", tidy::run)?;
+    let tally = step("tests", count_tests)?;
+    // With private items: the source is there to be read, and a broken link misleads inside as it does outside.
+    step("documentation", || {
+        cargo(
+            &["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"],
+            &[("RUSTDOCFLAGS", "-D warnings")],
+        )
+    })?;
+    println!("==> all steps passed in {:.1} s", start.elapsed().as_secs_f64());
+    programs::announce_skipped(&skipped);
+    println!("{tally}");
+    Ok(())
+}
+
+fn step<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    println!("==> {name}");
+    let start = Instant::now();
+    let value = work().with_context(|| format!("step '{name}' FAILED"))?;
+    println!("    {name}: ok, {:.1} s", start.elapsed().as_secs_f64());
+    Ok(value)
+}
+
+/// Building this program has already brought the lock file up to date, so a change means that the committed one is stale.
+/// A person in the middle of adding a dependency is not bothered.
+fn lock_file() -> anyhow::Result<()> {
+    if !programs::in_continuous_integration() {
+        return Ok(());
+    }
+    let status = Command::new("git")
+        .args(["diff", "--exit-code", "--stat", "--", "Cargo.lock"])
+        .current_dir(top())
+        .status()
+        .context("cannot run git")?;
+    ensure!(status.success(), "Cargo.lock does not fit the manifests: build once and commit it");
+    Ok(())
+}
+
+fn cargo_command(arguments: &[&str]) -> Command {
+    // The cargo that runs us, so that a chosen toolchain stays chosen.
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(top()).stdin(Stdio::null());
+    command
+}
+
+fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
+    let status =
+        cargo_command(arguments).envs(variables.iter().copied()).status().context("cannot run cargo")?;
+    ensure!(status.success(), "`cargo {}` ended with {status}", arguments.join(" "));
+    Ok(())
+}
+
+/// Runs all tests, passes their output on as it comes, and counts.
+fn count_tests() -> anyhow::Result<Tally> {
+    // Without --no-fail-fast the count would end at the first program with a failure.
+    let arguments = ["test", "--workspace", "--no-fail-fast"];
+    let mut child = cargo_command(&arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    let output = child.stdout.take().expect("stdout is piped");
+    let tally =
+        count(BufReader::new(output), &mut std::io::stdout()).context("cannot pass on the tests' output")?;
+    let status = child.wait().context("cannot wait for cargo")?;
+    if status.success() {
+        ensure!(tally.programs > 0, "no test program reported a result");
+        ensure!(tally.failed == 0, "cargo was content, but {tally}");
+        return Ok(tally);
+    }
+    if tally.failed > 0 {
+        println!("{tally}");
+    } else {
+        println!("no count: a test program did not build, or ended without a report");
+    }
+    bail!("`cargo {}` ended with {status}", arguments.join(" "))
+}
+
+fn count(mut output: impl BufRead, shown: &mut impl Write) -> std::io::Result<Tally> {
+    let mut tally = Tally::default();
+    let mut line = Vec::new();
+    while output.read_until(b'\n', &mut line)? > 0 {
+        shown.write_all(&line)?;
+        shown.flush()?;
+        tally.add(&String::from_utf8_lossy(&line));
+        line.clear();
+    }
+    Ok(tally)
+}
+
+/// The sum of the "test result" lines.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    programs: u64,
+    passed: u64,
+    failed: u64,
+}
+
+impl Tally {
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let number_before = |word: &str| -> Option<u64> {
+            let (before, _) = result.split_once(word)?;
+            before.trim_end().rsplit(' ').next()?.parse().ok()
+        };
+        if let (Some(passed), Some(failed)) = (number_before("passed;"), number_before("failed;")) {
+            self.programs += 1;
+            self.passed += passed;
+            self.failed += failed;
+        }
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_lines_add_up_and_output_passes_through() {
+        let output = "\
+running 2 tests
+test a ... ok
+test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+   Doc-tests brunt
+test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s
+a line about a test result: 7 passed; 7 failed;
+test result: of some other shape
+";
+        let mut shown = Vec::new();
+        let tally = count(output.as_bytes(), &mut shown).unwrap();
+        assert_eq!(tally, Tally { programs: 2, passed: 15, failed: 2 });
+        assert_eq!(tally.to_string(), "15 passed, 2 failed");
+        assert_eq!(shown, output.as_bytes());
+    }
+}
