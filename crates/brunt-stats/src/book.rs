@@ -1,0 +1,308 @@
+//! The books: what became of every request and of every key asked for, as exact integers.
+//!
+//! Not latencies. Invariant, once a run has drained: `scheduled = sent + unsent`, `sent` = the sum of all outcomes plus
+//! what is still in flight, and `asked = hit + miss + failed`, for every (phase, class, op) by itself. While a run is
+//! going on the differences are what is queued and in flight.
+
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::phase::Phase;
+
+/// What became of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestBook {
+    /// Ops that the schedule made due, follow-up ops included.
+    pub scheduled: u64,
+    /// Ops whose last byte was written.
+    pub sent: u64,
+    /// Ops that were due and never sent.
+    pub unsent: u64,
+    /// Ended ops by [`OutcomeClass`].
+    pub outcomes: [u64; OutcomeClass::COUNT],
+    /// Ended ops by [`ReplyKind`].
+    pub replies: [u64; ReplyKind::COUNT],
+    /// Sent and not ended when the run was over; 0 before.
+    pub in_flight: u64,
+    /// Commands on the wire: several per op where a protocol needs that.
+    pub wire_requests: u64,
+    /// How many of `scheduled` were follow-ups of another op (a set after a miss), which `--requests` does not count.
+    pub followup: u64,
+}
+
+impl RequestBook {
+    /// Ops that ended in this class.
+    pub const fn outcome(&self, class: OutcomeClass) -> u64 {
+        self.outcomes[class as usize]
+    }
+
+    /// Ops that the server answered so.
+    pub const fn reply(&self, reply: ReplyKind) -> u64 {
+        self.replies[reply as usize]
+    }
+
+    /// Ops that the server answered as the protocol provides: hit + miss + done + refused.
+    pub fn completed(&self) -> u64 {
+        self.sum(OutcomeClass::is_completed)
+    }
+
+    /// Ops that failed: error + timeout + mismatch + lost.
+    pub fn failed(&self) -> u64 {
+        self.sum(is_failed)
+    }
+
+    /// Ops that ended, in whatever way.
+    pub fn ended(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    fn sum(&self, of: impl Fn(OutcomeClass) -> bool) -> u64 {
+        OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| self.outcome(class)).sum()
+    }
+
+    /// Do the numbers add up exactly? To be asked when the run has drained and `in_flight` is set.
+    pub fn balances(&self) -> bool {
+        self.scheduled == self.sent + self.unsent
+            && self.sent == self.ended() + self.in_flight
+            && self.ended() == self.replies.iter().sum()
+    }
+
+    /// Adds another book.
+    pub fn merge(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.sent += other.sent;
+        self.unsent += other.unsent;
+        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
+        self.replies.iter_mut().zip(other.replies).for_each(|(ours, theirs)| *ours += theirs);
+        self.in_flight += other.in_flight;
+        self.wire_requests += other.wire_requests;
+        self.followup += other.followup;
+    }
+}
+
+/// Did an op that ended so fail? Not the opposite of completed: an unacknowledged op is neither.
+pub const fn is_failed(class: OutcomeClass) -> bool {
+    matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
+}
+
+/// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of
+/// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyBook {
+    /// Keys of all retrievals that have ended.
+    pub asked: u64,
+    /// Keys that completed retrievals found.
+    pub hit: u64,
+    /// Keys that completed retrievals did not find.
+    pub miss: u64,
+    /// Keys of retrievals that did not complete, whatever part of the reply had come.
+    pub failed: u64,
+}
+
+impl KeyBook {
+    /// `asked = hit + miss + failed`?
+    pub const fn balances(&self) -> bool {
+        self.asked == self.hit + self.miss + self.failed
+    }
+
+    /// Adds another book.
+    pub fn merge(&mut self, other: &Self) {
+        self.asked += other.asked;
+        self.hit += other.hit;
+        self.miss += other.miss;
+        self.failed += other.failed;
+    }
+}
+
+/// Both levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    /// What became of the requests.
+    pub requests: RequestBook,
+    /// What became of the keys.
+    pub keys: KeyBook,
+}
+
+impl Book {
+    /// Books an op that has ended. `asked` is how many keys it asked for and `hits` how many were found; both matter
+    /// for retrievals only.
+    #[inline]
+    pub fn record(&mut self, kind: OpKind, outcome: Outcome, asked: u32, hits: u32) {
+        self.requests.outcomes[outcome.class as usize] += 1;
+        self.requests.replies[outcome.reply as usize] += 1;
+        if kind.is_retrieval() {
+            debug_assert!(hits <= asked, "{hits} hits of {asked} keys");
+            self.keys.asked += u64::from(asked);
+            if outcome.class.is_completed() {
+                self.keys.hit += u64::from(hits);
+                self.keys.miss += u64::from(asked.saturating_sub(hits));
+            } else {
+                self.keys.failed += u64::from(asked);
+            }
+        }
+    }
+
+    /// Do both levels add up?
+    pub fn balances(&self) -> bool {
+        self.requests.balances() && self.keys.balances()
+    }
+
+    /// Adds another book.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests.merge(&other.requests);
+        self.keys.merge(&other.keys);
+    }
+
+    /// Has nothing been booked?
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One book with its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BookEntry {
+    /// The phase that the intended times lie in.
+    pub phase: Phase,
+    /// The class.
+    pub class: ClassId,
+    /// The kind of op.
+    pub op: OpKind,
+    /// The books.
+    pub book: Book,
+}
+
+/// A book for every (phase, class, op), all of them preallocated: preload and follow-ups book kinds that are in no mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Books {
+    /// By class, then phase, then kind.
+    books: Vec<Book>,
+}
+
+impl Books {
+    /// Empty books for this many classes.
+    pub fn new(classes: usize) -> Self {
+        Self { books: vec![Book::default(); classes * Phase::COUNT * OpKind::COUNT] }
+    }
+
+    #[inline]
+    fn index(phase: Phase, class: ClassId, op: OpKind) -> usize {
+        (usize::from(class) * Phase::COUNT + phase as usize) * OpKind::COUNT + op as usize
+    }
+
+    /// The book of one place.
+    #[inline]
+    pub fn get(&self, phase: Phase, class: ClassId, op: OpKind) -> &Book {
+        &self.books[Self::index(phase, class, op)]
+    }
+
+    /// The book of one place, to write in.
+    #[inline]
+    pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpKind) -> &mut Book {
+        &mut self.books[Self::index(phase, class, op)]
+    }
+
+    /// Adds one entry.
+    pub fn add(&mut self, entry: &BookEntry) {
+        self.get_mut(entry.phase, entry.class, entry.op).merge(&entry.book);
+    }
+
+    /// The books that hold something, in the order class, phase, op.
+    pub fn entries(&self) -> impl Iterator<Item = BookEntry> + '_ {
+        let place = |index: usize| {
+            let (rest, op) = (index / OpKind::COUNT, index % OpKind::COUNT);
+            (Phase::ALL[rest % Phase::COUNT], (rest / Phase::COUNT) as ClassId, OpKind::ALL[op])
+        };
+        self.books.iter().enumerate().filter(|(_, book)| !book.is_empty()).map(move |(index, book)| {
+            let (phase, class, op) = place(index);
+            BookEntry { phase, class, op, book: *book }
+        })
+    }
+
+    /// Yields the entries and leaves the books empty.
+    pub fn take(&mut self) -> Vec<BookEntry> {
+        let entries = self.entries().collect();
+        self.books.fill(Book::default());
+        entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(class: OutcomeClass, reply: ReplyKind) -> Outcome {
+        Outcome { class, reply }
+    }
+
+    #[test]
+    fn keys_of_every_ended_retrieval_are_hit_missed_or_failed() {
+        let mut book = Book::default();
+        let ended = [
+            (OpKind::Mget, OutcomeClass::Hit, ReplyKind::Value, 10, 7),
+            (OpKind::Get, OutcomeClass::Miss, ReplyKind::NotFound, 1, 0),
+            (OpKind::Mget, OutcomeClass::Lost, ReplyKind::None, 10, 4),
+            (OpKind::Mget, OutcomeClass::Mismatch, ReplyKind::Value, 10, 10),
+            (OpKind::Set, OutcomeClass::Done, ReplyKind::Stored, 1, 0),
+            (OpKind::Set, OutcomeClass::Unacknowledged, ReplyKind::None, 1, 0),
+        ];
+        for (kind, class, reply, asked, hits) in ended {
+            book.record(kind, outcome(class, reply), asked, hits);
+        }
+        assert_eq!(book.keys, KeyBook { asked: 31, hit: 7, miss: 4, failed: 20 });
+        assert!(book.keys.balances());
+        assert_eq!((book.requests.completed(), book.requests.failed(), book.requests.ended()), (3, 2, 6));
+        assert_eq!(book.requests.reply(ReplyKind::Value), 2);
+    }
+
+    #[test]
+    fn every_number_out_of_place_is_noticed() {
+        let mut book = RequestBook {
+            scheduled: 10,
+            sent: 9,
+            unsent: 1,
+            outcomes: [3, 1, 1, 0, 1, 1, 0, 1, 0],
+            in_flight: 1,
+            ..RequestBook::default()
+        };
+        book.replies[ReplyKind::Value as usize] = 8;
+        assert!(book.balances());
+        let wrong: [fn(&mut RequestBook); 6] = [
+            |book| book.scheduled += 1,
+            |book| book.sent += 1,
+            |book| book.unsent -= 1,
+            |book| book.outcomes[8] += 1,
+            |book| book.replies[0] += 1,
+            |book| book.in_flight -= 1,
+        ];
+        for (index, change) in wrong.into_iter().enumerate() {
+            let mut changed = book;
+            change(&mut changed);
+            assert!(!changed.balances(), "change {index}");
+        }
+        let mut doubled = book;
+        doubled.merge(&book);
+        assert!(doubled.balances());
+        assert_eq!((doubled.scheduled, doubled.completed(), doubled.in_flight), (20, 10, 2));
+    }
+
+    #[test]
+    fn places_do_not_mix() {
+        let mut books = Books::new(3);
+        let mut expected = Vec::new();
+        for class in 0..3 {
+            for phase in Phase::ALL {
+                for op in OpKind::ALL {
+                    books.get_mut(phase, class, op).requests.scheduled += expected.len() as u64 + 1;
+                    expected.push((phase, class, op, expected.len() as u64 + 1));
+                }
+            }
+        }
+        let entries: Vec<_> = books
+            .take()
+            .iter()
+            .map(|entry| (entry.phase, entry.class, entry.op, entry.book.requests.scheduled))
+            .collect();
+        assert_eq!(entries, expected);
+        assert_eq!(books.take(), []);
+    }
+}

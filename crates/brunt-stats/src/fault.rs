@@ -1,0 +1,178 @@
+//! Faults of connections: what went wrong between us and a server, how often, and when first.
+//!
+//! Not outcomes of ops (those are in the books; a fault makes some of them lost). Network trouble is data: a fault is
+//! counted here, whatever the run does next.
+
+use brunt_plan::op::ClassId;
+use brunt_plan::phase::Phase;
+
+/// What went wrong with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FaultKind {
+    /// Nobody listens there.
+    Refused,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer closed the connection in good order, while we still had use for it.
+    ClosedByPeer,
+    /// It was not established in time, or we closed it because a reply did not come in time.
+    TimedOut,
+    /// The peer sent bytes that are no reply.
+    Garbage,
+    /// Another error number of the system.
+    Other(i32),
+}
+
+impl FaultKind {
+    /// For reports and as a JSON value; the number of an [`FaultKind::Other`] stands apart.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Reset => "reset",
+            Self::ClosedByPeer => "closed_by_peer",
+            Self::TimedOut => "timed_out",
+            Self::Garbage => "garbage",
+            Self::Other(_) => "other",
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The phase it happened in.
+    pub phase: Phase,
+    /// What happened.
+    pub kind: FaultKind,
+    /// How often.
+    pub count: u64,
+    /// When first.
+    pub first_ns: u64,
+}
+
+/// Faults by phase and kind, in that order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultTable {
+    faults: Vec<Fault>,
+}
+
+impl FaultTable {
+    /// Empty, with room for more distinct faults than a run meets, so that recording one does not allocate.
+    pub fn new() -> Self {
+        Self { faults: Vec::with_capacity(64) }
+    }
+
+    /// Counts one fault.
+    pub fn record(&mut self, phase: Phase, kind: FaultKind, at_ns: u64) {
+        self.add(Fault { phase, kind, count: 1, first_ns: at_ns });
+    }
+
+    fn add(&mut self, fault: Fault) {
+        match self.faults.binary_search_by_key(&(fault.phase, fault.kind), |held| (held.phase, held.kind)) {
+            Ok(index) => {
+                let held = &mut self.faults[index];
+                held.count += fault.count;
+                held.first_ns = held.first_ns.min(fault.first_ns);
+            }
+            Err(index) => self.faults.insert(index, fault),
+        }
+    }
+
+    /// Adds another table.
+    pub fn merge(&mut self, other: &Self) {
+        other.faults.iter().for_each(|fault| self.add(*fault));
+    }
+
+    /// The rows, by phase and kind.
+    pub fn rows(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    /// How many faults in all.
+    pub fn total(&self) -> u64 {
+        self.faults.iter().map(|fault| fault.count).sum()
+    }
+
+    /// Yields a copy and leaves the table empty, its memory kept.
+    pub fn take(&mut self) -> Self {
+        let taken = Self { faults: self.faults.clone() };
+        self.faults.clear();
+        taken
+    }
+}
+
+/// The first bytes that were no reply, so that a wrong port or protocol is recognised at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstGarbage {
+    /// When.
+    pub at_ns: u64,
+    /// On a connection of which class.
+    pub class: ClassId,
+    /// Why they are no reply.
+    pub reason: &'static str,
+    bytes: [u8; Self::BYTES_MAX],
+    len: u8,
+}
+
+impl FirstGarbage {
+    /// How many bytes are kept at most.
+    pub const BYTES_MAX: usize = 64;
+
+    /// Keeps the front of `bytes`, which begins with the first offending one.
+    pub fn new(at_ns: u64, class: ClassId, reason: &'static str, bytes: &[u8]) -> Self {
+        let len = bytes.len().min(Self::BYTES_MAX);
+        let mut kept = [0; Self::BYTES_MAX];
+        kept[..len].copy_from_slice(&bytes[..len]);
+        Self { at_ns, class, reason, bytes: kept, len: len as u8 }
+    }
+
+    /// The bytes that were kept.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+
+    /// The earlier of two.
+    pub fn earliest(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(if other.at_ns < one.at_ns { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_first_times() {
+        let mut table = FaultTable::new();
+        table.record(Phase::Measure, FaultKind::Reset, 70);
+        table.record(Phase::Connect, FaultKind::Refused, 10);
+        let mut other = FaultTable::new();
+        other.record(Phase::Measure, FaultKind::Reset, 50);
+        other.record(Phase::Measure, FaultKind::Other(113), 60);
+        table.merge(&other);
+        let rows: Vec<_> =
+            table.rows().iter().map(|row| (row.phase, row.kind, row.count, row.first_ns)).collect();
+        assert_eq!(
+            rows,
+            [
+                (Phase::Connect, FaultKind::Refused, 1, 10),
+                (Phase::Measure, FaultKind::Reset, 2, 50),
+                (Phase::Measure, FaultKind::Other(113), 1, 60),
+            ]
+        );
+        assert_eq!((table.take().total(), table.total()), (4, 0));
+    }
+
+    #[test]
+    fn garbage_is_cut_and_the_earliest_wins() {
+        let late = FirstGarbage::new(9, 0, "why", &[7; 100]);
+        let early = FirstGarbage::new(3, 1, "why", b"HTTP/1.1 400");
+        assert_eq!(late.bytes().len(), 64);
+        assert_eq!(FirstGarbage::earliest(Some(late), Some(early)).unwrap().bytes(), b"HTTP/1.1 400");
+        assert_eq!(FirstGarbage::earliest(None, Some(late)), Some(late));
+        assert_eq!(FirstGarbage::earliest(None, None), None);
+    }
+}

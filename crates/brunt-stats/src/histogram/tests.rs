@@ -1,0 +1,233 @@
+use super::*;
+use proptest::prelude::*;
+
+/// SplitMix64: enough randomness for samples, and the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// In (0, 1].
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A normal deviate by Box and Muller.
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+/// Draws one value.
+type Draw = fn(&mut Random) -> u64;
+
+fn recorded(values: &[u64]) -> RecordingHistogram {
+    let mut histogram = RecordingHistogram::new();
+    values.iter().for_each(|value| histogram.record(*value));
+    histogram
+}
+
+fn merged(parts: &[SparseHistogram]) -> Histogram {
+    let mut histogram = Histogram::new();
+    parts.iter().for_each(|part| histogram.merge_sparse(part));
+    histogram
+}
+
+#[test]
+fn every_bucket_begins_where_the_one_before_ends() {
+    let mut next = 0;
+    for bucket in 0..BUCKETS {
+        let values = bucket_values(bucket);
+        assert_eq!(*values.start(), next, "bucket {bucket}");
+        assert_eq!((bucket_of(*values.start()), bucket_of(*values.end())), (bucket, bucket));
+        let width = values.end() - values.start() + 1;
+        assert!(width == 1 || width << GROUPING_POWER <= *values.start(), "bucket {bucket} is too wide");
+        next = values.end() + 1;
+    }
+    assert_eq!(next, 1 << VALUE_BITS);
+    assert_eq!((bucket_of(1 << VALUE_BITS), bucket_of(u64::MAX)), (BUCKETS - 1, BUCKETS - 1));
+}
+
+#[test]
+fn quantiles_of_a_million_samples_against_a_sorted_list() {
+    let mut random = Random(1);
+    let lognormal: Draw = |random| (11.5 + random.normal()).exp() as u64;
+    let pareto: Draw = |random| (50_000.0 * random.unit().powf(-1.0 / 1.5)) as u64;
+    let table: [(&str, Draw); 4] = [
+        ("lognormal", lognormal),
+        ("pareto", pareto),
+        ("constant", |_| 123_457),
+        ("one or two", |random| 1 + random.next() % 2),
+    ];
+    for (name, draw) in table {
+        let mut values: Vec<u64> = (0..1_000_000).map(|_| draw(&mut random)).collect();
+        let histogram = merged(&[recorded(&values).take()]);
+        values.sort_unstable();
+        for millionths in (0..=1_000_000).step_by(997).chain([500_000, 999_999, 1_000_000]) {
+            let quantile = Quantile::from_millionths(millionths).unwrap();
+            let exact = values[(millionths as usize).max(1) - 1];
+            let given = histogram.quantile(quantile).unwrap();
+            assert!(given >= exact, "{name}: {given} is below {exact} at {quantile}");
+            assert!(
+                (given - exact) << GROUPING_POWER <= exact,
+                "{name}: {given} is above {exact} at {quantile}"
+            );
+            let above = values.len() - values.partition_point(|value| *value <= given);
+            assert_eq!(histogram.count_above(given), above as u64, "{name} at {quantile}");
+        }
+        check_moments(histogram.moments(), &values, name);
+    }
+}
+
+/// The moments computed the way of a textbook: two passes, differences from the mean.
+fn check_moments(moments: &Moments, sorted: &[u64], name: &str) {
+    assert_eq!((moments.min, moments.max), (sorted[0], sorted[sorted.len() - 1]), "{name}");
+    let count = sorted.len() as f64;
+    let mean = sorted.iter().map(|value| *value as f64).sum::<f64>() / count;
+    let variance = sorted.iter().map(|value| (*value as f64 - mean).powi(2)).sum::<f64>() / count;
+    let is_close = |given: f64, exact: f64| (given - exact).abs() <= 1e-9 * exact.max(1e-3);
+    assert!(is_close(moments.mean().unwrap(), mean), "{name}: mean {:?}, not {mean}", moments.mean());
+    let stddev = moments.stddev().unwrap();
+    assert!(
+        is_close(stddev, variance.sqrt()),
+        "{name}: standard deviation {stddev}, not {}",
+        variance.sqrt()
+    );
+}
+
+#[test]
+fn a_small_spread_on_a_large_value_is_not_lost() {
+    // A floating-point Σv²/N − mean² yields 0 or 90 here.
+    let mut histogram = Histogram::new();
+    for value in [4_000_000_000_000, 4_000_000_000_002] {
+        histogram.record_many(value, 1 << 40);
+    }
+    assert_eq!(histogram.moments().stddev(), Some(1.0));
+    assert_eq!(histogram.moments().mean(), Some(4_000_000_000_001.0));
+}
+
+#[test]
+fn nothing_and_one() {
+    let empty = Histogram::new();
+    assert_eq!((empty.quantile(Quantile::P50), empty.min(), empty.max()), (None, None, None));
+    assert_eq!((empty.moments().mean(), empty.moments().stddev(), empty.count_above(0)), (None, None, 0));
+    assert_eq!(empty.buckets().count(), 0);
+    assert_eq!(RecordingHistogram::new().take(), SparseHistogram::default());
+    for value in [0, 1, 2_047, 2_048, 123_456_789, (1 << VALUE_BITS) - 1, 1 << VALUE_BITS, u64::MAX] {
+        let histogram = merged(&[recorded(&[value]).take()]);
+        for quantile in Quantile::PRINTED {
+            assert_eq!(histogram.quantile(quantile), Some(value));
+        }
+        assert_eq!((histogram.min(), histogram.max()), (Some(value), Some(value)));
+        assert_eq!(histogram.moments().stddev(), Some(0.0));
+    }
+}
+
+#[test]
+fn values_beyond_the_last_bucket_keep_the_exact_maximum_and_sum() {
+    let values = [5, 1 << 50, (1 << 60) + 7];
+    let histogram = merged(&[recorded(&values).take()]);
+    assert_eq!(histogram.quantile(Quantile::P99), Some((1 << 60) + 7));
+    assert_eq!(histogram.moments().sum, (1 << 50) + (1 << 60) + 12);
+}
+
+#[test]
+fn counts_go_past_32_bits() {
+    const FOUR_BILLION: u64 = 1 << 32;
+    let mut recording = recorded(&[1_000, 5_000_000, 5_000_000]);
+    let bucket = bucket_of(1_000);
+    // As if 2³² − 1 values of 1000 had been recorded before, all but one of the 32-bit count.
+    recording.counts[bucket] = u32::MAX;
+    recording.record(1_000);
+    recording.record(1_000);
+    let sparse = {
+        // The sums that those values would have left.
+        recording.sum = u128::from(FOUR_BILLION + 1) * 1_000 + 10_000_000;
+        recording.sum_squares = u128::from(FOUR_BILLION + 1) * 1_000_000 + 50_000_000_000_000;
+        recording.take()
+    };
+    assert_eq!(sparse.count(), FOUR_BILLION + 3);
+    assert_eq!(sparse.buckets().next(), Some((bucket, FOUR_BILLION + 1)));
+    assert!(recording.is_empty() && recording.wrapped.is_empty());
+
+    let mut whole = Histogram::new();
+    (0..1_000).for_each(|_| whole.merge_sparse(&sparse));
+    let mut expected = Histogram::new();
+    expected.record_many(1_000, 1_000 * (FOUR_BILLION + 1));
+    expected.record_many(5_000_000, 2_000);
+    assert_eq!(whole, expected);
+    assert_eq!(whole.quantile(Quantile::P9999), Some(1_000));
+    assert_eq!(whole.count_above(1_000), 2_000);
+}
+
+#[test]
+fn taking_and_clearing_leave_nothing() {
+    let mut recording = recorded(&[7, 7, 90_000, u64::MAX]);
+    let first = recording.take();
+    assert!(recording.is_empty());
+    assert!(recording.counts.iter().all(|count| *count == 0));
+    [7, 7, 90_000, u64::MAX].into_iter().for_each(|value| recording.record(value));
+    assert_eq!(recording.take(), first);
+    let mut histogram = merged(&[first]);
+    histogram.clear();
+    assert_eq!((histogram.count(), histogram.buckets().count(), histogram.max()), (0, 0, None));
+}
+
+#[test]
+fn a_busy_interval_is_compact() {
+    let mut random = Random(7);
+    let values: Vec<u64> = (0..20_000).map(|_| (11.5 + 0.3 * random.normal()).exp() as u64).collect();
+    let sparse = recorded(&values).take();
+    let buckets = sparse.buckets().count();
+    assert!(sparse.memory_bytes() < 2 * buckets, "{} bytes for {buckets} buckets", sparse.memory_bytes());
+}
+
+/// Values of every magnitude, many of them equal.
+fn values() -> impl Strategy<Value = Vec<u64>> {
+    let value = prop_oneof![
+        0..50u64,
+        90_000..110_000u64,
+        (any::<u64>(), 0..64u32).prop_map(|(value, bits)| value >> bits)
+    ];
+    proptest::collection::vec(value, 0..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_partition_in_any_order_merges_to_the_same_bits(values in values(), parts in 1..6usize, seed in any::<u64>()) {
+        let mut whole = Histogram::new();
+        values.iter().for_each(|value| whole.record(*value));
+        let mut random = Random(seed);
+        let mut pieces = vec![Vec::new(); parts];
+        values.iter().for_each(|value| pieces[(random.next() % parts as u64) as usize].push(*value));
+        let mut pieces: Vec<SparseHistogram> = pieces.iter().map(|piece| recorded(piece).take()).collect();
+        for turn in 0..parts {
+            pieces.rotate_left(1);
+            prop_assert_eq!(&merged(&pieces), &whole, "turn {}", turn);
+            let sparse = pieces.iter().fold(SparseHistogram::default(), |sum, piece| sum.merged(piece));
+            prop_assert_eq!(&merged(std::slice::from_ref(&sparse)), &whole);
+            let mut twice = merged(std::slice::from_ref(&sparse));
+            twice.merge(&Histogram::new());
+            prop_assert_eq!(&twice, &whole);
+            for quantile in Quantile::PRINTED {
+                prop_assert_eq!(sparse.quantile(quantile), whole.quantile(quantile));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded(counts in proptest::collection::btree_map(0..BUCKETS, 1..=u64::MAX >> 8, 0..60)) {
+        let mut encoder = Encoder::default();
+        counts.iter().for_each(|(bucket, count)| encoder.push(*bucket, *count));
+        let moments = Moments { count: encoder.total, ..Moments::default() };
+        let decoded: Vec<(usize, u64)> = encoder.finish(moments).buckets().collect();
+        prop_assert_eq!(decoded, counts.into_iter().collect::<Vec<_>>());
+    }
+}

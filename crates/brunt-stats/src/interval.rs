@@ -1,0 +1,155 @@
+//! A time slice of one worker's recorder: everything that it recorded since the last one.
+//!
+//! Not a summary and not for printing: an interval is a difference, and adding all of them up is the run. Invariant:
+//! no number is in two intervals.
+
+use crate::book::BookEntry;
+use crate::fault::FaultTable;
+use crate::histogram::SparseHistogram;
+use crate::meter::Meter;
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::phase::Phase;
+
+/// The shortest time slice that is kept, and the unit of all longer ones.
+pub const SLICE_NS: u64 = 100_000_000;
+
+/// Bytes on the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Sent.
+    pub tx: u64,
+    /// Received.
+    pub rx: u64,
+}
+
+impl Bytes {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.tx += other.tx;
+        self.rx += other.rx;
+    }
+}
+
+/// What happened to measured ops inside the measured window: the numerators of rates.
+///
+/// The books say what became of every measured op, whenever; these say what of it happened before the window closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WindowCounts {
+    /// Measured ops sent inside the window; counted when they end, or as in flight at the end of the run.
+    pub sent: u64,
+    /// Measured ops completed inside the window.
+    pub completed: u64,
+    /// Measured ops inside the window of which all that will be known is known: completed, answered with an error or a
+    /// wrong value, or sent without asking for a reply. Ops given up or lost are not among them.
+    pub answered: u64,
+}
+
+impl WindowCounts {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.answered += other.answered;
+    }
+}
+
+/// The histograms of one op kind of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Latencies<H> {
+    /// Response times of completed ops.
+    pub response: H,
+    /// Service times of completed ops.
+    pub service: H,
+    /// Send lags of completed ops.
+    pub send_lag: H,
+    /// Response times of completed ops without all that the client may have held.
+    pub without_client: H,
+    /// Response times of failed ops, up to the instant they were given up: a time-out has the time-out value or more.
+    pub failed: H,
+}
+
+impl<H> Latencies<H> {
+    /// The same with every histogram turned into something else.
+    pub fn map<T>(&mut self, mut turn: impl FnMut(&mut H) -> T) -> Latencies<T> {
+        Latencies {
+            response: turn(&mut self.response),
+            service: turn(&mut self.service),
+            send_lag: turn(&mut self.send_lag),
+            without_client: turn(&mut self.without_client),
+            failed: turn(&mut self.failed),
+        }
+    }
+}
+
+/// What an interval holds of one op kind of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntervalRow {
+    /// The class.
+    pub class: ClassId,
+    /// The kind of op.
+    pub op: OpKind,
+    /// What happened inside the measured window.
+    pub in_window: WindowCounts,
+    /// Latencies of measured ops that ended in the interval.
+    pub latencies: Latencies<SparseHistogram>,
+}
+
+/// Everything that one worker recorded from `start_ns` to `end_ns`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// Which worker.
+    pub worker: u32,
+    /// When it began: where the worker's previous one ended.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// What was booked, by the phase of the intended times.
+    pub books: Vec<BookEntry>,
+    /// The (class, op) that have measured ops in this interval, in the order of the layout.
+    pub rows: Vec<IntervalRow>,
+    /// Bytes by the phase they crossed the wire in; `phase as usize` is the index.
+    pub bytes: [Bytes; Phase::COUNT],
+    /// Faults of connections.
+    pub faults: FaultTable,
+    /// One per metered quantity, in the order of the layout.
+    pub meters: Vec<Meter>,
+}
+
+/// What went on in a time slice, whatever its phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Ops that became due.
+    pub scheduled: u64,
+    /// Ops sent.
+    pub sent: u64,
+    /// Ops completed.
+    pub completed: u64,
+    /// Ops that failed: error, timeout, mismatch, lost.
+    pub failed: u64,
+}
+
+impl Activity {
+    /// Adds another.
+    pub fn merge(&mut self, other: &Self) {
+        self.scheduled += other.scheduled;
+        self.sent += other.sent;
+        self.completed += other.completed;
+        self.failed += other.failed;
+    }
+}
+
+impl Interval {
+    /// What went on in it, over all phases, classes and ops.
+    pub fn activity(&self) -> Activity {
+        let mut sum = Activity::default();
+        for BookEntry { book, .. } in &self.books {
+            sum.merge(&Activity {
+                scheduled: book.requests.scheduled,
+                sent: book.requests.sent,
+                completed: book.requests.completed(),
+                failed: book.requests.failed(),
+            });
+        }
+        sum
+    }
+}

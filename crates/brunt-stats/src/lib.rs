@@ -1,0 +1,25 @@
+//! The numbers: from one sample to a summary with a verdict.
+//!
+//! The way through this crate: a [`sample::Sample`] goes into a worker's [`recorder::RecorderSet`]; every 100 ms the
+//! set becomes an [`interval::Interval`]; the control thread collects intervals in a [`store::IntervalStore`]; at the
+//! end that becomes a [`summary::Summary`], which the reports print and whose [`verdict::Verdict`] says whether they
+//! should be believed. Pure: times are arguments, nothing here reads a clock, prints, sleeps or does I/O. Recording
+//! allocates nothing; everything after it may.
+
+#![forbid(unsafe_code)]
+
+pub mod book;
+pub mod fault;
+pub mod histogram;
+pub mod interval;
+pub mod latency;
+pub mod meter;
+pub mod quantile;
+pub mod recorder;
+pub mod sample;
+pub mod store;
+pub mod summary;
+pub mod tap;
+pub mod timeline;
+pub mod usage;
+pub mod verdict;

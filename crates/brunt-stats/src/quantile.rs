@@ -1,0 +1,129 @@
+//! Which percentile: an exact fraction with its names.
+//!
+//! Not the value of one (that comes from a histogram). The fraction is a whole number of millionths, so that ranks and
+//! sample gates are integer arithmetic: in floating point `0.07 × 100` is above 7 and its ceiling is 8.
+
+use std::fmt;
+
+/// Millionths in a whole.
+const MILLION: u128 = 1_000_000;
+
+/// Raw samples that must lie above a percentile before it is given. Fewer make it the story of a handful of requests.
+pub const SAMPLES_ABOVE_MIN: u64 = 10;
+
+/// A fraction of the samples, in millionths: `Quantile::P99` is 990 000 of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quantile {
+    per_million: u32,
+}
+
+impl Quantile {
+    /// The median.
+    pub const P50: Self = Self { per_million: 500_000 };
+    /// Nine of ten are not slower.
+    pub const P90: Self = Self { per_million: 900_000 };
+    /// 19 of 20 are not slower.
+    pub const P95: Self = Self { per_million: 950_000 };
+    /// 99 of 100 are not slower.
+    pub const P99: Self = Self { per_million: 990_000 };
+    /// 999 of 1000 are not slower.
+    pub const P999: Self = Self { per_million: 999_000 };
+    /// 9999 of 10 000 are not slower.
+    pub const P9999: Self = Self { per_million: 999_900 };
+
+    /// The percentiles of every summary, ascending.
+    pub const PRINTED: [Self; 6] = [Self::P50, Self::P90, Self::P95, Self::P99, Self::P999, Self::P9999];
+
+    /// A fraction in millionths, from 0 to 1 000 000; `None` above that.
+    pub const fn from_millionths(per_million: u32) -> Option<Self> {
+        if per_million as u128 <= MILLION { Some(Self { per_million }) } else { None }
+    }
+
+    /// The fraction in millionths.
+    pub const fn millionths(self) -> u32 {
+        self.per_million
+    }
+
+    /// The rank, from 1, of the sample that is this quantile of `count` samples in ascending order:
+    /// `ceil(p · count)`, at least 1. `count` must be above 0.
+    pub const fn rank(self, count: u64) -> u64 {
+        let rank = (count as u128 * self.per_million as u128).div_ceil(MILLION) as u64;
+        if rank == 0 { 1 } else { rank }
+    }
+
+    /// Do `count` samples support this quantile: `count · (1 − p) ≥ 10`?
+    pub const fn is_supported_by(self, count: u64) -> bool {
+        count as u128 * (MILLION - self.per_million as u128) >= SAMPLES_ABOVE_MIN as u128 * MILLION
+    }
+
+    /// How many samples support this quantile; `None` for the maximum, which no number supports.
+    pub const fn samples_needed(self) -> Option<u64> {
+        let above = MILLION - self.per_million as u128;
+        if above == 0 { None } else { Some((SAMPLES_ABOVE_MIN as u128 * MILLION).div_ceil(above) as u64) }
+    }
+
+    /// The name as a JSON key: `p50`, `p99`, `p999`, `p9999`.
+    pub fn key(self) -> String {
+        self.to_string().replace('.', "")
+    }
+}
+
+/// The name in text: `p50`, `p99.9`.
+impl fmt::Display for Quantile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (percent, rest) = (self.per_million / 10_000, self.per_million % 10_000);
+        if rest == 0 {
+            write!(formatter, "p{percent}")
+        } else {
+            write!(formatter, "p{percent}.{}", format!("{rest:04}").trim_end_matches('0'))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_exact() {
+        let table = [
+            (70_000, 100, 7), // 0.07 × 100 is 7.000000000000001 in floating point.
+            (0, 5, 1),
+            (500_000, 1, 1),
+            (500_000, 2, 1),
+            (500_000, 3, 2),
+            (990_000, 100, 99),
+            (990_000, 101, 100),
+            (999_900, 10_000, 9_999),
+            (1_000_000, 77, 77),
+            (500_000, u64::MAX, u64::MAX / 2 + 1),
+        ];
+        for (per_million, count, rank) in table {
+            assert_eq!(Quantile { per_million }.rank(count), rank, "{per_million} of {count}");
+        }
+    }
+
+    #[test]
+    fn ten_samples_must_lie_above() {
+        let table = [
+            (Quantile::P50, 20),
+            (Quantile::P90, 100),
+            (Quantile::P95, 200),
+            (Quantile::P99, 1_000),
+            (Quantile::P999, 10_000),
+            (Quantile::P9999, 100_000),
+        ];
+        for (quantile, needed) in table {
+            assert!(quantile.is_supported_by(needed), "{quantile}");
+            assert!(!quantile.is_supported_by(needed - 1), "{quantile}");
+            assert_eq!(quantile.samples_needed(), Some(needed), "{quantile}");
+        }
+    }
+
+    #[test]
+    fn names() {
+        let texts = Quantile::PRINTED.map(|quantile| quantile.to_string());
+        assert_eq!(texts, ["p50", "p90", "p95", "p99", "p99.9", "p99.99"]);
+        assert_eq!(Quantile::P9999.key(), "p9999");
+    }
+}

@@ -1,0 +1,344 @@
+//! What one worker records into: books, histograms, counters, meters, all preallocated.
+//!
+//! Not shared and not merged here. A worker owns two sets: it records into one while the control thread takes an
+//! [`Interval`] out of the other and hands it back. Recording an op is a handful of plain integer additions; it
+//! allocates nothing, reads no clock and never fails. Invariant: what was recorded is in exactly one interval.
+
+use crate::book::{Books, is_failed};
+use crate::fault::{FaultKind, FaultTable};
+use crate::histogram::RecordingHistogram;
+use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
+use crate::meter::MeterRecorder;
+use crate::sample::Sample;
+use brunt_plan::op::{ClassId, Op, OpKind};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::{MeterKind, Plan};
+
+/// What a set needs room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// For every class the kinds that it measures: those of its mix and their follow-ups.
+    pub kinds: Vec<Vec<OpKind>>,
+    /// The metered quantities, each once.
+    pub meters: Vec<MeterKind>,
+}
+
+impl Layout {
+    /// The layout of a plan's recorders.
+    pub fn of(plan: &Plan) -> Self {
+        let kinds_of =
+            |class: &brunt_plan::plan::Class| class.mix.weights.iter().map(|(kind, _)| *kind).collect();
+        Self { kinds: plan.classes.iter().map(kinds_of).collect(), meters: plan.meters.clone() }
+    }
+
+    /// Every (class, op) that has histograms, in order.
+    pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpKind)> + '_ {
+        let of_class = |(class, kinds): (usize, &Vec<OpKind>)| {
+            kinds.iter().map(move |kind| (class as ClassId, *kind)).collect::<Vec<_>>()
+        };
+        self.kinds.iter().enumerate().flat_map(of_class)
+    }
+}
+
+/// For every (class, op) its place among the rows of a [`Layout`].
+#[derive(Clone, Debug)]
+pub(crate) struct RowIndex {
+    rows: Vec<u16>,
+}
+
+impl RowIndex {
+    const NONE: u16 = u16::MAX;
+
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let mut rows = vec![Self::NONE; layout.kinds.len() * OpKind::COUNT];
+        for (row, (class, op)) in layout.rows().enumerate() {
+            rows[usize::from(class) * OpKind::COUNT + op as usize] = row as u16;
+        }
+        Self { rows }
+    }
+
+    /// The row of a (class, op). Panics when the layout has none: the engine measures what the plan does not hold.
+    #[inline]
+    pub(crate) fn of(&self, class: ClassId, op: OpKind) -> usize {
+        let row = self.rows[usize::from(class) * OpKind::COUNT + op as usize];
+        assert!(row != Self::NONE, "class {class} has no histograms for {op}");
+        usize::from(row)
+    }
+}
+
+/// The histograms and window counts of one (class, op).
+#[derive(Debug, Default)]
+struct Row {
+    in_window: WindowCounts,
+    latencies: Latencies<RecordingHistogram>,
+}
+
+impl Row {
+    #[inline]
+    fn record(&mut self, sample: &Sample, window_end_ns: u64) {
+        let (class, times) = (sample.outcome.class, &sample.times);
+        if class.is_completed() {
+            self.latencies.response.record(times.response_ns());
+            self.latencies.service.record(times.service_ns());
+            self.latencies.send_lag.record(times.send_lag_ns());
+            self.latencies.without_client.record(times.response_without_client_ns());
+        } else if is_failed(class) {
+            self.latencies.failed.record(times.response_ns());
+        }
+        let inside = times.done_ns < window_end_ns;
+        let answered = !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost);
+        // Counted here and not when it was sent, to spare that instant another look-up.
+        self.in_window.sent += u64::from(times.sent_ns < window_end_ns);
+        self.in_window.completed += u64::from(inside && class.is_completed());
+        self.in_window.answered += u64::from(inside && answered);
+    }
+}
+
+/// One of a worker's two sets.
+#[derive(Debug)]
+pub struct RecorderSet {
+    window_end_ns: u64,
+    layout: Layout,
+    row_index: RowIndex,
+    rows: Vec<Row>,
+    books: Books,
+    bytes: [Bytes; Phase::COUNT],
+    faults: FaultTable,
+    meters: Vec<MeterRecorder>,
+    meter_index: [u8; MeterKind::COUNT],
+}
+
+impl RecorderSet {
+    /// Takes all the memory it will ever need: 660 KiB per (class, op) of the layout, 132 KiB per meter.
+    /// Boxed, because sets travel between threads.
+    pub fn new(layout: &Layout) -> Box<Self> {
+        let mut meter_index = [u8::MAX; MeterKind::COUNT];
+        for (index, kind) in layout.meters.iter().enumerate() {
+            meter_index[*kind as usize] = index as u8;
+        }
+        Box::new(Self {
+            window_end_ns: u64::MAX,
+            layout: layout.clone(),
+            row_index: RowIndex::new(layout),
+            rows: layout.rows().map(|_| Row::default()).collect(),
+            books: Books::new(layout.kinds.len()),
+            bytes: [Bytes::default(); Phase::COUNT],
+            faults: FaultTable::new(),
+            meters: layout.meters.iter().map(|kind| MeterRecorder::new(*kind)).collect(),
+            meter_index,
+        })
+    }
+
+    /// From when on measured ops that are sent or answered no longer count into the rates of the measured window. To
+    /// be set on both sets of a worker as soon as it is known; until then everything counts.
+    pub fn set_window_end(&mut self, end_ns: u64) {
+        self.window_end_ns = end_ns;
+    }
+
+    /// An op became due. The phase, here and below, is the one that the intended time lies in.
+    #[inline]
+    pub fn scheduled(&mut self, phase: Phase, op: &Op) {
+        self.books.get_mut(phase, op.class, op.kind).requests.scheduled += 1;
+    }
+
+    /// A follow-up op became due. Counts as scheduled, too.
+    #[inline]
+    pub fn followup(&mut self, phase: Phase, op: &Op) {
+        let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
+        book.scheduled += 1;
+        book.followup += 1;
+    }
+
+    /// The last byte of an op, which was `wire_requests` commands, was written.
+    #[inline]
+    pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32) {
+        let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
+        book.sent += 1;
+        book.wire_requests += u64::from(wire_requests);
+    }
+
+    /// An op that was due will never be sent.
+    pub fn unsent(&mut self, phase: Phase, op: &Op) {
+        self.books.get_mut(phase, op.class, op.kind).requests.unsent += 1;
+    }
+
+    /// The run is over, and an op that was sent at `sent_ns` has not ended.
+    pub fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
+        self.books.get_mut(phase, op.class, op.kind).requests.in_flight += 1;
+        if phase == Phase::Measure && sent_ns < self.window_end_ns {
+            self.rows[self.row_index.of(op.class, op.kind)].in_window.sent += 1;
+        }
+    }
+
+    /// An op has ended. Books it; in the measured phase its latencies go into the histograms. `asked` is how many keys
+    /// it asked for and `hits` how many of them the reply held; both matter for retrievals only.
+    #[inline]
+    pub fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
+        let book = self.books.get_mut(phase, sample.class, sample.op);
+        book.record(sample.op, sample.outcome, asked, hits);
+        if phase == Phase::Measure {
+            self.rows[self.row_index.of(sample.class, sample.op)].record(sample, self.window_end_ns);
+        }
+    }
+
+    /// Bytes were written to a connection. The phase, here and below, is the worker's own at that instant.
+    #[inline]
+    pub fn transmitted(&mut self, phase: Phase, bytes: u64) {
+        self.bytes[phase as usize].tx += bytes;
+    }
+
+    /// Bytes were read from a connection.
+    #[inline]
+    pub fn received(&mut self, phase: Phase, bytes: u64) {
+        self.bytes[phase as usize].rx += bytes;
+    }
+
+    /// A connection failed.
+    pub fn fault(&mut self, phase: Phase, kind: FaultKind, at_ns: u64) {
+        self.faults.record(phase, kind, at_ns);
+    }
+
+    /// Meters a value in the unit of its kind; nothing happens where the plan does not ask for the kind.
+    #[inline]
+    pub fn meter(&mut self, kind: MeterKind, value: u64) {
+        if let Some(meter) = self.meters.get_mut(usize::from(self.meter_index[kind as usize])) {
+            meter.record(value);
+        }
+    }
+
+    /// Yields everything that this worker recorded since the last take and leaves the set empty. For the control thread: allocates, and
+    /// looks at every bucket between the smallest and the largest value of each histogram.
+    pub fn take_interval(&mut self, worker: u32, start_ns: u64, end_ns: u64) -> Interval {
+        let rows = self.layout.rows().zip(&mut self.rows).map(|((class, op), row)| IntervalRow {
+            class,
+            op,
+            in_window: std::mem::take(&mut row.in_window),
+            latencies: row.latencies.map(RecordingHistogram::take),
+        });
+        let is_used = |row: &IntervalRow| {
+            row.in_window != WindowCounts::default()
+                || row.latencies.response.count() + row.latencies.failed.count() > 0
+        };
+        Interval {
+            worker,
+            start_ns,
+            end_ns,
+            rows: rows.filter(is_used).collect(),
+            books: self.books.take(),
+            bytes: std::mem::take(&mut self.bytes),
+            faults: self.faults.take(),
+            meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Times;
+    use brunt_plan::op::{Expectation, KeyRef, ValueRef};
+    use brunt_plan::outcome::{Outcome, ReplyKind};
+
+    fn layout() -> Layout {
+        Layout {
+            kinds: vec![vec![OpKind::Get, OpKind::Set], vec![OpKind::Mget]],
+            meters: vec![MeterKind::SendCost],
+        }
+    }
+
+    fn asked(class: ClassId, kind: OpKind) -> Op {
+        Op {
+            kind,
+            class,
+            session: 0,
+            key: KeyRef::Id(0),
+            count: 1,
+            value: ValueRef::None,
+            ttl_s: 0,
+            operand: 0,
+            expectation: Expectation::Any,
+            template: 0,
+        }
+    }
+
+    fn sample(op: OpKind, class: ClassId, outcome: Outcome, intended_ns: u64, done_ns: u64) -> Sample {
+        let (picked_ns, sent_ns, polled_ns) = (intended_ns, intended_ns + 10, done_ns);
+        let times = Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns: done_ns, done_ns };
+        Sample { op, class, outcome, times }
+    }
+
+    #[test]
+    fn an_interval_holds_what_was_recorded_and_leaves_nothing() {
+        let mut set = RecorderSet::new(&layout());
+        set.set_window_end(1_000);
+        let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
+        // Warm-up: books only. Preload may store through kinds that are in no mix.
+        for (phase, class, op) in [(Phase::Warmup, 0, OpKind::Get), (Phase::Preload, 1, OpKind::Set)] {
+            set.scheduled(phase, &asked(class, op));
+            set.sent(phase, &asked(class, op), 1);
+            set.record(phase, &sample(op, class, Outcome::of_reply(op, ReplyKind::Value), 0, 100), 1, 1);
+        }
+        // Measured: one inside the window, one after it, one lost.
+        for (op, class, outcome, done_ns) in
+            [(OpKind::Get, 0, hit, 999), (OpKind::Get, 0, hit, 1_000), (OpKind::Mget, 1, lost, 900)]
+        {
+            set.scheduled(Phase::Measure, &asked(class, op));
+            set.sent(Phase::Measure, &asked(class, op), 2);
+            set.record(Phase::Measure, &sample(op, class, outcome, 500, done_ns), 1, 1);
+        }
+        set.transmitted(Phase::Measure, 77);
+        set.received(Phase::Drain, 88);
+        set.fault(Phase::Measure, FaultKind::Reset, 900);
+        set.meter(MeterKind::SendCost, 5);
+        set.meter(MeterKind::Oversleep, 6);
+
+        let interval = set.take_interval(3, 0, 1_000);
+        assert_eq!((interval.worker, interval.start_ns, interval.end_ns), (3, 0, 1_000));
+        assert!(interval.books.iter().all(|entry| entry.book.balances()));
+        let activity = interval.activity();
+        assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
+        let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
+        assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get, 1, OpKind::Mget));
+        assert_eq!(get.in_window, WindowCounts { sent: 2, completed: 1, answered: 1 });
+        assert_eq!(mget.in_window, WindowCounts { sent: 1, completed: 0, answered: 0 });
+        let moments = get.latencies.response.moments();
+        assert_eq!((moments.count, moments.min, moments.max), (2, 499, 500));
+        assert_eq!(get.latencies.service.moments().max, 490);
+        assert_eq!(get.latencies.send_lag.moments().sum, 20);
+        assert_eq!((mget.latencies.response.count(), mget.latencies.failed.moments().max), (0, 400));
+        assert_eq!(interval.bytes[Phase::Measure as usize], Bytes { tx: 77, rx: 0 });
+        assert_eq!(interval.bytes[Phase::Drain as usize], Bytes { tx: 0, rx: 88 });
+        assert_eq!(interval.faults.total(), 1);
+        assert_eq!(interval.meters.len(), 1);
+        assert_eq!(interval.meters[0].histogram.moments().sum, 5);
+
+        // What never got an end.
+        for sent_ns in [999, 1_000] {
+            set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
+            set.sent(Phase::Measure, &asked(0, OpKind::Set), 1);
+            set.in_flight(Phase::Measure, &asked(0, OpKind::Set), sent_ns);
+        }
+        set.followup(Phase::Measure, &asked(0, OpKind::Set));
+        set.unsent(Phase::Measure, &asked(0, OpKind::Set));
+        let left = set.take_interval(3, 1_000, 1_000);
+        let [entry] = left.books.as_slice() else { panic!("{:?}", left.books) };
+        let book = entry.book.requests;
+        assert!(book.balances());
+        assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (3, 2, 2, 1, 1));
+        assert_eq!(left.rows[0].in_window, WindowCounts { sent: 1, completed: 0, answered: 0 });
+
+        let rest = set.take_interval(3, 1_000, 2_000);
+        assert_eq!((rest.books.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));
+        assert_eq!(rest.bytes, [Bytes::default(); Phase::COUNT]);
+        assert_eq!(rest.meters[0].histogram.count(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "class 1 has no histograms for set")]
+    fn measuring_what_the_plan_does_not_hold_is_a_fault() {
+        let done = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
+        RecorderSet::new(&layout()).record(Phase::Measure, &sample(OpKind::Set, 1, done, 0, 20), 0, 0);
+    }
+}

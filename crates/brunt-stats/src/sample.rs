@@ -1,0 +1,150 @@
+//! One op that has ended, with its six times; the only file that subtracts them.
+//!
+//! Not a statistic: a sample is one observation, and what is derived here is derived from it alone. All times are
+//! nanoseconds on one monotonic clock. Invariant: intended ≤ picked ≤ sent ≤ first byte ≤ done, and polled ≤ done; a
+//! clock that disagrees with itself by a tick yields 0, never a huge number.
+
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::outcome::Outcome;
+
+/// By how much two readings of the clock may be out of order before a debug build calls it a fault of the engine.
+const TICK_NS: u64 = 1_000;
+
+/// When things happened to one op, in nanoseconds on the run's monotonic clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// When the schedule wanted it sent; in closed loop the instant its slot became free plus the think time.
+    pub intended_ns: u64,
+    /// When the loop first looked at it.
+    pub picked_ns: u64,
+    /// After the write of its last byte (epoll), or before the submission that carried it (io_uring).
+    pub sent_ns: u64,
+    /// The last instant at which the client had looked for the reply and it was not there yet: the end of the last
+    /// poll that could have returned this socket and did not. Where the poll that did return it had gone to sleep, the
+    /// instant it woke, for until then the reply had not come.
+    pub polled_ns: u64,
+    /// When the read that carried the first byte of the reply returned; `done_ns` where there was no reply.
+    pub first_byte_ns: u64,
+    /// When the read that carried the last byte returned; without a reply, when the op was given up.
+    pub done_ns: u64,
+}
+
+/// `later − earlier`, 0 where the clock disagrees with itself by a tick.
+#[inline]
+fn since(later_ns: u64, earlier_ns: u64) -> u64 {
+    debug_assert!(
+        earlier_ns <= later_ns.saturating_add(TICK_NS),
+        "times out of order: {earlier_ns} ns should not be after {later_ns} ns"
+    );
+    later_ns.saturating_sub(earlier_ns)
+}
+
+impl Times {
+    /// Response time R = done − intended: what a user feels, the headline.
+    #[inline]
+    pub fn response_ns(&self) -> u64 {
+        since(self.done_ns, self.intended_ns)
+    }
+
+    /// Service time S = done − sent.
+    #[inline]
+    pub fn service_ns(&self) -> u64 {
+        since(self.done_ns, self.sent_ns)
+    }
+
+    /// Send lag = sent − intended = client lag + connection wait.
+    #[inline]
+    pub fn send_lag_ns(&self) -> u64 {
+        since(self.sent_ns, self.intended_ns)
+    }
+
+    /// The client's own part of the send lag: picked − intended. Busy, descheduled, or woken late.
+    #[inline]
+    pub fn client_lag_ns(&self) -> u64 {
+        since(self.picked_ns, self.intended_ns)
+    }
+
+    /// The wait for a connection with room: sent − picked. The server's part, or the plan's limit.
+    #[inline]
+    pub fn connection_wait_ns(&self) -> u64 {
+        since(self.sent_ns, self.picked_ns)
+    }
+
+    /// From sent until the first byte of the reply.
+    #[inline]
+    pub fn first_byte_ns(&self) -> u64 {
+        since(self.first_byte_ns, self.sent_ns)
+    }
+
+    /// How long the reply may have waited for the client to read it: g = done − polled.
+    #[inline]
+    pub fn read_gap_ns(&self) -> u64 {
+        since(self.done_ns, self.polled_ns)
+    }
+
+    /// The response time without all that the client may have held: `R_lo = R − client lag − min(g, S)`. The reply
+    /// cannot have lain in the socket longer than g, nor longer than the service time; the request was held back by
+    /// exactly the client lag. So for the response time R* that a client without any delay would have measured,
+    /// `R_lo ≤ R* ≤ R`, sample by sample and therefore quantile by quantile.
+    #[inline]
+    pub fn response_without_client_ns(&self) -> u64 {
+        let held_ns = self.client_lag_ns() + self.read_gap_ns().min(self.service_ns());
+        self.response_ns().saturating_sub(held_ns)
+    }
+}
+
+/// One op that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// What was asked.
+    pub op: OpKind,
+    /// The class it belongs to.
+    pub class: ClassId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When things happened to it.
+    pub times: Times,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// intended, picked, sent, polled, done → R, S, send lag, client lag, connection wait, gap, R_lo.
+    fn check(times: [u64; 5], expected: [u64; 7]) {
+        let [intended_ns, picked_ns, sent_ns, polled_ns, done_ns] = times;
+        let times = Times { intended_ns, picked_ns, sent_ns, polled_ns, first_byte_ns: done_ns, done_ns };
+        let derived = [
+            times.response_ns(),
+            times.service_ns(),
+            times.send_lag_ns(),
+            times.client_lag_ns(),
+            times.connection_wait_ns(),
+            times.read_gap_ns(),
+            times.response_without_client_ns(),
+        ];
+        assert_eq!(derived, expected, "{times:?}");
+    }
+
+    #[test]
+    fn differences() {
+        // A client that was in time and asleep when the reply came: nothing is its fault but the wake-up.
+        check([1000, 1000, 1002, 1100, 1101], [101, 99, 2, 0, 2, 1, 100]);
+        // 50 late to look, 30 of waiting for a connection, and 20 between two polls.
+        check([1000, 1050, 1080, 1180, 1200], [200, 120, 80, 50, 30, 20, 130]);
+        // The last poll was long before the request was even sent: the gap counts no more than the service time.
+        check([1000, 1000, 1500, 900, 1600], [600, 100, 500, 0, 500, 700, 500]);
+        // Stopped for 300 000 and then everything at once: all but the wire is the client's.
+        check([0, 300_000, 300_010, 300_010, 300_030], [300_030, 20, 300_010, 300_000, 10, 20, 10]);
+        // A tick out of order.
+        check([1000, 999, 1001, 1003, 1002], [2, 1, 1, 0, 2, 0, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "times out of order")]
+    #[cfg(debug_assertions)]
+    fn times_far_out_of_order_are_a_fault() {
+        let times = Times { intended_ns: 5_000_000, done_ns: 1, ..Times::default() };
+        times.response_ns();
+    }
+}

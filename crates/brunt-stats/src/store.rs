@@ -1,0 +1,124 @@
+//! What the control thread keeps of a run while it goes on: exact totals, and the timeline.
+//!
+//! Not a summary: nothing is judged or turned into percentiles yet. Of every interval the response times are kept by
+//! slice, everything else is added to the totals at once, so that memory grows with the length of the run and not with
+//! the number of workers. Invariant: the order in which intervals arrive leaves no trace.
+
+use crate::book::Books;
+use crate::fault::FaultTable;
+use crate::histogram::Histogram;
+use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
+use crate::meter::Meter;
+use crate::recorder::{Layout, RowIndex};
+use crate::timeline::Timeline;
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::phase::Phase;
+
+/// A whole run's measured ops of one kind of one class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RowTotals {
+    /// What happened inside the measured window.
+    pub in_window: WindowCounts,
+    /// Latencies in nanoseconds.
+    pub latencies: Latencies<Histogram>,
+}
+
+impl RowTotals {
+    fn add(&mut self, row: &IntervalRow) {
+        self.in_window.merge(&row.in_window);
+        self.latencies.response.merge_sparse(&row.latencies.response);
+        self.latencies.service.merge_sparse(&row.latencies.service);
+        self.latencies.send_lag.merge_sparse(&row.latencies.send_lag);
+        self.latencies.without_client.merge_sparse(&row.latencies.without_client);
+        self.latencies.failed.merge_sparse(&row.latencies.failed);
+    }
+
+    /// Adds another row.
+    pub fn merge(&mut self, other: &Self) {
+        self.in_window.merge(&other.in_window);
+        self.latencies.response.merge(&other.latencies.response);
+        self.latencies.service.merge(&other.latencies.service);
+        self.latencies.send_lag.merge(&other.latencies.send_lag);
+        self.latencies.without_client.merge(&other.latencies.without_client);
+        self.latencies.failed.merge(&other.latencies.failed);
+    }
+}
+
+/// Everything that the intervals of a run have held so far.
+#[derive(Clone, Debug)]
+pub struct IntervalStore {
+    layout: Layout,
+    row_index: RowIndex,
+    pub(crate) rows: Vec<RowTotals>,
+    pub(crate) books: Books,
+    pub(crate) bytes: [Bytes; Phase::COUNT],
+    pub(crate) faults: FaultTable,
+    pub(crate) meters: Vec<Meter>,
+    pub(crate) timeline: Timeline,
+}
+
+impl IntervalStore {
+    /// Empty, for the intervals of recorders of this layout.
+    pub fn new(layout: &Layout) -> Self {
+        Self {
+            layout: layout.clone(),
+            row_index: RowIndex::new(layout),
+            rows: layout.rows().map(|_| RowTotals::default()).collect(),
+            books: Books::new(layout.kinds.len()),
+            bytes: [Bytes::default(); Phase::COUNT],
+            faults: FaultTable::default(),
+            meters: layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
+            timeline: Timeline::default(),
+        }
+    }
+
+    /// Everything that these intervals hold, of a run whose measured window began at `measure_ns`.
+    pub fn of<'a>(
+        layout: &Layout,
+        measure_ns: u64,
+        intervals: impl IntoIterator<Item = &'a Interval>,
+    ) -> Self {
+        let mut store = Self::new(layout);
+        store.align(measure_ns);
+        intervals.into_iter().for_each(|interval| store.push(interval));
+        store
+    }
+
+    /// Says when the measured window begins, as soon as that is known, so that a time slice begins with it.
+    pub fn align(&mut self, measure_ns: u64) {
+        self.timeline.align(measure_ns);
+    }
+
+    /// Adds an interval of any worker.
+    pub fn push(&mut self, interval: &Interval) {
+        assert!(interval.start_ns <= interval.end_ns, "an interval that ends before it begins");
+        interval.books.iter().for_each(|entry| self.books.add(entry));
+        for row in &interval.rows {
+            self.rows[self.row_index.of(row.class, row.op)].add(row);
+        }
+        self.bytes.iter_mut().zip(&interval.bytes).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.faults.merge(&interval.faults);
+        self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.timeline.push(interval);
+    }
+
+    /// The run over time, for progress.
+    pub fn timeline(&self) -> &Timeline {
+        &self.timeline
+    }
+
+    /// The books so far.
+    pub fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// The connection faults so far.
+    pub fn faults(&self) -> &FaultTable {
+        &self.faults
+    }
+
+    /// Every (class, op) with its totals so far, in the order of the layout.
+    pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpKind, &RowTotals)> + '_ {
+        self.layout.rows().zip(&self.rows).map(|((class, op), row)| (class, op, row))
+    }
+}

@@ -1,0 +1,453 @@
+//! Everything that a run came to, merged, as data for every report.
+//!
+//! Not text: reports turn it into that. Built once, from what the control thread kept, and never changed. Invariants:
+//! percentiles come from merged histograms, rates from counts inside the measured window, and the embedded plan with
+//! its seeds repeats the run.
+
+use crate::book::{Book, BookEntry, KeyBook, RequestBook};
+use crate::fault::{FaultTable, FirstGarbage};
+use crate::histogram::Histogram;
+use crate::interval::{Bytes, Latencies, WindowCounts};
+use crate::latency::{ClientError, LatencySummary, client_errors};
+use crate::meter::Meter;
+use crate::sample::Sample;
+use crate::store::{IntervalStore, RowTotals};
+use crate::timeline::{Timeline, TimelinePoint};
+use crate::usage::ClientUsage;
+use crate::verdict::{Evidence, LagRow, LastHalf, OpenLoop, Verdict};
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::{Load, Plan};
+
+/// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredWindow {
+    /// The schedule began: connections stand, preload is over.
+    pub start_ns: u64,
+    /// The measured window began.
+    pub measure_ns: u64,
+    /// It ended.
+    pub end_ns: u64,
+    /// The last op had ended or was given up.
+    pub drained_ns: u64,
+}
+
+impl MeasuredWindow {
+    /// Length of the measured window in nanoseconds.
+    pub const fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.measure_ns)
+    }
+
+    /// Length of the measured window in seconds.
+    pub fn seconds(&self) -> f64 {
+        self.duration_ns() as f64 / 1e9
+    }
+
+    /// `count` per second of the window; 0 for a window without length.
+    fn rate(&self, count: u64) -> f64 {
+        if self.duration_ns() == 0 { 0.0 } else { count as f64 / self.seconds() }
+    }
+}
+
+/// What was found on the host, as name and value, and the version of the tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// Version of brunt.
+    pub brunt_version: String,
+    /// Facts by name, in the order to print them.
+    pub facts: Vec<(String, String)>,
+}
+
+/// How preload went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreloadResult {
+    /// Keys to be stored.
+    pub wanted: u64,
+    /// Keys that the server confirmed.
+    pub confirmed: u64,
+    /// From the first attempt to connect until the last key was confirmed, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// How large a data set is: the sums over all its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataSetSize {
+    /// How many keys.
+    pub keys: u64,
+    /// Bytes of all keys.
+    pub key_bytes: u64,
+    /// Bytes of all values.
+    pub value_bytes: u64,
+}
+
+/// What a summary is built from.
+#[derive(Clone, Debug)]
+pub struct SummaryInput {
+    /// The plan that ran.
+    pub plan: Plan,
+    /// Every interval of every worker.
+    pub store: IntervalStore,
+    /// The times.
+    pub window: MeasuredWindow,
+    /// Ops still in flight at the end, where the recorders did not book them themselves.
+    pub in_flight: Vec<BookEntry>,
+    /// Raw samples, where the plan asked for them; in any order.
+    pub samples: Vec<Sample>,
+    /// Samples there was no room for.
+    pub samples_overflow: u64,
+    /// Connection faults that are in no interval.
+    pub faults: FaultTable,
+    /// The first bytes that were no reply.
+    pub first_garbage: Option<FirstGarbage>,
+    /// The text of the first error reply.
+    pub first_error: Option<String>,
+    /// What the client used.
+    pub usage: ClientUsage,
+    /// The host.
+    pub environment: Environment,
+    /// Were the values read compared with those stored?
+    pub values_checked: bool,
+    /// Was the schedule cut short from outside?
+    pub interrupted: bool,
+    /// How preload went; `None` where the plan has none.
+    pub preload: Option<PreloadResult>,
+    /// What the server says of itself, in a line.
+    pub server: String,
+    /// The sizes of the plan's data sets, in the order of [`Plan::keyspaces`]; may be empty.
+    pub data_sets: Vec<DataSetSize>,
+}
+
+/// A distribution: what is printed and what it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Distribution {
+    /// Moments and percentiles.
+    pub summary: LatencySummary,
+    /// Every value, to a bucket.
+    pub histogram: Histogram,
+}
+
+impl Distribution {
+    fn of(histogram: Histogram) -> Self {
+        Self { summary: LatencySummary::of(&histogram), histogram }
+    }
+}
+
+/// Measured ops of one row of the report: of one kind, of one class, or of all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpSummary {
+    /// What became of the requests.
+    pub requests: RequestBook,
+    /// What became of the keys.
+    pub keys: KeyBook,
+    /// What happened inside the window.
+    pub in_window: WindowCounts,
+    /// Per second of the window.
+    pub rate: Rates,
+    /// Latencies in nanoseconds.
+    pub latency: Latencies<Distribution>,
+    /// The client error of every percentile of the response time that is given.
+    pub client_error: Vec<ClientError>,
+}
+
+impl OpSummary {
+    fn of(book: Book, mut totals: RowTotals, window: &MeasuredWindow) -> Self {
+        let latency = totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram)));
+        Self {
+            requests: book.requests,
+            keys: book.keys,
+            in_window: totals.in_window,
+            rate: Rates {
+                offered: window.rate(book.requests.scheduled),
+                sent: window.rate(totals.in_window.sent),
+                completed: window.rate(totals.in_window.completed),
+            },
+            client_error: client_errors(&latency.response.summary, &latency.without_client.summary),
+            latency,
+        }
+    }
+
+    /// Response times of completed and of failed ops together: what a user saw who waits for whatever comes.
+    pub fn including_failures(&self) -> LatencySummary {
+        let mut histogram = self.latency.response.histogram.clone();
+        histogram.merge(&self.latency.failed.histogram);
+        LatencySummary::of(&histogram)
+    }
+}
+
+/// Measured requests per second of the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Rates {
+    /// Scheduled.
+    pub offered: f64,
+    /// Sent inside the window.
+    pub sent: f64,
+    /// Completed inside the window.
+    pub completed: f64,
+}
+
+/// One kind of op.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpRow {
+    /// The kind.
+    pub op: OpKind,
+    /// Its numbers.
+    pub summary: OpSummary,
+}
+
+/// One class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassSummary {
+    /// Its index in the plan.
+    pub class: ClassId,
+    /// Its name.
+    pub name: String,
+    /// All its ops.
+    pub total: OpSummary,
+    /// By kind, in the order of its mix.
+    pub ops: Vec<OpRow>,
+}
+
+/// One phase: ops by intended time, bytes by the time they crossed the wire.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PhaseSummary {
+    /// Which.
+    pub phase: Phase,
+    /// What became of all its requests and keys.
+    pub book: Book,
+    /// By class and op; only those that there were.
+    pub ops: Vec<BookEntry>,
+    /// Bytes on the wire.
+    pub bytes: Bytes,
+}
+
+/// Everything that a run came to.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The plan that ran.
+    pub plan: Plan,
+    /// The times.
+    pub window: MeasuredWindow,
+    /// All measured ops.
+    pub total: OpSummary,
+    /// By kind over all classes, in the order of the first class that has each.
+    pub ops: Vec<OpRow>,
+    /// By class, in the order of the plan.
+    pub classes: Vec<ClassSummary>,
+    /// By phase: preload, warmup, measure, drain.
+    pub phases: Vec<PhaseSummary>,
+    /// The run over time.
+    pub timeline: Timeline,
+    /// Metered quantities, in the order of the plan.
+    pub meters: Vec<Meter>,
+    /// Connection faults.
+    pub faults: FaultTable,
+    /// The first bytes that were no reply.
+    pub first_garbage: Option<FirstGarbage>,
+    /// The text of the first error reply.
+    pub first_error: Option<String>,
+    /// Raw samples by intended time, where the plan asked for them.
+    pub samples: Vec<Sample>,
+    /// Samples there was no room for.
+    pub samples_overflow: u64,
+    /// What the client used.
+    pub usage: ClientUsage,
+    /// The host.
+    pub environment: Environment,
+    /// Was the schedule cut short from outside?
+    pub interrupted: bool,
+    /// How preload went.
+    pub preload: Option<PreloadResult>,
+    /// What the server says of itself.
+    pub server: String,
+    /// The sizes of the plan's data sets.
+    pub data_sets: Vec<DataSetSize>,
+    /// Should the numbers be believed?
+    pub verdict: Verdict,
+}
+
+impl Summary {
+    /// Merges everything and judges it.
+    pub fn build(input: SummaryInput) -> Self {
+        let SummaryInput { plan, mut store, window, .. } = input;
+        input.in_flight.iter().for_each(|entry| store.books.add(entry));
+        store.faults.merge(&input.faults);
+        let rows = Rows { store: &store, window: &window };
+        let total = rows.sum(|_, _| true);
+        let ops = rows.by_kind(|_| true);
+        let classes: Vec<ClassSummary> = plan
+            .classes
+            .iter()
+            .enumerate()
+            .map(|(index, class)| ClassSummary {
+                class: index as ClassId,
+                name: class.name.clone(),
+                total: rows.sum(|held, _| usize::from(held) == index),
+                ops: rows.by_kind(|held| usize::from(held) == index),
+            })
+            .collect();
+        let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
+        let mut samples = input.samples;
+        samples.sort_by_key(|sample| sample.times.intended_ns);
+        let verdict = Verdict::of(&evidence(&plan, &store, &window, &total, &classes, input.values_checked));
+        Self {
+            total,
+            ops,
+            classes,
+            phases: phases.map(|phase| phase_summary(&store, phase)).into(),
+            plan,
+            window,
+            timeline: store.timeline,
+            meters: store.meters,
+            faults: store.faults,
+            first_garbage: input.first_garbage,
+            first_error: input.first_error,
+            samples,
+            samples_overflow: input.samples_overflow,
+            usage: input.usage,
+            environment: input.environment,
+            interrupted: input.interrupted,
+            preload: input.preload,
+            server: input.server,
+            data_sets: input.data_sets,
+            verdict,
+        }
+    }
+
+    /// One of the phases; connecting has no ops and is none of them.
+    pub fn phase(&self, phase: Phase) -> Option<&PhaseSummary> {
+        self.phases.iter().find(|held| held.phase == phase)
+    }
+
+    /// Bytes on the wire during the measured window.
+    pub fn bytes(&self) -> Bytes {
+        self.phase(Phase::Measure).map(|phase| phase.bytes).unwrap_or_default()
+    }
+
+    /// The measured window in pieces of `width_ns`, a multiple of 100 ms.
+    pub fn intervals(&self, width_ns: u64) -> Vec<TimelinePoint> {
+        self.timeline.points(self.window.measure_ns..self.window.end_ns, width_ns)
+    }
+}
+
+/// Sums over (class, op) of the measured phase.
+struct Rows<'a> {
+    store: &'a IntervalStore,
+    window: &'a MeasuredWindow,
+}
+
+impl Rows<'_> {
+    /// The row of everything that `of` selects. Books and histograms cover the same ops: the recorders have a row for
+    /// every (class, op) that they measure.
+    fn sum(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
+        let mut totals = RowTotals::default();
+        for (class, op, row) in self.store.rows() {
+            if of(class, op) {
+                totals.merge(row);
+            }
+        }
+        let mut book = Book::default();
+        for entry in self.store.books.entries() {
+            if entry.phase == Phase::Measure && of(entry.class, entry.op) {
+                book.merge(&entry.book);
+            }
+        }
+        OpSummary::of(book, totals, self.window)
+    }
+
+    fn by_kind(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {
+        let mut kinds: Vec<OpKind> = Vec::new();
+        for (class, op, _) in self.store.rows() {
+            if of(class) && !kinds.contains(&op) {
+                kinds.push(op);
+            }
+        }
+        let row = |op| OpRow { op, summary: self.sum(|class, held| of(class) && held == op) };
+        kinds.into_iter().map(row).collect()
+    }
+}
+
+fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
+    let ops: Vec<BookEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
+    let mut book = Book::default();
+    ops.iter().for_each(|entry| book.merge(&entry.book));
+    PhaseSummary { phase, book, ops, bytes: store.bytes[phase as usize] }
+}
+
+/// Gathers what the checks look at.
+fn evidence(
+    plan: &Plan,
+    store: &IntervalStore,
+    window: &MeasuredWindow,
+    total: &OpSummary,
+    classes: &[ClassSummary],
+    values_checked: bool,
+) -> Evidence {
+    let is_open = |class: ClassId| matches!(plan.classes[usize::from(class)].load, Load::Open { .. });
+    let open_loop = plan.has_open_loop().then(|| {
+        let mut open = OpenLoop { scheduled: 0, unsent: 0 };
+        for class in classes.iter().filter(|class| is_open(class.class)) {
+            open.scheduled += class.total.requests.scheduled;
+            open.unsent += class.total.requests.unsent;
+        }
+        open
+    });
+    Evidence {
+        open_loop,
+        last_half: last_half(plan, store, window, is_open),
+        lag_rows: lag_rows(total, classes, is_open),
+        sent: total.requests.sent,
+        completed: total.requests.completed(),
+        errors: total.requests.outcome(OutcomeClass::Error),
+        timeouts: total.requests.outcome(OutcomeClass::Timeout),
+        lost: total.requests.outcome(OutcomeClass::Lost),
+        books: store.books.entries().collect(),
+        is_verified: values_checked,
+    }
+}
+
+fn last_half(
+    plan: &Plan,
+    store: &IntervalStore,
+    window: &MeasuredWindow,
+    is_open: impl Fn(ClassId) -> bool,
+) -> Option<LastHalf> {
+    if !plan.has_open_loop() || window.duration_ns() == 0 {
+        return None;
+    }
+    let half_ns = window.measure_ns + window.duration_ns() / 2;
+    let seconds = (window.end_ns - half_ns) as f64 / 1e9;
+    let rate: f64 = plan
+        .classes
+        .iter()
+        .map(|class| match class.load {
+            Load::Open { rate, .. } => rate.as_f64(),
+            Load::Closed { .. } => 0.0,
+        })
+        .sum();
+    let answered = store.timeline.answered_within(half_ns..window.end_ns, window.end_ns, is_open);
+    Some(LastHalf { offered: rate * seconds, answered, seconds })
+}
+
+/// Every row that a report prints: the total, and where there are several the classes and their ops.
+fn lag_rows(total: &OpSummary, classes: &[ClassSummary], is_open: impl Fn(ClassId) -> bool) -> Vec<LagRow> {
+    let row = |name: String, is_closed_loop: bool, summary: &OpSummary| LagRow {
+        name,
+        is_closed_loop,
+        errors: summary.client_error.clone(),
+    };
+    let any_closed = classes.iter().any(|class| !is_open(class.class));
+    let mut rows = vec![row("all requests".to_owned(), any_closed, total)];
+    for class in classes {
+        let is_closed = !is_open(class.class);
+        let within = if classes.len() > 1 { format!(" of class '{}'", class.name) } else { String::new() };
+        if classes.len() > 1 {
+            rows.push(row(format!("all requests{within}"), is_closed, &class.total));
+        }
+        rows.extend(class.ops.iter().map(|op| row(format!("{}{within}", op.op), is_closed, &op.summary)));
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;

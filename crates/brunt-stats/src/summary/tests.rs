@@ -1,0 +1,338 @@
+use super::*;
+use crate::interval::Interval;
+use crate::quantile::Quantile;
+use crate::recorder::{Layout, RecorderSet};
+use crate::sample::Times;
+use crate::verdict::{CheckStatus, VerdictStatus};
+use brunt_plan::op::{Expectation, KeyRef, Op, ValueRef};
+use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+
+const MS: u64 = 1_000_000;
+/// The measured window of every run here, at the end of one second of warm-up that begins at no round time.
+const WINDOW: MeasuredWindow =
+    MeasuredWindow { start_ns: 57 * MS, measure_ns: 1_057 * MS, end_ns: 3_057 * MS, drained_ns: 3_500 * MS };
+
+fn plan(toml: &str) -> Plan {
+    let spec = PlanSpec::from_toml(toml).unwrap();
+    resolve(&spec, Host { allowed_cpus: 3, random_seed: 5 }).unwrap()
+}
+
+/// One op of a hand-made run.
+#[derive(Clone, Copy)]
+struct Event {
+    kind: OpKind,
+    class: ClassId,
+    intended_ns: u64,
+    /// Picked so much later.
+    late_ns: u64,
+    service_ns: u64,
+    class_of_outcome: OutcomeClass,
+}
+
+impl Event {
+    fn sample(self) -> Sample {
+        let picked_ns = self.intended_ns + self.late_ns;
+        let done_ns = picked_ns + self.service_ns;
+        let reply = match self.class_of_outcome {
+            OutcomeClass::Hit => ReplyKind::Value,
+            OutcomeClass::Done => ReplyKind::Stored,
+            OutcomeClass::Error => ReplyKind::ServerError,
+            _ => ReplyKind::None,
+        };
+        Sample {
+            op: self.kind,
+            class: self.class,
+            outcome: Outcome { class: self.class_of_outcome, reply },
+            times: Times {
+                intended_ns: self.intended_ns,
+                picked_ns,
+                sent_ns: picked_ns,
+                polled_ns: done_ns,
+                first_byte_ns: done_ns,
+                done_ns,
+            },
+        }
+    }
+
+    fn op(self) -> Op {
+        Op {
+            kind: self.kind,
+            class: self.class,
+            session: 0,
+            key: KeyRef::Id(0),
+            count: 1,
+            value: ValueRef::None,
+            ttl_s: 0,
+            operand: 0,
+            expectation: Expectation::Any,
+            template: 0,
+        }
+    }
+
+    fn phase(self) -> Phase {
+        if self.intended_ns < WINDOW.measure_ns { Phase::Warmup } else { Phase::Measure }
+    }
+}
+
+/// Gets, evenly spaced from the beginning of the warm-up to the end of the window.
+fn gets(gap_ns: u64, service_ns: impl Fn(u64) -> u64) -> Vec<Event> {
+    let times = (WINDOW.start_ns..WINDOW.end_ns).step_by(gap_ns as usize);
+    let event = |(index, intended_ns)| Event {
+        kind: OpKind::Get,
+        class: 0,
+        intended_ns,
+        late_ns: 0,
+        service_ns: service_ns(index as u64),
+        class_of_outcome: OutcomeClass::Hit,
+    };
+    times.enumerate().map(event).collect()
+}
+
+/// Records the events on `workers` workers, each of which hands over an interval about every 100 ms.
+fn intervals(layout: &Layout, events: &[Event], workers: u32) -> Vec<Interval> {
+    let mut taken = Vec::new();
+    for worker in 0..workers {
+        let mut set = RecorderSet::new(layout);
+        set.set_window_end(WINDOW.end_ns);
+        let mut own: Vec<&Event> = events.iter().skip(worker as usize).step_by(workers as usize).collect();
+        own.sort_by_key(|event| event.sample().times.done_ns);
+        let (mut start_ns, mut turn) = (WINDOW.start_ns, 0);
+        // Up to 3 ms late, as a worker is that looks at the time once per turn of its loop.
+        let mut take_until = |set: &mut RecorderSet, now_ns: u64| {
+            while now_ns >= start_ns + 100 * MS {
+                turn += 1;
+                let end_ns = WINDOW.start_ns + turn * 100 * MS + (turn * 7 + u64::from(worker)) % 4 * MS;
+                taken.push(set.take_interval(worker, start_ns, end_ns));
+                start_ns = end_ns;
+            }
+        };
+        for event in own {
+            let sample = event.sample();
+            take_until(&mut set, sample.times.done_ns);
+            set.scheduled(event.phase(), &event.op());
+            set.sent(event.phase(), &event.op(), 1);
+            set.record(event.phase(), &sample, 1, u32::from(event.class_of_outcome == OutcomeClass::Hit));
+        }
+        take_until(&mut set, WINDOW.drained_ns);
+        taken.push(set.take_interval(worker, start_ns, WINDOW.drained_ns.max(start_ns)));
+    }
+    taken
+}
+
+fn summary(plan: &Plan, intervals: &[Interval]) -> Summary {
+    Summary::build(input(plan, intervals))
+}
+
+fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
+    SummaryInput {
+        plan: plan.clone(),
+        store: IntervalStore::of(&Layout::of(plan), WINDOW.measure_ns, intervals),
+        window: WINDOW,
+        in_flight: Vec::new(),
+        samples: Vec::new(),
+        samples_overflow: 0,
+        faults: FaultTable::default(),
+        first_garbage: None,
+        first_error: None,
+        usage: ClientUsage::default(),
+        environment: Environment::default(),
+        values_checked: true,
+        interrupted: false,
+        preload: None,
+        server: String::new(),
+        data_sets: Vec::new(),
+    }
+}
+
+fn run(toml: &str, events: &[Event]) -> Summary {
+    let plan = plan(toml);
+    summary(&plan, &intervals(&Layout::of(&plan), events, 1))
+}
+
+fn status(summary: &Summary, id: &str) -> CheckStatus {
+    summary.verdict.checks.iter().find(|check| check.id == id).unwrap().status
+}
+
+#[test]
+fn a_steady_run() {
+    // 10 000/s for 1 + 2 s; 100 µs, every hundredth 1 ms.
+    let events = gets(100_000, |index| if index % 100 == 99 { MS } else { 100_000 });
+    let summary = run("rate = 10000\nmix = 'get'", &events);
+    assert_eq!(summary.verdict.status, VerdictStatus::Trusted, "{:#?}", summary.verdict);
+    let total = &summary.total;
+    assert_eq!(
+        (total.requests.scheduled, total.requests.completed(), total.requests.failed()),
+        (20_000, 20_000, 0)
+    );
+    assert_eq!((total.keys.asked, total.keys.hit), (20_000, 20_000));
+    // The last of the slow ones is done after the window.
+    assert_eq!((total.rate.offered, total.rate.sent, total.rate.completed), (10_000.0, 10_000.0, 9_999.5));
+    assert_eq!(summary.phase(Phase::Warmup).unwrap().book.requests.completed(), 10_000);
+    let response = &total.latency.response.summary;
+    assert_eq!((response.count, response.min_ns, response.max_ns), (20_000, Some(100_000), Some(MS)));
+    assert_eq!(response.mean_ns, Some(109_000.0));
+    let given = response.percentile_ns(Quantile::P99).unwrap();
+    assert!((100_000..=100_097).contains(&given), "{given}");
+    assert_eq!(response.percentile_ns(Quantile::P999), Some(MS));
+    assert_eq!(response.percentile_ns(Quantile::P9999), None);
+    assert_eq!(total.client_error.len(), 5);
+    assert!(total.client_error.iter().all(|error| error.error_ns == 0));
+    assert_eq!(summary.ops.len(), 1);
+    assert_eq!(summary.ops[0].summary, summary.total);
+    assert_eq!(summary.classes[0].total, summary.total);
+}
+
+#[test]
+fn a_server_of_half_the_speed_saturates() {
+    // 20 000/s into a server of 10 000/s: request k of the run waits for all before it and is done at (k + 1) · 100 µs.
+    let times = (0..60_000u64).map(|index| (WINDOW.start_ns + index * 50_000, 50_000 * index + 100_000));
+    let events: Vec<Event> = times
+        .map(|(intended_ns, service_ns)| Event {
+            kind: OpKind::Get,
+            class: 0,
+            intended_ns,
+            late_ns: 0,
+            service_ns,
+            class_of_outcome: OutcomeClass::Hit,
+        })
+        .collect();
+    let summary = run("rate = 20000\nmix = 'get'", &events);
+    assert_eq!(status(&summary, "SAT"), CheckStatus::NotTrusted);
+    // The first 20 000 requests belong to the warm-up; number 29 999 is done as the window closes.
+    assert_eq!(summary.total.rate.offered, 20_000.0);
+    assert_eq!(summary.total.in_window.completed, 9_999);
+    let message = &summary.verdict.checks[2].message;
+    let expected =
+        "requests/s answered of 20000/s offered in the last half of the window; the backlog grows by";
+    assert!(message.contains(expected), "{message}");
+    let answered: f64 = message.split(' ').next().unwrap().parse().unwrap();
+    assert!((answered - 10_000.0).abs() < 100.0, "{message}");
+}
+
+#[test]
+fn a_stopped_client_convicts_itself() {
+    // Stopped for 300 ms of 2 s; then everything goes out at once and the server answers each in 20 µs.
+    let stop = WINDOW.measure_ns + 500 * MS..WINDOW.measure_ns + 800 * MS;
+    let mut events = gets(100_000, |_| 20_000);
+    for event in events.iter_mut().filter(|event| stop.contains(&event.intended_ns)) {
+        event.late_ns = stop.end - event.intended_ns;
+    }
+    let summary = run("rate = 10000\nmix = 'get'", &events);
+    assert_eq!(status(&summary, "LAG"), CheckStatus::NotTrusted);
+    // Q_p = 300 ms − (1 − p) · 2 s: 280 ms at p99, of which the client holds all but the 20 µs.
+    let p99 = summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99).unwrap();
+    assert!(p99.response_ns.abs_diff(280 * MS + 20_000) <= 280 * MS / 1_000, "{p99:?}");
+    assert!((p99.response_ns - p99.error_ns).abs_diff(20_000) <= 40, "{p99:?}");
+    let closed = run("mix = 'get'", &events);
+    assert_eq!(status(&closed, "LAG"), CheckStatus::Caution);
+    assert_eq!(
+        (status(&closed, "RATE"), status(&closed, "SAT")),
+        (CheckStatus::Skipped, CheckStatus::Skipped)
+    );
+}
+
+#[test]
+fn failures_are_told_apart_from_latencies() {
+    let mut events = gets(1_000_000, |_| 100_000);
+    for event in events.iter_mut().skip(1_000).step_by(100) {
+        (event.service_ns, event.class_of_outcome) = (400 * MS, OutcomeClass::Timeout);
+    }
+    let summary = run("rate = 1000\nmix = 'get'", &events);
+    let total = &summary.total;
+    assert_eq!((total.requests.completed(), total.requests.outcome(OutcomeClass::Timeout)), (1_980, 20));
+    assert_eq!((total.keys.hit, total.keys.failed), (1_980, 20));
+    assert_eq!(total.latency.response.summary.max_ns, Some(100_000));
+    let including = total.including_failures();
+    assert_eq!((including.count, including.max_ns), (2_000, Some(400 * MS)));
+    assert_eq!(status(&summary, "ERR"), CheckStatus::Caution);
+    assert_eq!(status(&summary, "CONSERVE"), CheckStatus::Ok);
+}
+
+#[test]
+fn workers_and_classes_add_up_to_the_whole() {
+    let toml = "threads = 2\n[[class]]\nname = 'a'\nrate = 5000\nmix = 'get=1,set=1'\n\
+                [[class]]\nname = 'b'\nrate = 5000\nmix = 'get'";
+    let mut events = gets(100_000, |index| 50_000 + index * 7_919 % 1_000_000);
+    for (index, event) in events.iter_mut().enumerate() {
+        match index % 4 {
+            0 => (event.kind, event.class_of_outcome) = (OpKind::Set, OutcomeClass::Done),
+            1 => {}
+            _ => event.class = 1,
+        }
+    }
+    let plan = plan(toml);
+    let layout = Layout::of(&plan);
+    let one = summary(&plan, &intervals(&layout, &events, 1));
+    let mut parts = intervals(&layout, &events, 3);
+    let three = summary(&plan, &parts);
+    parts.reverse();
+    let turned = summary(&plan, &parts);
+    assert_eq!((&one.total, &one.ops, &one.classes), (&three.total, &three.ops, &three.classes));
+    assert_eq!((&one.phases, &one.verdict.status), (&three.phases, &three.verdict.status));
+    assert_eq!((&three.timeline, &three.classes), (&turned.timeline, &turned.classes));
+    let counts: Vec<u64> =
+        one.classes.iter().map(|class| class.total.latency.response.summary.count).collect();
+    assert_eq!(counts, [10_000, 10_000]);
+    let names: Vec<_> = one.ops.iter().map(|row| (row.op, row.summary.requests.completed())).collect();
+    assert_eq!(names, [(OpKind::Get, 15_000), (OpKind::Set, 5_000)]);
+}
+
+#[test]
+fn slices_of_any_length_add_up_to_the_run() {
+    let events = gets(100_000, |index| 50_000 + index * 7_919 % 1_000_000);
+    let plan = plan("rate = 10000\nmix = 'get'");
+    let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 3));
+    let span = WINDOW.start_ns..WINDOW.drained_ns;
+    for width_ns in [100 * MS, 300 * MS, 1_000 * MS, 10_000 * MS] {
+        let points = summary.timeline.points(WINDOW.measure_ns..span.end, width_ns);
+        assert_eq!(points.len() as u64, (span.end - WINDOW.measure_ns).div_ceil(width_ns));
+        let max_ns = points.iter().filter_map(|point| point.max_ns).max();
+        assert_eq!(max_ns, summary.total.latency.response.summary.max_ns);
+        let everything: u64 =
+            summary.timeline.points(0..span.end, width_ns).iter().map(|point| point.activity.completed).sum();
+        assert_eq!(everything, events.len() as u64);
+    }
+    let points = summary.intervals(100 * MS);
+    assert_eq!(points.len(), 20);
+    for point in &points {
+        // A slice takes what its intervals held, and these end up to 3 ms late.
+        assert!(point.activity.completed.abs_diff(1_000) <= 40, "{point:?}");
+        assert!(point.p50_ns.unwrap().abs_diff(550_000) < 20_000, "{point:?}");
+    }
+    // The whole in one piece is the whole histogram.
+    let whole = &summary.timeline.points(0..WINDOW.drained_ns, 10_000 * MS)[0];
+    let response = &summary.total.latency.response.summary;
+    assert_eq!((whole.p50_ns, whole.p99_ns), (response.p50_ns(), response.p99_ns()));
+}
+
+#[test]
+fn an_outage_is_in_the_table() {
+    let outage = WINDOW.measure_ns + 600 * MS..WINDOW.measure_ns + 900 * MS;
+    let mut events = gets(100_000, |_| 50_000);
+    events.retain(|event| !outage.contains(&event.intended_ns));
+    let plan = plan("rate = 10000\nmix = 'get'");
+    let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 1));
+    let silent: Vec<usize> = (summary.intervals(100 * MS).iter().enumerate())
+        .filter_map(|(index, point)| (point.max_ns.is_none()).then_some(index))
+        .collect();
+    assert!(silent == [6, 7] || silent == [6, 7, 8] || silent == [7, 8], "{silent:?}");
+}
+
+#[test]
+fn what_is_still_in_flight_is_in_the_books() {
+    let plan = plan("mix = 'get'");
+    let mut parts = intervals(&Layout::of(&plan), &gets(1_000_000, |_| 1_000), 1);
+    let entry = parts[0].books.first_mut().unwrap();
+    entry.book.requests.scheduled += 1;
+    entry.book.requests.sent += 1;
+    let requests = RequestBook { in_flight: 1, ..RequestBook::default() };
+    let missing = BookEntry { book: Book { requests, keys: KeyBook::default() }, ..*entry };
+    let without = input(&plan, &parts);
+    let with = SummaryInput { in_flight: vec![missing], ..without.clone() };
+    assert_eq!(status(&Summary::build(without), "CONSERVE"), CheckStatus::NotTrusted);
+    let summary = Summary::build(with);
+    assert_eq!(status(&summary, "CONSERVE"), CheckStatus::Ok);
+    assert_eq!(summary.phase(missing.phase).unwrap().book.requests.in_flight, 1);
+}

@@ -1,0 +1,68 @@
+//! A bounded store of raw samples, for whoever wants every observation and not its statistics.
+//!
+//! Not what statistics are made from. All memory is taken at the start; what does not fit is counted, never silently
+//! dropped.
+
+use crate::sample::Sample;
+
+/// The first samples that were offered, up to a bound.
+#[derive(Clone, Debug)]
+pub struct Tap {
+    samples: Vec<Sample>,
+    capacity: usize,
+    overflow: u64,
+}
+
+impl Tap {
+    /// Room for this many samples (72 bytes each); 0 keeps none and counts none.
+    pub fn new(capacity: usize) -> Self {
+        Self { samples: Vec::with_capacity(capacity), capacity, overflow: 0 }
+    }
+
+    /// Keeps the sample if there is room.
+    #[inline]
+    pub fn offer(&mut self, sample: &Sample) {
+        if self.samples.len() < self.capacity {
+            self.samples.push(*sample);
+        } else if self.capacity > 0 {
+            self.overflow += 1;
+        }
+    }
+
+    /// What was kept, in the order it was offered.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// How many samples there was no room for.
+    pub fn overflow(&self) -> u64 {
+        self.overflow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::Times;
+    use brunt_plan::op::OpKind;
+    use brunt_plan::outcome::{Outcome, ReplyKind};
+
+    #[test]
+    fn keeps_the_first_and_counts_the_rest() {
+        for (capacity, kept, overflow) in [(0, 0, 0), (3, 3, 2), (9, 5, 0)] {
+            let mut tap = Tap::new(capacity);
+            for done_ns in 0..5 {
+                tap.offer(&Sample {
+                    op: OpKind::Get,
+                    class: 0,
+                    outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
+                    times: Times { done_ns, ..Times::default() },
+                });
+            }
+            let times: Vec<u64> = tap.samples().iter().map(|sample| sample.times.done_ns).collect();
+            assert_eq!(times, (0..kept).collect::<Vec<u64>>());
+            assert_eq!(tap.overflow(), overflow);
+        }
+        assert!(size_of::<Sample>() <= 72);
+    }
+}

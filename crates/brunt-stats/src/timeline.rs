@@ -1,0 +1,174 @@
+//! A run over time: slices of 100 ms, merged over workers, and sums of them of any length for printing.
+//!
+//! Not the run's totals (those are exact and kept apart, in the store). An interval belongs to the slice that its middle
+//! lies in, so a worker that was late in ending one moves a little work to a neighbouring slice and loses none.
+
+use crate::histogram::SparseHistogram;
+use crate::interval::{Activity, Interval, IntervalRow, SLICE_NS, WindowCounts};
+use crate::quantile::Quantile;
+use brunt_plan::op::{ClassId, OpKind};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a slice keeps of one op kind of one class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceRow {
+    /// The class.
+    pub class: ClassId,
+    /// The kind of op.
+    pub op: OpKind,
+    /// What happened inside the measured window.
+    pub in_window: WindowCounts,
+    /// Response times of measured ops that completed in the slice, in nanoseconds.
+    pub response: SparseHistogram,
+}
+
+/// 100 ms of a run, all workers together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// When the first of its intervals began.
+    pub start_ns: u64,
+    /// When the last of its intervals ended.
+    pub end_ns: u64,
+    /// What went on, whatever its phase.
+    pub activity: Activity,
+    /// Measured ops by class and op, ascending; only those that there were.
+    pub rows: Vec<SliceRow>,
+}
+
+impl Slice {
+    fn merge(&mut self, interval: &Interval) {
+        self.start_ns = self.start_ns.min(interval.start_ns);
+        self.end_ns = self.end_ns.max(interval.end_ns);
+        self.activity.merge(&interval.activity());
+        interval.rows.iter().for_each(|row| self.merge_row(row));
+    }
+
+    fn merge_row(&mut self, row: &IntervalRow) {
+        let response = &row.latencies.response;
+        match self.rows.binary_search_by_key(&(row.class, row.op), |held| (held.class, held.op)) {
+            Ok(index) => {
+                let held = &mut self.rows[index];
+                held.in_window.merge(&row.in_window);
+                held.response = held.response.merged(response);
+            }
+            Err(index) => {
+                let IntervalRow { class, op, in_window, .. } = *row;
+                self.rows.insert(index, SliceRow { class, op, in_window, response: response.clone() });
+            }
+        }
+    }
+
+    /// How much of the slice lies in a span of time, from 0 to 1, when what lies beyond `cut_ns` is not looked at.
+    fn part_within(&self, span: &Range<u64>, cut_ns: u64) -> f64 {
+        let end_ns = self.end_ns.min(cut_ns);
+        let overlap_ns = end_ns.min(span.end).saturating_sub(self.start_ns.max(span.start));
+        match end_ns.saturating_sub(self.start_ns) {
+            0 => 0.0,
+            length_ns => overlap_ns as f64 / length_ns as f64,
+        }
+    }
+}
+
+/// One line of a table over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimelinePoint {
+    /// When it begins.
+    pub start_ns: u64,
+    /// When it ends.
+    pub end_ns: u64,
+    /// What went on, whatever its phase.
+    pub activity: Activity,
+    /// Median response time of the measured ops that completed; `None` with fewer than 20.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile; `None` with fewer than 1000.
+    pub p99_ns: Option<u64>,
+    /// Largest response time; `None` without any.
+    pub max_ns: Option<u64>,
+}
+
+/// The slices of a run by time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Timeline {
+    /// By the beginning of the grid cell that each stands for.
+    slices: BTreeMap<u64, Slice>,
+    /// Where the grid lies, modulo its cells.
+    grid_ns: u64,
+}
+
+impl Timeline {
+    /// Lays the grid of slices so that one of them begins at `origin_ns`: the beginning of the measured window. To be
+    /// called before intervals of the schedule arrive; slices that exist stay where they are.
+    pub fn align(&mut self, origin_ns: u64) {
+        self.grid_ns = origin_ns % SLICE_NS;
+    }
+
+    /// Adds an interval of a worker.
+    pub fn push(&mut self, interval: &Interval) {
+        let middle_ns = interval.start_ns + (interval.end_ns - interval.start_ns) / 2;
+        // The first cell is short where the grid does not begin at 0.
+        let cell_ns = match middle_ns.checked_sub(self.grid_ns) {
+            Some(offset_ns) => self.grid_ns + offset_ns / SLICE_NS * SLICE_NS,
+            None => 0,
+        };
+        let empty = Slice {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            activity: Activity::default(),
+            rows: Vec::new(),
+        };
+        self.slices.entry(cell_ns).or_insert(empty).merge(interval);
+    }
+
+    /// The slices in the order of time.
+    pub fn slices(&self) -> impl Iterator<Item = &Slice> + '_ {
+        self.slices.values()
+    }
+
+    /// The span in pieces of `width_ns`, a multiple of 100 ms; the last one may be shorter. Pieces in which nothing was
+    /// recorded are there, too, and hold nothing: an outage is not a gap in the table.
+    pub fn points(&self, span: Range<u64>, width_ns: u64) -> Vec<TimelinePoint> {
+        assert!(width_ns > 0 && width_ns.is_multiple_of(SLICE_NS), "{width_ns} ns is no multiple of 100 ms");
+        let starts = (0..span.end.saturating_sub(span.start).div_ceil(width_ns))
+            .map(|index| span.start + index * width_ns);
+        starts.map(|start_ns| self.point(start_ns, span.end.min(start_ns + width_ns))).collect()
+    }
+
+    fn point(&self, start_ns: u64, end_ns: u64) -> TimelinePoint {
+        let mut activity = Activity::default();
+        let mut response = SparseHistogram::default();
+        for slice in self.slices.range(start_ns..end_ns).map(|(_, slice)| slice) {
+            activity.merge(&slice.activity);
+            slice.rows.iter().for_each(|row| response = response.merged(&row.response));
+        }
+        let given = |quantile: Quantile| {
+            quantile.is_supported_by(response.count()).then(|| response.quantile(quantile)).flatten()
+        };
+        TimelinePoint {
+            start_ns,
+            end_ns,
+            activity,
+            p50_ns: given(Quantile::P50),
+            p99_ns: given(Quantile::P99),
+            max_ns: (response.count() > 0).then_some(response.moments().max),
+        }
+    }
+
+    /// How many measured ops of the classes that `of` selects were answered within the span, which lies in the measured
+    /// window and ends with it at `window_end_ns`. Slices that the span cuts count in proportion.
+    pub fn answered_within(&self, span: Range<u64>, window_end_ns: u64, of: impl Fn(ClassId) -> bool) -> f64 {
+        let answered = |slice: &Slice| {
+            let rows = slice.rows.iter().filter(|row| of(row.class));
+            rows.map(|row| row.in_window.answered).sum::<u64>() as f64
+        };
+        self.slices().map(|slice| slice.part_within(&span, window_end_ns) * answered(slice)).sum()
+    }
+
+    /// Bytes of memory that the slices take, about.
+    pub fn memory_bytes(&self) -> usize {
+        let of_row = |row: &SliceRow| {
+            size_of::<SliceRow>() - size_of::<SparseHistogram>() + row.response.memory_bytes()
+        };
+        self.slices().map(|slice| size_of::<Slice>() + 8 + slice.rows.iter().map(of_row).sum::<usize>()).sum()
+    }
+}

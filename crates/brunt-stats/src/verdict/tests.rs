@@ -1,0 +1,240 @@
+use super::*;
+use crate::book::{Book, KeyBook, RequestBook};
+use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
+use brunt_plan::op::OpKind;
+use brunt_plan::phase::Phase;
+
+/// A run without fault: 100 000 requests, open loop.
+fn clean() -> Evidence {
+    Evidence {
+        open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0 }),
+        last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
+        lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
+        sent: 100_000,
+        completed: 100_000,
+        ..Evidence::default()
+    }
+}
+
+fn lag_row(is_closed_loop: bool, quantile: Quantile, response_ns: u64, error_ns: u64) -> LagRow {
+    let errors = vec![ClientError { quantile, response_ns, error_ns }];
+    LagRow { name: "get".to_owned(), is_closed_loop, errors }
+}
+
+fn entry(book: Book) -> BookEntry {
+    BookEntry { phase: Phase::Drain, class: 1, op: OpKind::Get, book }
+}
+
+/// Runs the checks and returns the one in question; every other one must be at peace.
+fn check(id: &str, change: impl Fn(&mut Evidence)) -> Check {
+    let mut evidence = clean();
+    change(&mut evidence);
+    let verdict = Verdict::of(&evidence);
+    let found =
+        verdict.checks.iter().find(|check| check.id == id).expect("every check is in every verdict").clone();
+    for other in verdict.checks.iter().filter(|check| check.id != id) {
+        assert!(other.status <= Ok, "{id}: {other:?}");
+    }
+    let expected = match found.status {
+        Skipped | Ok => VerdictStatus::Trusted,
+        Caution => VerdictStatus::Caution,
+        NotTrusted => VerdictStatus::NotTrusted,
+    };
+    assert_eq!(verdict.status, expected, "{found:?}");
+    assert_eq!(found.fix.is_empty(), found.status <= Ok, "{found:?}");
+    found
+}
+
+#[test]
+fn a_clean_run_is_trusted() {
+    let verdict = Verdict::of(&clean());
+    assert_eq!(verdict.status.name(), "TRUSTED");
+    let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
+    let all = ["EMPTY", "RATE", "SAT", "LAG", "ERR", "CONSERVE"].map(|id| (id, "ok"));
+    assert_eq!(ids, [&all[..], &[("VERIFY", "skipped")]].concat());
+}
+
+#[test]
+fn nothing_completed_is_no_measurement() {
+    let found = check("EMPTY", |evidence| {
+        *evidence = Evidence { sent: 7, ..Evidence::default() };
+    });
+    assert_eq!((found.status, found.message.as_str()), (NotTrusted, "none of 7 requests sent was completed"));
+}
+
+#[test]
+fn unsent_requests() {
+    for (unsent, expected) in [(0, Ok), (100, Ok), (101, Caution), (1_000, Caution), (1_001, NotTrusted)] {
+        let found = check("RATE", |evidence| {
+            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent });
+        });
+        assert_eq!(found.status, expected, "{unsent}");
+    }
+    let found =
+        check("RATE", |evidence| evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 250 }));
+    assert_eq!(found.message, "250 of 100000 scheduled requests were never sent (0.25 %)");
+    assert_eq!(check("RATE", |evidence| evidence.open_loop = None).status, Skipped);
+}
+
+#[test]
+fn a_server_that_falls_behind() {
+    let table = [
+        // 4 √50 000 is 894, so a shortfall of 1.7 % is chance.
+        (50_000.0, 49_150.0, Ok),
+        (50_000.0, 49_000.0, Caution),
+        (50_000.0, 47_000.0, NotTrusted),
+        (50_000.0, 51_000.0, Ok),
+        // 4 √10⁶ is 4000, 0.4 %: here the share decides.
+        (1e6, 991_000.0, Ok),
+        (1e6, 989_000.0, Caution),
+        // Two of ten may well be late.
+        (10.0, 8.0, Ok),
+        (100.0, 10.0, NotTrusted),
+    ];
+    for (offered, answered, expected) in table {
+        let found = check("SAT", |evidence| {
+            evidence.last_half = Some(LastHalf { offered, answered, seconds: 5.0 });
+        });
+        assert_eq!(found.status, expected, "{answered} of {offered}");
+    }
+    let found = check("SAT", |evidence| {
+        evidence.last_half = Some(LastHalf { offered: 100_000.0, answered: 50_000.0, seconds: 5.0 });
+    });
+    assert_eq!(
+        found.message,
+        "10000 requests/s answered of 20000/s offered in the last half of the window; the backlog grows by 10000 \
+         requests/s, and percentiles with the length of the run"
+    );
+    assert_eq!(check("SAT", |evidence| evidence.last_half = None).status, Skipped);
+}
+
+#[test]
+fn the_share_of_the_client() {
+    let table = [
+        // Percentile, response, client error → open loop, closed loop.
+        (Quantile::P99, 400_000, 20_000, Ok, Ok),
+        (Quantile::P99, 400_000, 20_001, Caution, Caution),
+        (Quantile::P99, 400_000, 80_000, Caution, Caution),
+        (Quantile::P99, 400_000, 80_001, NotTrusted, Caution),
+        // The floor of 10 µs: 100 % of a small percentile is still nothing to worry about.
+        (Quantile::P50, 10_000, 10_000, Ok, Ok),
+        (Quantile::P50, 10_001, 10_001, NotTrusted, Caution),
+        (Quantile::P999, 1_000_000, 900_000, NotTrusted, Caution),
+        // Beyond p99.9 nothing is judged.
+        (Quantile::P9999, 1_000_000, 900_000, Skipped, Skipped),
+    ];
+    for (quantile, response_ns, error_ns, open, closed) in table {
+        for (is_closed, expected) in [(false, open), (true, closed)] {
+            let found = check("LAG", |evidence| {
+                evidence.lag_rows = vec![lag_row(is_closed, quantile, response_ns, error_ns)];
+            });
+            assert_eq!(found.status, expected, "{quantile} {response_ns} {error_ns} closed: {is_closed}");
+        }
+    }
+    assert_eq!(check("LAG", |evidence| evidence.lag_rows.clear()).status, Skipped);
+}
+
+#[test]
+fn the_worst_share_is_told() {
+    let rows = |closed: bool| {
+        move |evidence: &mut Evidence| {
+            evidence.lag_rows = vec![
+                lag_row(closed, Quantile::P50, 100_000, 4_000),
+                lag_row(closed, Quantile::P99, 400_000, 300_000),
+                lag_row(closed, Quantile::P999, 900_000, 310_000),
+            ];
+        }
+    };
+    let found = check("LAG", rows(false));
+    assert_eq!(found.message, "up to 300 us of the p99 of get, 400 us, may be the client's own (75.0 %)");
+    assert_eq!((found.value, found.threshold), (300_000.0, 20_000.0));
+    let found = check("LAG", rows(true));
+    assert_eq!(
+        found.message,
+        "latency at this concurrency, client share <= 75.0 %: 300 us of 400 us of the p99 of get"
+    );
+    // A closed-loop class beside an open one: what convicts comes before what only looks worse.
+    let found = check("LAG", |evidence| {
+        evidence.lag_rows = vec![
+            lag_row(true, Quantile::P99, 400_000, 390_000),
+            lag_row(false, Quantile::P99, 400_000, 90_000),
+        ];
+    });
+    assert_eq!((found.status, found.value), (NotTrusted, 90_000.0));
+}
+
+#[test]
+fn failed_requests() {
+    let table = [
+        (0, 0, 0, Ok),
+        (1, 0, 0, Caution),
+        (0, 1, 0, Caution),
+        (0, 0, 1, Caution),
+        (400, 300, 300, Caution),
+        (400, 300, 301, NotTrusted),
+    ];
+    for (errors, timeouts, lost, expected) in table {
+        let found = check("ERR", |evidence| {
+            (evidence.errors, evidence.timeouts, evidence.lost) = (errors, timeouts, lost);
+        });
+        assert_eq!(found.status, expected, "{errors} {timeouts} {lost}");
+    }
+    let found = check("ERR", |evidence| (evidence.errors, evidence.timeouts) = (10, 5));
+    assert_eq!(
+        found.message,
+        "15 of 100000 requests failed (0.01 %): 10 errors, 5 timed out, 0 lost with their connection"
+    );
+}
+
+#[test]
+fn books_that_do_not_balance() {
+    let requests = |in_flight| RequestBook { scheduled: 3, sent: 3, in_flight, ..RequestBook::default() };
+    let keys = |asked| KeyBook { asked, hit: 1, ..KeyBook::default() };
+    let table = [
+        (Book { requests: requests(3), keys: keys(1) }, Ok),
+        (Book { requests: requests(2), keys: keys(1) }, NotTrusted),
+        (Book { requests: requests(3), keys: keys(2) }, NotTrusted),
+    ];
+    for (book, expected) in table {
+        assert_eq!(
+            check("CONSERVE", |evidence| evidence.books = vec![entry(book)]).status,
+            expected,
+            "{book:?}"
+        );
+    }
+    let broken = entry(Book { requests: requests(2), keys: keys(1) });
+    assert_eq!(
+        check("CONSERVE", |evidence| evidence.books = vec![broken]).message,
+        "1 books do not balance; the first is get of class 1 in drain: 3 scheduled, 3 sent, 0 unsent, 0 ended, \
+         2 in flight; 1 keys asked, 1 hit, 0 missed, 0 failed"
+    );
+}
+
+#[test]
+fn wrong_values() {
+    let with_mismatches = |count: u64| {
+        let mut requests = RequestBook { scheduled: count, sent: count, ..RequestBook::default() };
+        requests.outcomes[OutcomeClass::Mismatch as usize] = count;
+        requests.replies[0] = count;
+        vec![entry(Book { requests, keys: KeyBook::default() })]
+    };
+    for (count, is_verified, expected) in
+        [(0, false, Skipped), (0, true, Ok), (1, true, NotTrusted), (1, false, NotTrusted)]
+    {
+        let found = check("VERIFY", |evidence| {
+            (evidence.books, evidence.is_verified) = (with_mismatches(count), is_verified);
+        });
+        assert_eq!(found.status, expected, "{count} {is_verified}");
+    }
+}
+
+#[test]
+fn numbers_in_messages() {
+    let table =
+        [(0, "0 ns"), (999, "999 ns"), (1_000, "1.00 us"), (41_234, "41.2 us"), (1_900_000, "1.90 ms")];
+    for (ns, text) in table {
+        assert_eq!(time(ns), text);
+    }
+    assert_eq!((time(10_000_000_000), percent(0.0)), ("10.0 s".to_owned(), "0 %".to_owned()));
+    assert_eq!((percent(0.002_5), percent(1.0)), ("0.25 %".to_owned(), "100 %".to_owned()));
+}
