@@ -178,7 +178,8 @@ pub trait Codec: Clone + Send + 'static {
     /// Appends one request.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded;
 
-    /// Looks at the front of `input`: how many bytes are used up, and what they were. `None` with 0 used asks for more
-    /// input, beginning with the same bytes. To be called until it asks for more.
+    /// Looks at the front of `input`: how many bytes are used up, and what they were. To be called until it asks for
+    /// more, which is `None` with 0 used; the next input must begin with the same bytes. Every event but `Begin` and
+    /// `Bad` uses up at least one byte, and no byte is used up without an event. After `Bad` it only asks for more.
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>);
 }

@@ -125,6 +125,12 @@ impl Out {
         self.queued_total - self.len() as u64
     }
 
+    /// What is left to send, if it is all in one piece: the usual case, without the vector of [`Out::gather`].
+    #[inline]
+    pub fn contiguous(&self) -> Option<&[u8]> {
+        self.references.is_empty().then(|| &self.bytes[self.skip..])
+    }
+
     /// What is left to send, in order, as slices of our bytes and of the block that values are cut from. Returns how
     /// many entries of `parts` are filled.
     pub fn gather<'s>(&'s self, block: &'s [u8], parts: &mut [IoSlice<'s>; PARTS_MAX]) -> usize {
@@ -193,6 +199,7 @@ mod tests {
             expected.extend_from_slice(&block[offset..offset + len]);
         }
         assert_eq!(text(&out, &block), expected);
+        assert_eq!(out.contiguous(), None);
         assert_eq!(out.queued_total(), expected.len() as u64);
         for sent in 0..expected.len() {
             assert_eq!(text(&out, &block), expected[sent..]);
@@ -208,6 +215,7 @@ mod tests {
         let mut out = Out::with_room(10);
         assert!(out.has_room(10));
         out.put_decimal(u64::from(u32::MAX));
+        assert_eq!(out.contiguous(), Some(&b"4294967295"[..]));
         assert!(!out.has_room(1));
         out.advance(10);
         assert!(out.has_room(10));

@@ -1,0 +1,93 @@
+//! Which session is due next: a binary heap with a place for every session.
+//!
+//! Not a timer wheel: there are as many entries as sessions, and most workers have one or two. Invariant: every session
+//! has exactly one place, and its time is the one last set.
+
+/// Sessions by when they are due; `u64::MAX` is never.
+#[derive(Debug)]
+pub(crate) struct Agenda {
+    due_ns: Vec<u64>,
+    /// A binary heap of session numbers by their time.
+    heap: Vec<u32>,
+    /// Where each session stands in the heap.
+    place: Vec<u32>,
+}
+
+impl Agenda {
+    /// For sessions `0..sessions`, none of them due ever.
+    pub(crate) fn new(sessions: u32) -> Self {
+        Self {
+            due_ns: vec![u64::MAX; sessions as usize],
+            heap: (0..sessions).collect(),
+            place: (0..sessions).collect(),
+        }
+    }
+
+    /// The session that is due first, and when.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(u32, u64)> {
+        self.heap.first().map(|session| (*session, self.due_ns[*session as usize]))
+    }
+
+    /// Sets when a session is due.
+    #[inline]
+    pub(crate) fn set(&mut self, session: u32, due_ns: u64) {
+        let before = std::mem::replace(&mut self.due_ns[session as usize], due_ns);
+        let mut at = self.place[session as usize] as usize;
+        if due_ns < before {
+            while at > 0 && due_ns < self.time_at((at - 1) / 2) {
+                self.swap(at, (at - 1) / 2);
+                at = (at - 1) / 2;
+            }
+        } else {
+            loop {
+                let child = 2 * at + 1;
+                if child >= self.heap.len() {
+                    break;
+                }
+                let earlier_right =
+                    child + 1 < self.heap.len() && self.time_at(child + 1) < self.time_at(child);
+                let child = child + usize::from(earlier_right);
+                if self.time_at(child) >= due_ns {
+                    break;
+                }
+                self.swap(at, child);
+                at = child;
+            }
+        }
+    }
+
+    fn time_at(&self, at: usize) -> u64 {
+        self.due_ns[self.heap[at] as usize]
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        self.place[self.heap[a] as usize] = a as u32;
+        self.place[self.heap[b] as usize] = b as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_a_search() {
+        for sessions in [1u32, 2, 3, 17] {
+            let mut agenda = Agenda::new(sessions);
+            let mut due = vec![u64::MAX; sessions as usize];
+            let mut state = u64::from(sessions);
+            for _ in 0..20_000 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let session = (state >> 33) as u32 % sessions;
+                let time = if state.is_multiple_of(7) { u64::MAX } else { state >> 40 };
+                agenda.set(session, time);
+                due[session as usize] = time;
+                let (first, time) = agenda.first().unwrap();
+                assert_eq!(time, *due.iter().min().unwrap());
+                assert_eq!(due[first as usize], time);
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! One connection: where it stands, what it still has to send, what it is waiting for.
+//!
+//! Not a socket (that belongs to the Io) and not a protocol (that is the codec in it). Invariant: the chain holds every
+//! operation whose bytes were queued on this connection and which has not ended, oldest first.
+
+use crate::in_flight::{Chain, EntryId, NO_ENTRY};
+use brunt_proto::Codec;
+use brunt_proto::out::Out;
+use brunt_stats::fault::FaultKind;
+use brunt_workload::verify::Verifier;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Not connected; the next attempt is due at this time.
+    Down {
+        /// Nanoseconds on the worker's clock.
+        retry_ns: u64,
+    },
+    /// An attempt began at this time.
+    Connecting {
+        /// Nanoseconds on the worker's clock.
+        began_ns: u64,
+    },
+    /// Established.
+    Up,
+}
+
+/// The first pause before another attempt; doubled after each failure.
+const BACKOFF_MIN_NS: u64 = 1_000_000;
+const BACKOFF_MAX_NS: u64 = 1_000_000_000;
+
+/// One connection of a worker.
+#[derive(Debug)]
+pub(crate) struct Connection<C> {
+    /// Where it stands.
+    pub link: Link,
+    /// The parse state.
+    pub codec: C,
+    /// Encoded, not yet sent.
+    pub out: Out,
+    /// A send took fewer bytes than offered; it goes on when the socket is writable again.
+    pub stuck: bool,
+    /// It stands on the list of connections with something to send.
+    pub dirty: bool,
+    /// Operations whose bytes were queued, oldest first.
+    pub chain: Chain,
+    /// The first of the chain whose last byte has not been handed over.
+    pub unsent: EntryId,
+    /// The lane that uses it now.
+    pub lane: u32,
+    /// Compares the value that is coming in with what was stored.
+    pub verifier: Option<Verifier>,
+    /// The front of an event that was cut by the end of a read.
+    pub leftover: Vec<u8>,
+    /// Attempts that failed in a row.
+    pub failures: u32,
+    /// Which of the server's addresses the next attempt takes.
+    pub address: usize,
+}
+
+impl<C: Codec> Connection<C> {
+    /// A connection that was never tried, with room for this many bytes to send.
+    pub(crate) fn new(codec: C, room: usize) -> Self {
+        Self {
+            link: Link::Down { retry_ns: 0 },
+            codec,
+            out: Out::with_room(room),
+            stuck: false,
+            dirty: false,
+            chain: Chain::EMPTY,
+            unsent: NO_ENTRY,
+            lane: 0,
+            verifier: None,
+            leftover: Vec::with_capacity(C::UNIT_BYTES_MAX),
+            failures: 0,
+            address: 0,
+        }
+    }
+
+    /// May it take operations?
+    #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.link == Link::Up && !self.stuck
+    }
+
+    /// Forgets everything that belonged to the old connection. The chain must have been emptied.
+    pub(crate) fn reset(&mut self, codec: C, retry_ns: u64) {
+        debug_assert_eq!(self.chain.len, 0);
+        self.link = Link::Down { retry_ns };
+        self.codec = codec;
+        self.out.reset();
+        self.stuck = false;
+        self.unsent = NO_ENTRY;
+        self.verifier = None;
+        self.leftover.clear();
+    }
+
+    /// How long to pause before the next attempt: none after a connection that worked, then doubling.
+    pub(crate) fn backoff_ns(&self) -> u64 {
+        match self.failures {
+            0 => 0,
+            failures => (BACKOFF_MIN_NS << (failures - 1).min(20)).min(BACKOFF_MAX_NS),
+        }
+    }
+}
+
+/// The row of the fault table that an errno belongs to.
+pub(crate) fn fault_of_errno(errno: i32) -> FaultKind {
+    match errno {
+        libc::ECONNREFUSED => FaultKind::Refused,
+        libc::ECONNRESET | libc::EPIPE => FaultKind::Reset,
+        libc::ETIMEDOUT => FaultKind::TimedOut,
+        other => FaultKind::Other(other),
+    }
+}

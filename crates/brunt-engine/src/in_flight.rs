@@ -1,0 +1,194 @@
+//! Operations in flight: a slab of entries, sized at start, chained per connection in the order of sending.
+//!
+//! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain. Invariant: every entry
+//! is either on the free chain or on exactly one connection's chain, and the slab never grows.
+
+use brunt_plan::op::Op;
+use brunt_plan::phase::Phase;
+
+/// Index of an entry; [`NO_ENTRY`] is none.
+pub(crate) type EntryId = u32;
+/// The end of a chain.
+pub(crate) const NO_ENTRY: EntryId = u32::MAX;
+
+/// One operation between its encoding and its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// What was asked.
+    pub op: Op,
+    /// The phase its intended time lies in.
+    pub phase: Phase,
+    /// When it was to be sent.
+    pub intended_ns: u64,
+    /// When the loop first looked at it.
+    pub picked_ns: u64,
+    /// When its last byte was handed over; 0 while that has not happened.
+    pub sent_ns: u64,
+    /// When the read that brought the first byte of its reply returned; 0 before.
+    pub first_byte_ns: u64,
+    /// Position in the connection's stream just behind its last byte.
+    pub stream_end: u64,
+    /// Commands on the wire.
+    pub wire_requests: u32,
+    /// Keys that the reply held so far.
+    pub hits: u32,
+    /// A value was not the one that was stored.
+    pub mismatched: bool,
+    next: EntryId,
+}
+
+/// A chain of entries, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    /// The oldest, or [`NO_ENTRY`].
+    pub head: EntryId,
+    tail: EntryId,
+    /// How many.
+    pub len: u32,
+}
+
+impl Chain {
+    pub(crate) const EMPTY: Self = Self { head: NO_ENTRY, tail: NO_ENTRY, len: 0 };
+}
+
+/// All entries of a worker.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    entries: Vec<Entry>,
+    free: EntryId,
+    capacity: usize,
+    occupied: u32,
+}
+
+impl InFlight {
+    /// Room for this many operations; nothing is allocated afterwards.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        assert!(capacity < NO_ENTRY as usize, "the plan bounds connections × depth");
+        Self { entries: Vec::with_capacity(capacity), free: NO_ENTRY, capacity, occupied: 0 }
+    }
+
+    /// How many operations are in flight.
+    pub(crate) fn len(&self) -> u32 {
+        self.occupied
+    }
+
+    /// Appends an operation to a connection's chain.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        chain: &mut Chain,
+        op: Op,
+        phase: Phase,
+        intended_ns: u64,
+        picked_ns: u64,
+    ) -> EntryId {
+        let entry = Entry {
+            op,
+            phase,
+            intended_ns,
+            picked_ns,
+            sent_ns: 0,
+            first_byte_ns: 0,
+            stream_end: 0,
+            wire_requests: 0,
+            hits: 0,
+            mismatched: false,
+            next: NO_ENTRY,
+        };
+        let id = if self.free == NO_ENTRY {
+            assert!(self.entries.len() < self.capacity, "no more operations than connections × depth");
+            self.entries.push(entry);
+            (self.entries.len() - 1) as EntryId
+        } else {
+            let id = self.free;
+            self.free = self.entries[id as usize].next;
+            self.entries[id as usize] = entry;
+            id
+        };
+        if chain.tail == NO_ENTRY {
+            chain.head = id;
+        } else {
+            self.entries[chain.tail as usize].next = id;
+        }
+        chain.tail = id;
+        chain.len += 1;
+        self.occupied += 1;
+        id
+    }
+
+    /// Takes the oldest operation off a chain.
+    #[inline]
+    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Entry> {
+        let id = chain.head;
+        if id == NO_ENTRY {
+            return None;
+        }
+        let entry = self.entries[id as usize];
+        chain.head = entry.next;
+        if chain.head == NO_ENTRY {
+            chain.tail = NO_ENTRY;
+        }
+        chain.len -= 1;
+        self.entries[id as usize].next = self.free;
+        self.free = id;
+        self.occupied -= 1;
+        Some(entry)
+    }
+
+    /// The entry with this id.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: EntryId) -> &mut Entry {
+        &mut self.entries[id as usize]
+    }
+
+    /// The entry behind this one in its chain.
+    #[inline]
+    pub(crate) fn next(&self, id: EntryId) -> EntryId {
+        self.entries[id as usize].next
+    }
+
+    /// The entry with this id.
+    #[inline]
+    pub(crate) fn get(&self, id: EntryId) -> &Entry {
+        &self.entries[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::op::{Expectation, KeyRef, OpKind, ValueRef};
+
+    fn op(id: u64) -> Op {
+        Op {
+            kind: OpKind::Get,
+            class: 0,
+            session: 0,
+            key: KeyRef::Id(id),
+            count: 1,
+            value: ValueRef::None,
+            ttl_s: 0,
+            operand: 0,
+            expectation: Expectation::Any,
+            template: 0,
+        }
+    }
+
+    #[test]
+    fn two_chains_share_a_slab_and_keep_their_order() {
+        let mut slab = InFlight::with_capacity(4);
+        let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
+        for round in 0..1000u64 {
+            slab.push(&mut left, op(round), Phase::Measure, round, round);
+            slab.push(&mut right, op(round + 10_000), Phase::Measure, round, round);
+            if round % 2 == 1 {
+                for expected in [round - 1, round] {
+                    assert_eq!(slab.pop(&mut left).unwrap().op.key, KeyRef::Id(expected));
+                    assert_eq!(slab.pop(&mut right).unwrap().op.key, KeyRef::Id(expected + 10_000));
+                }
+                assert!(slab.pop(&mut left).is_none());
+                assert_eq!(slab.len(), 0);
+            }
+        }
+    }
+}

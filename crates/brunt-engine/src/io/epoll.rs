@@ -1,0 +1,264 @@
+//! epoll behind [`Io`]: readiness turned into completions.
+//!
+//! One registration per connection for life (writability is asked for only while a send is stuck), one read per
+//! readiness into one buffer that all connections share, nanosecond timeouts through epoll_pwait2. A read that fills
+//! the buffer leaves the rest to the next turn: epoll is level-triggered here.
+
+use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::clock::Clock;
+use crate::transport::socket;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{Timespec, epoll::Event};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use socket2::Socket;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+/// One read takes at most this much: large enough for a full pipeline of replies, small enough to stay in the cache.
+const RECEIVE_BYTES: usize = 64 << 10;
+
+/// A poll that took longer than this had gone to sleep: a system call that finds something ready returns within 1 to 2
+/// microseconds, a sleep and its wake-up take longer than this.
+const SLEPT_NS: u64 = 4_000;
+
+/// The most readiness events taken in one poll.
+const EVENTS_MAX: usize = 1024;
+
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+enum State {
+    Closed,
+    Connecting,
+    Open,
+}
+
+#[derive(Debug)]
+struct Link {
+    socket: Option<Socket>,
+    state: State,
+    /// Tells events of this connection from those of its predecessor on the same link.
+    generation: u32,
+}
+
+/// The epoll backend of one worker.
+pub(crate) struct Epoll {
+    clock: Clock,
+    epoll: OwnedFd,
+    links: Vec<Link>,
+    events: Vec<Event>,
+    /// The next event to look at.
+    cursor: usize,
+    receive: Vec<u8>,
+    /// When the client last looked at every socket and saw nothing on those that are returned now.
+    polled_ns: u64,
+    /// End of the last poll that was not cut short by a full array.
+    poll_end_ns: u64,
+    syscalls: u64,
+}
+
+impl Epoll {
+    /// A backend for links `0..links`.
+    pub(crate) fn new(links: usize, clock: Clock) -> Result<Self, Errno> {
+        let now_ns = clock.now_ns();
+        Ok(Self {
+            clock,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            links: (0..links).map(|_| Link { socket: None, state: State::Closed, generation: 0 }).collect(),
+            events: Vec::with_capacity(links.clamp(16, EVENTS_MAX)),
+            cursor: 0,
+            receive: vec![0; RECEIVE_BYTES],
+            polled_ns: now_ns,
+            poll_end_ns: now_ns,
+            syscalls: 0,
+        })
+    }
+
+    fn data(&self, link: LinkId) -> EventData {
+        EventData::new_u64(u64::from(self.links[link as usize].generation) << 32 | u64::from(link))
+    }
+
+    fn interest(&mut self, link: LinkId, flags: EventFlags) {
+        let data = self.data(link);
+        if let Some(socket) = &self.links[link as usize].socket {
+            self.syscalls += 1;
+            // Fails only for a descriptor that is not registered, and every open link is.
+            let modified = epoll::modify(&self.epoll, socket, data, flags);
+            debug_assert!(modified.is_ok(), "an open link is registered");
+        }
+    }
+
+    fn completion(&self, link: LinkId, at_ns: u64, what: What) -> Completion {
+        Completion { link, at_ns, polled_ns: self.polled_ns, what }
+    }
+
+    /// A connecting socket became ready: established or failed.
+    fn finish_connecting(&mut self, link: LinkId) -> Completion {
+        let socket = self.links[link as usize].socket.as_ref();
+        self.syscalls += 1;
+        let errno = match socket.map(Socket::take_error) {
+            Some(Ok(None)) => None,
+            Some(Ok(Some(error)) | Err(error)) => Some(error.raw_os_error().unwrap_or(libc::EIO)),
+            None => Some(libc::EBADF),
+        };
+        let at_ns = self.clock.now_ns();
+        match errno {
+            None => {
+                self.links[link as usize].state = State::Open;
+                self.interest(link, EventFlags::IN);
+                self.completion(link, at_ns, What::Connected)
+            }
+            Some(errno) => {
+                self.close(link, CloseHow::Orderly);
+                self.completion(link, at_ns, What::ConnectFailed(errno))
+            }
+        }
+    }
+
+    /// An open socket became readable: one read.
+    fn read(&mut self, link: LinkId) -> Option<Completion> {
+        let socket = self.links[link as usize].socket.as_ref()?;
+        self.syscalls += 1;
+        let read = rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT);
+        let at_ns = self.clock.now_ns();
+        let what = match read {
+            Ok((0, _)) => What::Closed(None),
+            Ok((len, _)) => What::Received(Chunk { start: 0, len }),
+            Err(Errno::AGAIN | Errno::INTR) => return None,
+            Err(errno) => What::Closed(Some(errno.raw_os_error())),
+        };
+        if let What::Closed(_) = what {
+            self.close(link, CloseHow::Orderly);
+        }
+        Some(self.completion(link, at_ns, what))
+    }
+}
+
+impl Io for Epoll {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+        debug_assert_eq!(self.links[link as usize].state, State::Closed);
+        self.syscalls += 5;
+        let socket =
+            socket::connect_tcp(address).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        let entry = &mut self.links[link as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.state = State::Connecting;
+        let data = self.data(link);
+        epoll::add(&self.epoll, &socket, data, EventFlags::OUT).map_err(Errno::raw_os_error)?;
+        self.links[link as usize].socket = Some(socket);
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        let Some(socket) = &self.links[link as usize].socket else {
+            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+        };
+        self.syscalls += 1;
+        let sent = match parts {
+            [only] => rustix::net::send(socket, only, SendFlags::NOSIGNAL),
+            parts => {
+                rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+            }
+        };
+        let at_ns = self.clock.now_ns();
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let taken = match sent {
+            Ok(taken) => Ok(taken),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(errno) => Err(errno.raw_os_error()),
+        };
+        if matches!(taken, Ok(taken) if taken < offered) {
+            self.interest(link, EventFlags::IN | EventFlags::OUT);
+        }
+        SendResult { taken, at_ns }
+    }
+
+    fn close(&mut self, link: LinkId, how: CloseHow) {
+        let entry = &mut self.links[link as usize];
+        entry.state = State::Closed;
+        // A new generation at once, so that events already fetched for this connection are recognised as stale.
+        entry.generation = entry.generation.wrapping_add(1);
+        if let Some(socket) = entry.socket.take() {
+            if how == CloseHow::Reset {
+                socket::reset_on_close(&socket);
+            }
+            // Closing the only descriptor of a socket also takes it out of the epoll set.
+            self.syscalls += 1;
+        }
+    }
+
+    fn wait(&mut self, until: Until) -> u64 {
+        let enter_ns = self.clock.now_ns();
+        let timeout_ns = match until {
+            Until::Now => 0,
+            Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
+        };
+        let timeout = Timespec {
+            tv_sec: (timeout_ns / 1_000_000_000) as i64,
+            tv_nsec: (timeout_ns % 1_000_000_000) as i64,
+        };
+        self.events.clear();
+        self.cursor = 0;
+        self.syscalls += 1;
+        let waited =
+            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout));
+        debug_assert!(
+            matches!(waited, Ok(_) | Err(Errno::INTR)),
+            "the set and the buffer are ours: {waited:?}"
+        );
+        let end_ns = self.clock.now_ns();
+        let slept = timeout_ns > 0 && end_ns - enter_ns > SLEPT_NS;
+        // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
+        // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
+        self.polled_ns = if slept { end_ns } else { self.poll_end_ns };
+        if self.events.len() < self.events.capacity() {
+            self.poll_end_ns = end_ns;
+        }
+        end_ns
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Completion> {
+        while let Some(event) = self.events.get(self.cursor) {
+            let (data, flags) = (event.data.u64(), event.flags);
+            let (link, generation) = (data as u32, (data >> 32) as u32);
+            if self.links[link as usize].generation != generation {
+                self.cursor += 1;
+                continue;
+            }
+            if self.links[link as usize].state == State::Connecting {
+                self.cursor += 1;
+                return Some(self.finish_connecting(link));
+            }
+            if flags.contains(EventFlags::OUT) {
+                // Reported first, with the event kept for its readable half.
+                self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
+                self.interest(link, EventFlags::IN);
+                let at_ns = self.clock.now_ns();
+                return Some(self.completion(link, at_ns, What::Writable));
+            }
+            self.cursor += 1;
+            if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
+                if let Some(completion) = self.read(link) {
+                    return Some(completion);
+                }
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn bytes(&self, chunk: Chunk) -> &[u8] {
+        &self.receive[chunk.start..chunk.start + chunk.len]
+    }
+
+    fn syscalls(&self) -> u64 {
+        self.syscalls
+    }
+}

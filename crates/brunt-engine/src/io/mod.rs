@@ -1,0 +1,103 @@
+//! The seam between the loop and the kernel: one trait, batch- and completion-shaped.
+//!
+//! Not a runtime: no tasks, no wakers, no callbacks. The worker asks for connections and sends, waits, and takes
+//! completions one by one. Readiness interfaces emulate completions; io_uring has them; the simulator invents them.
+//! Invariant: every completion carries the instant it was true and the last instant it was not known to be.
+
+pub(crate) mod epoll;
+#[cfg(test)]
+pub(crate) mod sim;
+
+use std::io::IoSlice;
+use std::net::SocketAddr;
+
+/// Index of a connection within its worker; the worker chooses it.
+pub(crate) type LinkId = u32;
+
+/// How a wait may spend its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Look once and return.
+    Now,
+    /// Sleep until something happens, at the latest until this instant (nanoseconds on the worker's clock).
+    Instant(u64),
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloseHow {
+    /// Let queued bytes go out, then end: what a polite client does.
+    Orderly,
+    /// Reset at once: no state remains on either side.
+    Reset,
+}
+
+/// Bytes received, to be fetched with [`Io::bytes`] before the next call of [`Io::next`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+}
+
+/// What happened on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    /// It is established.
+    Connected,
+    /// It could not be established: an errno.
+    ConnectFailed(i32),
+    /// Bytes came in.
+    Received(Chunk),
+    /// It takes bytes again after a send that took fewer than it was given.
+    Writable,
+    /// The peer ended it (`None`) or it broke (an errno).
+    Closed(Option<i32>),
+}
+
+/// One thing that happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    /// The connection.
+    pub link: LinkId,
+    /// When the call that brought it returned.
+    pub at_ns: u64,
+    /// The end of the last poll that could have returned this connection, and did not; or, when the poll that returned
+    /// it had gone to sleep with nothing to return, the instant it woke. What lies between this and `at_ns` may be time
+    /// that the client held the bytes back (docs/measurement.md).
+    pub polled_ns: u64,
+    /// What happened.
+    pub what: What,
+}
+
+/// What a send came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SendResult {
+    /// Bytes taken, or the errno of a broken connection. Fewer than offered: `What::Writable` will follow.
+    pub taken: Result<usize, i32>,
+    /// The clock after the call.
+    pub at_ns: u64,
+}
+
+/// Five operations on connections and a clock. Every implementor must keep:
+/// * times are nanoseconds since the run's epoch, monotonic, from one clock;
+/// * `wait` never sleeps beyond its instant by rounding (no millisecond timeouts);
+/// * after `close` no completion of the old connection comes for that link;
+/// * nothing allocates after the first `wait`.
+pub(crate) trait Io {
+    /// The clock.
+    fn now_ns(&mut self) -> u64;
+    /// Begins to connect; `Connected` or `ConnectFailed` follows, or the errno comes at once.
+    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32>;
+    /// Hands over bytes, in order, as many as are taken without waiting.
+    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult;
+    /// Ends a connection, established or not.
+    fn close(&mut self, link: LinkId, how: CloseHow);
+    /// Waits for anything to happen. Returns the clock at its end.
+    fn wait(&mut self, until: Until) -> u64;
+    /// The next thing that happened; `None` when a new wait is due.
+    fn next(&mut self) -> Option<Completion>;
+    /// The bytes of the completion that `next` returned last.
+    fn bytes(&self, chunk: Chunk) -> &[u8];
+    /// System calls made so far.
+    fn syscalls(&self) -> u64;
+}

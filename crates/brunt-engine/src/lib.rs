@@ -1,0 +1,30 @@
+//! The engine: one event loop that turns a plan into traffic and traffic into recorded intervals.
+//!
+//! The way through this crate: [`run::run`] starts threads through `launch` and leads them through the phases; each
+//! thread turns one `worker`, which owns its `traffic` (sessions, connections, operations in flight, recording) and one
+//! [`io::Io`]. The engine knows neither who asked nor what is printed.
+
+#![deny(unsafe_code)]
+
+mod agenda;
+mod clock;
+mod connection;
+mod in_flight;
+mod io;
+mod lane;
+mod launch;
+mod pace;
+mod ready;
+mod recording;
+pub mod run;
+mod traffic;
+mod transport;
+mod usage;
+mod worker;
+
+pub use launch::allowed_cpus;
+
+#[cfg(test)]
+mod loopback;
+#[cfg(test)]
+mod simulated;

@@ -1,0 +1,177 @@
+//! A worker's side of recording: the set it writes to, and the hand-over to the control thread.
+//!
+//! Not statistics: histograms and books are `brunt-stats`'s. A worker owns two sets; it hands the full one over through
+//! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
+//! hand-over waits. When the other set is not back yet, the interval simply goes on.
+
+use crate::in_flight::Entry;
+use brunt_plan::op::Op;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::MeterKind;
+use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::recorder::RecorderSet;
+use brunt_stats::sample::Sample;
+use brunt_stats::tap::Tap;
+
+/// Room for the text of an error reply.
+const ERROR_TEXT_MAX: usize = 256;
+
+/// A set with the slice of time it covers.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    pub set: Box<RecorderSet>,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+/// The two rings between a worker and the control thread, worker's ends.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pub filled: rtrb::Producer<Filled>,
+    pub spares: rtrb::Consumer<Box<RecorderSet>>,
+}
+
+/// What recording leaves behind beside intervals.
+#[derive(Debug)]
+pub(crate) struct RecordingEnd {
+    pub tap: Tap,
+    pub garbage: Option<FirstGarbage>,
+    /// The text of the first error reply.
+    pub error_text: Option<Vec<u8>>,
+}
+
+/// Where a worker records.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    set: Box<RecorderSet>,
+    exchange: Exchange,
+    interval_start_ns: u64,
+    metered: [bool; MeterKind::COUNT],
+    tap: Tap,
+    /// When the measured window ends; both sets must know.
+    window_end_ns: u64,
+    garbage: Option<FirstGarbage>,
+    error_text: Vec<u8>,
+    has_error: bool,
+}
+
+impl Recording {
+    pub(crate) fn new(
+        set: Box<RecorderSet>,
+        exchange: Exchange,
+        meters: &[MeterKind],
+        samples_max: usize,
+        now_ns: u64,
+    ) -> Self {
+        let mut metered = [false; MeterKind::COUNT];
+        meters.iter().for_each(|kind| metered[*kind as usize] = true);
+        Self {
+            set,
+            exchange,
+            interval_start_ns: now_ns,
+            metered,
+            tap: Tap::new(samples_max),
+            window_end_ns: u64::MAX,
+            garbage: None,
+            error_text: Vec::with_capacity(ERROR_TEXT_MAX),
+            has_error: false,
+        }
+    }
+
+    /// From when on nothing counts into the rates of the measured window.
+    pub(crate) fn set_window_end(&mut self, end_ns: u64) {
+        self.window_end_ns = end_ns;
+        self.set.set_window_end(end_ns);
+    }
+
+    /// An operation became due.
+    #[inline]
+    pub(crate) fn scheduled(&mut self, phase: Phase, op: &Op) {
+        self.set.scheduled(phase, op);
+    }
+
+    /// The last byte of an operation was handed over.
+    #[inline]
+    pub(crate) fn sent(&mut self, entry: &Entry) {
+        self.set.sent(entry.phase, &entry.op, entry.wire_requests);
+    }
+
+    /// An operation that was due will never be sent.
+    pub(crate) fn unsent(&mut self, phase: Phase, op: &Op) {
+        self.set.unsent(phase, op);
+    }
+
+    /// An operation has no reply when the run ends.
+    pub(crate) fn in_flight(&mut self, entry: &Entry) {
+        self.set.in_flight(entry.phase, &entry.op, entry.sent_ns);
+    }
+
+    /// Bytes were handed over.
+    #[inline]
+    pub(crate) fn bytes_sent(&mut self, phase: Phase, bytes: u64) {
+        self.set.transmitted(phase, bytes);
+    }
+
+    /// Bytes came in.
+    #[inline]
+    pub(crate) fn bytes_received(&mut self, phase: Phase, bytes: u64) {
+        self.set.received(phase, bytes);
+    }
+
+    /// Records the end of an operation.
+    #[inline]
+    pub(crate) fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
+        self.set.record(phase, sample, asked, hits);
+        if phase == Phase::Measure {
+            self.tap.offer(sample);
+        }
+    }
+
+    /// Records a named quantity, if the plan asks for it.
+    #[inline]
+    pub(crate) fn meter(&mut self, kind: MeterKind, value: u64) {
+        if self.metered[kind as usize] {
+            self.set.meter(kind, value);
+        }
+    }
+
+    /// Counts a fault of a connection.
+    pub(crate) fn fault(&mut self, phase: Phase, kind: FaultKind, at_ns: u64) {
+        self.set.fault(phase, kind, at_ns);
+    }
+
+    /// Keeps the first bytes that were no reply.
+    pub(crate) fn note_garbage(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
+        if self.garbage.is_none() {
+            self.garbage = Some(FirstGarbage::new(at_ns, 0, reason, bytes));
+        }
+    }
+
+    /// Keeps the text of the first error reply.
+    pub(crate) fn note_error(&mut self, text: &[u8]) {
+        if !self.has_error {
+            self.has_error = true;
+            self.error_text.extend_from_slice(&text[..text.len().min(ERROR_TEXT_MAX)]);
+        }
+    }
+
+    /// Hands the set over and goes on with the other one. False when that is not back yet.
+    pub(crate) fn hand_over(&mut self, now_ns: u64) -> bool {
+        let Ok(spare) = self.exchange.spares.pop() else { return false };
+        let set = std::mem::replace(&mut self.set, spare);
+        self.set.set_window_end(self.window_end_ns);
+        let filled = Filled { set, start_ns: self.interval_start_ns, end_ns: now_ns };
+        self.interval_start_ns = now_ns;
+        // The ring has a place for every set there is.
+        let pushed = self.exchange.filled.push(filled);
+        debug_assert!(pushed.is_ok(), "two sets, two places");
+        true
+    }
+
+    /// The last set, and the rest.
+    pub(crate) fn end(self, now_ns: u64) -> (Filled, RecordingEnd) {
+        let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
+        let error_text = self.has_error.then_some(self.error_text);
+        (last, RecordingEnd { tap: self.tap, garbage: self.garbage, error_text })
+    }
+}

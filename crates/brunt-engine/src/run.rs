@@ -1,0 +1,338 @@
+//! A run from the outside: starts the workers, leads them through the phases, gathers what they recorded.
+//!
+//! Not a worker: this is the control thread, which may allocate, wait and be late by milliseconds without touching a
+//! single latency. Invariant: every set that a worker hands over is read exactly once, the last one included.
+
+use crate::clock::Clock;
+use crate::launch::{Blueprint, spawn};
+use crate::recording::Filled;
+use crate::worker::{Notice, Orders, WorkerEnd};
+use brunt_plan::plan::{Plan, Wait};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::shard::shards;
+use brunt_stats::fault::{Fault, FirstGarbage};
+use brunt_stats::interval::Interval;
+use brunt_stats::recorder::RecorderSet;
+use brunt_stats::sample::Sample;
+use brunt_stats::store::IntervalStore;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the control thread looks at its workers.
+const LOOK: Duration = Duration::from_millis(10);
+/// The schedule starts this long after the last worker is prepared, so that all of them have built their sessions.
+const START_AHEAD_NS: u64 = 30_000_000;
+
+/// A server with its name resolved.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// As in the plan.
+    pub server: ServerAddress,
+    /// Every address of the name, in the order to try them; at least one.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// Why there is nothing to report.
+#[derive(Debug)]
+pub enum RunError {
+    /// No address of a server accepts connections.
+    Unreachable {
+        /// The server as named in the plan.
+        server: ServerAddress,
+        /// The last refusal.
+        reason: io::Error,
+    },
+    /// Not every key could be stored.
+    PreloadFailed {
+        /// How many were.
+        confirmed: u64,
+        /// Of how many.
+        wanted: u64,
+        /// What the server said first, or what became of the connections.
+        reason: String,
+    },
+    /// Stopped before the schedule began.
+    Interrupted,
+    /// The host lacks something that every run needs.
+    System(io::Error),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
+            Self::PreloadFailed { confirmed, wanted, reason } => {
+                write!(formatter, "preload: the server confirmed {confirmed} of {wanted} keys ({reason})")
+            }
+            Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
+            Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// The times of a run on its own clock, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunTimes {
+    /// Preload was over and the schedule began.
+    pub start_ns: u64,
+    /// The measured window began.
+    pub measure_ns: u64,
+    /// It ended.
+    pub end_ns: u64,
+    /// The last operation had ended or was given up.
+    pub drained_ns: u64,
+    /// From the first attempt to connect until every key was confirmed.
+    pub prepare_ns: u64,
+}
+
+/// What the workers cost from the beginning of the measured window to the end of the drain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time in user space.
+    pub cpu_user_ns: u64,
+    /// Processor time in the kernel.
+    pub cpu_system_ns: u64,
+    /// System calls.
+    pub syscalls: u64,
+}
+
+/// Everything a run yields.
+#[derive(Debug)]
+pub struct RunData {
+    /// What all workers recorded.
+    pub intervals: IntervalStore,
+    /// The times.
+    pub times: RunTimes,
+    /// What it cost.
+    pub usage: Usage,
+    /// The first bytes that were no reply.
+    pub garbage: Option<FirstGarbage>,
+    /// The text of the first error reply.
+    pub error_text: Option<Vec<u8>>,
+    /// Raw samples, where the plan asked for them.
+    pub samples: Vec<Sample>,
+    /// Samples there was no room for.
+    pub samples_overflow: u64,
+    /// How the workers waited.
+    pub wait: Wait,
+    /// Which kernel interface ran.
+    pub io: &'static str,
+    /// The schedule was cut short from outside.
+    pub interrupted: bool,
+}
+
+/// One worker as the control thread sees it.
+pub(crate) struct Hand {
+    pub thread: JoinHandle<io::Result<WorkerEnd>>,
+    pub filled: rtrb::Consumer<Filled>,
+    pub spares: rtrb::Producer<Box<RecorderSet>>,
+}
+
+/// Carries out a plan. `stop` ends the schedule early; `observe` sees every interval as it comes in.
+pub fn run(
+    plan: &Plan,
+    endpoints: &[Endpoint],
+    stop: &AtomicBool,
+    observe: &mut dyn FnMut(&Interval),
+) -> Result<RunData, RunError> {
+    let clock = Clock::start();
+    let orders = Arc::new(Orders::default());
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec()));
+    let (notices, incoming) = mpsc::channel();
+    let intervals = IntervalStore::new(&blueprint.layout);
+    let mut control = Control { orders: orders.clone(), hands: Vec::new(), intervals, observe };
+    for shard in shards(plan) {
+        match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone()) {
+            Ok(hand) => control.hands.push(hand),
+            Err(error) => {
+                control.abandon();
+                return Err(RunError::System(error));
+            }
+        }
+    }
+    drop(notices);
+    let prepared = control.prepare(&incoming, stop);
+    let prepare_ns = clock.now_ns() - 1_000_000_000;
+    match prepared {
+        Ok(()) => {
+            let start_ns = clock.now_ns() + START_AHEAD_NS;
+            control.intervals.align(start_ns + plan.warmup.0);
+            orders.start_ns.store(start_ns, Ordering::Release);
+        }
+        Err(trouble) => {
+            let ends = control.abandon();
+            return Err(explain(trouble, ends, control.intervals, &blueprint));
+        }
+    }
+    let interrupted = control.attend(stop);
+    control.conclude(interrupted, prepare_ns)
+}
+
+/// Why preparation ended.
+enum Trouble {
+    Unreachable(i32),
+    PreloadFailed(u64),
+    Interrupted,
+    WorkerGone,
+}
+
+fn explain(
+    trouble: Trouble,
+    ends: Vec<io::Result<WorkerEnd>>,
+    intervals: IntervalStore,
+    blueprint: &Blueprint,
+) -> RunError {
+    match trouble {
+        Trouble::Interrupted => RunError::Interrupted,
+        Trouble::Unreachable(errno) => RunError::Unreachable {
+            server: blueprint.endpoints[0].server.clone(),
+            reason: io::Error::from_raw_os_error(errno),
+        },
+        Trouble::PreloadFailed(confirmed) => {
+            let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
+            let mut faults = intervals.faults().clone();
+            for end in &mut ends {
+                faults.merge(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns).faults);
+            }
+            let reason = first_reason(&ends, faults.rows());
+            RunError::PreloadFailed { confirmed, wanted: blueprint.preload_keys(), reason }
+        }
+        Trouble::WorkerGone => {
+            let error = ends.into_iter().find_map(Result::err);
+            RunError::System(error.unwrap_or_else(|| io::Error::other("a worker ended early")))
+        }
+    }
+}
+
+/// What to tell a user whose server would not store.
+fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
+    if let Some(text) = ends.iter().find_map(|end| end.recording.error_text.as_ref()) {
+        return format!("it said: {}", text.escape_ascii());
+    }
+    if let Some(garbage) = ends.iter().find_map(|end| end.recording.garbage.as_ref()) {
+        return format!("it sent \"{}\": {}", garbage.bytes().escape_ascii(), garbage.reason);
+    }
+    let rows: Vec<String> =
+        faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
+    if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
+}
+
+struct Control<'a> {
+    orders: Arc<Orders>,
+    hands: Vec<Hand>,
+    intervals: IntervalStore,
+    observe: &'a mut dyn FnMut(&Interval),
+}
+
+impl Control<'_> {
+    /// Waits until every worker is connected and has its keys confirmed.
+    fn prepare(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<(), Trouble> {
+        let mut prepared = 0;
+        let mut confirmed_by_others = 0;
+        while prepared < self.hands.len() {
+            self.gather();
+            if stop.load(Ordering::Relaxed) {
+                return Err(Trouble::Interrupted);
+            }
+            match incoming.recv_timeout(LOOK) {
+                Ok(Notice::Prepared { confirmed }) => {
+                    prepared += 1;
+                    confirmed_by_others += confirmed;
+                }
+                Ok(Notice::Unreachable(errno)) => return Err(Trouble::Unreachable(errno)),
+                Ok(Notice::PreloadFailed { confirmed }) => {
+                    return Err(Trouble::PreloadFailed(confirmed + confirmed_by_others));
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Trouble::WorkerGone),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gathers intervals until every worker has finished. Returns whether the schedule was cut short.
+    fn attend(&mut self, stop: &AtomicBool) -> bool {
+        let mut interrupted = false;
+        while !self.hands.iter().all(|hand| hand.thread.is_finished()) {
+            std::thread::park_timeout(LOOK);
+            self.gather();
+            if stop.load(Ordering::Relaxed) && !interrupted {
+                interrupted = true;
+                self.orders.stop.store(true, Ordering::Relaxed);
+            }
+        }
+        interrupted
+    }
+
+    /// Reads every set that was handed over and gives it back.
+    fn gather(&mut self) {
+        for (worker, hand) in self.hands.iter_mut().enumerate() {
+            while let Ok(mut filled) = hand.filled.pop() {
+                let interval = filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns);
+                (self.observe)(&interval);
+                self.intervals.push(&interval);
+                // A worker that is gone takes nothing back.
+                let _ = hand.spares.push(filled.set);
+            }
+        }
+    }
+
+    /// Lets every worker go at once, without a result to report.
+    fn abandon(&mut self) -> Vec<io::Result<WorkerEnd>> {
+        self.orders.abandon.store(true, Ordering::Relaxed);
+        self.hands.drain(..).map(|hand| join(hand.thread)).collect()
+    }
+
+    fn conclude(mut self, interrupted: bool, prepare_ns: u64) -> Result<RunData, RunError> {
+        self.gather();
+        let mut data = RunData {
+            intervals: self.intervals,
+            times: RunTimes { prepare_ns, start_ns: u64::MAX, measure_ns: u64::MAX, ..RunTimes::default() },
+            usage: Usage::default(),
+            garbage: None,
+            error_text: None,
+            samples: Vec::new(),
+            samples_overflow: 0,
+            wait: Wait::Sleep,
+            io: "epoll",
+            interrupted,
+        };
+        for (worker, hand) in self.hands.into_iter().enumerate() {
+            add_worker(&mut data, worker as u32, join(hand.thread).map_err(RunError::System)?);
+        }
+        Ok(data)
+    }
+}
+
+fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
+    match thread.join() {
+        Ok(end) => end,
+        // A broken invariant of ours: the message is on stderr already, and the run must not look like a success.
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
+    data.intervals.push(&end.last.set.take_interval(worker, end.last.start_ns, end.last.end_ns));
+    let times = &mut data.times;
+    times.start_ns = times.start_ns.min(end.window.start_ns);
+    times.measure_ns = times.measure_ns.min(end.window.measure_ns);
+    times.end_ns = times.end_ns.max(end.window.end_ns);
+    times.drained_ns = times.drained_ns.max(end.drained_ns);
+    data.usage.cpu_user_ns += end.usage.cpu_user_ns;
+    data.usage.cpu_system_ns += end.usage.cpu_system_ns;
+    data.usage.syscalls += end.usage.syscalls;
+    data.garbage = FirstGarbage::earliest(data.garbage.take(), end.recording.garbage);
+    data.error_text = data.error_text.take().or(end.recording.error_text);
+    data.samples.extend_from_slice(end.recording.tap.samples());
+    data.samples_overflow += end.recording.tap.overflow();
+    data.wait = end.wait;
+}

@@ -1,0 +1,466 @@
+//! The production worker in a simulated world: exact tests of what latency means.
+//!
+//! Every expected number is computed here from the definition of the experiment, never by the code under test.
+
+use crate::io::sim::{Sim, SimOptions};
+use crate::launch::{Blueprint, build};
+use crate::recording::Exchange;
+use crate::run::Endpoint;
+use crate::worker::{Notice, Orders, WorkerEnd};
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::shard::shards;
+use brunt_plan::spec::PlanSpec;
+use brunt_proto::memcached::text::TextCodec;
+use brunt_server::{CoreOptions, Faults, Service, Stall};
+use brunt_stats::book::Book;
+use brunt_stats::sample::Sample;
+use brunt_stats::store::IntervalStore;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// What a simulated run yields.
+struct Outcome {
+    /// Measured operations by intended time.
+    samples: Vec<Sample>,
+    store: IntervalStore,
+    end: WorkerEnd,
+    notice: Option<Notice>,
+}
+
+impl Outcome {
+    /// The book of a phase, over all operations.
+    fn book(&self, phase: Phase) -> Book {
+        let mut sum = Book::default();
+        self.store
+            .books()
+            .entries()
+            .filter(|entry| entry.phase == phase)
+            .for_each(|entry| sum.merge(&entry.book));
+        sum
+    }
+
+    /// A quantile of the samples by sorting them: the smallest value with at least `p·n` samples at or below it.
+    fn quantile(&self, p: f64, of: impl Fn(&Sample) -> u64) -> u64 {
+        let mut values: Vec<u64> = self.samples.iter().map(of).collect();
+        values.sort_unstable();
+        values[((p * values.len() as f64).ceil() as usize).max(1) - 1]
+    }
+}
+
+fn plan(toml: &str) -> Plan {
+    let spec = PlanSpec::from_toml(toml).unwrap();
+    resolve(&spec, Host { allowed_cpus: 2, random_seed: 1 }).unwrap()
+}
+
+/// Runs a plan (of one thread) in a simulated world.
+fn simulate(toml: &str, options: SimOptions) -> Outcome {
+    let toml = format!("threads = 1\nwait = 'sleep'\nseed = 1\nsamples-max = 1000000\n{toml}");
+    let plan = plan(&toml);
+    let endpoint =
+        Endpoint { server: "sim:1".parse().unwrap(), addresses: vec!["127.0.0.1:1".parse().unwrap()] };
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![endpoint]));
+    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
+    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+    spares.push(brunt_stats::recorder::RecorderSet::new(&blueprint.layout)).unwrap();
+    let orders = Arc::new(Orders::default());
+    let shard = shards(&plan).remove(0);
+    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let exchange = Exchange { filled, spares: spares_in };
+    let sim = Sim::new(links, options);
+    let mut worker = build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), sim, true);
+    let mut store = IntervalStore::new(&blueprint.layout);
+    let mut notice = None;
+    while worker.is_running() {
+        worker.turn();
+        while let Ok(mut filled) = filled_out.pop() {
+            let filled: &mut crate::recording::Filled = &mut filled;
+            store.push(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+            let set = std::mem::replace(
+                &mut filled.set,
+                brunt_stats::recorder::RecorderSet::new(&blueprint.layout),
+            );
+            spares.push(set).unwrap();
+        }
+        match worker.take_notice() {
+            Some(Notice::Prepared { .. }) => {
+                let start_ns = worker.now_ns() + 10 * MS;
+                store.align(start_ns + plan.warmup.0);
+                orders.start_ns.store(start_ns, Ordering::Relaxed);
+            }
+            Some(trouble) => {
+                notice = Some(trouble);
+                orders.abandon.store(true, Ordering::Relaxed);
+            }
+            None => {}
+        }
+    }
+    let mut end = worker.end();
+    store.push(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+    let mut samples = end.recording.tap.samples().to_vec();
+    samples.sort_by_key(|sample| sample.times.intended_ns);
+    Outcome { samples, store, end, notice }
+}
+
+fn check_books(outcome: &Outcome) {
+    for entry in outcome.store.books().entries() {
+        assert!(entry.book.balances(), "{entry:?}");
+    }
+}
+
+/// The signature test: evenly spaced requests at 1 000/s over four connections of depth 1; the server freezes for 1 s.
+///
+/// A thousand operations fall into the freeze and see what is left of it; only the four that were on the wire show it in
+/// their service time; the send lag is the difference, to the nanosecond.
+#[test]
+fn a_stall_shows_in_response_time_and_not_in_service_time() {
+    let outcome = simulate(
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ndepth = 1\ntime = '10s'\nwarmup = '0s'\npreload = false",
+        SimOptions {
+            server: CoreOptions {
+                // Half a gap after an arrival, so that no request arrives at the very instant.
+                stalls: vec![Stall { at_ns: 4 * SECOND + MS / 2, for_ns: SECOND }],
+                ..CoreOptions::default()
+            },
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    assert_eq!(outcome.samples.len(), 10_000);
+    let start_ns = outcome.end.window.start_ns;
+    let stalled_until_ns = start_ns + 5 * SECOND + MS / 2;
+    let (mut slow_responses, mut slow_services) = (0, 0);
+    for (index, sample) in outcome.samples.iter().enumerate() {
+        let times = &sample.times;
+        assert_eq!(times.intended_ns, start_ns + index as u64 * MS);
+        let is_hit_by_stall = (4_001..=5_000).contains(&index);
+        let expected_ns = if is_hit_by_stall { stalled_until_ns - times.intended_ns } else { 0 };
+        assert_eq!(times.response_ns(), expected_ns, "operation {index} {times:?} {:?}", outcome.end.window);
+        // The first four were sent at once; the others waited for a connection until the stall was over.
+        let expected_service_ns = if (4_001..=4_004).contains(&index) { expected_ns } else { 0 };
+        assert_eq!(times.service_ns(), expected_service_ns, "operation {index}");
+        assert_eq!(times.send_lag_ns(), expected_ns - expected_service_ns, "operation {index}");
+        assert_eq!(times.client_lag_ns(), 0, "all of the lag is the wait for a connection");
+        slow_responses += u32::from(times.response_ns() > 0);
+        slow_services += u32::from(times.service_ns() > 0);
+    }
+    assert_eq!((slow_responses, slow_services), (1_000, 4));
+}
+
+/// T1: every request leaves at its slot, to the nanosecond, a million of them.
+#[test]
+fn uniform_arrivals_leave_on_their_slots() {
+    for (rate, gap_ns) in [(100_000u64, 10_000.0), (300_000, 1e9 / 300_000.0)] {
+        let outcome = simulate(
+            &format!(
+                "rate = {rate}\narrival = 'uniform'\nconnections = 8\ndepth = 4\ntime = '2s'\nwarmup = '0s'\n\
+                 preload = false\nkeys = 1000"
+            ),
+            SimOptions::default(),
+        );
+        check_books(&outcome);
+        assert_eq!(outcome.samples.len() as u64, 2 * rate);
+        for (index, sample) in outcome.samples.iter().enumerate() {
+            let slot_ns = outcome.end.window.start_ns + (index as f64 * gap_ns).floor() as u64;
+            assert!(sample.times.sent_ns.abs_diff(slot_ns) <= 1, "request {index} of {rate}/s");
+            assert_eq!(sample.times.sent_ns, sample.times.intended_ns);
+        }
+    }
+}
+
+/// T2: with a stall of length S in a run of length D at utilisation ρ and service time s,
+/// the p-quantile of the response time is S + s − (1 − p)·D·(1 − ρ) where that exceeds s, else s.
+#[test]
+fn stalls_show_in_the_quantiles_they_must() {
+    // Stall and run in ms, service time in µs at 1 000 requests/s, connections × depth.
+    let table = [
+        (1_000, 20_000, 0, 4, 1),
+        (1_000, 20_000, 0, 16, 64),
+        (1_000, 60_000, 0, 4, 1),
+        (1_000, 100_000, 0, 16, 64),
+        (1_000, 100_000, 500, 16, 64),
+        (1_000, 10_000, 0, 4, 1),
+        (100, 30_000, 0, 4, 1),
+    ];
+    for (stall_ms, run_ms, service_us, connections, depth) in table {
+        let service = if service_us == 0 { Service::None } else { Service::Fixed(service_us * 1_000) };
+        let outcome = simulate(
+            &format!(
+                "rate = 1000\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\n\
+                 time = '{run_ms}ms'\nwarmup = '0s'\npreload = false\nkeys = 1000"
+            ),
+            SimOptions {
+                server: CoreOptions {
+                    service,
+                    stalls: vec![Stall { at_ns: 3 * SECOND + MS / 2, for_ns: stall_ms * MS }],
+                    ..CoreOptions::default()
+                },
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        for p in [0.5, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 1.0] {
+            let utilisation = service_us as f64 / 1_000.0;
+            let (stall_s, run_s, service_s) =
+                (stall_ms as f64 / 1e3, run_ms as f64 / 1e3, service_us as f64 / 1e6);
+            let expected_s = (stall_s + service_s - (1.0 - p) * run_s * (1.0 - utilisation)).max(service_s);
+            let measured_s = outcome.quantile(p, |sample| sample.times.response_ns()) as f64 / 1e9;
+            // Requests come in steps of 1 ms: the ramp has that grain.
+            assert!(
+                (measured_s - expected_s).abs() <= 0.0015,
+                "p{} of a stall of {stall_ms} ms in {run_ms} ms at {connections} × {depth}, service {service_us} us: \
+                 {measured_s} s, expected {expected_s} s",
+                p * 100.0
+            );
+        }
+    }
+}
+
+/// T6: N customers, deterministic service s, think time Z. Below saturation R = s, above it R = N·s − Z.
+#[test]
+fn closed_loops_obey_their_laws() {
+    // Customers, think time in µs, expected response time in µs, expected completions per second.
+    let table =
+        [(10u64, 0u64, 1_000u64, 10_000.0), (10, 1_000, 100, 10.0 / 0.0011), (20, 1_000, 1_000, 10_000.0)];
+    for (customers, think_us, response_us, per_second) in table {
+        let outcome = simulate(
+            &format!(
+                "connections = {customers}\nthink = '{think_us}us'\ntime = '10s'\nwarmup = '100ms'\npreload = false\n\
+                 keys = 1000"
+            ),
+            SimOptions {
+                server: CoreOptions { service: Service::Fixed(100_000), ..CoreOptions::default() },
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        for sample in &outcome.samples {
+            assert_eq!(
+                sample.times.response_ns(),
+                response_us * 1_000,
+                "{customers} customers, think {think_us} us"
+            );
+        }
+        let measured = outcome.samples.len() as f64 / 10.0;
+        assert!((measured - per_second).abs() <= 2.0, "{measured}/s, expected {per_second}/s");
+        // Little's law: customers = throughput × (response + think).
+        let littles = measured * (response_us + think_us) as f64 / 1e6;
+        assert!((littles - customers as f64).abs() / customers as f64 <= 0.001, "{littles} of {customers}");
+    }
+}
+
+/// T10: twice the capacity for ten seconds with unlimited depth: request k waits k·50 µs and is served in 100 µs.
+#[test]
+fn overload_shows_the_queue_it_builds() {
+    let outcome = simulate(
+        "rate = 20000\narrival = 'uniform'\nconnections = 1\ndepth = 200000\ntime = '10s'\nwarmup = '0s'\n\
+         preload = false\nkeys = 1000\ntimeout = '60s'",
+        SimOptions {
+            server: CoreOptions { service: Service::Fixed(100_000), ..CoreOptions::default() },
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    assert_eq!(outcome.samples.len(), 200_000);
+    for (index, sample) in outcome.samples.iter().enumerate() {
+        assert_eq!(sample.times.response_ns(), index as u64 * 50_000 + 100_000);
+    }
+    let inside =
+        outcome.samples.iter().filter(|sample| sample.times.done_ns < outcome.end.window.end_ns).count();
+    assert!(inside.abs_diff(100_000) <= 1, "half of the offered completes in the window, not {inside}");
+    assert_eq!(outcome.quantile(0.5, |sample| sample.times.response_ns()) / MS, 5_000);
+    assert_eq!(outcome.quantile(0.99, |sample| sample.times.response_ns()) / MS, 9_900);
+}
+
+/// T9: a client that stands still for 300 ms sees 3 000 late operations, and knows that the lateness is its own.
+#[test]
+fn a_pause_of_the_client_is_booked_as_its_own() {
+    let outcome = simulate(
+        "rate = 10000\narrival = 'uniform'\nconnections = 16\ndepth = 512\ntime = '30s'\nwarmup = '0s'\npreload = false\n\
+         keys = 1000",
+        SimOptions { pause: Some((10 * SECOND, 300 * MS)), ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let late = outcome.samples.iter().filter(|sample| sample.times.response_ns() > 0).count();
+    assert!(late.abs_diff(3_000) <= 1, "{late}");
+    for (p, expected_ms) in [(0.99, 0), (0.995, 150), (0.999, 270)] {
+        let measured_ms = outcome.quantile(p, |sample| sample.times.response_ns()) / MS;
+        assert!(measured_ms.abs_diff(expected_ms) <= 1, "p{}: {measured_ms} ms", p * 100.0);
+        assert_eq!(outcome.quantile(p, |sample| sample.times.response_without_client_ns()), 0);
+    }
+}
+
+/// However replies are cut on their way, the same samples come out.
+#[test]
+fn cut_replies_yield_the_same_samples() {
+    let toml = "rate = 5000\nconnections = 3\ndepth = 8\nrequests = 500\nwarmup = '0s'\nkeys = 50\nmix = 'get=2,set=1,mget=1'\n\
+                value-size = 'uniform:0,40'\nmultiget = 4";
+    let run =
+        |piece_bytes| simulate(toml, SimOptions { piece_bytes, latency_ns: 20_000, ..SimOptions::default() });
+    let whole = run(usize::MAX);
+    check_books(&whole);
+    assert_eq!(whole.samples.len(), 500);
+    let keys = whole.book(Phase::Measure).keys;
+    assert_eq!((keys.hit, keys.miss, keys.failed), (keys.asked, 0, 0), "everything was preloaded");
+    for piece_bytes in 1..20 {
+        let cut = run(piece_bytes);
+        assert_eq!(cut.samples, whole.samples, "pieces of {piece_bytes} bytes");
+        assert_eq!(cut.book(Phase::Measure), whole.book(Phase::Measure));
+    }
+}
+
+/// The number of measured requests is exact, in both loops and whatever the depth.
+#[test]
+fn the_number_of_requests_is_exact() {
+    for load in ["", "think = '1ms'", "rate = 3000", "rate = 3000\narrival = 'uniform'"] {
+        for (connections, depth) in [(1, 1), (7, 3)] {
+            let outcome = simulate(
+                &format!(
+                    "{load}\nconnections = {connections}\ndepth = {depth}\nrequests = 1234\nwarmup = '50ms'\nkeys = 100"
+                ),
+                SimOptions { latency_ns: 30_000, ..SimOptions::default() },
+            );
+            check_books(&outcome);
+            let book = outcome.book(Phase::Measure);
+            assert_eq!((book.requests.scheduled, book.requests.completed()), (1234, 1234), "{load}");
+            assert!(outcome.book(Phase::Warmup).requests.completed() > 0);
+            assert_eq!(outcome.book(Phase::Preload).requests.completed(), 100);
+        }
+    }
+}
+
+/// T7 in small: what the server does wrong every so often is found exactly that often.
+#[test]
+fn faults_are_counted_exactly() {
+    let every = |n| std::num::NonZeroU64::new(n);
+    let outcome = simulate(
+        "connections = 1\ntime = '60s'\nrequests = 20000\nwarmup = '0s'\nkeys = 500\nmix = 'get'\ntimeout = '50ms'",
+        SimOptions {
+            server: CoreOptions {
+                script_after: 500,
+                service: Service::Fixed(10_000),
+                faults: Faults {
+                    drop_every: every(5_000),
+                    error_every: every(1_000),
+                    wrong_every: every(900),
+                },
+                ..CoreOptions::default()
+            },
+            latency_ns: 5_000,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    let count = |class: brunt_plan::outcome::OutcomeClass| requests.outcome(class);
+    use brunt_plan::outcome::OutcomeClass as Class;
+    assert_eq!(requests.scheduled, 20_000);
+    assert_eq!(count(Class::Timeout), 4, "every 5 000th of 20 000");
+    assert_eq!(count(Class::Error), 16, "every 1 000th, but for those that were dropped");
+    // Every 900th of 20 000 is 22 times, and request 18 000 was an error already.
+    let expected_wrong =
+        (1..=20_000).filter(|n| n % 900 == 0 && n % 1_000 != 0 && n % 5_000 != 0).count() as u64;
+    assert_eq!(count(Class::Mismatch), expected_wrong);
+    assert_eq!(count(Class::Hit), 20_000 - 4 - 16 - expected_wrong);
+    // A time-out closes the connection; the run goes on over a new one.
+    let faults: u64 = outcome.store.faults().rows().iter().map(|row| row.count).sum();
+    assert_eq!(faults, 4);
+    let timed_out = outcome.samples.iter().filter(|sample| sample.outcome.class == Class::Timeout);
+    assert!(timed_out.clone().count() == 4);
+    timed_out
+        .for_each(|sample| assert_eq!(sample.times.service_ns(), 50 * MS, "booked at the time-out value"));
+}
+
+/// A time-out takes what is behind it on its connection along: these operations are lost, and nothing is counted twice.
+#[test]
+fn a_timeout_in_a_pipeline_loses_what_is_behind_it() {
+    for load in ["", "rate = 20000"] {
+        let outcome = simulate(
+            &format!(
+                "{load}\nconnections = 2\ndepth = 16\nrequests = 5000\nwarmup = '0s'\nkeys = 100\ntimeout = '20ms'"
+            ),
+            SimOptions {
+                server: CoreOptions {
+                    script_after: 100,
+                    service: Service::Fixed(5_000),
+                    faults: Faults { drop_every: std::num::NonZeroU64::new(700), ..Faults::default() },
+                    ..CoreOptions::default()
+                },
+                latency_ns: 50_000,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        use brunt_plan::outcome::OutcomeClass as Class;
+        assert_eq!(requests.scheduled, 5_000);
+        assert!(requests.outcome(Class::Timeout) >= 5, "{requests:?}");
+        assert!(requests.outcome(Class::Lost) > 0, "{requests:?}");
+        assert_eq!(requests.unsent + requests.ended() + requests.in_flight, 5_000);
+    }
+}
+
+/// What cannot be sent before the drain is over is counted as unsent.
+#[test]
+fn what_a_frozen_server_leaves_is_counted() {
+    let outcome = simulate(
+        "rate = 1000\narrival = 'uniform'\nconnections = 2\ntime = '1s'\nwarmup = '0s'\nkeys = 10\npreload = false\ndrain = '100ms'",
+        SimOptions {
+            server: CoreOptions {
+                stalls: vec![Stall { at_ns: 500 * MS + MS / 2, for_ns: 100 * SECOND }],
+                ..CoreOptions::default()
+            },
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!(
+        (requests.scheduled, requests.completed(), requests.in_flight, requests.unsent),
+        (1_000, 501, 2, 497)
+    );
+}
+
+/// A server that never takes some keys ends the preload with their number, not the process.
+#[test]
+fn a_preload_that_is_refused_fails() {
+    let outcome = simulate(
+        "connections = 2\ntime = '1s'\nkeys = 5000\nvalue-size = 2000",
+        SimOptions {
+            server: CoreOptions { value_bytes_max: 1_000, ..CoreOptions::default() },
+            ..SimOptions::default()
+        },
+    );
+    assert_eq!(outcome.notice, Some(Notice::PreloadFailed { confirmed: 0 }));
+    let text = outcome.end.recording.error_text.unwrap();
+    assert!(text.starts_with(b"object too large"), "{}", text.escape_ascii());
+}
+
+/// Two classes side by side keep their own schedules, connections and books.
+#[test]
+fn classes_keep_apart() {
+    let outcome = simulate(
+        "time = '2s'\nwarmup = '0s'\nkeys = 100\n[[class]]\nname = 'load'\nconnections = 4\ndepth = 2\nmix = 'set'\n\
+         [[class]]\nname = 'probe'\nrate = 100\narrival = 'uniform'\nconnections = 1\nmix = 'get'",
+        SimOptions {
+            server: CoreOptions {
+                script_after: 100,
+                service: Service::Fixed(50_000),
+                ..CoreOptions::default()
+            },
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let of = |class| outcome.samples.iter().filter(move |sample| sample.class == class);
+    assert_eq!(of(1).count(), 200);
+    // A probe finds the eight requests of the other class before it, or part of the one in service less.
+    of(1).for_each(|sample| {
+        assert!((7 * 50_000..=9 * 50_000).contains(&sample.times.response_ns()), "{sample:?}")
+    });
+    assert!(of(0).count().abs_diff(40_000 - 200) <= 10, "{}", of(0).count());
+}

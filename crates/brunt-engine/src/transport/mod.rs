@@ -1,0 +1,3 @@
+//! What carries the bytes: creating and tuning sockets. Byte transforms such as TLS stand beside these, not in the loop.
+
+pub(crate) mod socket;

@@ -1,0 +1,441 @@
+//! The event loop: wait, take what came in, send what is due, tend to the rest. The only loop there is.
+//!
+//! Protocol and kernel interface are types, everything else is data: open loop, closed loop and preload differ only in
+//! what the sessions answer, phases only in which sessions are installed. Invariant: between the first turn of the
+//! warm-up and the last of the drain, nothing is allocated, locked or logged here.
+
+use crate::connection::{Link, fault_of_errno};
+use crate::io::{Completion, Io, Until, What};
+use crate::lane::Lane;
+use crate::pace::Pace;
+use crate::recording::Filled;
+use crate::traffic::{Traffic, Window};
+use crate::usage::ThreadUsage;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::plan::MeterKind;
+use brunt_proto::Codec;
+use brunt_stats::fault::FaultKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The stop flag is looked at no less often than this.
+const LOOK_UP_NS: u64 = 20_000_000;
+/// While the start is awaited, the loop looks for it this often.
+const AWAIT_START_NS: u64 = 500_000;
+/// Connections being established at a time, so that a server's backlog is not overrun.
+const CONNECTING_MAX: u32 = 128;
+/// When the other set was not back in time, a hand-over is tried again after this.
+const HAND_OVER_AGAIN_NS: u64 = 1_000_000;
+/// A set of histograms is handed over this often.
+pub(crate) const INTERVAL_NS: u64 = 100_000_000;
+
+/// What the control thread tells all workers.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    /// When the schedule starts on the shared clock; 0 while it is not known.
+    pub start_ns: AtomicU64,
+    /// End the schedule now, drain and report.
+    pub stop: AtomicBool,
+    /// Leave at once; nothing will be reported.
+    pub abandon: AtomicBool,
+}
+
+/// What a worker tells the control thread before the schedule starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// A server could not be reached by any of its addresses: the last errno.
+    Unreachable(i32),
+    /// Every connection stands and every key is confirmed.
+    Prepared {
+        /// Keys confirmed by this worker.
+        confirmed: u64,
+    },
+    /// Keys could not be stored.
+    PreloadFailed {
+        /// Keys confirmed by this worker.
+        confirmed: u64,
+    },
+}
+
+/// The times of the plan that a worker needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub warmup_ns: u64,
+    /// Length of the measured window; `None`: until the sessions are exhausted.
+    pub time_ns: Option<u64>,
+    pub drain_ns: u64,
+}
+
+/// Builds the lanes of the schedule once its times are known.
+pub(crate) type MakeLanes = Box<dyn FnOnce(Window) -> Vec<Lane> + Send>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Preloading,
+    AwaitingStart,
+    Running,
+    Finished,
+}
+
+/// What remains of a worker.
+pub(crate) struct WorkerEnd {
+    /// The last set of histograms.
+    pub last: Filled,
+    pub recording: crate::recording::RecordingEnd,
+    pub window: Window,
+    /// When the last operation ended or was given up.
+    pub drained_ns: u64,
+    /// Use of the processor over the measured window and the drain.
+    pub usage: ThreadUsage,
+    pub wait: brunt_plan::plan::Wait,
+}
+
+/// One thread's loop.
+pub(crate) struct Worker<C: Codec, I: Io> {
+    io: I,
+    traffic: Traffic<C>,
+    pace: Pace,
+    stage: Stage,
+    terms: Terms,
+    orders: Arc<Orders>,
+    /// Where every connection may go to, in the order of preference.
+    addresses: Vec<SocketAddr>,
+    connecting: u32,
+    /// Connections that have been up at least once.
+    reached: u32,
+    preload_lanes: Vec<Lane>,
+    make_lanes: Option<MakeLanes>,
+    notice: Option<Notice>,
+    /// The next time anything but a schedule or a socket wants attention.
+    tend_ns: u64,
+    expire_ns: u64,
+    interval_end_ns: u64,
+    drain_end_ns: u64,
+    drained_ns: u64,
+    usage: ThreadUsage,
+}
+
+/// What a [`Worker`] is made of.
+pub(crate) struct WorkerParts<C: Codec, I: Io> {
+    pub io: I,
+    pub traffic: Traffic<C>,
+    pub pace: Pace,
+    pub terms: Terms,
+    pub orders: Arc<Orders>,
+    pub addresses: Vec<SocketAddr>,
+    pub preload_lanes: Vec<Lane>,
+    pub make_lanes: MakeLanes,
+}
+
+impl<C: Codec, I: Io> Worker<C, I> {
+    pub(crate) fn new(parts: WorkerParts<C, I>) -> Self {
+        assert!(!parts.addresses.is_empty(), "a server has an address");
+        Self {
+            io: parts.io,
+            traffic: parts.traffic,
+            pace: parts.pace,
+            stage: Stage::Connecting,
+            terms: parts.terms,
+            orders: parts.orders,
+            addresses: parts.addresses,
+            connecting: 0,
+            reached: 0,
+            preload_lanes: parts.preload_lanes,
+            make_lanes: Some(parts.make_lanes),
+            notice: None,
+            tend_ns: 0,
+            expire_ns: 0,
+            interval_end_ns: u64::MAX,
+            drain_end_ns: u64::MAX,
+            drained_ns: 0,
+            usage: ThreadUsage::default(),
+        }
+    }
+
+    /// Is there another turn to take?
+    pub(crate) fn is_running(&self) -> bool {
+        self.stage != Stage::Finished
+    }
+
+    /// Is the schedule running (or being drained)?
+    #[cfg(test)]
+    pub(crate) fn is_measuring(&self) -> bool {
+        self.stage == Stage::Running
+    }
+
+    /// The worker's clock.
+    #[cfg(test)]
+    pub(crate) fn now_ns(&mut self) -> u64 {
+        self.io.now_ns()
+    }
+
+    /// Something the control thread must know; at most one a turn.
+    pub(crate) fn take_notice(&mut self) -> Option<Notice> {
+        self.notice.take()
+    }
+
+    /// One turn of the loop.
+    pub(crate) fn turn(&mut self) {
+        let mut now_ns = self.wait();
+        let mut came_in = false;
+        while let Some(completion) = self.io.next() {
+            self.complete(completion);
+            came_in = true;
+        }
+        if came_in {
+            now_ns = self.io.now_ns();
+        }
+        loop {
+            let flush_first = self.traffic.pick(now_ns);
+            now_ns = self.traffic.flush(&mut self.io, now_ns);
+            if !flush_first {
+                break;
+            }
+        }
+        if now_ns >= self.tend_ns || self.is_stage_over(now_ns) {
+            self.tend(now_ns);
+        }
+    }
+
+    /// Waits for the next thing to do. Returns the clock.
+    #[inline]
+    fn wait(&mut self) -> u64 {
+        let now_ns = self.io.now_ns();
+        let (mut due_ns, mut timer_ns) = (u64::MAX, self.tend_ns);
+        if let Some((lane, at_ns)) = self.traffic.agenda.first() {
+            // Only an open loop's deadlines are worth spinning for.
+            match self.traffic.lanes[lane as usize].session.is_open() {
+                true => due_ns = at_ns,
+                false => timer_ns = timer_ns.min(at_ns),
+            }
+        }
+        let until = self.pace.until(now_ns, due_ns, timer_ns);
+        let woke_ns = self.io.wait(until);
+        if let Until::Instant(at_ns) = until
+            && woke_ns >= at_ns
+        {
+            self.pace.observe(woke_ns - at_ns);
+            if self.stage == Stage::Running {
+                self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
+            }
+        }
+        woke_ns
+    }
+
+    /// Takes in one thing that happened.
+    #[inline]
+    fn complete(&mut self, completion: Completion) {
+        let Completion { link, at_ns, polled_ns, what } = completion;
+        match what {
+            What::Received(chunk) => {
+                let bytes = self.io.bytes(chunk);
+                if self.traffic.receive(link, bytes, at_ns, polled_ns).is_err() {
+                    self.io.close(link, crate::io::CloseHow::Reset);
+                    self.tend_ns = at_ns;
+                }
+            }
+            What::Writable => self.traffic.writable(&mut self.io, link, at_ns),
+            What::Connected => {
+                self.connecting -= 1;
+                self.reached += 1;
+                self.traffic.connected(link, at_ns);
+                self.tend_ns = at_ns;
+            }
+            What::ConnectFailed(errno) => {
+                self.connecting -= 1;
+                self.connect_failed(link, errno, at_ns);
+            }
+            What::Closed(errno) => {
+                let fault = errno.map_or(FaultKind::ClosedByPeer, fault_of_errno);
+                self.traffic.lose(link, at_ns, fault, OutcomeClass::Lost);
+                self.tend_ns = at_ns;
+            }
+        }
+    }
+
+    /// Everything that is not per operation. Sets when it is to be called again.
+    fn tend(&mut self, now_ns: u64) {
+        if self.orders.abandon.load(Ordering::Relaxed) {
+            self.stage = Stage::Finished;
+            return;
+        }
+        let mut next_ns = now_ns + LOOK_UP_NS;
+        next_ns = next_ns.min(self.dial(now_ns));
+        if now_ns >= self.expire_ns {
+            self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
+        }
+        next_ns = next_ns.min(self.expire_ns);
+        match self.stage {
+            Stage::Connecting => self.tend_connecting(),
+            Stage::Preloading => self.tend_preloading(),
+            Stage::AwaitingStart => self.tend_awaiting_start(now_ns),
+            Stage::Running => next_ns = next_ns.min(self.tend_running(now_ns)),
+            Stage::Finished => {}
+        }
+        if self.stage == Stage::AwaitingStart {
+            next_ns = next_ns.min(now_ns + AWAIT_START_NS);
+        }
+        self.tend_ns = next_ns;
+    }
+
+    /// May the stage be over, so that [`Worker::tend`] must look?
+    #[inline]
+    fn is_stage_over(&self, now_ns: u64) -> bool {
+        match self.stage {
+            Stage::Running => {
+                self.traffic.in_flight() == 0 && (now_ns >= self.traffic.window.end_ns || self.is_quiet())
+            }
+            Stage::Preloading => self.is_quiet(),
+            Stage::Connecting | Stage::AwaitingStart | Stage::Finished => false,
+        }
+    }
+
+    /// Nothing in flight and nothing that will ever be due of itself.
+    #[inline]
+    fn is_quiet(&self) -> bool {
+        self.traffic.in_flight() == 0
+            && self.traffic.agenda.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX)
+            && self.traffic.backlog() == 0
+    }
+
+    // ---- connections ------------------------------------------------------------------------------------------------
+
+    /// Begins as many connections as are due. Returns when the next one is.
+    fn dial(&mut self, now_ns: u64) -> u64 {
+        let mut next_ns = u64::MAX;
+        if self.stage == Stage::Running && now_ns >= self.traffic.window.end_ns {
+            return next_ns;
+        }
+        for link in 0..self.traffic.connections.len() as u32 {
+            if self.connecting >= CONNECTING_MAX {
+                break;
+            }
+            let connection = &mut self.traffic.connections[link as usize];
+            let Link::Down { retry_ns } = connection.link else { continue };
+            if retry_ns > now_ns {
+                next_ns = next_ns.min(retry_ns);
+                continue;
+            }
+            let address = self.addresses[connection.address % self.addresses.len()];
+            connection.link = Link::Connecting { began_ns: now_ns };
+            match self.io.connect(link, address) {
+                Ok(()) => self.connecting += 1,
+                Err(errno) => self.connect_failed(link, errno, now_ns),
+            }
+        }
+        next_ns
+    }
+
+    /// An attempt failed: the next address next time, and the end of the run if this was the last one of the first round.
+    fn connect_failed(&mut self, link: u32, errno: i32, at_ns: u64) {
+        let connection = &mut self.traffic.connections[link as usize];
+        connection.address += 1;
+        if self.stage == Stage::Connecting && connection.address < self.addresses.len() {
+            // Another address of the same name, at once, and no fault: a name has addresses to be tried in turn.
+            connection.link = Link::Down { retry_ns: at_ns };
+        } else {
+            if self.stage == Stage::Connecting {
+                self.notice = Some(Notice::Unreachable(errno));
+            }
+            self.traffic.lose(link, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
+        }
+        self.tend_ns = at_ns;
+    }
+
+    // ---- phases -----------------------------------------------------------------------------------------------------
+
+    fn tend_connecting(&mut self) {
+        let up = |connection: &crate::connection::Connection<C>| connection.link == Link::Up;
+        if self.traffic.connections.iter().all(up) {
+            let lanes = std::mem::take(&mut self.preload_lanes);
+            self.stage = if lanes.is_empty() { Stage::AwaitingStart } else { Stage::Preloading };
+            if lanes.is_empty() {
+                self.notice = Some(Notice::Prepared { confirmed: 0 });
+            }
+            self.traffic.install(lanes);
+        }
+    }
+
+    fn tend_preloading(&mut self) {
+        let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
+        if self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
+            self.notice = Some(Notice::PreloadFailed { confirmed });
+            self.stage = Stage::AwaitingStart;
+        } else if self.traffic.is_finished() {
+            self.notice = Some(Notice::Prepared { confirmed });
+            self.stage = Stage::AwaitingStart;
+        }
+    }
+
+    fn tend_awaiting_start(&mut self, now_ns: u64) {
+        let start_ns = self.orders.start_ns.load(Ordering::Acquire);
+        let Some(make_lanes) = self.make_lanes.take_if(|_| start_ns != 0) else { return };
+        let measure_ns = start_ns + self.terms.warmup_ns;
+        let end_ns = self.terms.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+        let window = Window { start_ns, measure_ns, end_ns };
+        // What preload recorded ends here; the first interval of the schedule begins at its start.
+        self.traffic.recording.hand_over(now_ns);
+        self.traffic.window = window;
+        self.traffic.recording.set_window_end(end_ns);
+        self.traffic.install(make_lanes(window));
+        self.interval_end_ns = start_ns;
+        self.stage = Stage::Running;
+        self.usage.begin_at(window.measure_ns);
+    }
+
+    /// Intervals, the end of the window, the end of the drain. Returns when the next of them comes.
+    fn tend_running(&mut self, now_ns: u64) -> u64 {
+        if now_ns >= self.interval_end_ns && self.traffic.recording.hand_over(now_ns) {
+            while self.interval_end_ns <= now_ns {
+                self.interval_end_ns += INTERVAL_NS;
+            }
+        }
+        let interval_ns = self.interval_end_ns.max(now_ns + HAND_OVER_AGAIN_NS);
+        if self.orders.stop.load(Ordering::Relaxed) && now_ns < self.traffic.window.end_ns {
+            self.traffic.end_at(now_ns);
+            self.traffic.recording.set_window_end(now_ns);
+        }
+        let syscalls = self.io.syscalls();
+        self.usage.look(now_ns, syscalls);
+        let window = self.traffic.window;
+        if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
+            self.drain_end_ns = window.end_ns.saturating_add(self.terms.drain_ns);
+        }
+        let is_over = match window.end_ns {
+            u64::MAX => self.traffic.is_finished(),
+            end_ns => now_ns >= end_ns && (self.is_quiet() || now_ns >= self.drain_end_ns),
+        };
+        if is_over || (window.end_ns != u64::MAX && self.traffic.is_finished()) {
+            self.finish(now_ns);
+        }
+        let end_ns = if now_ns < window.end_ns { window.end_ns } else { self.drain_end_ns };
+        interval_ns.min(end_ns).min(self.usage.next_ns())
+    }
+
+    fn finish(&mut self, now_ns: u64) {
+        self.drained_ns = now_ns;
+        if self.traffic.window.end_ns == u64::MAX {
+            // The window of a run that ends by its number of requests lasts until the last reply.
+            self.traffic.window.end_ns = now_ns;
+        }
+        self.usage.end(self.io.syscalls());
+        self.traffic.close_books();
+        self.stage = Stage::Finished;
+    }
+
+    /// Takes the worker apart after its last turn.
+    pub(crate) fn end(mut self) -> WorkerEnd {
+        let now_ns = self.io.now_ns();
+        let (last, recording) = self.traffic.recording.end(now_ns);
+        WorkerEnd {
+            last,
+            recording,
+            window: self.traffic.window,
+            drained_ns: self.drained_ns,
+            usage: self.usage,
+            wait: self.pace.wait(),
+        }
+    }
+}
