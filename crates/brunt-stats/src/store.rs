@@ -122,3 +122,36 @@ impl IntervalStore {
         self.layout.rows().zip(&self.rows).map(|((class, op), row)| (class, op, row))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interval::SLICE_NS;
+    use crate::recorder::RecorderSet;
+    use crate::sample::{Sample, Times};
+    use brunt_plan::outcome::{Outcome, ReplyKind};
+
+    #[test]
+    fn ten_minutes_of_four_ops_fit_in_64_mib() {
+        // One slice of 200 000 ops per second on two workers, latencies spread over a factor of 20; times 6000.
+        let kinds = [OpKind::Get, OpKind::Gets, OpKind::Mget, OpKind::Incr];
+        let layout = Layout { kinds: vec![kinds.to_vec()], meters: Vec::new() };
+        let mut store = IntervalStore::new(&layout);
+        for worker in 0..2 {
+            let mut set = RecorderSet::new(&layout);
+            for index in 0..10_000u64 {
+                let spread = index * 7_919 % 10_000;
+                let done_ns = 40_000 + 100_000_000 / (spread + 125);
+                let times = Times { done_ns, first_byte_ns: done_ns, ..Times::default() };
+                let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+                let sample = Sample { op: kinds[(index % 4) as usize], class: 0, outcome, times };
+                set.record(Phase::Measure, &sample, 1, 1);
+            }
+            store.push(&set.take_interval(worker, 0, SLICE_NS));
+        }
+        assert_eq!(store.timeline().slices().count(), 1);
+        let bytes = store.timeline().memory_bytes() * 6_000;
+        assert!(bytes <= 64 << 20, "{} MiB", bytes >> 20);
+        assert!(bytes >= 4 << 20, "{} MiB: the slice does not hold what it should", bytes >> 20);
+    }
+}

@@ -67,7 +67,7 @@ impl CheckStatus {
 
 /// What the checks come to, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum VerdictStatus {
+pub enum Status {
     /// No check found anything.
     Trusted,
     /// At least one calls for care.
@@ -76,7 +76,7 @@ pub enum VerdictStatus {
     NotTrusted,
 }
 
-impl VerdictStatus {
+impl Status {
     /// The words in every report.
     pub const fn name(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl Check {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The worst of the checks.
-    pub status: VerdictStatus,
+    pub status: Status,
     /// All of them, in a fixed order.
     pub checks: Vec<Check>,
 }
@@ -203,9 +203,9 @@ impl Verdict {
         ];
         let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
         let status = match worst {
-            CheckStatus::Skipped | CheckStatus::Ok => VerdictStatus::Trusted,
-            CheckStatus::Caution => VerdictStatus::Caution,
-            CheckStatus::NotTrusted => VerdictStatus::NotTrusted,
+            CheckStatus::Skipped | CheckStatus::Ok => Status::Trusted,
+            CheckStatus::Caution => Status::Caution,
+            CheckStatus::NotTrusted => Status::NotTrusted,
         };
         Self { status, checks }
     }

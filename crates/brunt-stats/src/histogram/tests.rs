@@ -1,3 +1,7 @@
+//! Histograms against sorted lists, textbook formulas and themselves.
+//!
+//! Not speed (that is measured elsewhere). Everything is seeded: a failure repeats.
+
 use super::*;
 use proptest::prelude::*;
 

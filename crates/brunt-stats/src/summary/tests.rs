@@ -1,9 +1,13 @@
+//! Whole runs made by hand: events on a clock of numbers, recorded, cut into intervals, merged and judged.
+//!
+//! Not the engine: nothing here waits or sends. What is expected follows from the events by arithmetic.
+
 use super::*;
 use crate::interval::Interval;
 use crate::quantile::Quantile;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::Times;
-use crate::verdict::{CheckStatus, VerdictStatus};
+use crate::verdict::{CheckStatus, Status};
 use brunt_plan::op::{Expectation, KeyRef, Op, ValueRef};
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::resolve::{Host, resolve};
@@ -160,7 +164,7 @@ fn a_steady_run() {
     // 10 000/s for 1 + 2 s; 100 µs, every hundredth 1 ms.
     let events = gets(100_000, |index| if index % 100 == 99 { MS } else { 100_000 });
     let summary = run("rate = 10000\nmix = 'get'", &events);
-    assert_eq!(summary.verdict.status, VerdictStatus::Trusted, "{:#?}", summary.verdict);
+    assert_eq!(summary.verdict.status, Status::Trusted, "{:#?}", summary.verdict);
     let total = &summary.total;
     assert_eq!(
         (total.requests.scheduled, total.requests.completed(), total.requests.failed()),

@@ -1,3 +1,8 @@
+//! Every check at its thresholds, one number to either side.
+//!
+//! Not how the evidence is gathered from a run (that is tested with the summary). Each test starts from a clean run and
+//! changes one thing, so that no other check may stir.
+
 use super::*;
 use crate::book::{Book, KeyBook, RequestBook};
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
@@ -36,9 +41,9 @@ fn check(id: &str, change: impl Fn(&mut Evidence)) -> Check {
         assert!(other.status <= Ok, "{id}: {other:?}");
     }
     let expected = match found.status {
-        Skipped | Ok => VerdictStatus::Trusted,
-        Caution => VerdictStatus::Caution,
-        NotTrusted => VerdictStatus::NotTrusted,
+        Skipped | Ok => Status::Trusted,
+        Caution => Status::Caution,
+        NotTrusted => Status::NotTrusted,
     };
     assert_eq!(verdict.status, expected, "{found:?}");
     assert_eq!(found.fix.is_empty(), found.status <= Ok, "{found:?}");
