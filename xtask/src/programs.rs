@@ -3,7 +3,7 @@
 //! Finds them on the PATH, installs the missing ones where that is allowed, else says what to do. Whether tests may run
 //! without them is decided here and nowhere else; a test that finds a program missing asks for the same variable.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -151,8 +151,10 @@ fn install(installer: Installer, missing: &[&Program]) -> anyhow::Result<()> {
     if updated && succeeds(&mut apt_get(installer, &install)) {
         return Ok(());
     }
-    Err(anyhow::anyhow!("apt-get said why, above"))
-        .with_context(|| format!("cannot install {}", packages.join(" ")))
+    bail!(
+        "apt-get cannot install {} and said why, above; install what is missing by hand",
+        packages.join(" ")
+    )
 }
 
 fn apt_get(installer: Installer, arguments: &[&str]) -> Command {
