@@ -1,0 +1,301 @@
+//! The schema `brunt.summary.v1`: a summary as JSON, for scripts.
+//!
+//! Not for a person (that is [`crate::text`]). docs/formats.md says what every key means. Invariants: keys that exist
+//! keep their names, units and meaning, and new ones may be added; counts and times are exact integers (times in
+//! nanoseconds), and what there are too few samples for is `null`.
+
+use crate::cost::RequestCost;
+use crate::instant::{in_window_ns, phase_duration_ns};
+use crate::metered::{self, Unit};
+use brunt_plan::outcome::{OutcomeClass, ReplyKind};
+use brunt_plan::phase::Phase;
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::book::{KeyBook, RequestBook};
+use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
+use brunt_stats::interval::Bytes;
+use brunt_stats::latency::{ClientError, LatencySummary};
+use brunt_stats::meter::Meter;
+use brunt_stats::quantile::Quantile;
+use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
+use brunt_stats::timeline::TimelinePoint;
+use brunt_stats::verdict::{Check, Verdict};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+
+/// The name of the schema.
+pub const SCHEMA: &str = "brunt.summary.v1";
+
+/// Length of the pieces under `intervals`: long enough for a p99 at 1000 requests a second.
+const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Writes the summary as one indented JSON object, and a line end.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &value(summary)?)?;
+    writeln!(out)
+}
+
+fn value(summary: &Summary) -> serde_json::Result<Value> {
+    let total = &summary.total;
+    Ok(json!({
+        "schema": SCHEMA,
+        "version": summary.environment.brunt_version,
+        "seed": summary.plan.seed,
+        "data_seed": summary.plan.data_seed,
+        "server": summary.server,
+        "interrupted": summary.interrupted,
+        "plan": serde_json::to_value(PlanSpec::from(&summary.plan))?,
+        "environment": object(&summary.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
+        "verdict": verdict(&summary.verdict),
+        "duration_ns": summary.window.duration_ns(),
+        "requests": requests(&total.requests),
+        "keys": keys(&total.keys),
+        "phases": object(&summary.phases, |held| (held.phase.name().to_owned(), phase(summary, held))),
+        "rate": rates(&total.rate),
+        "in_window": in_window(total),
+        "bytes": bytes(summary.bytes()),
+        "latency": latency(total),
+        "ops": ops(&summary.ops),
+        "classes": object(&summary.classes, class),
+        "client": client(summary),
+        "intervals": list(&summary.intervals(INTERVAL_NS), |point| interval(summary, point)),
+        "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
+        "faults": list(summary.faults.rows(), |held| fault(summary, held)),
+        "first_garbage": summary.first_garbage.as_ref().map(|held| garbage(summary, held)),
+        "first_error": summary.first_error,
+        "data_sets": list(&summary.data_sets, |held| json!({
+            "keys": held.keys,
+            "key_bytes": held.key_bytes,
+            "value_bytes": held.value_bytes,
+        })),
+        "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
+    }))
+}
+
+/// An object with an entry for every item, in their order.
+fn object<T>(items: &[T], entry: impl Fn(&T) -> (String, Value)) -> Value {
+    Value::Object(items.iter().map(entry).collect::<Map<String, Value>>())
+}
+
+fn list<T>(items: &[T], element: impl Fn(&T) -> Value) -> Value {
+    items.iter().map(element).collect()
+}
+
+/// A time that is a quotient or a root, to the nanosecond.
+fn whole(ns: Option<f64>) -> Option<u64> {
+    ns.map(|ns| ns.round() as u64)
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    let check = |Check { id, status, message, fix, value, threshold }: &Check| {
+        json!({
+            "id": id,
+            "status": status.name(),
+            "message": message,
+            "value": value,
+            "threshold": threshold,
+            "fix": fix,
+        })
+    };
+    json!({ "status": verdict.status.name(), "checks": list(&verdict.checks, check) })
+}
+
+fn requests(book: &RequestBook) -> Value {
+    let outcome = |class| book.outcome(class);
+    let replies = ReplyKind::ALL.into_iter().filter(|reply| book.reply(*reply) > 0);
+    json!({
+        "scheduled": book.scheduled,
+        "sent": book.sent,
+        "unsent": book.unsent,
+        "completed": book.completed(),
+        "error": outcome(OutcomeClass::Error),
+        "timeout": outcome(OutcomeClass::Timeout),
+        "mismatch": outcome(OutcomeClass::Mismatch),
+        "lost": outcome(OutcomeClass::Lost),
+        "unacknowledged": outcome(OutcomeClass::Unacknowledged),
+        "in_flight": book.in_flight,
+        "wire_requests": book.wire_requests,
+        "hit": outcome(OutcomeClass::Hit),
+        "miss": outcome(OutcomeClass::Miss),
+        "done": outcome(OutcomeClass::Done),
+        "refused": outcome(OutcomeClass::Refused),
+        "followup": book.followup,
+        "replies": object(&replies.collect::<Vec<_>>(), |reply| {
+            (reply.name().to_owned(), json!(book.reply(*reply)))
+        }),
+    })
+}
+
+fn keys(book: &KeyBook) -> Value {
+    json!({ "asked": book.asked, "hit": book.hit, "miss": book.miss, "failed": book.failed })
+}
+
+fn bytes(bytes: Bytes) -> Value {
+    json!({ "tx": bytes.tx, "rx": bytes.rx })
+}
+
+fn rates(rates: &Rates) -> Value {
+    json!({ "offered": rates.offered, "sent": rates.sent, "completed": rates.completed })
+}
+
+fn in_window(summary: &OpSummary) -> Value {
+    let counts = summary.in_window;
+    json!({ "sent": counts.sent, "completed": counts.completed, "answered": counts.answered })
+}
+
+fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
+    // Classes that share a kind of op add up.
+    let mut sent = Map::new();
+    for entry in &phase.ops {
+        let before = sent.get(entry.op.name()).and_then(Value::as_u64).unwrap_or(0);
+        sent.insert(entry.op.name().to_owned(), json!(before + entry.book.requests.sent));
+    }
+    let mut value = json!({
+        "duration_ns": phase_duration_ns(summary, phase.phase),
+        "requests": requests(&phase.book.requests),
+        "keys": keys(&phase.book.keys),
+        "ops": sent,
+        "bytes": bytes(phase.bytes),
+    });
+    if phase.phase == Phase::Preload {
+        value["wanted"] = json!(summary.preload.map(|preload| preload.wanted));
+        value["confirmed"] = json!(summary.preload.map(|preload| preload.confirmed));
+    }
+    value
+}
+
+fn distribution(summary: &LatencySummary) -> Value {
+    let mut value = json!({
+        "count": summary.count,
+        "mean": whole(summary.mean_ns),
+        "stddev": whole(summary.stddev_ns),
+        "min": summary.min_ns,
+    });
+    for percentile in &summary.percentiles {
+        value[percentile.quantile.key()] = json!(percentile.value_ns);
+    }
+    value["max"] = json!(summary.max_ns);
+    value
+}
+
+fn client_errors(errors: &[ClientError]) -> Value {
+    let error_of = |quantile: &Quantile| {
+        let error = errors.iter().find(|error| error.quantile == *quantile);
+        (quantile.key(), json!(error.map(|error| error.error_ns)))
+    };
+    object(&Quantile::PRINTED, error_of)
+}
+
+fn latency(summary: &OpSummary) -> Value {
+    json!({
+        "response_ns": distribution(&summary.latency.response.summary),
+        "service_ns": distribution(&summary.latency.service.summary),
+        "send_lag_ns": distribution(&summary.latency.send_lag.summary),
+        "client_error_ns": client_errors(&summary.client_error),
+        "including_failures_ns": distribution(&summary.including_failures()),
+        // Confidence intervals by percentile: none is computed, so none is given.
+        "interval_ns": {},
+    })
+}
+
+fn op(summary: &OpSummary) -> Value {
+    json!({
+        "requests": requests(&summary.requests),
+        "keys": keys(&summary.keys),
+        "rate": rates(&summary.rate),
+        "in_window": in_window(summary),
+        "latency": latency(summary),
+    })
+}
+
+fn ops(rows: &[OpRow]) -> Value {
+    object(rows, |row| (row.op.name().to_owned(), op(&row.summary)))
+}
+
+fn class(class: &ClassSummary) -> (String, Value) {
+    let mut value = op(&class.total);
+    value["ops"] = ops(&class.ops);
+    (class.name.clone(), value)
+}
+
+fn client(summary: &Summary) -> Value {
+    let (usage, cost) = (&summary.usage, RequestCost::of(summary));
+    let send_cost_ns = |quantile| metered::send_cost_ns(summary, quantile);
+    json!({
+        "cpu_user_ns": usage.cpu_user_ns,
+        "cpu_system_ns": usage.cpu_system_ns,
+        "cpu_ns_per_request": whole(cost.map(|cost| cost.cpu_ns())),
+        "syscalls": usage.syscalls,
+        "syscalls_per_request": cost.map(|cost| cost.syscalls),
+        "io": usage.io,
+        "wait": usage.wait,
+        "threads": usage.threads,
+        "send_cost_ns": { "p50": send_cost_ns(Quantile::P50), "p99": send_cost_ns(Quantile::P99) },
+        "workers": list(&usage.workers, |worker| json!({
+            "worker": worker.worker,
+            "busy_ns": worker.busy_ns,
+            "cpu_ns": worker.cpu_ns,
+        })),
+    })
+}
+
+fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
+    let TimelinePoint { start_ns, end_ns, activity, p50_ns, p99_ns, max_ns } = point;
+    json!({
+        "start_ns": in_window_ns(summary, *start_ns),
+        "end_ns": in_window_ns(summary, *end_ns),
+        "scheduled": activity.scheduled,
+        "sent": activity.sent,
+        "completed": activity.completed,
+        "failed": activity.failed,
+        "p50_ns": p50_ns,
+        "p99_ns": p99_ns,
+        "max_ns": max_ns,
+    })
+}
+
+fn meter(meter: &Meter) -> Value {
+    let summary = meter.summary();
+    // JSON's readers end at 64 bits; a sum beyond them is given as near as a float comes.
+    let sum = u64::try_from(summary.sum).map_or(json!(summary.sum as f64), |sum| json!(sum));
+    let mut value = json!({
+        "unit": Unit::of(meter.kind).name(),
+        "count": summary.count,
+        "sum": sum,
+        "mean": summary.mean,
+        "stddev": summary.stddev,
+        "geometric_mean": summary.geometric_mean,
+        "min": summary.min,
+    });
+    for (quantile, number) in &summary.percentiles {
+        value[quantile.key()] = json!(number);
+    }
+    value["max"] = json!(summary.max);
+    value
+}
+
+fn fault(summary: &Summary, fault: &Fault) -> Value {
+    let errno = match fault.kind {
+        FaultKind::Other(errno) => Some(errno),
+        _ => None,
+    };
+    json!({
+        "phase": fault.phase.name(),
+        "kind": fault.kind.name(),
+        "errno": errno,
+        "count": fault.count,
+        "first_ns": in_window_ns(summary, fault.first_ns),
+    })
+}
+
+fn garbage(summary: &Summary, garbage: &FirstGarbage) -> Value {
+    let class = summary.classes.get(usize::from(garbage.class)).map(|class| &class.name);
+    json!({
+        "at_ns": in_window_ns(summary, garbage.at_ns),
+        "class": class,
+        "reason": garbage.reason,
+        "text": garbage.bytes().escape_ascii().to_string(),
+    })
+}

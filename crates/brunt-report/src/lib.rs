@@ -1,0 +1,21 @@
+//! Our own output: a summary becomes text for a person, JSON for a script, and CSV of raw samples.
+//!
+//! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
+//! what it is given, and the same summary always gives the same bytes. The way through this crate: [`text::write`] lays
+//! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
+//! [`samples::write`] lists the samples that a plan asked to keep.
+
+#![forbid(unsafe_code)]
+
+mod cost;
+mod instant;
+pub mod json;
+mod metered;
+mod paragraph;
+mod quantity;
+pub mod samples;
+mod table;
+pub mod text;
+
+#[cfg(test)]
+mod tests;

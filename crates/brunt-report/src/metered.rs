@@ -1,0 +1,60 @@
+//! Metered quantities: their units, and the one that every report shows.
+//!
+//! Not the numbers themselves (those are a meter's summary) and not latencies.
+
+use crate::quantity;
+use brunt_plan::plan::MeterKind;
+use brunt_stats::meter::MeterSummary;
+use brunt_stats::quantile::Quantile;
+use brunt_stats::summary::Summary;
+
+/// What a metered number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Requests in flight.
+    Requests,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// The unit of a kind.
+    pub(crate) const fn of(kind: MeterKind) -> Self {
+        match kind {
+            MeterKind::Outstanding => Self::Requests,
+            MeterKind::RequestSize | MeterKind::ValueReceived => Self::Bytes,
+            MeterKind::ConnectTime | MeterKind::Oversleep | MeterKind::SendCost => Self::Nanoseconds,
+        }
+    }
+
+    /// The word in JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Bytes => "bytes",
+            Self::Nanoseconds => "ns",
+        }
+    }
+
+    /// A value for a person; quantities that are whole but for their mean are rounded to it.
+    pub(crate) fn text(self, value: f64) -> String {
+        match self {
+            Self::Requests => quantity::significant(value),
+            Self::Bytes => quantity::bytes(value.round() as u64),
+            Self::Nanoseconds => quantity::time(value.round() as u64),
+        }
+    }
+}
+
+/// A percentile of a meter; `None` where fewer than ten values lie above it.
+pub(crate) fn percentile(summary: &MeterSummary, quantile: Quantile) -> Option<u64> {
+    summary.percentiles.iter().find(|(held, _)| *held == quantile).and_then(|(_, value)| *value)
+}
+
+/// A percentile of what one send cost, in nanoseconds: metered in every run, asked for or not.
+pub(crate) fn send_cost_ns(summary: &Summary, quantile: Quantile) -> Option<u64> {
+    let meter = summary.meters.iter().find(|meter| meter.kind == MeterKind::SendCost)?;
+    percentile(&meter.summary(), quantile)
+}

@@ -1,0 +1,102 @@
+//! Paragraphs beside a label: facts in a row, and prose, broken where a line gets too long.
+//!
+//! Not a table. What comes from a server or a user passes through [`printable`], so that nothing it holds can steer a
+//! terminal.
+
+/// No line is longer than this, in characters.
+pub(crate) const WIDTH_MAX: usize = 110;
+/// Where the text begins behind a label.
+const LABEL_WIDTH: usize = 12;
+
+/// Appends facts, parted by dots; a line is broken only between two of them. An empty label begins at the margin.
+pub(crate) fn facts(out: &mut String, label: &str, facts: &[String]) {
+    let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
+    write(out, label, indent, " · ", facts.iter().map(String::as_str));
+}
+
+/// Appends a text, broken between its words.
+pub(crate) fn prose(out: &mut String, label: &str, text: &str) {
+    write(out, label, LABEL_WIDTH, " ", text.split(' '));
+}
+
+fn write<'a>(
+    out: &mut String,
+    label: &str,
+    indent: usize,
+    separator: &str,
+    pieces: impl Iterator<Item = &'a str>,
+) {
+    let mut line = format!("{label:<indent$}");
+    let mut is_begun = false;
+    for piece in pieces.flat_map(|piece| cut(piece, WIDTH_MAX - indent)) {
+        let separator = if is_begun { separator } else { "" };
+        if line.chars().count() + separator.chars().count() + piece.chars().count() > WIDTH_MAX {
+            out.push_str(line.trim_end());
+            out.push('\n');
+            line = " ".repeat(indent);
+        } else {
+            line.push_str(separator);
+        }
+        line.push_str(piece);
+        is_begun = true;
+    }
+    out.push_str(line.trim_end());
+    out.push('\n');
+}
+
+/// A piece that is longer than a line, in lines.
+fn cut(piece: &str, width: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = piece;
+    while let Some((at, _)) = rest.char_indices().nth(width) {
+        let (line, behind) = rest.split_at(at);
+        lines.push(line);
+        rest = behind;
+    }
+    lines.push(rest);
+    lines
+}
+
+/// The text with every control character written out.
+pub(crate) fn printable(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() {
+            plain.extend(character.escape_default());
+        } else {
+            plain.push(character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_stay_whole_and_lines_stay_short() {
+        let words: Vec<String> = (0..12).map(|index| format!("fact number {index} 000")).collect();
+        let mut text = String::new();
+        facts(&mut text, "label", &words);
+        let expected = "\
+label       fact number 0 000 · fact number 1 000 · fact number 2 000 · fact number 3 000 · fact number 4 000
+            fact number 5 000 · fact number 6 000 · fact number 7 000 · fact number 8 000 · fact number 9 000
+            fact number 10 000 · fact number 11 000
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn prose_is_cut_where_it_has_no_spaces() {
+        let mut text = String::new();
+        prose(&mut text, "garbage", &format!("{} end", "x".repeat(200)));
+        let widths: Vec<usize> = text.lines().map(|line| line.chars().count()).collect();
+        assert_eq!(widths, [12 + 98, 12 + 98, 12 + 4 + 1 + 3]);
+    }
+
+    #[test]
+    fn nothing_steers_a_terminal() {
+        assert_eq!(printable("SERVER_ERROR \u{1b}[2J\r\n größer"), "SERVER_ERROR \\u{1b}[2J\\r\\n größer");
+    }
+}

@@ -1,0 +1,142 @@
+//! Quantities as a person reads them: three significant digits, a unit that suits, thousands parted by a space.
+//!
+//! Not for scripts (JSON holds exact integers). Three digits say more than most runs support and keep columns narrow;
+//! counts are exact. A number that rounds up to a thousand moves on to the next unit: 999.6 us is 1.00 ms.
+
+/// Units of time with their length in nanoseconds. Microseconds are `us`, so that every column is plain ASCII.
+const TIME_UNITS: [(f64, &str); 6] =
+    [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"), (6e10, "min"), (3.6e12, "h")];
+
+/// Decimal units of bytes, as network rates have them.
+const BYTE_UNITS: [(f64, &str); 5] = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB")];
+
+/// The number rounded to three significant digits, and the power of ten of the first of them.
+fn rounded(number: f64) -> (f64, i32) {
+    let scientific = format!("{number:.2e}");
+    let exponent = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    (scientific.parse().unwrap_or(number), exponent)
+}
+
+/// A number of at least 0 with three significant digits, or all of them where there are more before the point.
+pub(crate) fn significant(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return "0".to_owned();
+    }
+    let (value, exponent) = rounded(number);
+    let decimals = (2 - exponent).clamp(0, 9) as usize;
+    if decimals == 0 { count(number.round() as u64) } else { format!("{value:.decimals$}") }
+}
+
+/// The number in the first unit in which it stays below a thousand, else in the last.
+fn in_unit(number: f64, units: &[(f64, &str)]) -> String {
+    let fits = |(scale, _): &&(f64, &str)| rounded(number / scale).0 < 1e3;
+    match units.iter().find(fits).or(units.last()) {
+        // Nanoseconds and bytes are whole.
+        Some((1.0, unit)) => format!("{} {unit}", count(number.round() as u64)),
+        Some((scale, unit)) => format!("{} {unit}", significant(number / scale)),
+        None => significant(number),
+    }
+}
+
+/// A time in nanoseconds.
+pub(crate) fn time(ns: u64) -> String {
+    in_unit(ns as f64, &TIME_UNITS)
+}
+
+/// A time in nanoseconds relative to an instant, with its sign.
+pub(crate) fn signed_time(ns: i64) -> String {
+    let sign = if ns < 0 { '-' } else { '+' };
+    format!("{sign}{}", time(ns.unsigned_abs()))
+}
+
+/// A number of bytes.
+pub(crate) fn bytes(bytes: u64) -> String {
+    in_unit(bytes as f64, &BYTE_UNITS)
+}
+
+/// Bytes per second.
+pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
+    format!("{}/s", in_unit(bytes_per_second, &BYTE_UNITS))
+}
+
+/// An exact number of things.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// So many things of this name.
+pub(crate) fn things(number: u64, name: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {name}{plural}", count(number))
+}
+
+/// A part of a whole in per cent; `-` where there is no whole.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{} %", significant(100.0 * part as f64 / whole as f64)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_bytes_have_three_digits() {
+        let table = [
+            (0, "0 ns", "0 B"),
+            (7, "7 ns", "7 B"),
+            (999, "999 ns", "999 B"),
+            (1_000, "1.00 us", "1.00 kB"),
+            (9_994, "9.99 us", "9.99 kB"),
+            (9_996, "10.0 us", "10.0 kB"),
+            (99_960, "100 us", "100 kB"),
+            (412_345, "412 us", "412 kB"),
+            (999_499, "999 us", "999 kB"),
+            (999_500, "1.00 ms", "1.00 MB"),
+            (1_210_000, "1.21 ms", "1.21 MB"),
+            (47_000_000_000, "47.0 s", "47.0 GB"),
+            (999_000_000_000, "999 s", "999 GB"),
+            (1_000_000_000_000, "16.7 min", "1.00 TB"),
+            (86_400_000_000_000, "24.0 h", "86.4 TB"),
+            (5_000_000_000_000_000, "1 389 h", "5 000 TB"),
+        ];
+        for (number, expected_time, expected_bytes) in table {
+            assert_eq!((time(number).as_str(), bytes(number).as_str()), (expected_time, expected_bytes));
+        }
+        assert_eq!([signed_time(-1_500_000), signed_time(0)], ["-1.50 ms", "+0 ns"]);
+        assert_eq!([byte_rate(0.4), byte_rate(45_260_000.0)], ["0 B/s", "45.3 MB/s"]);
+    }
+
+    #[test]
+    fn numbers_counts_and_shares() {
+        let table = [
+            (0.0, "0"),
+            (f64::NAN, "0"),
+            (0.5, "0.500"),
+            (0.031_25, "0.0312"),
+            (1.0, "1.00"),
+            (99.95, "100"),
+            (123.4, "123"),
+            (199_998.4, "199 998"),
+        ];
+        for (number, expected) in table {
+            assert_eq!(significant(number), expected, "{number}");
+        }
+        let table = [(0, "0"), (999, "999"), (1_000, "1 000"), (12_000_000, "12 000 000")];
+        for (number, expected) in table {
+            assert_eq!(count(number), expected);
+        }
+        assert_eq!(count(u64::MAX), "18 446 744 073 709 551 615");
+        assert_eq!(
+            [share(9, 10), share(1, 3_000), share(0, 4), share(0, 0)],
+            ["90.0 %", "0.0333 %", "0 %", "-"]
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! A table: columns of text, aligned.
+//!
+//! Not a layout engine: a column is as wide as its widest cell, and nothing is ever cut, so numbers stay whole. The
+//! first column stands left, the others right, as numbers should; the last one can be prose and stand left, too.
+
+/// Between two columns.
+const GAP: &str = "  ";
+
+/// Rows of cells. Missing cells at the end of a row are empty.
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    last_is_prose: bool,
+}
+
+impl Table {
+    /// A table with its first row.
+    pub(crate) fn new(heading: &[&str]) -> Self {
+        Self { rows: vec![heading.iter().map(|&cell| cell.to_owned()).collect()], last_is_prose: false }
+    }
+
+    /// Lets the last column stand left.
+    pub(crate) fn with_prose_last(mut self) -> Self {
+        self.last_is_prose = true;
+        self
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, row: Vec<String>) {
+        self.rows.push(row);
+    }
+
+    /// Adds a row if there is one.
+    pub(crate) fn push_some(&mut self, row: Option<Vec<String>>) {
+        self.rows.extend(row);
+    }
+
+    /// Is there nothing below the heading?
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.len() <= 1
+    }
+
+    /// Appends the lines, without white space at their ends.
+    pub(crate) fn write(&self, out: &mut String) {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| width_of(cell)).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                let stands_left = column == 0 || (self.last_is_prose && column + 1 == columns);
+                let gap = if column == 0 { "" } else { GAP };
+                let padded = if stands_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
+                line.push_str(gap);
+                line.push_str(&padded);
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+    }
+}
+
+/// Width in characters: what we print is ASCII but for `·` and `×`, which take one column each.
+fn width_of(cell: &str) -> usize {
+    cell.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_they_must_be() {
+        let mut table = Table::new(&["time", "p50", "p99", "why"]).with_prose_last();
+        table.push(["get", "88.1 us", "1.21 ms", "fine"].map(str::to_owned).into());
+        table.push(["  client <=".to_owned(), "3 us".to_owned()].into());
+        let mut text = String::new();
+        table.write(&mut text);
+        let expected = "\
+time             p50      p99  why
+get          88.1 us  1.21 ms  fine
+  client <=     3 us
+";
+        assert_eq!(text, expected);
+    }
+}

@@ -1,0 +1,270 @@
+//! Whole reports of made-up runs as snapshots, and every number of the JSON computed another way.
+
+mod run;
+
+use crate::{json, text};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::resolve::resolve;
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::quantile::Quantile;
+use brunt_stats::sample::{Sample, Times};
+use run::{Run, S};
+use serde_json::Value;
+
+fn text_of(run: &Run) -> String {
+    let mut out = Vec::new();
+    text::write(&run.summary, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn json_text_of(run: &Run) -> String {
+    let mut out = Vec::new();
+    json::write(&run.summary, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn json_of(run: &Run) -> Value {
+    serde_json::from_str(&json_text_of(run)).unwrap()
+}
+
+fn all_runs() -> [(&'static str, Run); 4] {
+    [
+        ("open_loop", run::open_loop()),
+        ("closed_loop", run::closed_loop()),
+        ("overload", run::overload()),
+        ("empty", run::empty()),
+    ]
+}
+
+#[test]
+fn texts() {
+    for (name, run) in all_runs() {
+        let text = text_of(&run);
+        for line in text.lines() {
+            assert!(line.chars().count() <= 110, "{name}: {line:?} is too long");
+            assert!(line == line.trim_end(), "{name}: {line:?} ends in white space");
+            assert!(!line.contains(char::is_control), "{name}: {line:?} steers the terminal");
+        }
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+#[test]
+fn json_of_an_empty_run() {
+    insta::assert_snapshot!(json_text_of(&run::empty()));
+}
+
+/// Objects that are written by one function wherever they stand; their keys are listed at the top level only.
+const REPEATED: [&str; 6] = ["requests", "keys", "rate", "in_window", "bytes", "latency"];
+
+/// Every path to a value, in order, `[]` for the elements of a list.
+fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+    let is_repeated = path.matches('.').count() > 1 && REPEATED.iter().any(|key| path.ends_with(key));
+    match value {
+        Value::Object(map) if !map.is_empty() && !is_repeated && path != ".plan" => {
+            map.iter().for_each(|(key, value)| paths(value, &format!("{path}.{key}"), found));
+        }
+        Value::Array(list) if !list.is_empty() => {
+            list.iter().for_each(|value| paths(value, &format!("{path}[]"), found));
+        }
+        _ if found.iter().any(|held| held == path) => {}
+        _ => found.push(path.to_owned()),
+    }
+}
+
+#[test]
+fn json_keys_of_a_run_with_everything_in_it() {
+    let mut found = Vec::new();
+    paths(&json_of(&run::overload()), "", &mut found);
+    insta::assert_snapshot!(found.join("\n"));
+}
+
+#[test]
+fn the_stable_core_is_complete() {
+    let core = "schema version seed plan environment verdict.status verdict.checks.0.id verdict.checks.0.status \
+        verdict.checks.0.message verdict.checks.0.value verdict.checks.0.threshold duration_ns requests.scheduled \
+        requests.sent requests.unsent requests.completed requests.error requests.timeout requests.mismatch requests.lost \
+        requests.unacknowledged requests.in_flight requests.wire_requests keys.asked keys.hit keys.miss keys.failed \
+        phases.preload phases.warmup phases.measure phases.drain rate.offered rate.sent rate.completed bytes.tx bytes.rx \
+        latency.response_ns.mean latency.response_ns.stddev latency.response_ns.min latency.response_ns.p50 \
+        latency.response_ns.p90 latency.response_ns.p95 latency.response_ns.p99 latency.response_ns.p999 \
+        latency.response_ns.p9999 latency.response_ns.max latency.service_ns.p50 latency.send_lag_ns.p50 \
+        latency.client_error_ns.p50 latency.interval_ns ops.get.requests.sent ops.get.latency.response_ns.p50 \
+        client.cpu_user_ns client.cpu_system_ns client.syscalls client.io client.wait client.threads \
+        intervals.0.start_ns intervals.0.end_ns intervals.0.sent intervals.0.completed intervals.0.p50_ns \
+        intervals.0.p99_ns intervals.0.max_ns";
+    let value = json_of(&run::open_loop());
+    for path in core.split_whitespace() {
+        assert!(value.pointer(&format!("/{}", path.replace('.', "/"))).is_some(), "{path} is missing");
+    }
+}
+
+#[test]
+fn the_plan_reads_back() {
+    for (name, run) in all_runs() {
+        let spec: PlanSpec = serde_json::from_value(json_of(&run)["plan"].clone()).unwrap();
+        assert_eq!(resolve(&spec, run::host()).unwrap(), run.summary.plan, "{name}");
+    }
+    assert_eq!(json_of(&run::overload())["seed"], u64::MAX);
+}
+
+fn number(value: &Value, path: &str) -> u64 {
+    value.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("no number at {path}"))
+}
+
+/// A distribution against the sorted values it was made from.
+fn check_distribution(name: &str, value: &Value, mut exact: Vec<u64>) {
+    exact.sort_unstable();
+    let count = exact.len() as u64;
+    assert_eq!(number(value, "/count"), count, "{name}");
+    assert_eq!(value["min"].as_u64(), exact.first().copied(), "{name}");
+    assert_eq!(value["max"].as_u64(), exact.last().copied(), "{name}");
+    let mean = exact.iter().sum::<u64>() as f64 / count as f64;
+    let variance = exact.iter().map(|value| (*value as f64 - mean).powi(2)).sum::<f64>() / count as f64;
+    if count > 0 {
+        assert!((number(value, "/mean") as f64 - mean).abs() <= 0.5, "{name}: mean {mean}");
+        assert!((number(value, "/stddev") as f64 - variance.sqrt()).abs() <= 1.0, "{name}: {variance}");
+    }
+    for (key, share) in
+        [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999), ("p9999", 0.9999)]
+    {
+        let above = count as f64 * (1.0 - share);
+        if above < 9.99 {
+            assert!(value[key].is_null(), "{name}: {key} of {count} samples");
+        } else {
+            let rank = (count as f64 * share - 1e-6).ceil() as usize;
+            let (exact_ns, printed_ns) = (exact[rank - 1], number(value, &format!("/{key}")));
+            let ceiling_ns = exact_ns as f64 * 1.001;
+            assert!(
+                printed_ns >= exact_ns && printed_ns as f64 <= ceiling_ns,
+                "{name}: {key} {printed_ns} {exact_ns}"
+            );
+        }
+    }
+}
+
+/// The `requests`, `keys` and `latency` of one row against the raw samples of the row.
+fn check_row(name: &str, value: &Value, samples: &[&Sample], window_end_ns: u64) {
+    let count_of = |class| samples.iter().filter(|sample| sample.outcome.class == class).count() as u64;
+    for class in OutcomeClass::ALL {
+        assert_eq!(
+            number(value, &format!("/requests/{}", class.name())),
+            count_of(class),
+            "{name}: {}",
+            class.name()
+        );
+    }
+    let completed: Vec<&&Sample> =
+        samples.iter().filter(|sample| sample.outcome.class.is_completed()).collect();
+    let of =
+        |derive: fn(&Times) -> u64| completed.iter().map(|sample| derive(&sample.times)).collect::<Vec<_>>();
+    let latency = &value["latency"];
+    check_distribution(name, &latency["response_ns"], of(Times::response_ns));
+    check_distribution(name, &latency["service_ns"], of(Times::service_ns));
+    check_distribution(name, &latency["send_lag_ns"], of(Times::send_lag_ns));
+    let ended = samples.iter().filter(|sample| sample.outcome.class != OutcomeClass::Unacknowledged);
+    let ended_ns = ended.map(|sample| sample.times.response_ns()).collect();
+    check_distribution(name, &latency["including_failures_ns"], ended_ns);
+    check_client_errors(name, latency, of(Times::response_ns), of(Times::response_without_client_ns));
+    let inside = completed.iter().filter(|sample| sample.times.done_ns < window_end_ns).count() as u64;
+    assert_eq!(number(value, "/in_window/completed"), inside, "{name}");
+}
+
+fn check_client_errors(name: &str, latency: &Value, mut full: Vec<u64>, mut without: Vec<u64>) {
+    full.sort_unstable();
+    without.sort_unstable();
+    for quantile in Quantile::PRINTED {
+        let error = &latency["client_error_ns"][quantile.key()];
+        assert_eq!(error.is_null(), latency["response_ns"][quantile.key()].is_null(), "{name} {quantile}");
+        if let Some(error_ns) = error.as_u64() {
+            let rank = quantile.rank(full.len() as u64) as usize - 1;
+            let tolerance_ns = full[rank] / 500; // A bucket at either end.
+            let exact_ns = full[rank] - without[rank];
+            assert!(
+                error_ns.abs_diff(exact_ns) <= tolerance_ns,
+                "{name} {quantile}: {error_ns} for {exact_ns}"
+            );
+        }
+    }
+}
+
+#[test]
+fn rows_agree_with_the_raw_samples() {
+    for (name, run) in all_runs() {
+        let (value, end_ns) = (json_of(&run), run.summary.window.end_ns);
+        let check = |path: &str, row: &Value, of: &dyn Fn(&Sample) -> bool| {
+            let samples: Vec<&Sample> = run.measured.iter().filter(|sample| of(sample)).collect();
+            check_row(&format!("{name}{path}"), row, &samples, end_ns);
+        };
+        check("", &value, &|_| true);
+        for op in value["ops"].as_object().unwrap().keys() {
+            let kind: OpKind = op.parse().unwrap();
+            check(op, &value["ops"][op], &|sample| sample.op == kind);
+        }
+        for (index, class) in run.summary.plan.classes.iter().enumerate() {
+            let row = &value["classes"][&class.name];
+            check(&class.name, row, &|sample| usize::from(sample.class) == index);
+            for (op, row) in row["ops"].as_object().unwrap() {
+                let kind: OpKind = op.parse().unwrap();
+                check(op, row, &|sample| usize::from(sample.class) == index && sample.op == kind);
+            }
+        }
+    }
+}
+
+#[test]
+fn rates_bytes_and_costs_are_quotients_of_known_numbers() {
+    let value = json_of(&run::open_loop());
+    // 10 000 measured requests in 10 s: 9000 gets of 36 bytes and 1000 sets of 250, answered with 245 and 8.
+    assert_eq!(number(&value, "/duration_ns"), 10 * S);
+    assert_eq!(value["rate"], serde_json::json!({ "offered": 1000.0, "sent": 1000.0, "completed": 1000.0 }));
+    assert_eq!(
+        value["bytes"],
+        serde_json::json!({ "tx": 9_000 * 36 + 1_000 * 250, "rx": 9_000 * 245 + 1_000 * 8 })
+    );
+    assert_eq!(value["keys"], serde_json::json!({ "asked": 9_000, "hit": 8_500, "miss": 500, "failed": 0 }));
+    let sent = |phase: &str, op: &str| number(&value, &format!("/phases/{phase}/ops/{op}"));
+    assert_eq!([sent("preload", "set"), sent("warmup", "get"), sent("measure", "set")], [1_000, 900, 1_000]);
+    assert_eq!(number(&value, "/phases/preload/confirmed"), 1_000);
+    assert_eq!(number(&value, "/phases/drain/duration_ns"), 150_000);
+    // 32 ms and 20 100 system calls for 10 000 requests.
+    assert_eq!(number(&value, "/client/cpu_ns_per_request"), 3_200);
+    assert_eq!(value["client"]["syscalls_per_request"], 2.01);
+    // 1000 values of 2000 in preload, then 110 of each of 2000..2100; (6000 − 1000) / 110 is 45.45.
+    assert_eq!(number(&value, "/client/send_cost_ns/p50"), 2_045);
+    let intervals = value["intervals"].as_array().unwrap();
+    assert_eq!(intervals.len(), 10);
+    let total: u64 = intervals.iter().map(|interval| number(interval, "/completed")).sum();
+    assert_eq!(total, 10_000);
+    assert_eq!((number(&intervals[9], "/start_ns"), number(&intervals[9], "/end_ns")), (9 * S, 10 * S));
+}
+
+#[test]
+fn the_sum_over_phases_is_what_a_server_counts() {
+    for (name, run) in all_runs() {
+        let value = json_of(&run);
+        for phase in value["phases"].as_object().unwrap().values() {
+            let ops: u64 = phase["ops"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+            assert_eq!(ops, number(phase, "/requests/sent"), "{name}");
+        }
+        assert_eq!(value["phases"]["measure"]["requests"], value["requests"], "{name}");
+    }
+}
+
+#[test]
+fn trouble_is_told_in_full() {
+    let value = json_of(&run::overload());
+    let kinds: Vec<&str> =
+        value["faults"].as_array().unwrap().iter().filter_map(|fault| fault["kind"].as_str()).collect();
+    assert_eq!(kinds, ["refused", "reset", "other"]);
+    assert_eq!(value["faults"][0]["first_ns"], -1_500_000_000);
+    assert_eq!(value["faults"][2]["errno"], 113);
+    assert_eq!(value["first_garbage"]["class"], "main");
+    let text = value["first_garbage"]["text"].as_str().unwrap();
+    assert!(text.starts_with("HTTP/1.1 400 Bad Request\\r\\n") && text.ends_with("\\x00\\xff"), "{text}");
+    assert_eq!(value["first_error"], "SERVER_ERROR out of memory \u{1b}[2J");
+    assert_eq!(value["interrupted"], true);
+    assert_eq!(value["samples"], serde_json::json!({ "kept": 3, "overflow": 4_000 }));
+    assert_eq!(value["verdict"]["status"], "NOT TRUSTED");
+}

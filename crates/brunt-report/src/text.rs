@@ -1,0 +1,128 @@
+//! The report that a person reads.
+//!
+//! Not for scripts: its layout may change, JSON's keys do not. The order is that of the questions: what was run, how
+//! long did requests take and how much of that may be our own, what became of them, what did it cost, and should any of
+//! it be believed. Readable without colour, at most 110 columns for all but extreme numbers.
+
+mod header;
+mod latency;
+mod traffic;
+mod verdict;
+
+use crate::cost::RequestCost;
+use crate::metered::{self, Unit};
+use crate::paragraph::{self, printable};
+use crate::quantity;
+use crate::table::Table;
+use brunt_stats::quantile::Quantile;
+use brunt_stats::summary::{OpSummary, Summary};
+use std::io::{self, Write};
+
+/// Writes the report.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(report(summary).as_bytes())
+}
+
+fn report(summary: &Summary) -> String {
+    let rows = rows(summary);
+    let mut out = String::new();
+    header::write(&mut out, summary);
+    out.push('\n');
+    latency::write(&mut out, &rows);
+    out.push('\n');
+    traffic::write(&mut out, summary, &rows);
+    client(&mut out, summary);
+    meters(&mut out, summary);
+    out.push('\n');
+    verdict::write(&mut out, &summary.verdict);
+    out
+}
+
+/// A row of the tables by op.
+struct Row<'a> {
+    name: String,
+    summary: &'a OpSummary,
+}
+
+/// The longest name of a row. Six percentiles fit beside it.
+const NAME_MAX: usize = 40;
+
+/// All requests; then, where there are several, every class and every op. What would repeat a row is left out.
+fn rows(summary: &Summary) -> Vec<Row<'_>> {
+    let row = |name: &str, summary| {
+        let name = match name.char_indices().nth(NAME_MAX) {
+            Some(_) => format!("{}...", name.chars().take(NAME_MAX - 3).collect::<String>()),
+            None => name.to_owned(),
+        };
+        Row { name, summary }
+    };
+    let has_classes = summary.classes.len() > 1;
+    let mut rows = Vec::new();
+    for class in &summary.classes {
+        if has_classes && class.ops.len() != 1 {
+            rows.push(row(&class.name, &class.total));
+        }
+        let name_of = |op: &str| if has_classes { format!("{} {op}", class.name) } else { op.to_owned() };
+        rows.extend(class.ops.iter().map(|op| row(&name_of(op.op.name()), &op.summary)));
+    }
+    if rows.len() != 1 {
+        rows.insert(0, row("all", &summary.total));
+    }
+    rows
+}
+
+fn client(out: &mut String, summary: &Summary) {
+    let usage = &summary.usage;
+    if let Some(cost) = RequestCost::of(summary) {
+        let time = |ns: f64| quantity::time(ns.round() as u64);
+        let (user, system) = (time(cost.cpu_user_ns), time(cost.cpu_system_ns));
+        let facts = [
+            format!("{} of CPU per request ({user} user, {system} system)", time(cost.cpu_ns())),
+            format!("{} system calls per request", quantity::significant(cost.syscalls)),
+        ];
+        paragraph::facts(out, "client", &facts);
+    }
+    let threads = quantity::things(u64::from(usage.threads), "thread");
+    let mut facts = vec![usage.io.clone(), format!("wait {}", usage.wait), threads];
+    if let Some(p50_ns) = metered::send_cost_ns(summary, Quantile::P50) {
+        facts.push(format!("send cost p50 {}", quantity::time(p50_ns)));
+    }
+    paragraph::facts(out, "engine", &facts);
+    let (kept, overflow) = (summary.samples.len() as u64, summary.samples_overflow);
+    if kept + overflow > 0 {
+        let kept = format!("{} kept", quantity::count(kept));
+        let lost = (overflow > 0).then(|| format!("{} more did not fit", quantity::count(overflow)));
+        paragraph::facts(out, "samples", &std::iter::once(kept).chain(lost).collect::<Vec<_>>());
+    }
+}
+
+/// The quantities that the plan asks for. Others that were metered anyway are in JSON.
+fn meters(out: &mut String, summary: &Summary) {
+    let mut table = Table::new(&["meter", "count", "mean", "min", "p50", "p99", "max"]);
+    for meter in summary.meters.iter().filter(|meter| summary.plan.meters.contains(&meter.kind)) {
+        let (unit, summary) = (Unit::of(meter.kind), meter.summary());
+        let cell = |value: Option<f64>| value.map_or("-".to_owned(), |value| unit.text(value));
+        let whole = |value: Option<u64>| cell(value.map(|value| value as f64));
+        table.push(vec![
+            meter.kind.name().to_owned(),
+            quantity::count(summary.count),
+            cell(summary.mean),
+            whole(summary.min),
+            whole(metered::percentile(&summary, Quantile::P50)),
+            whole(metered::percentile(&summary, Quantile::P99)),
+            whole(summary.max),
+        ]);
+    }
+    if !table.is_empty() {
+        out.push('\n');
+        table.write(out);
+    }
+}
+
+/// What the server said and we did not expect, for a terminal.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", printable(text))
+}

@@ -1,0 +1,107 @@
+//! The head of the report: what was run, in the words of the plan, with what was found on the way.
+//!
+//! Not the plan itself (JSON embeds that). The first line names the model, because what a latency means depends on it.
+
+use crate::paragraph::{self, printable};
+use crate::quantity;
+use brunt_plan::distribution::SizeDistribution;
+use brunt_plan::plan::{Class, Keyspace, Load};
+use brunt_plan::units::Rate;
+use brunt_stats::summary::Summary;
+
+pub(super) fn write(out: &mut String, summary: &Summary) {
+    let plan = &summary.plan;
+    if let [class] = plan.classes.as_slice() {
+        paragraph::facts(out, "", &load(class));
+    } else {
+        out.push_str(&format!("{} classes side by side\n", plan.classes.len()));
+        for class in &plan.classes {
+            let mut facts = vec![class.name.clone()];
+            facts.extend(load(class));
+            paragraph::facts(out, "class", &facts);
+        }
+    }
+    paragraph::facts(out, "window", &window(summary));
+    for keyspace in plan.keyspaces() {
+        paragraph::facts(out, "data", &data(keyspace, &plan.classes));
+    }
+    let wire = [plan.protocol.name().to_owned(), plan.transport.name().to_owned()];
+    paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
+    let seeds = [format!("seed {}", plan.seed), format!("data seed {}", plan.data_seed)];
+    paragraph::facts(out, "seeds", &seeds);
+    let facts = summary.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));
+    let version = format!("brunt {}", summary.environment.brunt_version);
+    paragraph::facts(out, "host", &std::iter::once(version).chain(facts).collect::<Vec<_>>());
+}
+
+fn load(class: &Class) -> Vec<String> {
+    let mut facts = match class.load {
+        Load::Open { rate, arrival } => {
+            vec!["open loop".to_owned(), arrival.to_string(), rate_text(rate)]
+        }
+        Load::Closed { think } => {
+            let think = (think.0 > 0).then(|| format!("think time {}", quantity::time(think.0)));
+            let model = "closed loop: latency at this concurrency".to_owned();
+            std::iter::once(model).chain(think).collect()
+        }
+    };
+    let connections = quantity::things(u64::from(class.connections), "connection");
+    facts.push(format!("{connections} × depth {}", quantity::count(u64::from(class.depth))));
+    facts.push(class.mix.to_string());
+    if class.mix.contains(brunt_plan::op::OpKind::Mget) {
+        facts.push(format!("{} keys per mget", class.multiget));
+    }
+    facts
+}
+
+/// The rate as it was asked for, to the last digit.
+fn rate_text(rate: Rate) -> String {
+    if rate.micro_per_second.is_multiple_of(1_000_000) {
+        format!("{}/s", quantity::count(rate.micro_per_second / 1_000_000))
+    } else {
+        rate.to_string()
+    }
+}
+
+fn window(summary: &Summary) -> Vec<String> {
+    let window = &summary.window;
+    let warmup_ns = window.measure_ns.saturating_sub(window.start_ns);
+    let mut facts = vec![format!("{} measured", quantity::time(window.duration_ns()))];
+    if warmup_ns > 0 {
+        facts.push(format!("warm-up {} before it", quantity::time(warmup_ns)));
+    }
+    if let Some(requests) = summary.plan.stop.requests {
+        facts.push(format!("at most {} requests", quantity::count(requests)));
+    }
+    if summary.interrupted {
+        facts.push("interrupted: the schedule was cut short".to_owned());
+    }
+    facts
+}
+
+fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
+    let mut facts = vec![
+        format!("{} of {}", quantity::things(keyspace.keys, "key"), size(keyspace.key_size)),
+        format!("values of {}", size(keyspace.value_size)),
+    ];
+    if !keyspace.prefix.is_empty() {
+        facts.push(format!("prefix {}", printable(&keyspace.prefix)));
+    }
+    // Classes that share a data set may each ask for its keys in their own way.
+    for class in classes.iter().filter(|class| class.keyspace == *keyspace) {
+        let fact = format!("popularity {}", class.popularity);
+        if !facts.contains(&fact) {
+            facts.push(fact);
+        }
+    }
+    facts
+}
+
+/// A size as it was asked for, to the last byte.
+fn size(size: SizeDistribution) -> String {
+    let count = |bytes: u32| quantity::count(u64::from(bytes));
+    match size {
+        SizeDistribution::Fixed(bytes) => format!("{} B", count(bytes)),
+        SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(min), count(max)),
+    }
+}

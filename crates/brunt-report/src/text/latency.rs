@@ -1,0 +1,78 @@
+//! The table of latencies: response time with the client's possible share, beside service time and send lag.
+//!
+//! Not a judgement (that is the verdict's). A percentile that the samples do not support is `-`, with what it needs
+//! below it.
+
+use super::Row;
+use crate::quantity;
+use crate::table::Table;
+use brunt_stats::latency::{LatencySummary, Percentile};
+use brunt_stats::quantile::Quantile;
+use brunt_stats::summary::OpSummary;
+
+/// The columns. p95 is in JSON; six columns are what a line has room for.
+const QUANTILES: [Quantile; 5] =
+    [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
+
+pub(super) fn write(out: &mut String, rows: &[Row<'_>]) {
+    let names = QUANTILES.map(|quantile| quantile.to_string());
+    let mut heading = vec!["response time"];
+    heading.extend(names.iter().map(String::as_str));
+    heading.push("max");
+    let mut table = Table::new(&heading);
+    rows.iter().for_each(|row| push(&mut table, row));
+    table.write(out);
+}
+
+fn push(table: &mut Table, row: &Row<'_>) {
+    let (summary, latency) = (row.summary, &row.summary.latency);
+    table.push(times(&row.name, &latency.response.summary));
+    if latency.response.summary.count > 0 {
+        table.push(client_errors(summary));
+        table.push(times("  service time", &latency.service.summary));
+        table.push(times("  send lag", &latency.send_lag.summary));
+    }
+    if latency.failed.summary.count > 0 {
+        table.push(times("  including failures", &summary.including_failures()));
+    }
+    table.push_some(needs(summary));
+}
+
+fn shown(summary: &LatencySummary) -> impl Iterator<Item = &Percentile> {
+    summary.percentiles.iter().filter(|percentile| QUANTILES.contains(&percentile.quantile))
+}
+
+fn times(name: &str, summary: &LatencySummary) -> Vec<String> {
+    let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
+    let mut cells = vec![name.to_owned()];
+    cells.extend(shown(summary).map(|percentile| cell(percentile.value_ns)));
+    cells.push(cell(summary.max_ns));
+    cells
+}
+
+/// Up to so much of the percentile above may be the client's.
+fn client_errors(summary: &OpSummary) -> Vec<String> {
+    let error_of = |quantile: Quantile| {
+        let error = summary.client_error.iter().find(|error| error.quantile == quantile);
+        error.map_or(String::new(), |error| quantity::time(error.error_ns))
+    };
+    std::iter::once("  client <=".to_owned()).chain(QUANTILES.map(error_of)).collect()
+}
+
+/// For every percentile that is not given, how much longer the run must be at the rate it had, or where it had none,
+/// how many more requests it takes. `None` where all are given.
+fn needs(summary: &OpSummary) -> Option<Vec<String>> {
+    let rate = summary.rate.completed;
+    let (name, cell): (_, &dyn Fn(u64) -> String) = if rate > 0.0 {
+        ("  needs more time", &|requests| quantity::time((requests as f64 / rate * 1e9) as u64))
+    } else {
+        ("  needs more requests", &quantity::count)
+    };
+    let response = &summary.latency.response.summary;
+    let missing = |percentile: &Percentile| match percentile.value_ns {
+        Some(_) => String::new(),
+        None => cell(percentile.needs_more),
+    };
+    let is_any_missing = shown(response).any(|percentile| percentile.value_ns.is_none());
+    is_any_missing.then(|| std::iter::once(name.to_owned()).chain(shown(response).map(missing)).collect())
+}

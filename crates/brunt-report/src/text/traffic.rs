@@ -1,0 +1,165 @@
+//! What became of the requests: rates, books, bytes, phases, faults of connections.
+//!
+//! Not latencies. Lines about trouble stand there only when there was some.
+
+use super::{Row, quoted};
+use crate::instant::{in_window_ns, phase_duration_ns};
+use crate::paragraph;
+use crate::quantity::{self, count};
+use crate::table::Table;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use brunt_stats::book::RequestBook;
+use brunt_stats::fault::FaultKind;
+use brunt_stats::summary::{PhaseSummary, Summary};
+
+pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
+    rates(out, rows);
+    let outcomes = unusual_outcomes(&summary.total.requests);
+    if !outcomes.is_empty() {
+        paragraph::facts(out, "outcomes", &outcomes);
+    }
+    out.push('\n');
+    phases(out, summary);
+    keys(out, summary);
+    wire(out, summary);
+    unexpected(out, summary);
+    faults(out, summary);
+}
+
+fn rates(out: &mut String, rows: &[Row<'_>]) {
+    let mut table =
+        Table::new(&["requests", "offered/s", "sent/s", "completed/s", "completed", "hit", "miss", "failed"]);
+    for Row { name, summary } in rows {
+        let (rate, book) = (&summary.rate, &summary.requests);
+        let is_retrieval = summary.keys.asked > 0;
+        let found = |class| if is_retrieval { count(book.outcome(class)) } else { "-".to_owned() };
+        table.push(vec![
+            name.clone(),
+            quantity::significant(rate.offered),
+            quantity::significant(rate.sent),
+            quantity::significant(rate.completed),
+            count(book.completed()),
+            found(OutcomeClass::Hit),
+            found(OutcomeClass::Miss),
+            count(book.failed()),
+        ]);
+    }
+    table.write(out);
+}
+
+/// Everything in the books of the measured requests that the table has no column for, as far as there was any.
+fn unusual_outcomes(book: &RequestBook) -> Vec<String> {
+    let numbers = [
+        ("refused", book.outcome(OutcomeClass::Refused)),
+        ("errors", book.outcome(OutcomeClass::Error)),
+        ("timed out", book.outcome(OutcomeClass::Timeout)),
+        ("mismatched", book.outcome(OutcomeClass::Mismatch)),
+        ("lost with their connection", book.outcome(OutcomeClass::Lost)),
+        ("unacknowledged", book.outcome(OutcomeClass::Unacknowledged)),
+        ("in flight at the end", book.in_flight),
+        ("never sent", book.unsent),
+        ("follow-ups", book.followup),
+    ];
+    let some = numbers.into_iter().filter(|(_, number)| *number > 0);
+    some.map(|(name, number)| format!("{} {name}", count(number))).collect()
+}
+
+fn keys(out: &mut String, summary: &Summary) {
+    let book = &summary.total.keys;
+    if book.asked == 0 {
+        return;
+    }
+    let mut facts = vec![
+        format!("{} asked for", count(book.asked)),
+        format!("{} hit ({})", count(book.hit), quantity::share(book.hit, book.asked)),
+        format!("{} missed", count(book.miss)),
+    ];
+    if book.failed > 0 {
+        facts.push(format!("{} failed", count(book.failed)));
+    }
+    paragraph::facts(out, "keys", &facts);
+}
+
+fn wire(out: &mut String, summary: &Summary) {
+    let (bytes, seconds) = (summary.bytes(), summary.window.seconds());
+    let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
+    let direction = |name: &str, bytes| format!("{name} {}", quantity::byte_rate(rate(bytes)));
+    let mut facts = vec![direction("out", bytes.tx), direction("in", bytes.rx)];
+    let book = &summary.total.requests;
+    if book.wire_requests != book.sent {
+        facts.push(format!("{} commands on the wire", count(book.wire_requests)));
+    }
+    paragraph::facts(out, "wire", &facts);
+}
+
+fn phases(out: &mut String, summary: &Summary) {
+    let heading = ["phase", "duration", "sent", "completed", "failed", "out", "in", "ops sent"];
+    let mut table = Table::new(&heading).with_prose_last();
+    for phase in &summary.phases {
+        table.push_some(phase_row(summary, phase));
+    }
+    if !table.is_empty() {
+        table.write(out);
+        out.push('\n');
+    }
+}
+
+/// `None` for a phase that had no length and no op: one that the plan does not have.
+fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
+    let book = &phase.book.requests;
+    let duration_ns = phase_duration_ns(summary, phase.phase).filter(|ns| *ns > 0);
+    if duration_ns.is_none() && phase.ops.is_empty() {
+        return None;
+    }
+    let mut ops: Vec<String> = Vec::new();
+    if let (Phase::Preload, Some(preload)) = (phase.phase, summary.preload) {
+        ops.push(format!("{} of {} keys confirmed", count(preload.confirmed), count(preload.wanted)));
+    }
+    for entry in &phase.ops {
+        let sent = phase.ops.iter().filter(|held| held.op == entry.op).map(|held| held.book.requests.sent);
+        let text = format!("{} {}", entry.op, count(sent.sum()));
+        if !ops.contains(&text) {
+            ops.push(text);
+        }
+    }
+    Some(vec![
+        phase.phase.name().to_owned(),
+        duration_ns.map_or("-".to_owned(), quantity::time),
+        count(book.sent),
+        count(book.completed()),
+        count(book.failed()),
+        quantity::bytes(phase.bytes.tx),
+        quantity::bytes(phase.bytes.rx),
+        ops.join(" · "),
+    ])
+}
+
+/// The first of what no codec or plan foresees, in the server's own words.
+fn unexpected(out: &mut String, summary: &Summary) {
+    if let Some(error) = &summary.first_error {
+        paragraph::prose(out, "first error", &quoted(error));
+    }
+    if let Some(garbage) = &summary.first_garbage {
+        let text = format!("\"{}\": {}", garbage.bytes().escape_ascii(), garbage.reason);
+        paragraph::prose(out, "garbage", &text);
+    }
+}
+
+fn faults(out: &mut String, summary: &Summary) {
+    let mut table = Table::new(&["connection fault", "phase", "count", "first"]);
+    for fault in summary.faults.rows() {
+        let name = match fault.kind {
+            FaultKind::Other(errno) => format!("error number {errno}"),
+            kind => kind.name().replace('_', " "),
+        };
+        let (phase, first) =
+            (fault.phase.name().to_owned(), quantity::signed_time(in_window_ns(summary, fault.first_ns)));
+        table.push(vec![name, phase, count(fault.count), first]);
+    }
+    if !table.is_empty() {
+        out.push('\n');
+        table.write(out);
+        out.push('\n');
+    }
+}
