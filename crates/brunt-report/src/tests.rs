@@ -81,6 +81,23 @@ fn json_keys_of_a_run_with_everything_in_it() {
 }
 
 #[test]
+fn every_key_is_documented() {
+    let formats = include_str!("../../../docs/formats.md");
+    let is_of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let code = formats.split('`').skip(1).step_by(2);
+    let told: Vec<&str> = code.flat_map(|code| code.split(|c| !is_of_a_name(c))).collect();
+    let mut found = Vec::new();
+    paths(&json_of(&run::overload()), "", &mut found);
+    // Facts of the host, and names from the plan, have names of their own.
+    let names = ["main", "get", "send-cost"];
+    for path in found.iter().filter(|path| !path.starts_with(".environment.")) {
+        for key in path.split(['.', '[', ']']).filter(|key| !key.is_empty() && !names.contains(key)) {
+            assert!(told.contains(&key), "docs/formats.md does not say what {key} of {path} means");
+        }
+    }
+}
+
+#[test]
 fn the_stable_core_is_complete() {
     let core = "schema version seed plan environment verdict.status verdict.checks.0.id verdict.checks.0.status \
         verdict.checks.0.message verdict.checks.0.value verdict.checks.0.threshold duration_ns requests.scheduled \

@@ -113,15 +113,18 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
         return None;
     }
     let mut ops: Vec<String> = Vec::new();
-    if let (Phase::Preload, Some(preload)) = (phase.phase, summary.preload) {
-        ops.push(format!("{} of {} keys confirmed", count(preload.confirmed), count(preload.wanted)));
-    }
     for entry in &phase.ops {
         let sent = phase.ops.iter().filter(|held| held.op == entry.op).map(|held| held.book.requests.sent);
         let text = format!("{} {}", entry.op, count(sent.sum()));
         if !ops.contains(&text) {
             ops.push(text);
         }
+    }
+    if let (Phase::Preload, Some(preload)) = (phase.phase, summary.preload) {
+        ops.push(match preload.confirmed == preload.wanted {
+            true => "all confirmed".to_owned(),
+            false => format!("{} confirmed", count(preload.confirmed)),
+        });
     }
     Some(vec![
         phase.phase.name().to_owned(),
