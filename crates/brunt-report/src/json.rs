@@ -65,11 +65,6 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "faults": list(summary.faults.rows(), |held| fault(summary, held)),
         "first_garbage": summary.first_garbage.as_ref().map(|held| garbage(summary, held)),
         "first_error": summary.first_error,
-        "data_sets": list(&summary.data_sets, |held| json!({
-            "keys": held.keys,
-            "key_bytes": held.key_bytes,
-            "value_bytes": held.value_bytes,
-        })),
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))
 }

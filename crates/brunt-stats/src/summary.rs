@@ -70,17 +70,6 @@ pub struct PreloadResult {
     pub duration_ns: u64,
 }
 
-/// How large a data set is: the sums over all its keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DataSetSize {
-    /// How many keys.
-    pub keys: u64,
-    /// Bytes of all keys.
-    pub key_bytes: u64,
-    /// Bytes of all values.
-    pub value_bytes: u64,
-}
-
 /// What a summary is built from.
 #[derive(Clone, Debug)]
 pub struct SummaryInput {
@@ -90,14 +79,10 @@ pub struct SummaryInput {
     pub store: IntervalStore,
     /// The times.
     pub window: MeasuredWindow,
-    /// Ops still in flight at the end, where the recorders did not book them themselves.
-    pub in_flight: Vec<BookEntry>,
     /// Raw samples, where the plan asked for them; in any order.
     pub samples: Vec<Sample>,
     /// Samples there was no room for.
     pub samples_overflow: u64,
-    /// Connection faults that are in no interval.
-    pub faults: FaultTable,
     /// The first bytes that were no reply.
     pub first_garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
@@ -114,8 +99,6 @@ pub struct SummaryInput {
     pub preload: Option<PreloadResult>,
     /// What the server says of itself, in a line.
     pub server: String,
-    /// The sizes of the plan's data sets, in the order of [`Plan::keyspaces`]; may be empty.
-    pub data_sets: Vec<DataSetSize>,
 }
 
 /// A distribution: what is printed and what it was made from.
@@ -260,8 +243,6 @@ pub struct Summary {
     pub preload: Option<PreloadResult>,
     /// What the server says of itself.
     pub server: String,
-    /// The sizes of the plan's data sets.
-    pub data_sets: Vec<DataSetSize>,
     /// Should the numbers be believed?
     pub verdict: Verdict,
 }
@@ -269,9 +250,7 @@ pub struct Summary {
 impl Summary {
     /// Merges everything and judges it.
     pub fn build(input: SummaryInput) -> Self {
-        let SummaryInput { plan, mut store, window, .. } = input;
-        input.in_flight.iter().for_each(|entry| store.books.add(entry));
-        store.faults.merge(&input.faults);
+        let SummaryInput { plan, store, window, .. } = input;
         let rows = Rows { store: &store, window: &window };
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
@@ -309,7 +288,6 @@ impl Summary {
             interrupted: input.interrupted,
             preload: input.preload,
             server: input.server,
-            data_sets: input.data_sets,
             verdict,
         }
     }

@@ -315,9 +315,9 @@ fn lag(evidence: &Evidence) -> Check {
         )
     };
     let fix = if worst.row.is_closed_loop {
-        "give the client more processors (--threads, --cpus), or use fewer --connections or less --depth"
+        "give the client more processors (--threads), or use fewer --connections or less --depth"
     } else {
-        "give the client more processors (--threads, --cpus), or lower --rate"
+        "give the client more processors (--threads), or lower --rate"
     };
     Check::judged("LAG", worst.status, message, fix, error_ns as f64, worst.threshold_ns)
 }

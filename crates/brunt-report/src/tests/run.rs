@@ -6,11 +6,11 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
-use brunt_stats::fault::{FaultKind, FaultTable, FirstGarbage};
+use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
-use brunt_stats::summary::{DataSetSize, Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
+use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::{ClientUsage, WorkerUsage};
 
 pub(super) const MS: u64 = 1_000_000;
@@ -145,10 +145,8 @@ impl Scene {
             plan: self.plan,
             store: self.store,
             window: self.window,
-            in_flight: Vec::new(),
             samples: self.measured.iter().take(3).copied().collect(),
             samples_overflow: 0,
-            faults: FaultTable::new(),
             first_garbage: None,
             first_error: None,
             usage: ClientUsage {
@@ -168,7 +166,6 @@ impl Scene {
             interrupted: false,
             preload: None,
             server: "127.0.0.1:11211".to_owned(),
-            data_sets: Vec::new(),
         };
         change(&mut input);
         Run { summary: Summary::build(input), measured: self.measured }
@@ -197,7 +194,6 @@ pub(super) fn open_loop() -> Run {
     scene.finish(|input| {
         input.preload = Some(PreloadResult { wanted: 1_000, confirmed: 1_000, duration_ns: 41_200_000 });
         input.server = "reference server, started for this run at 127.0.0.1:40001".to_owned();
-        input.data_sets = vec![DataSetSize { keys: 1_000, key_bytes: 30_000, value_bytes: 200_000 }];
     })
 }
 

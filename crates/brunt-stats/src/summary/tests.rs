@@ -134,10 +134,8 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         plan: plan.clone(),
         store: IntervalStore::of(&Layout::of(plan), WINDOW.measure_ns, intervals),
         window: WINDOW,
-        in_flight: Vec::new(),
         samples: Vec::new(),
         samples_overflow: 0,
-        faults: FaultTable::default(),
         first_garbage: None,
         first_error: None,
         usage: ClientUsage::default(),
@@ -146,7 +144,6 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         interrupted: false,
         preload: None,
         server: String::new(),
-        data_sets: Vec::new(),
     }
 }
 
@@ -333,10 +330,9 @@ fn what_is_still_in_flight_is_in_the_books() {
     entry.book.requests.sent += 1;
     let requests = RequestBook { in_flight: 1, ..RequestBook::default() };
     let missing = BookEntry { book: Book { requests, keys: KeyBook::default() }, ..*entry };
-    let without = input(&plan, &parts);
-    let with = SummaryInput { in_flight: vec![missing], ..without.clone() };
-    assert_eq!(status(&Summary::build(without), "CONSERVE"), CheckStatus::NotTrusted);
-    let summary = Summary::build(with);
+    assert_eq!(status(&summary(&plan, &parts), "CONSERVE"), CheckStatus::NotTrusted);
+    parts[0].books.push(missing);
+    let summary = summary(&plan, &parts);
     assert_eq!(status(&summary, "CONSERVE"), CheckStatus::Ok);
     assert_eq!(summary.phase(missing.phase).unwrap().book.requests.in_flight, 1);
 }
