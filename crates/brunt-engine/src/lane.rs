@@ -13,10 +13,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most operations that wait in one lane. Behind it the schedule itself is the queue; an operation that waits there
-/// has its wait booked as the client's, which errs on the side of convicting ourselves.
-pub(crate) const WAITING_MAX: usize = 1 << 17;
-
 /// An operation that is due and has no bytes yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Picked {
@@ -49,22 +45,26 @@ pub(crate) struct Lane {
     pub waiting: VecDeque<Picked>,
     /// Due, for a connection that cannot take them now.
     pub parked: Vec<Picked>,
+    /// How many operations may wait.
+    waiting_max: usize,
     /// It stands on the worker's list of lanes with waiting operations.
     pub listed: bool,
 }
 
 impl Lane {
-    /// A lane whose connections are not yet usable. `depth`: operations in flight on one connection at most.
+    /// A lane whose connections are not yet usable. `depth`: operations in flight on one connection at most;
+    /// `waiting_max`: operations of an open loop that may wait for a connection.
     pub(crate) fn new(
         session: Session,
         keyspace: Arc<KeySpace>,
         is_preload: bool,
         connections: Range<u32>,
         depth: u32,
+        waiting_max: usize,
     ) -> Self {
         let count = connections.len() as u32;
         let (waiting, parked) = match session.is_open() {
-            true => (WAITING_MAX, 0),
+            true => (waiting_max, 0),
             // In closed loop at most every slot waits; only a connection that is gone parks.
             false => (count as usize * depth as usize, count as usize * depth as usize),
         };
@@ -76,6 +76,7 @@ impl Lane {
             connections,
             waiting: VecDeque::with_capacity(waiting),
             parked: Vec::with_capacity(parked),
+            waiting_max: waiting,
             listed: false,
         }
     }
@@ -83,7 +84,13 @@ impl Lane {
     /// When it wants to be looked at: when its next operation is due, unless so many wait that it must not take more.
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
-        if self.waiting.len() >= WAITING_MAX { u64::MAX } else { self.session.due_ns() }
+        if self.is_full() { u64::MAX } else { self.session.due_ns() }
+    }
+
+    /// May no further operation wait?
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.waiting_max
     }
 
     /// Operations that are due and have not been sent.

@@ -12,7 +12,7 @@ use crate::run::{Endpoint, Hand};
 use crate::traffic::{Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{IoChoice, Keyspace, MeterKind, Plan, Protocol, SessionScope};
+use brunt_plan::plan::{Class, IoChoice, Keyspace, MeterKind, Plan, Protocol, SessionScope};
 use brunt_plan::shard::{Shard, StreamPart};
 use brunt_proto::Codec;
 use brunt_proto::memcached::text::TextCodec;
@@ -27,6 +27,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc;
 
+/// The most operations that wait for a connection in a worker; about 100 bytes each. Behind that the schedule itself is the
+/// queue; an operation that waits there has its wait booked as the client's, which errs on the side of convicting us.
+const WAITING_MAX: usize = 1 << 17;
+/// However many lanes share that, each has room for a burst.
+const WAITING_MIN: usize = 1 << 8;
 /// Room for requests that are sent together, where one alone needs less.
 const ROOM_MIN: usize = 4096;
 /// A preload goes at least this deep, however shallow the plan: nothing is measured in it.
@@ -117,7 +122,7 @@ impl Blueprint {
             let range = connections[class].clone();
             let session =
                 Session::preload(class as u16, index as u32, ids.clone(), range.len() as u32, depth, 0);
-            Some(Lane::new(session, self.keyspaces[index].1.clone(), true, range, depth))
+            Some(Lane::new(session, self.keyspaces[index].1.clone(), true, range, depth, WAITING_MAX))
         };
         shard.preload.iter().enumerate().filter_map(lane).collect()
     }
@@ -125,6 +130,9 @@ impl Blueprint {
     /// The lanes of the schedule: a session per worker and class, or one per connection.
     fn schedule_lanes(&self, shard: &Shard, connections: &[Range<u32>], window: Window) -> Vec<Lane> {
         let mut lanes = Vec::new();
+        let sessions: usize =
+            self.plan.classes.iter().zip(connections).map(|(class, range)| sessions_of(class, range)).sum();
+        let waiting_max = (WAITING_MAX / sessions).max(WAITING_MIN);
         for (class_index, class) in self.plan.classes.iter().enumerate() {
             let own = &shard.classes[class_index];
             let range = connections[class_index].clone();
@@ -160,10 +168,18 @@ impl Blueprint {
                     },
                 });
                 let keyspace = self.keyspaces[self.keyspace_of_class[class_index]].1.clone();
-                lanes.push(Lane::new(session, keyspace, false, range, class.depth));
+                lanes.push(Lane::new(session, keyspace, false, range, class.depth, waiting_max));
             }
         }
         lanes
+    }
+}
+
+/// How many sessions a worker has for a class.
+fn sessions_of(class: &Class, connections: &Range<u32>) -> usize {
+    match class.sessions {
+        SessionScope::Worker => 1,
+        SessionScope::Connection => connections.len(),
     }
 }
 
@@ -212,6 +228,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         traffic,
         pace: Pace::new(plan.wait, may_spin),
         terms: Terms {
+            timeout_ns: plan.timeout.0,
             warmup_ns: plan.warmup.0,
             time_ns: plan.stop.time.map(|time| time.0),
             drain_ns: plan.drain.0,

@@ -15,6 +15,7 @@ use brunt_stats::interval::Interval;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
+use brunt_stats::usage::WorkerUsage;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -113,6 +114,8 @@ pub struct RunData {
     pub times: RunTimes,
     /// What it cost.
     pub usage: Usage,
+    /// How busy each worker was.
+    pub workers: Vec<WorkerUsage>,
     /// The first bytes that were no reply.
     pub garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
@@ -297,6 +300,7 @@ impl Control<'_> {
             intervals: self.intervals,
             times: RunTimes { prepare_ns, start_ns: u64::MAX, measure_ns: u64::MAX, ..RunTimes::default() },
             usage: Usage::default(),
+            workers: Vec::new(),
             garbage: None,
             error_text: None,
             samples: Vec::new(),
@@ -330,6 +334,8 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.usage.cpu_user_ns += end.usage.cpu_user_ns;
     data.usage.cpu_system_ns += end.usage.cpu_system_ns;
     data.usage.syscalls += end.usage.syscalls;
+    let cpu_ns = end.usage.cpu_user_ns + end.usage.cpu_system_ns;
+    data.workers.push(WorkerUsage { worker, busy_ns: end.usage.busy_ns, cpu_ns });
     data.garbage = FirstGarbage::earliest(data.garbage.take(), end.recording.garbage);
     data.error_text = data.error_text.take().or(end.recording.error_text);
     data.samples.extend_from_slice(end.recording.tap.samples());

@@ -8,7 +8,7 @@ use crate::agenda::Agenda;
 use crate::connection::{Connection, Link, fault_of_errno};
 use crate::in_flight::{Entry, InFlight, NO_ENTRY};
 use crate::io::{CloseHow, Io};
-use crate::lane::{Lane, Picked, WAITING_MAX};
+use crate::lane::{Lane, Picked};
 use crate::recording::Recording;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
@@ -224,9 +224,10 @@ impl<C: Codec> Traffic<C> {
                 Placing::NoConnection => lane.parked.push(picked),
                 Placing::Placed => {}
             }
+            let was_full = lane.is_full();
             lane.waiting.pop_front();
-            if lane.waiting.len() + 1 == WAITING_MAX {
-                // A full queue had taken the lane off the agenda.
+            if was_full {
+                // That had taken the lane off the agenda.
                 self.agenda.set(lane_index, lane.due_ns());
             }
         }

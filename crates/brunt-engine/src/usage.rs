@@ -22,13 +22,32 @@ pub(crate) struct ThreadUsage {
     begin_ns: u64,
     has_begun: bool,
     has_ended: bool,
-    begin: (u64, u64, u64),
+    begin: Reading,
     /// Processor time in user space.
     pub cpu_user_ns: u64,
     /// Processor time in the kernel.
     pub cpu_system_ns: u64,
     /// System calls.
     pub syscalls: u64,
+    /// Time in its loop that it was not allowed to sleep.
+    pub busy_ns: u64,
+}
+
+/// What is known at one point of a run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    now_ns: u64,
+    slept_ns: u64,
+    syscalls: u64,
+    user_ns: u64,
+    system_ns: u64,
+}
+
+impl Reading {
+    fn take(now_ns: u64, slept_ns: u64, syscalls: u64) -> Self {
+        let (user_ns, system_ns) = thread_times_ns();
+        Self { now_ns, slept_ns, syscalls, user_ns, system_ns }
+    }
 }
 
 impl ThreadUsage {
@@ -43,21 +62,21 @@ impl ThreadUsage {
     }
 
     /// Takes the first reading once its time has come. To be called on the thread itself.
-    pub(crate) fn look(&mut self, now_ns: u64, syscalls: u64) {
+    pub(crate) fn look(&mut self, now_ns: u64, slept_ns: u64, syscalls: u64) {
         if !self.has_begun && now_ns >= self.begin_ns {
-            let (user_ns, system_ns) = thread_times_ns();
-            self.begin = (user_ns, system_ns, syscalls);
+            self.begin = Reading::take(now_ns, slept_ns, syscalls);
             self.has_begun = true;
         }
     }
 
     /// Takes the second reading.
-    pub(crate) fn end(&mut self, syscalls: u64) {
+    pub(crate) fn end(&mut self, now_ns: u64, slept_ns: u64, syscalls: u64) {
         if self.has_begun && !self.has_ended {
-            let (user_ns, system_ns) = thread_times_ns();
-            self.cpu_user_ns = user_ns - self.begin.0;
-            self.cpu_system_ns = system_ns - self.begin.1;
-            self.syscalls = syscalls - self.begin.2;
+            let (begin, end) = (self.begin, Reading::take(now_ns, slept_ns, syscalls));
+            self.cpu_user_ns = end.user_ns - begin.user_ns;
+            self.cpu_system_ns = end.system_ns - begin.system_ns;
+            self.syscalls = end.syscalls - begin.syscalls;
+            self.busy_ns = (end.now_ns - begin.now_ns).saturating_sub(end.slept_ns - begin.slept_ns);
             self.has_ended = true;
         }
     }

@@ -61,6 +61,8 @@ pub(crate) enum Notice {
 /// The times of the plan that a worker needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
+    /// From sent to given up; the same from beginning to connect to giving that up.
+    pub timeout_ns: u64,
     pub warmup_ns: u64,
     /// Length of the measured window; `None`: until the sessions are exhausted.
     pub time_ns: Option<u64>,
@@ -114,6 +116,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     interval_end_ns: u64,
     drain_end_ns: u64,
     drained_ns: u64,
+    /// Time in waits that were allowed to sleep.
+    slept_ns: u64,
     usage: ThreadUsage,
 }
 
@@ -150,6 +154,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             interval_end_ns: u64::MAX,
             drain_end_ns: u64::MAX,
             drained_ns: 0,
+            slept_ns: 0,
             usage: ThreadUsage::default(),
         }
     }
@@ -213,12 +218,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         let until = self.pace.until(now_ns, due_ns, timer_ns);
         let woke_ns = self.io.wait(until);
-        if let Until::Instant(at_ns) = until
-            && woke_ns >= at_ns
-        {
-            self.pace.observe(woke_ns - at_ns);
-            if self.stage == Stage::Running {
-                self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
+        if let Until::Instant(at_ns) = until {
+            self.slept_ns += woke_ns - now_ns;
+            if woke_ns >= at_ns {
+                self.pace.observe(woke_ns - at_ns);
+                if self.stage == Stage::Running {
+                    self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
+                }
             }
         }
         woke_ns
@@ -309,13 +315,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
             return next_ns;
         }
         for link in 0..self.traffic.connections.len() as u32 {
-            if self.connecting >= CONNECTING_MAX {
-                break;
-            }
             let connection = &mut self.traffic.connections[link as usize];
-            let Link::Down { retry_ns } = connection.link else { continue };
-            if retry_ns > now_ns {
-                next_ns = next_ns.min(retry_ns);
+            let due_ns = match connection.link {
+                Link::Up => continue,
+                Link::Down { retry_ns } => retry_ns,
+                Link::Connecting { began_ns } => began_ns + self.terms.timeout_ns,
+            };
+            if due_ns > now_ns {
+                next_ns = next_ns.min(due_ns);
+                continue;
+            }
+            if let Link::Connecting { .. } = connection.link {
+                // The kernel alone would go on for minutes.
+                self.io.close(link, crate::io::CloseHow::Reset);
+                self.connecting -= 1;
+                self.connect_failed(link, libc::ETIMEDOUT, now_ns);
+                continue;
+            }
+            if self.connecting >= CONNECTING_MAX {
                 continue;
             }
             let address = self.addresses[connection.address % self.addresses.len()];
@@ -397,8 +414,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.end_at(now_ns);
             self.traffic.recording.set_window_end(now_ns);
         }
-        let syscalls = self.io.syscalls();
-        self.usage.look(now_ns, syscalls);
+        self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
         let window = self.traffic.window;
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
             self.drain_end_ns = window.end_ns.saturating_add(self.terms.drain_ns);
@@ -420,7 +436,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // The window of a run that ends by its number of requests lasts until the last reply.
             self.traffic.window.end_ns = now_ns;
         }
-        self.usage.end(self.io.syscalls());
+        self.usage.end(now_ns, self.slept_ns, self.io.syscalls());
         self.traffic.close_books();
         self.stage = Stage::Finished;
     }

@@ -17,7 +17,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// How often a preload session tries again, over all of its keys, before it gives up: enough for a server that restarts
-/// or is out of memory for a moment, an end for one that never takes the keys.
+/// or is out of memory for a moment, an end for one that never takes the keys. A session with more slots than this may
+/// fail once in each of them: one lost connection is no verdict.
 pub const PRELOAD_RETRIES_MAX: u64 = 1_000;
 
 /// The times of a run on the engine's clock, in ns.
@@ -338,7 +339,7 @@ impl Preload {
         let KeyRef::Id(id) = op.key else { panic!("{:?} is no op of a preload", op.key) };
         if outcome.class == OutcomeClass::Done {
             self.confirmed += 1;
-        } else if self.retries == PRELOAD_RETRIES_MAX {
+        } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {
             self.failed = true;
         } else {
             self.retries += 1;

@@ -244,10 +244,10 @@ impl Io for Epoll {
                 return Some(self.completion(link, at_ns, What::Writable));
             }
             self.cursor += 1;
-            if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) {
-                if let Some(completion) = self.read(link) {
-                    return Some(completion);
-                }
+            if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP)
+                && let Some(completion) = self.read(link)
+            {
+                return Some(completion);
             }
         }
         None
