@@ -220,6 +220,17 @@ fn garbage_is_counted_and_quoted() {
     assert!(error.contains("confirmed 0 of 10 keys") && error.contains("HTTP/1.1 400"), "{error}");
 }
 
+/// A listener whose queue is full takes no further connection; the kernel alone would try for minutes.
+#[test]
+fn a_connection_that_hangs_is_given_up() {
+    let listener = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+    listener.listen(0).unwrap();
+    let address = listener.local_addr().unwrap().as_socket().unwrap();
+    let error = run_against(address, "connections = 8\ntimeout = '200ms'").unwrap_err().to_string();
+    assert!(error.starts_with(&format!("cannot connect to {address}: Connection timed out")), "{error}");
+}
+
 #[test]
 fn nobody_there_is_named() {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();

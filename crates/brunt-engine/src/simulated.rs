@@ -60,7 +60,10 @@ fn plan(toml: &str) -> Plan {
 /// Runs a plan (of one thread) in a simulated world.
 fn simulate(toml: &str, options: SimOptions) -> Outcome {
     let toml = format!("threads = 1\nwait = 'sleep'\nseed = 1\nsamples-max = 1000000\n{toml}");
-    let plan = plan(&toml);
+    simulate_plan(plan(&toml), options)
+}
+
+fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
     let endpoint =
         Endpoint { server: "sim:1".parse().unwrap(), addresses: vec!["127.0.0.1:1".parse().unwrap()] };
     let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![endpoint]));
@@ -438,6 +441,24 @@ fn a_preload_that_is_refused_fails() {
     assert_eq!(outcome.notice, Some(Notice::PreloadFailed { confirmed: 0 }));
     let text = outcome.end.recording.error_text.unwrap();
     assert!(text.starts_with(b"object too large"), "{}", text.escape_ascii());
+}
+
+/// With a session per connection every connection has its own evenly spaced arrivals, and together they make the rate.
+#[test]
+fn sessions_of_one_connection_keep_their_own_schedules() {
+    let mut plan = plan(
+        "threads = 1\nwait = 'sleep'\nseed = 1\nsamples-max = 100000\nrate = 1000\narrival = 'uniform'\nconnections = 40\n\
+         time = '5s'\nwarmup = '0s'\nkeys = 100\npreload = false",
+    );
+    plan.classes[0].sessions = brunt_plan::plan::SessionScope::Connection;
+    // A reply takes longer than the gap of the whole class, and less than that of one connection.
+    let outcome = simulate_plan(plan, SimOptions { latency_ns: 5 * MS, ..SimOptions::default() });
+    check_books(&outcome);
+    assert_eq!(outcome.samples.len(), 5_000);
+    for (index, sample) in outcome.samples.iter().enumerate() {
+        assert_eq!(sample.times.intended_ns, outcome.end.window.start_ns + index as u64 * MS);
+        assert_eq!((sample.times.send_lag_ns(), sample.times.response_ns()), (0, 10 * MS));
+    }
 }
 
 /// Two classes side by side keep their own schedules, connections and books.

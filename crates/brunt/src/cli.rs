@@ -1,0 +1,352 @@
+//! The command line: names, help and value types. What they mean together is decided in `brunt-plan`.
+//!
+//! Not a place for defaults: an option that is not given stays `None`, so that a plan file can give it.
+
+use brunt_plan::distribution::{Arrival, Mix, Popularity, SizeDistribution};
+use brunt_plan::plan::{IoChoice, MeterKind, Protocol, Transport, Wait};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::spec::{ClassSpec, RunSpec};
+use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
+use brunt_server::{Service, Stall};
+use clap::{Args, Parser, Subcommand};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+/// Loads cache servers and measures them: either vouches for a number or says why not.
+#[derive(Debug, Parser)]
+#[command(name = "brunt", version, max_term_width = 110, after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  brunt run                                          measure the reference server, started for the occasion
+  brunt run -s 127.0.0.1:11211 -c 16 -t 10s          closed loop: 16 connections, each asks as soon as it has its reply
+  brunt run -s cache:11211 -r 50k --json out.json    open loop: 50 000 requests/s on a Poisson schedule";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Preload, warm up, measure, and print the result with its verdict
+    Run(Box<Run>),
+    /// Store the data set, see every key confirmed, and stop
+    Load(Box<Load>),
+    /// Run the reference server: a small memcached server whose timing is known by construction
+    Serve(Box<Serve>),
+}
+
+/// Options of `brunt run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A plan file; flags win over it
+    #[arg(value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub target: TargetFlags,
+    #[command(flatten)]
+    pub traffic: TrafficFlags,
+    #[command(flatten)]
+    pub data: DataFlags,
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+}
+
+/// Options of `brunt load`.
+#[derive(Debug, Args)]
+pub(crate) struct Load {
+    /// A plan file; flags win over it
+    #[arg(value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub target: TargetFlags,
+    #[command(flatten)]
+    pub data: DataFlags,
+
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Whom to talk to, and with what.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct TargetFlags {
+    /// HOST[:PORT] or memcached://HOST[:PORT] [default: the reference server, started for this run]
+    #[arg(long, short, value_name = "ADDRESS")]
+    pub server: Vec<ServerAddress>,
+    /// memcached-text [default: memcached-text]
+    #[arg(long)]
+    pub protocol: Option<Protocol>,
+    /// tcp [default: tcp]
+    #[arg(long)]
+    pub transport: Option<Transport>,
+    /// Worker threads [default: one less than the processors allowed, at least 1]
+    #[arg(long, short = 'T', value_name = "N")]
+    pub threads: Option<Count>,
+    /// Connections in all [default: 16]
+    #[arg(long, short, value_name = "N")]
+    pub connections: Option<Count>,
+    /// Give up a request without a reply after this long [default: 10s]
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<DurationNs>,
+    /// auto or epoll [default: auto]
+    #[arg(long)]
+    pub io: Option<IoChoice>,
+}
+
+/// When requests are sent, and which.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traffic")]
+pub(crate) struct TrafficFlags {
+    /// Requests in flight on one connection at most [default: 1]
+    #[arg(long, short, value_name = "N")]
+    pub depth: Option<Count>,
+    /// Open loop: requests per second in all, such as 200k [default: none, closed loop]
+    #[arg(long, short, value_name = "RATE")]
+    pub rate: Option<Rate>,
+    /// Open loop: poisson or uniform [default: poisson]
+    #[arg(long)]
+    pub arrival: Option<Arrival>,
+    /// Closed loop: pause between a reply and the next request [default: 0s]
+    #[arg(long, value_name = "DURATION")]
+    pub think: Option<DurationNs>,
+    /// Operations with weights: get, mget, set [default: get=9,set=1]
+    #[arg(long, value_name = "OP=WEIGHT,...")]
+    pub mix: Option<Mix>,
+    /// Keys in each mget [default: 10]
+    #[arg(long, value_name = "N")]
+    pub multiget: Option<Count>,
+    /// uniform or zipf:EXPONENT [default: uniform]
+    #[arg(long, value_name = "LAW")]
+    pub popularity: Option<Popularity>,
+    /// Drives arrivals, order and popularity [default: random, printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<Count>,
+}
+
+/// The keys and values.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Data set")]
+pub(crate) struct DataFlags {
+    /// How many keys [default: 100000]
+    #[arg(long, value_name = "N")]
+    pub keys: Option<Count>,
+    /// What every key begins with [default: nothing]
+    #[arg(long, value_name = "TEXT")]
+    pub prefix: Option<String>,
+    /// Bytes of a key: N, fixed:N or uniform:MIN,MAX [default: 30]
+    #[arg(long, value_name = "SIZES")]
+    pub key_size: Option<SizeDistribution>,
+    /// Bytes of a value: N, 4KiB, fixed:N or uniform:MIN,MAX [default: 200]
+    #[arg(long, value_name = "SIZES")]
+    pub value_size: Option<SizeDistribution>,
+    /// Key and value bytes are functions of this [default: 1]
+    #[arg(long, value_name = "N")]
+    pub data_seed: Option<Count>,
+}
+
+/// What is measured for how long.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Measuring")]
+pub(crate) struct MeasuringFlags {
+    /// Length of the measured window [default: 10s]
+    #[arg(long, short, value_name = "DURATION")]
+    pub time: Option<DurationNs>,
+    /// Measure this many requests, all connections together [default: no bound]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub requests: Option<Count>,
+    /// Load before the measured window [default: 1s]
+    #[arg(long, value_name = "DURATION")]
+    pub warmup: Option<DurationNs>,
+    /// Await replies after the window for this long [default: as --timeout]
+    #[arg(long, value_name = "DURATION")]
+    pub drain: Option<DurationNs>,
+    /// Do not store the data set first; values read are then not checked
+    #[arg(long)]
+    pub no_preload: bool,
+    /// hybrid, spin or sleep: how to wait for an intended time [default: hybrid]
+    #[arg(long)]
+    pub wait: Option<Wait>,
+    /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, oversleep, send-cost
+    #[arg(long, value_name = "QUANTITY")]
+    pub meter: Vec<MeterKind>,
+    /// Keep at most this many raw samples for --samples [default: 1000000 with --samples]
+    #[arg(long, value_name = "N")]
+    pub samples_max: Option<Count>,
+}
+
+/// Where results go.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputFlags {
+    /// Write the result as JSON; - is standard output, and the text then goes to standard error
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+    /// Write raw samples with their six times as CSV
+    #[arg(long, value_name = "PATH")]
+    pub samples: Option<PathBuf>,
+    /// Print the resolved plan as TOML and do nothing
+    #[arg(long)]
+    pub print_plan: bool,
+    /// Print no report and no notes, only errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// Exit with 0 even when the verdict is NOT TRUSTED
+    #[arg(long)]
+    pub allow_untrusted: bool,
+}
+
+/// Options of `brunt serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Port on the loopback interface; 0 takes a free one and says which
+    #[arg(long, short, default_value_t = 11211)]
+    pub port: u16,
+    /// Bound on the memory of the store, such as 64MiB; the oldest items give way
+    #[arg(long, default_value = "1GiB", value_name = "SIZE")]
+    pub memory: ByteSize,
+    /// The longest value that is stored
+    #[arg(long, default_value = "1MiB", value_name = "SIZE")]
+    pub value_max: ByteSize,
+    /// Time to serve a request: none, fixed:US or exp:US (mean, microseconds)
+    #[arg(long, default_value = "none", value_name = "LAW")]
+    pub service: Service,
+    /// Freeze the server, counted from the first scripted request: 5s:1s (repeatable)
+    #[arg(long, value_name = "AT:FOR")]
+    pub stall: Vec<Stall>,
+    /// Never answer every Nth request, nor anything behind it on its connection
+    #[arg(long, value_name = "N")]
+    pub drop_every: Option<NonZeroU64>,
+    /// Answer every Nth request with SERVER_ERROR
+    #[arg(long, value_name = "N")]
+    pub error_every: Option<NonZeroU64>,
+    /// Answer every Nth retrieval with a value of the right length and wrong bytes
+    #[arg(long, value_name = "N")]
+    pub wrong_every: Option<NonZeroU64>,
+    /// Serve this many requests (a preload, say) before service times, stalls and faults begin
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub script_after: u64,
+    /// Seed of the service times
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+    /// Write arrival and departure of every request to this file (32 bytes each)
+    #[arg(long, value_name = "PATH")]
+    pub log: Option<PathBuf>,
+    /// Never sleep: takes a processor, and makes arrival and departure as exact as they can be
+    #[arg(long)]
+    pub busy_poll: bool,
+    /// End when the parent process does
+    #[arg(long, hide = true)]
+    pub die_with_parent: bool,
+}
+
+fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+    (!list.is_empty()).then(|| list.to_vec())
+}
+
+impl Run {
+    /// The flags as a specification.
+    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
+        let Self { target, traffic, data, measuring, .. } = self;
+        let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
+        let run = RunSpec {
+            server: given(&target.server),
+            protocol: target.protocol,
+            transport: target.transport,
+            threads: target.threads,
+            io: target.io,
+            wait: measuring.wait,
+            timeout: target.timeout,
+            drain: measuring.drain,
+            time: measuring.time,
+            requests: measuring.requests,
+            warmup: measuring.warmup,
+            preload: measuring.no_preload.then_some(false),
+            seed: traffic.seed,
+            data_seed: data.data_seed,
+            meter: given(&measuring.meter),
+            samples_max: measuring.samples_max.or(samples_default),
+        };
+        let class = ClassSpec {
+            name: None,
+            rate: traffic.rate,
+            arrival: traffic.arrival,
+            think: traffic.think,
+            connections: target.connections,
+            depth: traffic.depth,
+            mix: traffic.mix.clone(),
+            multiget: traffic.multiget,
+            popularity: traffic.popularity,
+            ..data.spec()
+        };
+        (run, class)
+    }
+}
+
+impl Load {
+    /// The flags as a specification.
+    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
+        let run = RunSpec {
+            server: given(&self.target.server),
+            protocol: self.target.protocol,
+            transport: self.target.transport,
+            threads: self.target.threads,
+            io: self.target.io,
+            timeout: self.target.timeout,
+            data_seed: self.data.data_seed,
+            ..RunSpec::default()
+        };
+        (run, ClassSpec { connections: self.target.connections, ..self.data.spec() })
+    }
+}
+
+impl DataFlags {
+    fn spec(&self) -> ClassSpec {
+        ClassSpec {
+            keys: self.keys,
+            prefix: self.prefix.clone(),
+            key_size: self.key_size,
+            value_size: self.value_size,
+            ..ClassSpec::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_table_of_arguments_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    /// Every option of a plan is a flag of `run` of the same name, and the other way round.
+    #[test]
+    fn flags_and_plan_keys_have_the_same_names() {
+        let command = Arguments::command();
+        let run = command.find_subcommand("run").unwrap();
+        let mut flags: Vec<String> =
+            run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
+        // Where results go is no part of a plan; `--no-preload` is `preload = false`; classes are named in files only.
+        flags.retain(|flag| {
+            !["json", "samples", "print-plan", "quiet", "allow-untrusted"].contains(&flag.as_str())
+        });
+        for flag in &mut flags {
+            if flag == "no-preload" {
+                *flag = "preload".to_owned();
+            }
+        }
+        let mut keys = RunSpec::names();
+        keys.extend(ClassSpec::names().into_iter().filter(|key| key != "name"));
+        flags.sort();
+        keys.sort();
+        assert_eq!(flags, keys);
+    }
+}

@@ -1,0 +1,74 @@
+//! The reference server as a child process, for a run that names no server.
+//!
+//! A process of its own, because a thread of ours would share our processor time and spoil our account of it. It listens
+//! on a free loopback port and ends with us, however we end.
+
+use anyhow::{Context, bail};
+use brunt_plan::plan::Plan;
+use brunt_plan::server::ServerAddress;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// What the server takes per item beside key and value, generously.
+const ITEM_OVERHEAD_BYTES: u64 = 128;
+const MEMORY_MIN_BYTES: u64 = 64 << 20;
+const VALUE_MIN_BYTES: u64 = 1 << 20;
+
+/// A running reference server; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    child: Child,
+    /// Where it listens.
+    pub address: ServerAddress,
+}
+
+impl Embedded {
+    /// Starts one with room for the plan's data sets.
+    pub(crate) fn start(plan: &Plan) -> anyhow::Result<Self> {
+        let own = std::env::current_exe().context("cannot find the path of this program")?;
+        let child = Command::new(own)
+            .args(["serve", "--port", "0", "--die-with-parent"])
+            .arg(format!("--memory={}", memory_bytes(plan)))
+            .arg(format!("--value-max={}", value_max_bytes(plan)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the reference server")?;
+        // Owned from here on, so that it ends even if the announcement does not come.
+        let mut embedded = Self { child, address: ServerAddress { host: "127.0.0.1".to_owned(), port: 0 } };
+        let mut announcement = String::new();
+        if let Some(stdout) = embedded.child.stdout.take() {
+            BufReader::new(stdout)
+                .read_line(&mut announcement)
+                .context("the reference server said nothing")?;
+        }
+        let Some(port) = announcement.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok()) else {
+            bail!("the reference server did not start; it said '{}'", announcement.trim());
+        };
+        embedded.address.port = port;
+        Ok(embedded)
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // It may have ended already; then there is nothing to end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn memory_bytes(plan: &Plan) -> u64 {
+    let needed = |keyspace: &&brunt_plan::plan::Keyspace| {
+        let item =
+            u64::from(keyspace.key_size.max()) + u64::from(keyspace.value_size.max()) + ITEM_OVERHEAD_BYTES;
+        keyspace.keys.saturating_mul(item)
+    };
+    let data: u64 = plan.keyspaces().iter().map(needed).fold(0, u64::saturating_add);
+    data.saturating_add(data / 4).max(MEMORY_MIN_BYTES)
+}
+
+fn value_max_bytes(plan: &Plan) -> u64 {
+    let longest = plan.classes.iter().map(|class| u64::from(class.keyspace.value_size.max())).max();
+    longest.unwrap_or(0).max(VALUE_MIN_BYTES)
+}

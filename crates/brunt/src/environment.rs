@@ -1,0 +1,31 @@
+//! The host a run was made on, as facts for the report.
+//!
+//! Facts only, nothing judged; a fact that the host does not tell is left out.
+
+use std::fs;
+
+fn first_line(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
+}
+
+fn processor() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Name and value of everything that is known.
+pub(crate) fn facts() -> Vec<(String, String)> {
+    let system = rustix::system::uname();
+    let clocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    let facts = [
+        ("kernel", Some(system.release().to_string_lossy().into_owned())),
+        ("machine", Some(system.machine().to_string_lossy().into_owned())),
+        ("processor", processor()),
+        ("allowed_cpus", Some(brunt_engine::allowed_cpus().to_string())),
+        ("clocksource", first_line(clocksource)),
+        ("governor", first_line(governor)),
+    ];
+    facts.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}

@@ -1,0 +1,55 @@
+//! Exit codes: every way a command can end, by number.
+
+use std::fmt;
+use std::io;
+
+/// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed, not trusted, done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done; the verdict is TRUSTED or CAUTION.
+    Done = 0,
+    /// Something failed that has no number of its own.
+    Failed = 1,
+    /// The command line or the plan is wrong; nothing was sent.
+    Usage = 2,
+    /// The run is done, its verdict is NOT TRUSTED.
+    NotTrusted = 3,
+    /// No connection, no valid reply at all, or a preload that could not be confirmed.
+    Unreachable = 5,
+    /// Ended by Ctrl-C, after draining and reporting.
+    Interrupted = 130,
+}
+
+/// An error with the exit code it leads to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// What to tell the user.
+    pub error: anyhow::Error,
+}
+
+impl Failure {
+    /// An error of this kind.
+    pub(crate) fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
+        Self { exit, error: error.into() }
+    }
+
+    /// A user's mistake.
+    pub(crate) fn usage(message: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Self {
+        Self { exit: Exit::Usage, error: anyhow::Error::msg(message) }
+    }
+
+    /// Did our reader go away?
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        let kind = self.error.downcast_ref::<io::Error>().map(io::Error::kind);
+        kind == Some(io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::new(Exit::Failed, error)
+    }
+}

@@ -1,0 +1,38 @@
+//! The binary: arguments in, exit code out. Everything else is wiring between crates.
+//!
+//! Not a place for decisions about measuring. Invariant: this is the only file that ends the process, and every way to
+//! end it has a row in [`Exit`].
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, reason = "telling the user what went wrong is this program's job")]
+
+mod cli;
+mod embedded;
+mod environment;
+mod exit;
+mod interrupt;
+mod run;
+mod serve;
+
+use crate::cli::{Arguments, Command};
+use crate::exit::{Exit, Failure};
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let ended = match arguments.command {
+        Command::Run(run) => run::run(&run),
+        Command::Load(load) => run::load(&load),
+        Command::Serve(serve) => serve::serve(&serve),
+    };
+    match ended {
+        Ok(exit) => ExitCode::from(exit as u8),
+        // Whoever read our output has gone away: the usual end of a pipe into `head`.
+        Err(failure) if failure.is_broken_pipe() => ExitCode::from(Exit::Done as u8),
+        Err(Failure { exit, error }) => {
+            eprintln!("brunt: {error:#}");
+            ExitCode::from(exit as u8)
+        }
+    }
+}

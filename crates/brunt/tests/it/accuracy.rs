@@ -1,0 +1,251 @@
+//! Live accuracy: known stalls and known queues, measured over loopback.
+//!
+//! Each experiment's expected numbers come from its definition. In the usual test run each is short and its tolerance
+//! leaves room for a busy machine; `BRUNT_ACCURACY=full` (`cargo xtask accuracy`) runs them at full length with the
+//! tolerances of docs/accuracy.md.
+//!
+//! These tests have the machine to themselves: the others of this program wait.
+
+use crate::measured::Measured;
+use crate::server::{Server, alone, unique};
+use brunt_server::Service;
+use rustix::process::{Signal, kill_process};
+
+pub(crate) fn is_full() -> bool {
+    std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full")
+}
+
+/// T2 live: 1 000 requests/s, evenly spaced, for 10 s; the server is frozen for 1 s.
+/// Q_p = S − (1 − p)·D: p95 = 500 ms, p99 = 900 ms, whatever the number of connections.
+#[test]
+fn a_stall_of_the_reference_server_is_told_truly() {
+    let _alone = alone();
+    for (connections, depth) in [("4", "1"), ("16", "64")] {
+        let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
+        let measured = Measured::run(
+            &server.address,
+            &[
+                "-r",
+                "1000",
+                "--arrival",
+                "uniform",
+                "-t",
+                "10s",
+                "--warmup",
+                "0s",
+                "--keys",
+                "1000",
+                "-c",
+                connections,
+                "-d",
+                depth,
+                "--allow-untrusted",
+            ],
+        );
+        check_stall(&measured, &format!("{connections} × {depth}"), 20.0);
+    }
+}
+
+/// The same with a real memcached, stopped by a signal for one second.
+#[test]
+fn a_stopped_memcached_is_told_truly() {
+    let _alone = alone();
+    let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("4", "1")] };
+    for (connections, depth) in shapes {
+        let Some(server) = Server::memcached(&[]) else { return };
+        let (pid, sets_before_stop) = (server.pid(), 1_000 + 300);
+        let address = server.address.clone();
+        // Stop it once 300 requests of the schedule have been served, for one second by the clock.
+        let stopper = std::thread::spawn(move || {
+            loop {
+                let statistics = server.statistics();
+                if statistics["cmd_get"] + statistics["cmd_set"] >= sets_before_stop {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+            let began = std::time::Instant::now();
+            kill_process(pid, Signal::STOP).unwrap();
+            while began.elapsed() < std::time::Duration::from_secs(1) {
+                std::thread::park_timeout(std::time::Duration::from_secs(1).saturating_sub(began.elapsed()));
+            }
+            kill_process(pid, Signal::CONT).unwrap();
+            (server, began.elapsed().as_secs_f64() * 1e3)
+        });
+        let measured = Measured::run(
+            &address,
+            &[
+                "-r",
+                "1000",
+                "--arrival",
+                "uniform",
+                "-t",
+                "10s",
+                "--warmup",
+                "0s",
+                "--keys",
+                "1000",
+                "-c",
+                connections,
+                "-d",
+                depth,
+                "--allow-untrusted",
+            ],
+        );
+        let (_server, stalled_ms) = stopper.join().unwrap();
+        eprintln!("memcached stood still for {stalled_ms:.1} ms");
+        check_stall(
+            &measured,
+            &format!("memcached, {connections} × {depth}"),
+            20.0 + (stalled_ms - 1_000.0).abs(),
+        );
+    }
+}
+
+fn check_stall(measured: &Measured, name: &str, tolerance_ms: f64) {
+    measured.check_books();
+    assert_eq!(measured.count("requests.completed"), 10_000, "{}", measured.text);
+    for (percentile, expected_ms) in [("p95", 500.0), ("p99", 900.0)] {
+        let ms = measured.ms(&format!("latency.response_ns.{percentile}"));
+        eprintln!("stall, {name}: {percentile} {ms:.1} ms, expected {expected_ms} ms");
+        assert!((ms - expected_ms).abs() <= tolerance_ms, "{name}: {percentile} {ms} ms\n{}", measured.text);
+    }
+}
+
+/// T3, T4, T5: a queue with one server at ρ = 0.5, mean service time 1 ms; 500 requests/s over one connection, so that the
+/// order of arrival is the order of the schedule. Three comparisons, from exact to analytic:
+///
+/// 1. Service time against what the server did: Lindley's recursion over its own log of arrivals.
+/// 2. Response time against the path: the same recursion over the intended times, which no server has seen.
+/// 3. Response time against the law of the queue.
+///
+/// The second differs from the first by what the host's processors do to both programs: a stop of some milliseconds makes a
+/// bunch of arrivals, and that a real queue.
+fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) {
+    let _alone = alone();
+    let seed = 7;
+    let log = temporary("log");
+    let server = Server::reference_undisturbed(&[
+        "--service",
+        &service.to_string(),
+        "--seed",
+        &seed.to_string(),
+        "--log",
+        log.to_str().unwrap(),
+    ]);
+    let csv = temporary("csv");
+    let flags =
+        ["-r", "500", "--arrival", arrival, "-c", "1", "-d", "4096", "--warmup", "0s", "--no-preload"];
+    let more = ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow-untrusted", "--samples"];
+    let time = if is_full() { "120s" } else { "4s" };
+    let measured = Measured::run_undisturbed(
+        &server.address,
+        &[&flags[..], &more[..], &[csv.to_str().unwrap(), "-t", time]].concat(),
+    );
+    measured.check_books();
+    let samples = read_samples(&csv);
+    assert_eq!(samples.len() as u64, measured.count("requests.scheduled"));
+    // The connection's end brings the log up to date; the server is done with it when the last record is there.
+    let records = loop {
+        let read = brunt_server::log::read(&std::fs::read(&log).unwrap());
+        let records = read.map(|(_, records)| records).unwrap_or_default();
+        if records.len() == samples.len() {
+            break records;
+        }
+        std::thread::yield_now();
+    };
+    let service_ns = |number: usize| service.service_ns(seed, number as u64) as i64;
+    let arrivals: Vec<i64> = records.iter().map(|record| record.arrival_ns as i64).collect();
+    let intended: Vec<i64> = samples.iter().map(|sample| sample.intended_ns).collect();
+    let of = |time: fn(&Times) -> i64| samples.iter().map(time).collect::<Vec<i64>>();
+    let comparisons = [
+        ("service", of(|times| times.done_ns - times.sent_ns), sojourns(&arrivals, service_ns)),
+        ("response", of(|times| times.done_ns - times.intended_ns), sojourns(&intended, service_ns)),
+    ];
+    for (what, got, expected) in comparisons {
+        let least_ns = got.iter().zip(&expected).map(|(got, expected)| got - expected).min().unwrap();
+        assert!(what == "service" || least_ns >= 0, "{name}: a reply came {least_ns} ns before it could");
+        for (p, analytic) in [0.5, 0.9, 0.99].into_iter().zip(analytic_ms) {
+            let (got_ms, path_ms) = (quantile_ms(&got, p), quantile_ms(&expected, p));
+            let over_us = (got_ms - path_ms) * 1e3;
+            eprintln!(
+                "{name}: {what} p{}: {got_ms:.3} ms, path {path_ms:.3} ms, over {over_us:.0} us, law {analytic:.3} ms",
+                p * 100.0
+            );
+            // `sent` is stamped behind the write, in which loopback has already delivered: up to a send cost too late.
+            let (least_us, most_us) = match (is_full(), what) {
+                (true, "service") => (-50.0, 100.0),
+                (true, _) => (0.0, f64::max(100.0, path_ms * 50.0)),
+                // A short run has twenty requests above its p99: one stop of the host moves it anywhere.
+                (false, _) if p == 0.99 => (f64::MIN, f64::MAX),
+                (false, _) => (-50.0, 1_000.0),
+            };
+            assert!((least_us..=most_us).contains(&over_us), "{name}: {what}\n{}", measured.text);
+            if is_full() && what == "response" {
+                assert!((got_ms / analytic - 1.0).abs() <= 0.08, "{name}: {got_ms} ms, law {analytic} ms");
+            }
+        }
+    }
+    std::fs::remove_file(&csv).unwrap();
+    std::fs::remove_file(&log).unwrap();
+}
+
+fn temporary(ending: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("brunt-queue-{}-{}.{ending}", std::process::id(), unique()))
+}
+
+/// Lindley's recursion: how long each customer is in the system.
+fn sojourns(arrivals: &[i64], service_ns: impl Fn(usize) -> i64) -> Vec<i64> {
+    let mut departure_ns = i64::MIN;
+    let sojourn = |(number, arrival_ns): (usize, &i64)| {
+        departure_ns = departure_ns.max(*arrival_ns) + service_ns(number);
+        departure_ns - arrival_ns
+    };
+    arrivals.iter().enumerate().map(sojourn).collect()
+}
+
+fn quantile_ms(values: &[i64], p: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted[((p * sorted.len() as f64).ceil() as usize).max(1) - 1] as f64 / 1e6
+}
+
+/// Three of a sample's times, relative to the measured window.
+struct Times {
+    intended_ns: i64,
+    sent_ns: i64,
+    done_ns: i64,
+}
+
+/// Every sample, in the order of the schedule.
+fn read_samples(path: &std::path::Path) -> Vec<Times> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| headings.iter().position(|heading| *heading == name).unwrap();
+    let (intended, sent, done) = (column("intended_ns"), column("sent_ns"), column("done_ns"));
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let cell = |column: usize| cells[column].parse().unwrap();
+        Times { intended_ns: cell(intended), sent_ns: cell(sent), done_ns: cell(done) }
+    };
+    lines.map(row).collect()
+}
+
+/// R is exponential with rate μ − λ = 500/s: Q_p = −ln(1 − p)·2 ms.
+#[test]
+fn t3_poisson_arrivals_exponential_service() {
+    check_queue("T3 M/M/1", "poisson", Service::Exponential(1_000_000), [1.386, 4.605, 9.210]);
+}
+
+/// Erlang's series for deterministic service.
+#[test]
+fn t4_poisson_arrivals_fixed_service() {
+    check_queue("T4 M/D/1", "poisson", Service::Fixed(1_000_000), [1.000, 2.516, 4.336]);
+}
+
+/// R is exponential with rate μ(1 − σ), σ = e^−(1−σ)/ρ.
+#[test]
+fn t5_uniform_arrivals_exponential_service() {
+    check_queue("T5 D/M/1", "uniform", Service::Exponential(1_000_000), [0.870, 2.890, 5.779]);
+}

@@ -1,0 +1,261 @@
+//! What a user types wrong, and what the shell sees: messages, exit codes, plans that print and read back.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, unique};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::Stdio;
+
+/// Exit code and stderr of a command.
+fn ended(arguments: &[&str]) -> (i32, String) {
+    let output = brunt(arguments).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// A file with this text, removed with the process's temporary directory.
+fn file(name: &str, text: &str) -> String {
+    let path = std::env::temp_dir().join(format!("brunt-{}-{}-{name}", std::process::id(), unique()));
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Every message names the option, what was given and what is accepted; the exit code is 2, before any connection.
+#[test]
+fn mistakes_are_named() {
+    let _beside = beside_others();
+    let table: &[(&[&str], &[&str])] = &[
+        (&["run", "--rate", "fast"], &["--rate <RATE>", "'fast'", "200k"]),
+        (&["run", "-r", "0"], &["--rate <RATE>", "'0'", "above 0"]),
+        (&["run", "-t", "10"], &["--time <DURATION>", "'10'", "10s"]),
+        (&["run", "--value-size", "uniform:9,1"], &["--value-size", "'uniform:9,1'", "uniform:MIN,MAX"]),
+        (&["run", "--popularity", "zipf:0"], &["--popularity", "'zipf:0'", "above 0"]),
+        (&["run", "--mix", "get=1,fetch=2"], &["--mix", "fetch=2", "get, mget, set"]),
+        (&["run", "-s", "cache:99999"], &["--server", "'cache:99999'", "HOST[:PORT]"]),
+        (&["run", "-s", "redis://cache"], &["--server", "'redis://cache'", "memcached://"]),
+        (&["run", "--arrival", "bursty", "-r", "5"], &["--arrival", "'bursty'", "poisson or uniform"]),
+        (&["run", "--arrival", "uniform"], &["--arrival", "--rate"]),
+        (&["run", "-r", "5", "--think", "1ms"], &["--think", "1ms", "--rate"]),
+        (&["run", "-c", "0"], &["--connections", "'0'", "from 1 to"]),
+        (&["run", "-T", "40", "-c", "3"], &["--threads", "'40'", "from 1 to 3"]),
+        (&["run", "--key-size", "3", "--keys", "1M"], &["--key-size", "'fixed:3'", "sizes from 6"]),
+        (&["run", "--prefix", "a b"], &["--prefix", "'a b'", "printable"]),
+        (&["run", "--multiget", "5"], &["--multiget", "'5'", "mget"]),
+        (&["run", "--protocol", "http"], &["--protocol", "'http'", "memcached-text"]),
+        (&["run", "--meter", "speed"], &["--meter", "'speed'", "oversleep"]),
+        (&["run", "--samples-max", "5"], &["--samples-max", "--samples PATH"]),
+        (&["run", "--rato", "5"], &["--rato", "--rate"]),
+        (&["run", "/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
+        (&["load"], &["load", "--server"]),
+        (&["serve", "--service", "slow"], &["--service", "'slow'", "exp"]),
+        (&["serve", "--stall", "5s"], &["--stall", "'5s'", "AT:FOR"]),
+        (&["brew"], &["brew"]),
+    ];
+    for (arguments, words) in table {
+        let (exit, message) = ended(arguments);
+        assert_eq!(exit, 2, "{arguments:?}: {message}");
+        for word in *words {
+            assert!(message.contains(word), "{arguments:?} does not say {word:?}: {message}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_in_a_plan_have_line_and_column() {
+    let _beside = beside_others();
+    for (text, words) in [
+        ("rate = 1000\nrat = 5\n", &["line 2, column 1", "unknown field `rat`"][..]),
+        (
+            "threads = 1\n[[class]]\nname = 'a'\nvalue-size = 'big'\n",
+            &["line 4, column 14", "expected a size"],
+        ),
+        ("[[class]]\nthreads = 5\n", &["line 2, column 1", "unknown field `threads`"]),
+        ("rate = \n", &["line 1"]),
+    ] {
+        let path = file("plan.toml", text);
+        let (exit, message) = ended(&["run", &path]);
+        assert_eq!(exit, 2, "{message}");
+        assert!(message.contains(&path), "{message}");
+        words.iter().for_each(|word| assert!(message.contains(word), "{message}"));
+    }
+    let two = file("two.toml", "[[class]]\nname='a'\n[[class]]\nname='b'\n");
+    let (exit, message) = ended(&["run", &two, "--rate", "5"]);
+    assert_eq!(exit, 2);
+    assert!(message.contains("--rate") && message.contains("[[class]]"), "{message}");
+}
+
+/// A printed plan runs the same again, and prints the same again.
+#[test]
+fn a_printed_plan_is_a_plan() {
+    let _beside = beside_others();
+    let printed = |arguments: &[&str]| {
+        let output = brunt(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let flags = [
+        "run",
+        "--print-plan",
+        "-r",
+        "1.5k",
+        "-s",
+        "[::1]:7000",
+        "--popularity",
+        "zipf",
+        "-n",
+        "10k",
+        "--seed",
+        "7",
+    ];
+    let first = printed(&flags);
+    assert!(first.contains("rate = \"1500/s\"") && first.contains("server = [\"[::1]:7000\"]"), "{first}");
+    let path = file("printed.toml", &first);
+    assert_eq!(printed(&["run", "--print-plan", &path]), first);
+    // Flags win over the file.
+    assert!(printed(&["run", "--print-plan", &path, "-r", "7"]).contains("rate = \"7/s\""));
+}
+
+/// The same plan with the same seeds asks for the same keys in the same order.
+#[test]
+fn a_seed_repeats_a_run() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let flags = [
+        "-n",
+        "2000",
+        "-r",
+        "20k",
+        "--seed",
+        "42",
+        "--keys",
+        "500",
+        "--popularity",
+        "zipf",
+        "--warmup",
+        "0s",
+    ];
+    let counts = |seed_again: &[&str]| {
+        let measured = Measured::run(&server.address, &[&flags[..], seed_again].concat());
+        (measured.count("seed"), measured.count("ops.get.requests.sent"), measured.count("bytes.tx"))
+    };
+    assert_eq!(counts(&[]), counts(&[]));
+    assert_eq!(counts(&[]).0, 42);
+}
+
+#[test]
+fn nobody_there_is_unreachable() {
+    let _beside = beside_others();
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
+    let (exit, message) = ended(&["run", "-s", &free]);
+    assert_eq!(exit, 5);
+    assert!(message.contains(&free) && message.contains("refused"), "{message}");
+    let (exit, message) = ended(&["run", "-s", "no-such-host.invalid"]);
+    assert_eq!(exit, 5);
+    assert!(message.contains("no-such-host.invalid:11211"), "{message}");
+}
+
+/// A server that speaks another language: counted, quoted, exit 5, no panic.
+#[test]
+fn garbage_is_quoted() {
+    let _beside = beside_others();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.unwrap();
+            let mut bytes = [0; 4096];
+            if connection.read(&mut bytes).is_ok() {
+                let _ = connection.write_all(b"\x00\xffSSH-2.0-OpenSSH\r\n");
+            }
+        }
+    });
+    let measured = Measured::run(
+        &address,
+        &["-c", "2", "-t", "300ms", "--warmup", "0s", "--no-preload", "--drain", "100ms"],
+    );
+    assert_eq!(measured.exit, 5, "{}", measured.text);
+    measured.check_books();
+    assert!(measured.count("requests.error") > 0);
+    assert!(
+        measured.json["first_garbage"].to_string().contains("SSH-2.0"),
+        "{}",
+        measured.json["first_garbage"]
+    );
+    assert!(
+        measured.text.contains("SSH-2.0") && measured.text.contains("no valid reply"),
+        "{}",
+        measured.text
+    );
+    let (exit, message) = ended(&["run", "-s", &address, "-c", "1"]);
+    assert_eq!(exit, 5, "a preload that is not confirmed");
+    assert!(message.contains("confirmed 0 of 100000") && message.contains("SSH-2.0"), "{message}");
+}
+
+/// Ctrl-C drains, reports what was measured, and exits with 130.
+#[test]
+fn an_interrupt_ends_with_a_report() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let mut child =
+        brunt(&["run", "-s", &server.address, "-t", "60s", "--warmup", "0s", "-r", "2k", "--json", "-"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    // The server's own count says when the schedule runs: more gets than the preload sends, which is none.
+    while server.statistics()["cmd_get"] < 200 {
+        std::thread::yield_now();
+    }
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT)
+        .unwrap();
+    let (mut json, mut text) = (Vec::new(), Vec::new());
+    child.stdout.take().unwrap().read_to_end(&mut json).unwrap();
+    child.stderr.take().unwrap().read_to_end(&mut text).unwrap();
+    let status = child.wait().unwrap();
+    let measured = Measured::of(&std::process::Output { status, stdout: json, stderr: text });
+    assert_eq!(measured.exit, 130, "{}", measured.text);
+    measured.check_books();
+    assert_eq!(measured.json["interrupted"], true);
+    assert!(measured.count("requests.completed") > 100);
+    assert_eq!(measured.count("requests.in_flight"), 0, "drained");
+    assert!(measured.count("duration_ns") < 60_000_000_000);
+}
+
+/// Without a server the reference server is started, measured, and gone afterwards.
+#[test]
+fn the_embedded_server_is_measured() {
+    let _beside = beside_others();
+    let output = brunt(&["run", "-t", "500ms", "--warmup", "100ms", "--keys", "1000", "--json", "-"])
+        .output()
+        .unwrap();
+    let measured = Measured::of(&output);
+    assert!(matches!(measured.exit, 0 | 3), "{}", measured.text);
+    measured.check_books();
+    assert!(measured.count("requests.completed") > 100);
+    assert_eq!(measured.count("phases.preload.ops.set"), 1000);
+    let server = measured.json["server"].as_str().unwrap();
+    let address = server.rsplit(' ').next().unwrap();
+    assert!(std::net::TcpStream::connect(address).is_err(), "the server ended with the run");
+}
+
+/// Raw samples hold the six times of every measured request, in order.
+#[test]
+fn samples_are_written() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let path = file("samples.csv", "");
+    let measured = Measured::run(
+        &server.address,
+        &["-n", "500", "--keys", "50", "-d", "4", "--warmup", "0s", "--samples", &path],
+    );
+    assert!(matches!(measured.exit, 0 | 3), "{}", measured.text);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let rows: Vec<Vec<&str>> =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|heading| *heading == name).unwrap();
+    let names = ["intended_ns", "picked_ns", "sent_ns", "first_byte_ns", "done_ns"];
+    assert_eq!(rows.len(), 501);
+    for row in &rows[1..] {
+        let times: Vec<i64> = names.iter().map(|name| row[column(name)].parse().unwrap()).collect();
+        assert!(times.is_sorted(), "{row:?}");
+    }
+}

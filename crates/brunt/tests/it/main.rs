@@ -1,0 +1,18 @@
+//! The binary as a user runs it: whole commands against whole servers.
+//!
+//! One test program for everything that needs the built binary. Servers listen on free loopback ports and end with the
+//! test that started them. What takes minutes runs with `BRUNT_ACCURACY=full` (`cargo xtask accuracy`); the same tests
+//! run short otherwise.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on says where, and why it skips"
+)]
+
+mod accuracy;
+mod command_line;
+mod measured;
+mod memcached;
+mod server;
+mod wire;

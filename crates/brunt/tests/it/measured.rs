@@ -1,0 +1,72 @@
+//! A run of `brunt run --json -` taken apart: exit code, result, text.
+
+use crate::server::{brunt, undisturbed};
+use serde_json::Value;
+use std::process::Output;
+
+/// One run.
+pub(crate) struct Measured {
+    pub(crate) exit: i32,
+    pub(crate) json: Value,
+    pub(crate) text: String,
+}
+
+impl Measured {
+    /// Runs with these flags against a server and takes in the result.
+    pub(crate) fn run(server: &str, flags: &[&str]) -> Self {
+        let output = brunt(&["run", "--server", server, "--json", "-"]).args(flags).output().unwrap();
+        Self::of(&output)
+    }
+
+    /// The same, ahead of whatever else wants a processor.
+    pub(crate) fn run_undisturbed(server: &str, flags: &[&str]) -> Self {
+        Self::of(&undisturbed(&["run", "--server", server, "--json", "-"]).args(flags).output().unwrap())
+    }
+
+    pub(crate) fn of(output: &Output) -> Self {
+        let text = String::from_utf8(output.stderr.clone()).unwrap();
+        let json = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{text}", String::from_utf8_lossy(&output.stdout)));
+        Self { exit: output.status.code().unwrap(), json, text }
+    }
+
+    /// The integer at a path such as `requests.sent`.
+    pub(crate) fn count(&self, path: &str) -> u64 {
+        let value = self.at(path);
+        value.as_u64().unwrap_or_else(|| panic!("{path} is {value}"))
+    }
+
+    /// The value at a path.
+    pub(crate) fn at(&self, path: &str) -> &Value {
+        path.split('.').fold(&self.json, |value, key| &value[key])
+    }
+
+    /// A latency in milliseconds.
+    pub(crate) fn ms(&self, path: &str) -> f64 {
+        self.at(path).as_f64().unwrap_or_else(|| panic!("{path} is {}", self.at(path))) / 1e6
+    }
+
+    /// Sums an integer over all phases.
+    pub(crate) fn over_phases(&self, path: &str) -> u64 {
+        let phases = self.json["phases"].as_object().unwrap();
+        phases
+            .values()
+            .map(|phase| path.split('.').fold(phase, |value, key| &value[key]).as_u64().unwrap_or(0))
+            .sum()
+    }
+
+    /// Both books of every phase add up.
+    pub(crate) fn check_books(&self) {
+        for (phase, value) in self.json["phases"].as_object().unwrap() {
+            let request = |key: &str| value["requests"][key].as_u64().unwrap();
+            assert_eq!(request("scheduled"), request("sent") + request("unsent"), "{phase}");
+            let ends = ["completed", "error", "timeout", "mismatch", "lost", "unacknowledged", "in_flight"];
+            assert_eq!(request("sent"), ends.iter().map(|key| request(key)).sum::<u64>(), "{phase}");
+            let keys = |key: &str| value["keys"][key].as_u64().unwrap();
+            assert_eq!(keys("asked"), keys("hit") + keys("miss") + keys("failed"), "{phase}");
+        }
+        for (key, value) in self.json["requests"].as_object().unwrap() {
+            assert_eq!(value, &self.json["phases"]["measure"]["requests"][key], "{key}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Against a real memcached: what we count is what it counts, to the last request.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt};
+
+/// Ours and the server's counts agree, summed over all phases.
+fn check_counts(flags: &[&str]) {
+    let Some(server) = Server::memcached(&[]) else { return };
+    let before = server.statistics();
+    let measured = Measured::run(&server.address, flags);
+    let after = server.statistics();
+    let delta = |name: &str| after[name] - before[name];
+    assert!(matches!(measured.exit, 0 | 3), "{}", measured.text);
+    measured.check_books();
+    assert_eq!(measured.count("requests.error") + measured.count("requests.lost"), 0, "{}", measured.text);
+    assert_eq!(measured.over_phases("keys.asked"), delta("cmd_get"), "{flags:?}");
+    assert_eq!(measured.over_phases("keys.hit"), delta("get_hits"), "{flags:?}");
+    assert_eq!(measured.over_phases("ops.set"), delta("cmd_set"), "{flags:?}");
+    assert!(measured.count("requests.completed") > 0);
+}
+
+#[test]
+fn counts_agree_in_closed_loop() {
+    let _beside = beside_others();
+    check_counts(&["-c", "16", "-t", "1s", "--warmup", "200ms"]);
+}
+
+#[test]
+fn counts_agree_in_open_loop() {
+    let _beside = beside_others();
+    check_counts(&["-r", "5k", "-t", "1s", "--warmup", "200ms", "-d", "8", "--popularity", "zipf:0.99"]);
+}
+
+#[test]
+fn counts_agree_for_multi_gets_and_misses() {
+    let _beside = beside_others();
+    check_counts(&[
+        "-n",
+        "20000",
+        "--mix",
+        "mget=3,set=1,get=1",
+        "--multiget",
+        "7",
+        "-d",
+        "4",
+        "--keys",
+        "5000",
+    ]);
+    check_counts(&[
+        "-n",
+        "20000",
+        "--no-preload",
+        "--mix",
+        "get=9,set=1",
+        "--keys",
+        "20000",
+        "--value-size",
+        "uniform:0,3000",
+    ]);
+}
+
+#[test]
+fn counts_agree_with_several_threads() {
+    let _beside = beside_others();
+    check_counts(&["-T", "2", "-c", "7", "-d", "3", "-n", "30001", "--keys", "1234"]);
+}
+
+/// What `load` stored, a later run finds, every key of it.
+#[test]
+fn what_load_stores_a_run_finds() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let flags = [
+        "--keys",
+        "3000",
+        "--prefix",
+        "user:",
+        "--key-size",
+        "uniform:12,40",
+        "--value-size",
+        "uniform:1,500",
+    ];
+    let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
+    let text = String::from_utf8(loaded.stdout).unwrap();
+    assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+    assert!(text.starts_with(&format!("stored 3000 keys at {} in ", server.address)), "{text}");
+    assert_eq!(server.statistics()["curr_items"], 3000);
+    let measured = Measured::run(
+        &server.address,
+        &[&flags[..], &["--no-preload", "--mix", "get", "-n", "9000", "--warmup", "0s"]].concat(),
+    );
+    assert_eq!((measured.count("keys.asked"), measured.count("keys.hit")), (9000, 9000));
+}
+
+/// A server without room for the data set: evictions are misses, and the run says so in its books.
+#[test]
+fn a_value_too_large_ends_the_preload() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let output =
+        brunt(&["run", "-s", &server.address, "--keys", "100", "--value-size", "2MiB"]).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{message}");
+    assert!(message.contains("confirmed 0 of 100 keys (it said: object too large for cache)"), "{message}");
+}

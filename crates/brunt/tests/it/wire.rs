@@ -1,0 +1,155 @@
+//! What really goes over the wire: the spacing of requests, from a packet capture.
+
+use crate::accuracy::is_full;
+use crate::measured::Measured;
+use crate::server::{Server, alone, unique};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// tcpdump on the loopback interface, for requests to one port.
+struct Capture {
+    child: Child,
+    path: std::path::PathBuf,
+}
+
+impl Capture {
+    /// `None` (and a word on stderr) where tcpdump is not installed and that was allowed.
+    fn begin(port: &str) -> Option<Self> {
+        let path = std::env::temp_dir().join(format!("brunt-wire-{}-{}.pcap", std::process::id(), unique()));
+        let spawned = Command::new("tcpdump")
+            .args([
+                "-i",
+                "lo",
+                "-n",
+                "-s",
+                "96",
+                "-B",
+                "65536",
+                "--time-stamp-precision=nano",
+                "-Z",
+                "root",
+                "-U",
+                "-w",
+            ])
+            .arg(&path)
+            // Requests only: to the server, with payload (total length beyond both headers).
+            .arg(format!("tcp dst port {port} and (ip[2:2] - ((ip[0]&0xf)<<2) - ((tcp[12]&0xf0)>>2)) != 0"))
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = match spawned {
+            Ok(child) => child,
+            Err(_) if std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some() => {
+                eprintln!("SKIPPED: tcpdump is not installed");
+                return None;
+            }
+            Err(error) => panic!("tcpdump must be installed (cargo xtask test does that): {error}"),
+        };
+        let mut messages = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("listening on") {
+            line.clear();
+            if messages.read_line(&mut line).unwrap() == 0 || line.contains("permission") {
+                let _ = child.wait();
+                assert!(std::env::var_os("CI").is_none(), "tcpdump may not capture here: {line}");
+                eprintln!("SKIPPED: tcpdump may not capture here: {}", line.trim());
+                return None;
+            }
+        }
+        Some(Self { child, path })
+    }
+
+    /// Ends the capture; the times of all packets in nanoseconds.
+    fn end(mut self) -> Vec<u64> {
+        rustix::process::kill_process(
+            rustix::process::Pid::from_child(&self.child),
+            rustix::process::Signal::INT,
+        )
+        .unwrap();
+        self.child.wait().unwrap();
+        let bytes = std::fs::read(&self.path).unwrap();
+        std::fs::remove_file(&self.path).unwrap();
+        packet_times(&bytes)
+    }
+}
+
+/// The times of a capture file with nanoseconds, in the byte order of this machine.
+fn packet_times(capture: &[u8]) -> Vec<u64> {
+    let word = |at: usize| u32::from_ne_bytes(capture[at..at + 4].try_into().unwrap());
+    assert_eq!(word(0), 0xa1b2_3c4d, "a capture with nanoseconds");
+    let (mut at, mut times) = (24, Vec::new());
+    while at + 16 <= capture.len() {
+        times.push(u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)));
+        at += 16 + word(at + 8) as usize;
+    }
+    times
+}
+
+/// The largest distance between the distribution of the gaps and the exponential of this rate.
+fn distance_to_exponential(times: &[u64], rate: f64) -> f64 {
+    let mut gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
+    gaps.sort_by(f64::total_cmp);
+    let count = gaps.len() as f64;
+    let distance = |(index, gap): (usize, &f64)| {
+        let expected = 1.0 - (-rate * gap).exp();
+        (expected - index as f64 / count).abs().max((expected - (index + 1) as f64 / count).abs())
+    };
+    gaps.iter().enumerate().map(distance).fold(0.0, f64::max)
+}
+
+/// Poisson arrivals are Poisson on the wire, but for what one thread cannot do: send two requests in less than the time
+/// of one send. With a send cost c the gaps below c are missing, so that the distance is about 1 − e^(−rate·c).
+#[test]
+fn poisson_arrivals_are_poisson_on_the_wire() {
+    let _alone = alone();
+    let rates: &[(&str, f64)] = if is_full() { &[("5k", 5e3), ("20k", 2e4)] } else { &[("5k", 5e3)] };
+    for &(rate, per_second) in rates {
+        let server = Server::reference(&[]);
+        let port = server.address.rsplit_once(':').unwrap().1.to_owned();
+        let time = if is_full() { "10s" } else { "2s" };
+        // The data set is stored before the capture begins.
+        let load = crate::server::brunt(&["load", "-s", &server.address, "--keys", "1000"]).output().unwrap();
+        assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+        let Some(capture) = Capture::begin(&port) else { return };
+        let measured = Measured::run(
+            &server.address,
+            &[
+                "-r",
+                rate,
+                "-c",
+                "16",
+                "-d",
+                "64",
+                "-t",
+                time,
+                "--warmup",
+                "0s",
+                "--no-preload",
+                "--keys",
+                "1000",
+                "--allow-untrusted",
+            ],
+        );
+        let times = capture.end();
+        measured.check_books();
+        let sent = measured.count("requests.sent");
+        let missing = sent.abs_diff(times.len() as u64);
+        // Requests that are due together and find the same connection leave in one packet: after a stop of the host of
+        // more than sixteen gaps.
+        assert!(
+            missing <= if is_full() { sent / 50 } else { sent / 5 },
+            "{} packets of {sent} requests",
+            times.len()
+        );
+        let send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().unwrap() / 1e9;
+        let bound = 1.0 - (-per_second * send_cost_s).exp() + 0.01;
+        let distance = distance_to_exponential(&times, per_second);
+        eprintln!(
+            "wire at {rate}/s: KS distance {distance:.4}, bound {bound:.4}, send cost p50 {:.2} us, {} packets",
+            send_cost_s * 1e6,
+            times.len()
+        );
+        // A short run on a busy machine is held to three times the bound: bursts and pacing are ten times beyond.
+        let allowed = if is_full() { bound } else { 3.0 * bound };
+        assert!(distance <= allowed, "KS distance {distance}, bound {bound}\n{}", measured.text);
+    }
+}
