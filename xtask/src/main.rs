@@ -10,6 +10,7 @@
     reason = "talking to the person who typed the command is the job"
 )]
 
+mod accuracy;
 mod programs;
 mod test;
 mod tidy;
@@ -20,14 +21,16 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask VERB
 
-  test    everything that must pass: programs, format, clippy, tidy, tests, documentation
-  tidy    the rules of CONTRIBUTING.md that a program can check";
+  test      everything that must pass: programs, format, clippy, tidy, tests, documentation
+  accuracy  known stalls, queues and packet captures at full length; wants an idle machine
+  tidy      the rules of CONTRIBUTING.md that a program can check";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
+        ["accuracy"] => accuracy::run(),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -11,7 +11,7 @@ use crate::io::{CloseHow, Io};
 use crate::lane::{Lane, Picked};
 use crate::recording::Recording;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
-use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::{Out, PARTS_MAX};
@@ -73,6 +73,8 @@ pub(crate) struct Traffic<C: Codec> {
     timeout_ns: u64,
     /// Compare every value read with what was stored: the data set is ours.
     checks_values: bool,
+    /// A connection went down since [`Traffic::take_lost_any`] was asked.
+    lost_any: bool,
     /// Connections with something to send.
     dirty: Vec<u32>,
     /// Lanes with waiting operations.
@@ -111,6 +113,7 @@ impl<C: Codec> Traffic<C> {
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             checks_values: parts.checks_values,
+            lost_any: false,
             dirty: Vec::with_capacity(parts.connections),
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
@@ -536,7 +539,10 @@ impl<C: Codec> Traffic<C> {
             entry.sent_ns = at_ns;
             self.recording.sent(&entry);
         }
-        connection.failures = 0;
+        if outcome.reply != ReplyKind::None {
+            // Only a reply shows that this connection is of use.
+            connection.failures = 0;
+        }
         let (lane, outstanding) = (connection.lane, connection.chain.len);
         if connection.is_usable() {
             self.lanes[lane as usize].ready.set(index, outstanding);
@@ -615,6 +621,7 @@ impl<C: Codec> Traffic<C> {
             self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
         }
         let codec = self.codec.clone();
+        self.lost_any = true;
         let connection = &mut self.connections[index as usize];
         let retry_ns = at_ns + connection.backoff_ns();
         connection.failures += 1;
@@ -643,6 +650,12 @@ impl<C: Codec> Traffic<C> {
             }
         }
         earliest_ns
+    }
+
+    /// Did a connection go down since the last call, so that another attempt must be scheduled?
+    #[inline]
+    pub(crate) fn take_lost_any(&mut self) -> bool {
+        std::mem::take(&mut self.lost_any)
     }
 
     /// A connection is established.

@@ -185,6 +185,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     pub(crate) fn turn(&mut self) {
         let mut now_ns = self.wait();
         let mut came_in = false;
+        // Reads before sends: a read takes a fifth of a send, so that whoever waits, waits less in this order.
         while let Some(completion) = self.io.next() {
             self.complete(completion);
             came_in = true;
@@ -199,7 +200,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 break;
             }
         }
-        if now_ns >= self.tend_ns || self.is_stage_over(now_ns) {
+        if now_ns >= self.tend_ns || self.traffic.take_lost_any() || self.is_stage_over(now_ns) {
             self.tend(now_ns);
         }
     }
@@ -239,7 +240,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 let bytes = self.io.bytes(chunk);
                 if self.traffic.receive(link, bytes, at_ns, polled_ns).is_err() {
                     self.io.close(link, crate::io::CloseHow::Reset);
-                    self.tend_ns = at_ns;
                 }
             }
             What::Writable => self.traffic.writable(&mut self.io, link, at_ns),
@@ -256,7 +256,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
             What::Closed(errno) => {
                 let fault = errno.map_or(FaultKind::ClosedByPeer, fault_of_errno);
                 self.traffic.lose(link, at_ns, fault, OutcomeClass::Lost);
-                self.tend_ns = at_ns;
             }
         }
     }
@@ -311,7 +310,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Begins as many connections as are due. Returns when the next one is.
     fn dial(&mut self, now_ns: u64) -> u64 {
         let mut next_ns = u64::MAX;
-        if self.stage == Stage::Running && now_ns >= self.traffic.window.end_ns {
+        if self.stage == Stage::Running && now_ns >= self.traffic.window.end_ns && self.traffic.backlog() == 0
+        {
+            // Nothing is left to send.
             return next_ns;
         }
         for link in 0..self.traffic.connections.len() as u32 {

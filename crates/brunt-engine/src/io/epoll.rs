@@ -145,12 +145,11 @@ impl Io for Epoll {
         self.syscalls += 5;
         let socket =
             socket::connect_tcp(address).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
+        epoll::add(&self.epoll, &socket, self.data(link), EventFlags::OUT).map_err(Errno::raw_os_error)?;
         let entry = &mut self.links[link as usize];
-        entry.generation = entry.generation.wrapping_add(1);
         entry.state = State::Connecting;
-        let data = self.data(link);
-        epoll::add(&self.epoll, &socket, data, EventFlags::OUT).map_err(Errno::raw_os_error)?;
-        self.links[link as usize].socket = Some(socket);
+        entry.socket = Some(socket);
         Ok(())
     }
 

@@ -172,13 +172,16 @@ fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3
                 "{name}: {what} p{}: {got_ms:.3} ms, path {path_ms:.3} ms, over {over_us:.0} us, law {analytic:.3} ms",
                 p * 100.0
             );
+            // 100 us; the p99 has the tolerance of the law itself, 8 %, where that is more. A host takes its processors away
+            // for milliseconds now and then (docs/accuracy.md): what meets such a stop is one request in a hundred.
+            let most_us = if p == 0.99 { f64::max(100.0, path_ms * 80.0) } else { 100.0 };
             // `sent` is stamped behind the write, in which loopback has already delivered: up to a send cost too late.
-            let (least_us, most_us) = match (is_full(), what) {
-                (true, "service") => (-50.0, 100.0),
-                (true, _) => (0.0, f64::max(100.0, path_ms * 50.0)),
+            let least_us = if what == "service" { -50.0 } else { 0.0 };
+            let (least_us, most_us) = match is_full() {
+                true => (least_us, most_us),
                 // A short run has twenty requests above its p99: one stop of the host moves it anywhere.
-                (false, _) if p == 0.99 => (f64::MIN, f64::MAX),
-                (false, _) => (-50.0, 1_000.0),
+                false if p == 0.99 => (f64::MIN, f64::MAX),
+                false => (-50.0, 1_000.0),
             };
             assert!((least_us..=most_us).contains(&over_us), "{name}: {what}\n{}", measured.text);
             if is_full() && what == "response" {

@@ -31,12 +31,14 @@ pub(crate) struct Server {
 impl Server {
     /// The reference server with these further flags.
     pub(crate) fn reference(flags: &[&str]) -> Self {
-        Self::announced(brunt(&["serve", "--port", "0"]).args(flags))
+        Self::announced(brunt(&["serve", "--port", "0", "--die-with-parent"]).args(flags))
     }
 
     /// The same, never sleeping, so that its part of a latency is exact.
     pub(crate) fn reference_undisturbed(flags: &[&str]) -> Self {
-        Self::announced(undisturbed(&["serve", "--port", "0", "--busy-poll"]).args(flags))
+        Self::announced(
+            undisturbed(&["serve", "--port", "0", "--busy-poll", "--die-with-parent"]).args(flags),
+        )
     }
 
     fn announced(command: &mut Command) -> Self {
