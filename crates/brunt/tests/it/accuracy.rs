@@ -22,26 +22,7 @@ fn a_stall_of_the_reference_server_is_told_truly() {
     let _alone = alone();
     for (connections, depth) in [("4", "1"), ("16", "64")] {
         let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
-        let measured = Measured::run(
-            &server.address,
-            &[
-                "-r",
-                "1000",
-                "--arrival",
-                "uniform",
-                "-t",
-                "10s",
-                "--warmup",
-                "0s",
-                "--keys",
-                "1000",
-                "-c",
-                connections,
-                "-d",
-                depth,
-                "--allow-untrusted",
-            ],
-        );
+        let measured = stall_run(&server.address, connections, depth);
         check_stall(&measured, &format!("{connections} × {depth}"), 20.0);
     }
 }
@@ -72,26 +53,7 @@ fn a_stopped_memcached_is_told_truly() {
             kill_process(pid, Signal::CONT).unwrap();
             (server, began.elapsed().as_secs_f64() * 1e3)
         });
-        let measured = Measured::run(
-            &address,
-            &[
-                "-r",
-                "1000",
-                "--arrival",
-                "uniform",
-                "-t",
-                "10s",
-                "--warmup",
-                "0s",
-                "--keys",
-                "1000",
-                "-c",
-                connections,
-                "-d",
-                depth,
-                "--allow-untrusted",
-            ],
-        );
+        let measured = stall_run(&address, connections, depth);
         let (_server, stalled_ms) = stopper.join().unwrap();
         eprintln!("memcached stood still for {stalled_ms:.1} ms");
         check_stall(
@@ -100,6 +62,12 @@ fn a_stopped_memcached_is_told_truly() {
             20.0 + (stalled_ms - 1_000.0).abs(),
         );
     }
+}
+
+/// The run that the stall happens in.
+fn stall_run(server: &str, connections: &str, depth: &str) -> Measured {
+    let schedule = ["-r", "1000", "--arrival", "uniform", "-t", "10s", "--warmup", "0s", "--keys", "1000"];
+    Measured::run(server, &[&schedule[..], &["-c", connections, "-d", depth, "--allow-untrusted"]].concat())
 }
 
 fn check_stall(measured: &Measured, name: &str, tolerance_ms: f64) {
