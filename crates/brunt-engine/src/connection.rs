@@ -41,6 +41,10 @@ pub(crate) struct Connection<C> {
     pub out: Out,
     /// A send took fewer bytes than offered; it goes on when the socket is writable again.
     pub stuck: bool,
+    /// Since when, nanoseconds on the worker's clock.
+    pub stuck_ns: u64,
+    /// It has been established at least once.
+    pub was_up: bool,
     /// It stands on the list of connections with something to send.
     pub dirty: bool,
     /// Operations whose bytes were queued, oldest first.
@@ -67,6 +71,8 @@ impl<C: Codec> Connection<C> {
             codec,
             out: Out::with_room(room),
             stuck: false,
+            stuck_ns: 0,
+            was_up: false,
             dirty: false,
             chain: Chain::EMPTY,
             unsent: NO_ENTRY,

@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     pub wire_requests: u32,
     /// Keys that the reply held so far.
     pub hits: u32,
+    /// How many of a multi-get's keys the reply has gone past.
+    pub key_cursor: u32,
     /// A value was not the one that was stored.
     pub mismatched: bool,
     next: EntryId,
@@ -92,6 +94,7 @@ impl InFlight {
             stream_end: 0,
             wire_requests: 0,
             hits: 0,
+            key_cursor: 0,
             mismatched: false,
             next: NO_ENTRY,
         };

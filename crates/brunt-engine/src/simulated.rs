@@ -407,6 +407,30 @@ fn a_timeout_in_a_pipeline_loses_what_is_behind_it() {
     }
 }
 
+/// After a loss, every slot of a closed loop comes back, however many bytes their requests are together.
+#[test]
+fn a_deep_pipeline_survives_a_loss() {
+    let outcome = simulate(
+        "connections = 1\ndepth = 1000\nrequests = 20000\nwarmup = '0s'\nkeys = 100\ntimeout = '20ms'",
+        SimOptions {
+            server: CoreOptions {
+                script_after: 100,
+                service: Service::Fixed(1_000),
+                faults: Faults { drop_every: std::num::NonZeroU64::new(7_000), ..Faults::default() },
+                ..CoreOptions::default()
+            },
+            latency_ns: 50_000,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.scheduled, requests.unsent, requests.in_flight), (20_000, 0, 0));
+    // The depth is what it was: the last requests wait behind 999 others.
+    let last = outcome.samples.iter().rev().find(|sample| sample.outcome.class.is_completed()).unwrap();
+    assert!(last.times.response_ns() >= 900_000, "{last:?}");
+}
+
 /// What cannot be sent before the drain is over is counted as unsent.
 #[test]
 fn what_a_frozen_server_leaves_is_counted() {

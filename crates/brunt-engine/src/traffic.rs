@@ -6,7 +6,7 @@
 
 use crate::agenda::Agenda;
 use crate::connection::{Connection, Link, fault_of_errno};
-use crate::in_flight::{Entry, InFlight, NO_ENTRY};
+use crate::in_flight::{Entry, EntryId, InFlight, NO_ENTRY};
 use crate::io::{CloseHow, Io};
 use crate::lane::{Lane, Picked};
 use crate::recording::Recording;
@@ -81,6 +81,9 @@ pub(crate) struct Traffic<C: Codec> {
     listed: Vec<u32>,
     key_bytes: Vec<u8>,
     key_ends: Vec<u32>,
+    /// The keys of the multi-get whose reply is being read, and which one that is.
+    reply_ids: Vec<u64>,
+    reply_ids_of: EntryId,
 }
 
 /// What a [`Traffic`] is made of.
@@ -118,6 +121,8 @@ impl<C: Codec> Traffic<C> {
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
             key_ends: Vec::with_capacity(parts.keys_max),
+            reply_ids: Vec::with_capacity(parts.keys_max),
+            reply_ids_of: NO_ENTRY,
         }
     }
 
@@ -134,6 +139,11 @@ impl<C: Codec> Traffic<C> {
             }
             self.agenda.set(index as u32, self.lanes[index].due_ns());
         }
+    }
+
+    /// Is any connection established?
+    pub(crate) fn is_any_up(&self) -> bool {
+        self.connections.iter().any(|connection| connection.link == Link::Up)
     }
 
     /// Operations in flight.
@@ -190,7 +200,8 @@ impl<C: Codec> Traffic<C> {
             phase,
             intended_ns: issue.intended_ns,
             picked_ns: now_ns,
-            connection: issue.connection.map(|connection| lane.connections.start + connection),
+            // Whichever connection works will do for a preload.
+            connection: issue.connection.filter(|_| !lane.is_preload).map(|own| lane.connections.start + own),
         };
         let queue_is_empty = lane.waiting.is_empty();
         self.recording.scheduled(phase, &picked.op);
@@ -205,12 +216,8 @@ impl<C: Codec> Traffic<C> {
                 false
             }
             other => {
-                let lane = &mut self.lanes[lane_index as usize];
-                lane.waiting.push_back(picked);
-                if !lane.listed {
-                    lane.listed = true;
-                    self.listed.push(lane_index);
-                }
+                self.lanes[lane_index as usize].waiting.push_back(picked);
+                self.list(lane_index);
                 matches!(other, Placing::FlushFirst)
             }
         }
@@ -237,18 +244,27 @@ impl<C: Codec> Traffic<C> {
         false
     }
 
-    /// Places the parked operations of a connection that has become usable again.
+    /// Lets the parked operations of a connection that has become usable again wait for their turn on it.
     fn unpark(&mut self, connection: u32) {
         let lane_index = self.connections[connection as usize].lane;
-        let mut at = 0;
-        while let Some(picked) = self.lanes[lane_index as usize].parked.get(at).copied() {
-            if picked.connection == Some(connection)
-                && matches!(self.place(lane_index, &picked), Placing::Placed)
-            {
-                self.lanes[lane_index as usize].parked.remove(at);
-            } else {
-                at += 1;
+        let lane = &mut self.lanes[lane_index as usize];
+        let waiting = &mut lane.waiting;
+        lane.parked.retain(|picked| {
+            let is_its_own = picked.connection == Some(connection);
+            if is_its_own {
+                waiting.push_back(*picked);
             }
+            !is_its_own
+        });
+        self.list(lane_index);
+    }
+
+    /// Puts a lane with waiting operations on the list.
+    fn list(&mut self, lane_index: u32) {
+        let lane = &mut self.lanes[lane_index as usize];
+        if !lane.listed && !lane.waiting.is_empty() {
+            lane.listed = true;
+            self.listed.push(lane_index);
         }
     }
 
@@ -369,6 +385,9 @@ impl<C: Codec> Traffic<C> {
                 connection.out.advance(taken);
                 let was_stuck = connection.stuck;
                 connection.stuck = !connection.out.is_empty();
+                if !was_stuck {
+                    connection.stuck_ns = result.at_ns;
+                }
                 let (is_stuck, lane) = (connection.stuck, connection.lane);
                 self.stamp_sent(index, result.at_ns, taken as u64, result.at_ns - before_ns);
                 if is_stuck {
@@ -389,10 +408,8 @@ impl<C: Codec> Traffic<C> {
     fn stamp_sent(&mut self, index: u32, at_ns: u64, bytes: u64, cost_ns: u64) {
         let connection = &mut self.connections[index as usize];
         let sent_total = connection.out.sent_total();
-        let mut phase = Phase::Measure;
         while connection.unsent != NO_ENTRY {
             let entry = self.in_flight.get_mut(connection.unsent);
-            phase = entry.phase;
             if entry.stream_end > sent_total {
                 break;
             }
@@ -400,6 +417,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.sent(entry);
             connection.unsent = self.in_flight.next(connection.unsent);
         }
+        let phase = self.phase_now(at_ns);
         self.recording.bytes_sent(phase, bytes);
         if phase == Phase::Measure {
             self.recording.meter(MeterKind::SendCost, cost_ns);
@@ -507,10 +525,21 @@ impl<C: Codec> Traffic<C> {
         let entry = self.in_flight.get_mut(connection.chain.head);
         let keyspace = &self.lanes[connection.lane as usize].keyspace;
         let named = keyspace.id_of_key(key);
+        let lane = &self.lanes[connection.lane as usize];
         let asked = match entry.op.key {
             KeyRef::Id(id) if entry.op.count == 1 => Some(id),
-            // Which of its keys a multi-get is answered with, the key itself says.
-            _ => named,
+            _ => {
+                if self.reply_ids_of != connection.chain.head {
+                    self.reply_ids_of = connection.chain.head;
+                    self.reply_ids.clear();
+                    self.reply_ids.extend(lane.session.ids(&entry.op));
+                }
+                // Keys come in the order of the request, those that are missing passed over.
+                let rest = &self.reply_ids[entry.key_cursor as usize..];
+                let place = rest.iter().position(|id| named == Some(*id));
+                entry.key_cursor += place.map_or(0, |place| place as u32 + 1);
+                named.filter(|_| place.is_some())
+            }
         };
         match asked.filter(|id| named == Some(*id)) {
             Some(id) => connection.verifier = Some(Verifier::new(id, 0, keyspace.value_len(id))),
@@ -533,6 +562,7 @@ impl<C: Codec> Traffic<C> {
     fn finish(&mut self, index: u32, outcome: Outcome, at_ns: u64, polled_ns: u64) {
         let connection = &mut self.connections[index as usize];
         let Some(mut entry) = self.in_flight.pop(&mut connection.chain) else { return };
+        self.reply_ids_of = NO_ENTRY;
         if entry.sent_ns == 0 {
             // A reply to a request that has not gone out whole: the server refused it early.
             connection.unsent = connection.chain.head;
@@ -639,8 +669,9 @@ impl<C: Codec> Traffic<C> {
                 continue;
             }
             let entry = self.in_flight.get(head);
-            // A request that the peer does not even take in is timed from when we looked at it.
-            let since_ns = if entry.sent_ns == 0 { entry.picked_ns } else { entry.sent_ns };
+            // A request that the peer does not even take in is timed from when its socket was full.
+            let since_ns =
+                if entry.sent_ns == 0 { self.connections[index as usize].stuck_ns } else { entry.sent_ns };
             let deadline_ns = since_ns + self.timeout_ns;
             if deadline_ns <= now_ns {
                 self.lose(index, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
@@ -690,6 +721,7 @@ impl<C: Codec> Traffic<C> {
         match self.lanes.first() {
             None => Phase::Connect,
             Some(lane) if lane.is_preload => Phase::Preload,
+            Some(_) if at_ns < self.window.start_ns => Phase::Connect,
             Some(_) => self.window.phase_of(at_ns),
         }
     }

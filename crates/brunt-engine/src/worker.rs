@@ -27,6 +27,8 @@ const AWAIT_START_NS: u64 = 500_000;
 const CONNECTING_MAX: u32 = 128;
 /// When the other set was not back in time, a hand-over is tried again after this.
 const HAND_OVER_AGAIN_NS: u64 = 1_000_000;
+/// Connections that failed so often in a row, without a single reply, will not preload anything.
+const HOPELESS_FAILURES: u32 = 5;
 /// A set of histograms is handed over this often.
 pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 
@@ -116,6 +118,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     interval_end_ns: u64,
     drain_end_ns: u64,
     drained_ns: u64,
+    /// When a connection was last seen established.
+    last_up_ns: u64,
     /// Time in waits that were allowed to sleep.
     slept_ns: u64,
     usage: ThreadUsage,
@@ -154,6 +158,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             interval_end_ns: u64::MAX,
             drain_end_ns: u64::MAX,
             drained_ns: 0,
+            last_up_ns: 0,
             slept_ns: 0,
             usage: ThreadUsage::default(),
         }
@@ -245,7 +250,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             What::Writable => self.traffic.writable(&mut self.io, link, at_ns),
             What::Connected => {
                 self.connecting -= 1;
-                self.reached += 1;
+                let connection = &mut self.traffic.connections[link as usize];
+                self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
                 self.traffic.connected(link, at_ns);
                 self.tend_ns = at_ns;
             }
@@ -274,7 +280,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_ns = next_ns.min(self.expire_ns);
         match self.stage {
             Stage::Connecting => self.tend_connecting(),
-            Stage::Preloading => self.tend_preloading(),
+            Stage::Preloading => self.tend_preloading(now_ns),
             Stage::AwaitingStart => self.tend_awaiting_start(now_ns),
             Stage::Running => next_ns = next_ns.min(self.tend_running(now_ns)),
             Stage::Finished => {}
@@ -365,20 +371,28 @@ impl<C: Codec, I: Io> Worker<C, I> {
     // ---- phases -----------------------------------------------------------------------------------------------------
 
     fn tend_connecting(&mut self) {
-        let up = |connection: &crate::connection::Connection<C>| connection.link == Link::Up;
-        if self.traffic.connections.iter().all(up) {
+        // Not all at the same time: a server that takes fewer would never let the run begin.
+        if self.reached as usize == self.traffic.connections.len() {
             let lanes = std::mem::take(&mut self.preload_lanes);
             self.stage = if lanes.is_empty() { Stage::AwaitingStart } else { Stage::Preloading };
             if lanes.is_empty() {
                 self.notice = Some(Notice::Prepared { confirmed: 0 });
             }
             self.traffic.install(lanes);
+            self.last_up_ns = self.io.now_ns();
         }
     }
 
-    fn tend_preloading(&mut self) {
+    fn tend_preloading(&mut self, now_ns: u64) {
+        if self.traffic.is_any_up() {
+            self.last_up_ns = now_ns;
+        }
         let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
-        if self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
+        let is_lost = now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns;
+        // A port on which something else listens takes every connection and keeps none.
+        let is_hopeless = confirmed == 0
+            && self.traffic.connections.iter().all(|connection| connection.failures >= HOPELESS_FAILURES);
+        if is_lost || is_hopeless || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
             self.notice = Some(Notice::PreloadFailed { confirmed });
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
@@ -399,6 +413,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.recording.set_window_end(end_ns);
         self.traffic.install(make_lanes(window));
         self.interval_end_ns = start_ns;
+        self.last_up_ns = start_ns;
         self.stage = Stage::Running;
         self.usage.begin_at(window.measure_ns);
     }
@@ -416,6 +431,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.recording.set_window_end(now_ns);
         }
         self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
+        if self.traffic.is_any_up() {
+            self.last_up_ns = now_ns;
+        } else if now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns
+            && self.terms.time_ns.is_none()
+        {
+            // A number of requests that nobody is there to answer would never be reached.
+            self.traffic.end_at(now_ns);
+            self.traffic.recording.set_window_end(now_ns);
+        }
         let window = self.traffic.window;
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
             self.drain_end_ns = window.end_ns.saturating_add(self.terms.drain_ns);

@@ -65,9 +65,11 @@ struct Complaint<'a> {
 
 impl Complaint<'_> {
     fn error(&self, option: &str, given: impl fmt::Display, accepted: impl Into<String>) -> PlanError {
+        // Classes are named in plan files only: that is no flag.
+        let dashes = if option == "name" { "" } else { "--" };
         let option = match self.class {
-            Some(class) => format!("--{option} (class '{class}')"),
-            None => format!("--{option}"),
+            Some(class) => format!("{dashes}{option} (class '{class}')"),
+            None => format!("{dashes}{option}"),
         };
         PlanError { option, given: given.to_string(), accepted: accepted.into() }
     }
@@ -353,7 +355,7 @@ mod tests {
             ("server = ['a', 'b']", "--server: 'a:11211 b:11211' was given; accepted: one server"),
             (
                 "[[class]]\nname='a'\n[[class]]\nname='a'",
-                "--name (class 'a'): 'a' was given; accepted: a name of its own for every class",
+                "name (class 'a'): 'a' was given; accepted: a name of its own for every class",
             ),
             (
                 "depth = 1000000\nconnections = 100",

@@ -259,7 +259,7 @@ fn saturation(evidence: &Evidence) -> Check {
             "; the backlog grows by {growth:.0} requests/s, and percentiles with the length of the run"
         );
     }
-    let fix = "offer less than the server can answer: lower --rate, or ask for the highest rate with `brunt search`";
+    let fix = "offer less than the server can answer: lower --rate";
     Check::judged("SAT", status, message, fix, value, SATURATION.caution)
 }
 

@@ -29,8 +29,10 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its verdict
+    #[command(allow_negative_numbers = true)]
     Run(Box<Run>),
     /// Store the data set, see every key confirmed, and stop
+    #[command(allow_negative_numbers = true)]
     Load(Box<Load>),
     /// Run the reference server: a small memcached server whose timing is known by construction
     Serve(Box<Serve>),
@@ -76,7 +78,7 @@ pub(crate) struct Load {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
-    /// HOST[:PORT] or memcached://HOST[:PORT] [default: the reference server, started for this run]
+    /// HOST[:PORT] or memcached://HOST[:PORT] [default of run: the reference server, started for it]
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: Vec<ServerAddress>,
     /// memcached-text [default: memcached-text]
@@ -220,13 +222,13 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "AT:FOR")]
     pub stall: Vec<Stall>,
     /// Never answer every Nth request, nor anything behind it on its connection
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = every)]
     pub drop_every: Option<NonZeroU64>,
     /// Answer every Nth request with SERVER_ERROR
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = every)]
     pub error_every: Option<NonZeroU64>,
     /// Answer every Nth retrieval with a value of the right length and wrong bytes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = every)]
     pub wrong_every: Option<NonZeroU64>,
     /// Serve this many requests (a preload, say) before service times, stalls and faults begin
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -243,6 +245,10 @@ pub(crate) struct Serve {
     /// End when the parent process does
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
+}
+
+fn every(text: &str) -> Result<NonZeroU64, String> {
+    text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
 }
 
 fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {

@@ -58,6 +58,24 @@ impl Drop for Embedded {
     }
 }
 
+/// Refuses a data set that this host cannot hold beside everything else.
+pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available_kib: Option<u64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    let Some(most) = available_kib.map(|kib| kib * 1024 / 5 * 4) else { return Ok(()) };
+    let needed = memory_bytes(plan);
+    if needed <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "--keys, --value-size: the reference server would need {} MiB for this data set; accepted: up to {} MiB here, or a \
+         --server of your own",
+        needed >> 20,
+        most >> 20
+    ))
+}
+
 fn memory_bytes(plan: &Plan) -> u64 {
     let needed = |keyspace: &&brunt_plan::plan::Keyspace| {
         let item =

@@ -38,10 +38,11 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
         io::stdout().write_all(PlanSpec::from(&plan).to_toml().as_bytes())?;
         return Ok(Exit::Done);
     }
+    let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
     let measured = measure(&plan, &stop)?;
     let summary = summarise(plan, measured);
-    report(&summary, output)?;
+    outputs.write(&summary, output.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let mut plan = read_plan(flags.plan.as_deref(), run, class)?;
     if !plan.preload || plan.target == Target::Embedded {
         return Err(Failure::usage(
-            "load: stores a data set in a server that goes on running; name it with --server, and leave preload on",
+            "--server: nothing was given (or preload is off); accepted: the address of a server that goes on running",
         ));
     }
     // A window of no length: the run is over when everything is stored.
@@ -113,6 +114,7 @@ fn measure(plan: &Plan, stop: &AtomicBool) -> Result<Measured, Failure> {
     let (embedded, servers) = match &plan.target {
         Target::Servers(servers) => (None, servers.clone()),
         Target::Embedded => {
+            crate::embedded::check_memory(plan).map_err(Failure::usage)?;
             let embedded = Embedded::start(plan).map_err(|error| Failure::new(Exit::Unreachable, error))?;
             let address = embedded.address.clone();
             (Some(embedded), vec![address])
@@ -192,39 +194,56 @@ fn summarise(plan: Plan, measured: Measured) -> Summary {
     })
 }
 
-/// Writes every result that was asked for.
-fn report(summary: &Summary, output: &cli::OutputFlags) -> Result<(), Failure> {
-    let mut text_goes_to_stderr = false;
-    if let Some(path) = &output.json {
-        if path == Path::new("-") {
-            text_goes_to_stderr = true;
-            write_to(io::stdout().lock(), |out| brunt_report::json::write(summary, out))?;
-        } else {
-            let file = create(path, "--json")?;
-            write_to(file, |out| brunt_report::json::write(summary, out))?;
+/// The files that results go to, opened before anything is measured.
+struct Outputs {
+    json: Option<Box<dyn Write>>,
+    samples: Option<File>,
+    /// Standard output belongs to the JSON.
+    text_goes_to_stderr: bool,
+}
+
+impl Outputs {
+    fn open(flags: &cli::OutputFlags) -> Result<Self, Failure> {
+        let text_goes_to_stderr = flags.json.as_deref() == Some(Path::new("-"));
+        let json: Option<Box<dyn Write>> = match &flags.json {
+            None => None,
+            Some(_) if text_goes_to_stderr => Some(Box::new(io::stdout())),
+            Some(path) => Some(Box::new(create(path, "--json")?)),
+        };
+        let samples = flags.samples.as_deref().map(|path| create(path, "--samples")).transpose()?;
+        Ok(Self { json, samples, text_goes_to_stderr })
+    }
+
+    /// Writes every result that was asked for, the text first: it needs no file.
+    fn write(self, summary: &Summary, quiet: bool) -> Result<(), Failure> {
+        if !quiet {
+            let mut text = Vec::new();
+            brunt_report::text::write(summary, &mut text)?;
+            if self.text_goes_to_stderr {
+                io::stderr().write_all(&text)?
+            } else {
+                io::stdout().write_all(&text)?
+            }
         }
+        if let Some(out) = self.json {
+            write_to(out, |out| brunt_report::json::write(summary, out))?;
+        }
+        if let Some(out) = self.samples {
+            let origin_ns = summary.window.measure_ns;
+            write_to(out, |out| {
+                brunt_report::samples::write(&summary.samples, summary.samples_overflow, origin_ns, out)
+            })?;
+        }
+        Ok(())
     }
-    if let Some(path) = &output.samples {
-        write_to(create(path, "--samples")?, |out| {
-            brunt_report::samples::write(
-                &summary.samples,
-                summary.samples_overflow,
-                summary.window.measure_ns,
-                out,
-            )
-        })?;
-    }
-    if !output.quiet {
-        let mut text = Vec::new();
-        brunt_report::text::write(summary, &mut text)?;
-        if text_goes_to_stderr { io::stderr().write_all(&text)? } else { io::stdout().write_all(&text)? }
-    }
-    Ok(())
 }
 
 fn create(path: &Path, flag: &str) -> Result<File, Failure> {
-    let created = File::create(path).with_context(|| format!("{flag}: cannot write {}", path.display()));
-    created.map_err(|error| Failure::new(Exit::Failed, error))
+    let created = File::create(path);
+    let created = created.with_context(|| {
+        format!("{flag}: '{}' was given; accepted: a file that can be written", path.display())
+    });
+    created.map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 fn write_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -37,6 +37,8 @@ enum State {
 struct Link {
     socket: Option<Socket>,
     state: State,
+    /// A read filled the buffer: what is left has been there since this time; 0 where nothing is left.
+    unread_since_ns: u64,
     /// Tells events of this connection from those of its predecessor on the same link.
     generation: u32,
 }
@@ -64,7 +66,9 @@ impl Epoll {
         Ok(Self {
             clock,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            links: (0..links).map(|_| Link { socket: None, state: State::Closed, generation: 0 }).collect(),
+            links: (0..links)
+                .map(|_| Link { socket: None, state: State::Closed, unread_since_ns: 0, generation: 0 })
+                .collect(),
             events: Vec::with_capacity(links.clamp(16, EVENTS_MAX)),
             cursor: 0,
             receive: vec![0; RECEIVE_BYTES],
@@ -130,7 +134,11 @@ impl Epoll {
         if let What::Closed(_) = what {
             self.close(link, CloseHow::Orderly);
         }
-        Some(self.completion(link, at_ns, what))
+        let entry = &mut self.links[link as usize];
+        let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
+        let is_full = matches!(what, What::Received(chunk) if chunk.len == RECEIVE_BYTES);
+        entry.unread_since_ns = if is_full { polled_ns } else { 0 };
+        Some(Completion { link, at_ns, polled_ns, what })
     }
 }
 
@@ -181,6 +189,7 @@ impl Io for Epoll {
     fn close(&mut self, link: LinkId, how: CloseHow) {
         let entry = &mut self.links[link as usize];
         entry.state = State::Closed;
+        entry.unread_since_ns = 0;
         // A new generation at once, so that events already fetched for this connection are recognised as stale.
         entry.generation = entry.generation.wrapping_add(1);
         if let Some(socket) = entry.socket.take() {

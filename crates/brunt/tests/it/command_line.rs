@@ -47,6 +47,10 @@ fn mistakes_are_named() {
         (&["run", "/no/such/plan.toml"], &["/no/such/plan.toml", "No such file"]),
         (&["load"], &["load", "--server"]),
         (&["serve", "--service", "slow"], &["--service", "'slow'", "exp"]),
+        (&["run", "--rate", "-5"], &["--rate <RATE>", "'-5'"]),
+        (&["run", "--json", "/no/such/dir/x.json"], &["--json", "/no/such/dir/x.json", "can be written"]),
+        (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
+        (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
         (&["serve", "--stall", "5s"], &["--stall", "'5s'", "AT:FOR"]),
         (&["brew"], &["brew"]),
     ];
