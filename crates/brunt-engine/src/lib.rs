@@ -2,7 +2,7 @@
 //!
 //! The way through this crate: [`run::run`] starts threads through `launch` and leads them through the phases; each
 //! thread turns one `worker`, which owns its `traffic` (sessions, connections, operations in flight, recording) and one
-//! [`io::Io`]. The engine knows neither who asked nor what is printed.
+//! `Io`. The engine knows neither who asked nor what is printed.
 
 #![deny(unsafe_code)]
 

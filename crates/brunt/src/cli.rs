@@ -2,6 +2,11 @@
 //!
 //! Not a place for defaults: an option that is not given stays `None`, so that a plan file can give it.
 
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "doc comments here are the help text: brackets mean optional"
+)]
+
 use brunt_plan::distribution::{Arrival, Mix, Popularity, SizeDistribution};
 use brunt_plan::plan::{IoChoice, MeterKind, Protocol, Transport, Wait};
 use brunt_plan::server::ServerAddress;
