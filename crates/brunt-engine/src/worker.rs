@@ -27,6 +27,8 @@ const AWAIT_START_NS: u64 = 500_000;
 const CONNECTING_MAX: u32 = 128;
 /// When the other set was not back in time, a hand-over is tried again after this.
 const HAND_OVER_AGAIN_NS: u64 = 1_000_000;
+/// However short the time-out, a server may restart in this time: several attempts fit in, the last a second apart.
+const NOBODY_THERE_NS: u64 = 5_000_000_000;
 /// Connections that failed so often in a row, without a single reply, will not preload anything.
 const HOPELESS_FAILURES: u32 = 5;
 /// A set of histograms is handed over this often.
@@ -388,7 +390,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.last_up_ns = now_ns;
         }
         let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
-        let is_lost = now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns;
+        let is_lost = now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns.max(NOBODY_THERE_NS);
         // A port on which something else listens takes every connection and keeps none.
         let is_hopeless = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= HOPELESS_FAILURES);
@@ -433,7 +435,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
         if self.traffic.is_any_up() {
             self.last_up_ns = now_ns;
-        } else if now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns
+        } else if now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns.max(NOBODY_THERE_NS)
             && self.terms.time_ns.is_none()
         {
             // A number of requests that nobody is there to answer would never be reached.
