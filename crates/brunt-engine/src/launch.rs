@@ -52,9 +52,9 @@ pub(crate) struct Blueprint {
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>) -> Self {
         let keyspaces: Vec<(Keyspace, Arc<KeySpace>)> = plan
-            .keyspaces()
+            .data_sets()
             .into_iter()
-            .map(|keyspace| (keyspace.clone(), Arc::new(KeySpace::new(keyspace, plan.data_seed))))
+            .map(|set| (set.keyspace.clone(), Arc::new(KeySpace::new(set.keyspace, plan.data_seed))))
             .collect();
         let place =
             |wanted: &Keyspace| keyspaces.iter().position(|(keyspace, _)| keyspace == wanted).unwrap_or(0);
@@ -62,7 +62,7 @@ impl Blueprint {
         let choosers = plan
             .classes
             .iter()
-            .map(|class| Arc::new(KeyChooser::new(class.popularity, class.keyspace.keys, plan.data_seed)))
+            .map(|class| Arc::new(KeyChooser::new(&class.popularity, class.keyspace.keys, plan.data_seed)))
             .collect();
         let value_max = plan.classes.iter().map(|class| class.keyspace.value_size.max()).max().unwrap_or(0);
         let mut layout = Layout::of(&plan);
@@ -105,7 +105,7 @@ impl Blueprint {
             keys = keys.max(count);
             key_bytes = key_bytes.max(count * class.keyspace.key_size.max() as usize);
             // The head of a value is copied in any case.
-            let size = class.keyspace.value_size;
+            let size = &class.keyspace.value_size;
             let copied = |bytes: u32| 16 + Out::copied_len(bytes as usize);
             value = value.max(copied(size.min().max(size.max().min(4095 + 16)))).max(copied(size.max()));
         }
@@ -258,7 +258,7 @@ pub(crate) fn spawn(
         // Without this a sleep ends up to 50 µs late by the kernel's own leave.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         let links = shard.classes.iter().map(|class| class.connections.len()).sum();
-        let may_spin = shard.part.of <= allowed_cpus();
+        let may_spin = shard.part.of <= parallelism();
         match (blueprint.plan.protocol, blueprint.plan.io) {
             (Protocol::MemcachedText, IoChoice::Auto | IoChoice::Epoll) => {
                 let io = Epoll::new(links, clock)?;
@@ -284,7 +284,13 @@ fn drive<C: Codec, I: Io>(mut worker: Worker<C, I>, notices: &mpsc::Sender<Notic
     worker.end()
 }
 
-/// Processors that this process may run on.
-pub fn allowed_cpus() -> u32 {
+/// Processors that this process may use at a time: those it may run on, within its share of them.
+fn parallelism() -> u32 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u32)
+}
+
+/// Processors that this process may run on, by number.
+pub fn allowed_cpus() -> Vec<u32> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return (0..parallelism()).collect() };
+    (0..rustix::thread::CpuSet::MAX_CPU as u32).filter(|cpu| set.is_set(*cpu as usize)).collect()
 }

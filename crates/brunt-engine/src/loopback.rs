@@ -86,7 +86,7 @@ fn start_server(core: CoreOptions) -> SocketAddr {
 }
 
 fn plan(toml: &str) -> Plan {
-    resolve(&PlanSpec::from_toml(toml).unwrap(), Host { allowed_cpus: 2, random_seed: 1 }).unwrap()
+    resolve(&PlanSpec::from_toml(toml).unwrap(), &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
 }
 
 fn endpoint(address: SocketAddr) -> Vec<Endpoint> {

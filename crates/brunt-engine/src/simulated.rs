@@ -54,7 +54,7 @@ impl Outcome {
 
 fn plan(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
-    resolve(&spec, Host { allowed_cpus: 2, random_seed: 1 }).unwrap()
+    resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
 }
 
 /// Runs a plan (of one thread) in a simulated world.

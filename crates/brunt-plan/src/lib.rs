@@ -6,11 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cpus;
 pub mod distribution;
+pub mod mix;
 pub mod op;
 pub mod outcome;
 pub mod phase;
 pub mod plan;
+pub mod popularity;
+pub mod profile;
 pub mod resolve;
 pub mod server;
 pub mod shard;

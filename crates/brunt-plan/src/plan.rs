@@ -3,7 +3,10 @@
 //! Not what the user typed (that is [`crate::spec`]) and never changed after it is resolved; live state has no place
 //! here. Everything downstream may rely on the ranges stated at the fields.
 
-use crate::distribution::{Arrival, Mix, Popularity, SizeDistribution};
+use crate::distribution::{Arrival, SizeDistribution};
+use crate::mix::Mix;
+use crate::popularity::{Drift, Popularity};
+use crate::profile::RateProfile;
 use crate::server::ServerAddress;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use std::fmt;
@@ -82,6 +85,39 @@ words! {
 }
 
 words! {
+    /// Which of several servers an op goes to.
+    Placement {
+        /// By the key: the hash of libmemcached's default (one at a time), modulo the number of servers.
+        Modulo = "modulo",
+        /// By the key: consistent hashing as libmemcached's `MEMCACHED_BEHAVIOR_KETAMA` does it.
+        Ketama = "ketama",
+        /// By the key: as `MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED` with equal weights, which is also libketama's continuum.
+        KetamaWeighted = "ketama-weighted",
+        /// Each op to the next server; every server holds the whole data set.
+        RoundRobin = "round-robin",
+        /// Each op to any server; every server holds the whole data set.
+        Random = "random",
+    }
+}
+
+impl Placement {
+    /// Does the key decide, so that every key lives on one server?
+    pub const fn is_by_key(self) -> bool {
+        matches!(self, Self::Modulo | Self::Ketama | Self::KetamaWeighted)
+    }
+}
+
+words! {
+    /// What follows a retrieval that missed.
+    OnMiss {
+        /// Nothing.
+        Ignore = "ignore",
+        /// Every missing key is stored: what a cache-aside client does.
+        Set = "set",
+    }
+}
+
+words! {
     /// A named quantity that a plan may ask to have metered beside latency.
     MeterKind {
         /// Operations in flight on the chosen connection when an op is sent on it, that op not counted.
@@ -127,12 +163,12 @@ pub struct Keyspace {
 }
 
 /// What decides when a class sends.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// Open loop: intended times come from a clock and an arrival process, whatever the server does.
     Open {
         /// Requests per second of the whole class.
-        rate: Rate,
+        rate: OpenRate,
         /// How arrivals are spaced.
         arrival: Arrival,
     },
@@ -141,6 +177,52 @@ pub enum Load {
         /// Time between a reply and the next request of the same slot.
         think: DurationNs,
     },
+}
+
+/// Requests per second of an open loop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OpenRate {
+    /// The same all the time.
+    Constant(Rate),
+    /// As time goes on.
+    Profile(RateProfile),
+}
+
+impl OpenRate {
+    /// How many requests are due in a span of the measured window, on average; nanoseconds from its beginning.
+    pub fn requests_between(&self, from_ns: u64, to_ns: u64) -> f64 {
+        match self {
+            Self::Constant(rate) => rate.as_f64() * to_ns.saturating_sub(from_ns) as f64 / 1e9,
+            Self::Profile(profile) => profile.requests_between(from_ns, to_ns),
+        }
+    }
+}
+
+/// How long connections live, where they do not live for the whole run. An end by plan waits for the replies that are
+/// out, and is no fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Connections begun per second of the schedule, evenly spaced, as long as fewer than the class's number are open.
+    /// Without it all begin at once, and each that ends is replaced at once.
+    pub connect_rate: Option<Rate>,
+    /// Requests that a connection carries before it ends; at least 1.
+    pub calls: Option<u64>,
+    /// How long a connection lives before it ends; above 0. The first ones live a part of it, so that ends are spread.
+    pub reconnect_every: Option<DurationNs>,
+    /// Connections begun in all, over all workers; when the last has ended the class is over.
+    pub total: Option<u64>,
+}
+
+impl Lifetime {
+    /// Do connections come and go by plan?
+    pub fn is_planned(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Does a connection end by plan?
+    pub const fn ends(&self) -> bool {
+        self.calls.is_some() || self.reconnect_every.is_some()
+    }
 }
 
 /// How connections are grouped into sessions.
@@ -171,11 +253,22 @@ pub struct Class {
     pub popularity: Popularity,
     /// The data set.
     pub keyspace: Keyspace,
+    /// How the ranks of the popularity law move over the keys.
+    pub drift: Option<Drift>,
     /// Keys in a multi-get, at least 1.
     pub multiget: u16,
+    /// Time to live of everything stored, in seconds; 0 is for ever, at most 30 days (memcached takes more as a date).
+    pub ttl_s: u32,
+    /// Changes ask for no reply.
+    pub noreply: bool,
+    /// What follows a miss.
+    pub on_miss: OnMiss,
+    /// How long its connections live.
+    pub lifetime: Lifetime,
 }
 
-/// When the measured window ends: whichever comes first. At least one is set.
+/// When the measured window ends: whichever comes first. At least one is set, unless the lifetimes of connections end
+/// every class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Length of the measured window.
@@ -193,8 +286,12 @@ pub struct Plan {
     pub protocol: Protocol,
     /// What carries it.
     pub transport: Transport,
-    /// Workers, at least 1; every class has at least one connection on each.
+    /// Which server an op goes to, where there are several.
+    pub placement: Placement,
+    /// Workers, at least 1; every class has at least one connection on each, to every server.
     pub threads: u32,
+    /// The processors that workers are pinned to, in turn; none: wherever the kernel puts them.
+    pub cpus: Vec<u32>,
     /// Kernel interface asked for.
     pub io: IoChoice,
     /// How workers wait.
@@ -221,16 +318,69 @@ pub struct Plan {
     pub classes: Vec<Class>,
 }
 
+/// A data set of a plan: what classes with equal keyspaces share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DataSet<'a> {
+    /// Its keys and values.
+    pub keyspace: &'a Keyspace,
+    /// It has a counter beside every key: ids from `keys` to `2 · keys − 1`, for incr and decr.
+    pub counts: bool,
+    /// Values grow by append and prepend, so that only their heads can be checked.
+    pub extends: bool,
+    /// Time to live that preload stores it with, in seconds.
+    pub ttl_s: u32,
+}
+
+impl DataSet<'_> {
+    /// How many ids there are: keys and counters.
+    pub const fn ids(&self) -> u64 {
+        if self.counts { self.keyspace.keys * 2 } else { self.keyspace.keys }
+    }
+}
+
 impl Plan {
+    /// The servers, as far as the plan names them: none for the embedded one.
+    pub fn servers(&self) -> &[ServerAddress] {
+        match &self.target {
+            Target::Embedded => &[],
+            Target::Servers(servers) => servers,
+        }
+    }
+
+    /// How many servers there are.
+    pub fn server_count(&self) -> usize {
+        self.servers().len().max(1)
+    }
+
     /// Distinct data sets in the order of the classes, for preload.
-    pub fn keyspaces(&self) -> Vec<&Keyspace> {
-        let mut distinct: Vec<&Keyspace> = Vec::new();
+    pub fn data_sets(&self) -> Vec<DataSet<'_>> {
+        let mut distinct: Vec<DataSet<'_>> = Vec::new();
         for class in &self.classes {
-            if !distinct.contains(&&class.keyspace) {
-                distinct.push(&class.keyspace);
+            let (counts, extends) = (class.mix.counts(), class.mix.extends());
+            match distinct.iter_mut().find(|held| *held.keyspace == class.keyspace) {
+                Some(held) => {
+                    held.counts |= counts;
+                    held.extends |= extends;
+                }
+                None => {
+                    distinct.push(DataSet { keyspace: &class.keyspace, counts, extends, ttl_s: class.ttl_s })
+                }
             }
         }
         distinct
+    }
+
+    /// How many times preload stores each key: on every server, unless the key decides where it lives.
+    pub fn copies(&self) -> u64 {
+        if self.placement.is_by_key() { 1 } else { self.server_count() as u64 }
+    }
+
+    /// Stores that preload makes.
+    pub fn preload_stores(&self) -> u64 {
+        self.data_sets()
+            .iter()
+            .map(|set| set.ids().saturating_mul(self.copies()))
+            .fold(0, u64::saturating_add)
     }
 
     /// Does any class run open loop, so that lateness of the client is an error of the measurement?

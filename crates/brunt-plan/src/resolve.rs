@@ -3,20 +3,24 @@
 //! Pure: what depends on the host comes in as [`Host`]. Every error names the option, what was given and what is
 //! accepted; nothing that was given is ignored.
 
-use crate::distribution::{Arrival, Mix, Popularity, SizeDistribution};
+use crate::cpus::CpuList;
+use crate::distribution::{Arrival, SizeDistribution};
+use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, Keyspace, Load, Plan, Protocol, SessionScope, Stop, Target, Transport, Wait,
+    Class, IoChoice, Keyspace, Lifetime, Load, OnMiss, OpenRate, Placement, Plan, Protocol, SessionScope,
+    Stop, Target, Transport, Wait,
 };
+use crate::popularity::Popularity;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use std::fmt;
 
 /// What the defaults need to know of the machine and the moment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Host {
-    /// Processors that this process may run on; at least 1.
-    pub allowed_cpus: u32,
+    /// Processors that this process may run on, by number; at least one.
+    pub allowed_cpus: Vec<u32>,
     /// The seed to use when none is given.
     pub random_seed: u64,
 }
@@ -46,6 +50,11 @@ const KEY_SIZE_MAX: u32 = 250;
 const VALUE_SIZE_MAX: u32 = 128 << 20;
 /// Slots for requests in flight per plan; each takes about 128 bytes.
 const IN_FLIGHT_MAX: u64 = 16 << 20;
+
+/// Every worker has a queue and a connection for each.
+const SERVERS_MAX: usize = 1024;
+/// memcached takes a longer time to live as a date.
+const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 
 const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
@@ -93,22 +102,25 @@ impl Complaint<'_> {
 }
 
 /// Resolves a specification into the plan that will run.
-pub fn resolve(spec: &PlanSpec, host: Host) -> Result<Plan, PlanError> {
+pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let run = &spec.run;
     let complaint = Complaint { class: None };
     let classes = resolve_classes(spec)?;
+    let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
     let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
     Ok(Plan {
         target: resolve_target(&complaint, run)?,
         protocol: run.protocol.unwrap_or(Protocol::MemcachedText),
         transport: run.transport.unwrap_or(Transport::Tcp),
-        threads: resolve_threads(&complaint, run, &classes, host)?,
+        placement: resolve_placement(&complaint, run, servers)?,
+        threads: resolve_threads(&complaint, run, &classes, servers, host)?,
+        cpus: resolve_cpus(&complaint, run, host)?,
         io: run.io.unwrap_or(IoChoice::Auto),
         wait: run.wait.unwrap_or(Wait::Hybrid),
         timeout,
         drain: run.drain.unwrap_or(timeout),
         warmup: run.warmup.unwrap_or(DEFAULT_WARMUP),
-        stop: resolve_stop(&complaint, run)?,
+        stop: resolve_stop(&complaint, run, &classes)?,
         preload: run.preload.unwrap_or(true),
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
@@ -131,17 +143,45 @@ fn positive(
 }
 
 fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Target, PlanError> {
-    match run.server.as_deref() {
-        None | Some([]) => Ok(Target::Embedded),
-        Some([server]) => Ok(Target::Servers(vec![server.clone()])),
-        Some(servers) => {
-            let given: Vec<String> = servers.iter().map(ToString::to_string).collect();
-            Err(complaint.error("server", given.join(" "), "one server"))
+    let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
+    for (index, server) in servers.iter().enumerate() {
+        if servers[..index].contains(server) {
+            return Err(complaint.error("server", server, "each server once"));
         }
+    }
+    if servers.len() > SERVERS_MAX {
+        return Err(complaint.error(
+            "server",
+            format!("{} servers", servers.len()),
+            format!("up to {SERVERS_MAX}"),
+        ));
+    }
+    Ok(if servers.is_empty() { Target::Embedded } else { Target::Servers(servers.to_vec()) })
+}
+
+fn resolve_placement(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    servers: usize,
+) -> Result<Placement, PlanError> {
+    match run.placement {
+        Some(placement) if servers == 1 => {
+            Err(complaint.error("placement", placement, "--placement together with several --server"))
+        }
+        given => Ok(given.unwrap_or(Placement::Modulo)),
     }
 }
 
-fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Stop, PlanError> {
+fn resolve_cpus(complaint: &Complaint<'_>, run: &RunSpec, host: &Host) -> Result<Vec<u32>, PlanError> {
+    let Some(list) = &run.cpus else { return Ok(Vec::new()) };
+    if list.0.iter().all(|cpu| host.allowed_cpus.contains(cpu)) {
+        return Ok(list.0.clone());
+    }
+    let accepted = format!("processors out of {}", CpuList(host.allowed_cpus.clone()));
+    Err(complaint.error("cpus", list, accepted))
+}
+
+fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> Result<Stop, PlanError> {
     let requests = match run.requests {
         Some(Count(0)) => {
             return Err(complaint.error("requests", 0, "a whole number above 0, such as 1000 or 100k"));
@@ -150,6 +190,8 @@ fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Stop, PlanEr
     };
     let time = match (run.time, requests) {
         (None, Some(_)) => None,
+        // The last connection is the end.
+        (None, None) if classes.iter().all(|class| class.lifetime.total.is_some()) => None,
         (given, _) => Some(positive(complaint, "time", given, DEFAULT_TIME)?),
     };
     Ok(Stop { time, requests })
@@ -173,14 +215,26 @@ fn resolve_threads(
     complaint: &Complaint<'_>,
     run: &RunSpec,
     classes: &[Class],
-    host: Host,
+    servers: usize,
+    host: &Host,
 ) -> Result<u32, PlanError> {
-    // Every class has a connection on every worker, so that rates split evenly.
-    let most = classes.iter().map(|class| class.connections).min().unwrap_or(1).min(1024);
-    let default = host.allowed_cpus.saturating_sub(1).clamp(1, most);
-    let threads = run.threads.map_or(u64::from(default), |count| count.0);
+    // Every class has a connection to every server on every worker, so that rates split evenly.
+    let fewest = classes.iter().map(|class| class.connections).min().unwrap_or(1);
+    let most = (fewest as usize / servers).min(1024) as u32;
+    if most == 0 {
+        let accepted = format!("at least {servers}, one for each server");
+        return Err(complaint.error("connections", fewest, accepted));
+    }
+    // One processor is left to the server or the kernel; those that were named are all for workers.
+    let default = match &run.cpus {
+        Some(list) => list.0.len() as u32,
+        None => host.allowed_cpus.len().saturating_sub(1) as u32,
+    };
+    let threads = run.threads.map_or(u64::from(default.clamp(1, most)), |count| count.0);
     if threads == 0 || threads > u64::from(most) {
-        let accepted = format!("from 1 to {most}: every worker needs at least one connection of every class");
+        let each = if servers > 1 { " to every server" } else { "" };
+        let accepted =
+            format!("from 1 to {most}: every worker needs at least one connection of every class{each}");
         return Err(complaint.error("threads", threads, accepted));
     }
     Ok(threads as u32)
@@ -231,21 +285,113 @@ fn resolve_class(
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
         return Err(complaint.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
     }
+    if mix.contains(OpKind::Cas) && !mix.contains(OpKind::Gets) {
+        return Err(complaint.error("mix", mix, "gets beside cas: a cas writes what a gets has read"));
+    }
     Ok(Class {
         name,
         load: resolve_load(complaint, spec)?,
         connections: connections as u32,
         depth: depth as u32,
         sessions: SessionScope::Worker,
-        mix,
-        popularity: spec.popularity.unwrap_or(Popularity::Uniform),
-        keyspace: resolve_keyspace(complaint, spec)?,
+        popularity: spec.popularity.clone().unwrap_or(Popularity::Uniform),
+        drift: spec.drift,
+        keyspace: resolve_keyspace(complaint, spec, mix.counts())?,
         multiget: multiget as u16,
+        ttl_s: resolve_ttl(complaint, spec)?,
+        noreply: resolve_noreply(complaint, spec, &mix)?,
+        on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
+        lifetime: resolve_lifetime(complaint, spec, connections)?,
+        mix,
     })
 }
 
+fn resolve_ttl(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<u32, PlanError> {
+    let ttl = spec.ttl.unwrap_or_default();
+    if ttl > TTL_MAX || !ttl.0.is_multiple_of(1_000_000_000) {
+        return Err(complaint.error("ttl", ttl, "whole seconds up to 720h, such as 60s; 0 is for ever"));
+    }
+    Ok((ttl.0 / 1_000_000_000) as u32)
+}
+
+fn resolve_noreply(complaint: &Complaint<'_>, spec: &ClassSpec, mix: &Mix) -> Result<bool, PlanError> {
+    let noreply = spec.noreply.unwrap_or(false);
+    if noreply && mix.weights.iter().all(|(kind, _)| kind.is_retrieval()) {
+        return Err(complaint.error("noreply", mix, "a --mix with a change in it, such as get=9,set=1"));
+    }
+    Ok(noreply)
+}
+
+fn resolve_on_miss(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    mix: &Mix,
+    slots: u64,
+) -> Result<OnMiss, PlanError> {
+    let on_miss = spec.on_miss.unwrap_or(OnMiss::Ignore);
+    if on_miss == OnMiss::Set {
+        if !mix.weights.iter().any(|(kind, _)| kind.is_retrieval()) {
+            return Err(complaint.error(
+                "on-miss",
+                on_miss,
+                "a --mix with a retrieval in it, such as get=9,set=1",
+            ));
+        }
+        // Every key of every multi-get in flight may have to be stored.
+        let multiget = if mix.contains(OpKind::Mget) {
+            spec.multiget.map_or(DEFAULT_MULTIGET, |count| count.0)
+        } else {
+            1
+        };
+        if slots * multiget > IN_FLIGHT_MAX {
+            let accepted = format!("at most {} connections times depth with it", IN_FLIGHT_MAX / multiget);
+            return Err(complaint.error("on-miss", on_miss, accepted));
+        }
+    }
+    Ok(on_miss)
+}
+
+fn resolve_lifetime(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    connections: u64,
+) -> Result<Lifetime, PlanError> {
+    let lifetime = Lifetime {
+        connect_rate: spec.connect_rate,
+        calls: spec.calls_per_connection.map(|count| count.0),
+        reconnect_every: spec.reconnect_every,
+        total: spec.connections_total.map(|count| count.0),
+    };
+    if lifetime.calls == Some(0) {
+        return Err(complaint.error("calls-per-connection", 0, "a whole number above 0"));
+    }
+    if lifetime.reconnect_every == Some(DurationNs(0)) {
+        return Err(complaint.error("reconnect-every", "0s", "a duration above 0, such as 10s or 500ms"));
+    }
+    match lifetime.total {
+        Some(total) if !lifetime.ends() => {
+            let accepted = "--connections-total beside --calls-per-connection or --reconnect-every: else no connection ends";
+            Err(complaint.error("connections-total", total, accepted))
+        }
+        Some(total) if total < connections => Err(complaint.error(
+            "connections-total",
+            total,
+            format!("at least {connections}, the number of --connections"),
+        )),
+        _ => Ok(lifetime),
+    }
+}
+
 fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
-    match (spec.rate, spec.arrival, spec.think) {
+    let rate = match (spec.rate, &spec.rate_profile) {
+        (Some(_), Some(profile)) => {
+            return Err(complaint.error("rate-profile", profile, "either --rate or --rate-profile"));
+        }
+        (Some(rate), None) => Some(OpenRate::Constant(rate)),
+        (None, Some(profile)) => Some(OpenRate::Profile(profile.clone())),
+        (None, None) => None,
+    };
+    match (rate, spec.arrival.clone(), spec.think) {
         (Some(_), _, Some(think)) => Err(complaint.error(
             "think",
             think,
@@ -261,23 +407,30 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
     }
 }
 
-fn resolve_keyspace(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Keyspace, PlanError> {
-    let keys = complaint.count("keys", spec.keys, DEFAULT_KEYS, 1, u64::MAX)?;
+fn resolve_keyspace(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    counts: bool,
+) -> Result<Keyspace, PlanError> {
+    let most = if counts { u64::MAX / 2 } else { u64::MAX };
+    let keys = complaint.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
+    let ids = if counts { keys * 2 } else { keys };
     let prefix = spec.prefix.clone().unwrap_or_default();
     if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
     }
-    let digits = (keys - 1).checked_ilog10().unwrap_or(0) + 1;
+    let digits = (ids - 1).checked_ilog10().unwrap_or(0) + 1;
     let needed = prefix.len() as u64 + u64::from(digits);
-    let key_size =
-        spec.key_size.unwrap_or(SizeDistribution::Fixed(DEFAULT_KEY_SIZE.max(needed.min(250) as u32)));
+    let default_size = SizeDistribution::Fixed(DEFAULT_KEY_SIZE.max(needed.min(250) as u32));
+    let key_size = spec.key_size.clone().unwrap_or(default_size);
     if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
         let accepted = format!(
-            "sizes from {needed} (the prefix and the {digits} digits of the last of {keys} keys) to {KEY_SIZE_MAX}"
+            "sizes from {needed} (the prefix and the {digits} digits of the last of {ids} keys{}) to {KEY_SIZE_MAX}",
+            if counts { " and counters" } else { "" }
         );
         return Err(complaint.error("key-size", key_size, accepted));
     }
-    let value_size = spec.value_size.unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
+    let value_size = spec.value_size.clone().unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
     if value_size.max() > VALUE_SIZE_MAX {
         return Err(complaint.error("value-size", value_size, "sizes up to 128MiB"));
     }
@@ -288,11 +441,13 @@ fn resolve_keyspace(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Keysp
 mod tests {
     use super::*;
 
-    const HOST: Host = Host { allowed_cpus: 4, random_seed: 77 };
+    fn host() -> Host {
+        Host { allowed_cpus: vec![0, 1, 2, 5], random_seed: 77 }
+    }
 
     fn resolved(toml: &str) -> Result<Plan, String> {
         let spec = PlanSpec::from_toml(toml)?;
-        resolve(&spec, HOST).map_err(|error| error.to_string())
+        resolve(&spec, &host()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -315,6 +470,10 @@ mod tests {
             "rate = '200k'\narrival = 'uniform'\nrequests = '1M'\nserver = ['[::1]:5000']\nseed = 5\nmeter = ['oversleep']",
             "threads = 2\n[[class]]\nname='load'\nrate=1000\nconnections=8\n[[class]]\nname='probe'\nrate=50.5\n\
              connections=2\nmix='mget'\nmultiget=5",
+            "server = ['a', 'b:5']\nplacement = 'ketama'\ncpus = '0,2'\nttl = '60s'\nnoreply = true\non-miss = 'set'\n\
+             rate-profile = '0s=1k,5s=2k'\ndrift = '10/1s'",
+            "server = 'a'\nmix = 'gets,cas,incr,decr'\nconnect-rate = 100\ncalls-per-connection = 5\n\
+             connections-total = 1000\nreconnect-every = '10s'",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
@@ -352,7 +511,64 @@ mod tests {
                 "multiget = 5",
                 "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
             ),
-            ("server = ['a', 'b']", "--server: 'a:11211 b:11211' was given; accepted: one server"),
+            ("server = ['a', 'b', 'a']", "--server: 'a:11211' was given; accepted: each server once"),
+            (
+                "server = 'a'\nplacement = 'ketama'",
+                "--placement: 'ketama' was given; accepted: --placement together with several --server",
+            ),
+            (
+                "server = ['a', 'b', 'c']\nconnections = 2",
+                "--connections: '2' was given; accepted: at least 3, one for each server",
+            ),
+            (
+                "server = ['a', 'b']\nthreads = 9",
+                "--threads: '9' was given; accepted: from 1 to 8: every worker needs at least one connection of every class to every server",
+            ),
+            ("cpus = '1-3'", "--cpus: '1-3' was given; accepted: processors out of 0-2,5"),
+            (
+                "mix = 'cas'",
+                "--mix: 'cas=1' was given; accepted: gets beside cas: a cas writes what a gets has read",
+            ),
+            (
+                "ttl = '1500ms'",
+                "--ttl: '1500ms' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
+            ),
+            (
+                "ttl = '721h'",
+                "--ttl: '721h' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
+            ),
+            (
+                "noreply = true\nmix = 'get,mget'",
+                "--noreply: 'get=1,mget=1' was given; accepted: a --mix with a change in it, such as get=9,set=1",
+            ),
+            (
+                "on-miss = 'set'\nmix = 'set'",
+                "--on-miss: 'set' was given; accepted: a --mix with a retrieval in it, such as get=9,set=1",
+            ),
+            (
+                "rate = 5\nrate-profile = '0s=1,5s=9'",
+                "--rate-profile: '0s=1/s,5s=9/s' was given; accepted: either --rate or --rate-profile",
+            ),
+            (
+                "calls-per-connection = 0",
+                "--calls-per-connection: '0' was given; accepted: a whole number above 0",
+            ),
+            (
+                "reconnect-every = '0s'",
+                "--reconnect-every: '0s' was given; accepted: a duration above 0, such as 10s or 500ms",
+            ),
+            (
+                "connections-total = 100",
+                "--connections-total: '100' was given; accepted: --connections-total beside --calls-per-connection or --reconnect-every: else no connection ends",
+            ),
+            (
+                "connections-total = 10\ncalls-per-connection = 1",
+                "--connections-total: '10' was given; accepted: at least 16, the number of --connections",
+            ),
+            (
+                "keys = 6\nkey-size = 1\nmix = 'incr'",
+                "--key-size: 'fixed:1' was given; accepted: sizes from 2 (the prefix and the 2 digits of the last of 12 keys and counters) to 250",
+            ),
             (
                 "[[class]]\nname='a'\n[[class]]\nname='a'",
                 "name (class 'a'): 'a' was given; accepted: a name of its own for every class",

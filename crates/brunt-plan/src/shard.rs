@@ -23,6 +23,8 @@ pub struct ClassShard {
     pub connections: Range<u32>,
     /// Its share of the requests of the measured window, where the plan bounds them.
     pub requests: Option<u64>,
+    /// Its share of the connections begun in all, where the plan bounds them.
+    pub connections_total: Option<u64>,
 }
 
 /// A worker's slice of the plan.
@@ -32,7 +34,7 @@ pub struct Shard {
     pub part: StreamPart,
     /// One entry per class of the plan.
     pub classes: Vec<ClassShard>,
-    /// For every distinct keyspace of [`Plan::keyspaces`], the ids this worker preloads.
+    /// For every data set of [`Plan::data_sets`], the ids this worker preloads.
     pub preload: Vec<Range<u64>>,
 }
 
@@ -44,6 +46,12 @@ pub fn share(total: u64, index: u32, of: u32) -> Range<u64> {
         (even + u128::from(u64::from(index).min(total % u64::from(of)))) as u64
     };
     cut(index)..cut(index + 1)
+}
+
+/// How many things are in part `index` of `total` divided among `of`.
+pub fn share_of(total: u64, index: u32, of: u32) -> u64 {
+    let part = share(total, index, of);
+    part.end - part.start
 }
 
 /// Divides the plan among its workers.
@@ -59,20 +67,16 @@ pub fn shards(plan: &Plan) -> Vec<Shard> {
             .map(|(class_index, class)| {
                 let connections = share(u64::from(class.connections), index, of);
                 // The requests of the plan are first divided among classes, then among workers.
-                let of_class = plan.stop.requests.map(|total| {
-                    let share = share(total, class_index as u32, classes as u32);
-                    share.end - share.start
-                });
+                let of_class =
+                    plan.stop.requests.map(|total| share_of(total, class_index as u32, classes as u32));
                 ClassShard {
                     connections: connections.start as u32..connections.end as u32,
-                    requests: of_class.map(|total| {
-                        let share = share(total, index, of);
-                        share.end - share.start
-                    }),
+                    requests: of_class.map(|total| share_of(total, index, of)),
+                    connections_total: class.lifetime.total.map(|total| share_of(total, index, of)),
                 }
             })
             .collect(),
-        preload: plan.keyspaces().iter().map(|keyspace| share(keyspace.keys, index, of)).collect(),
+        preload: plan.data_sets().iter().map(|set| share(set.ids(), index, of)).collect(),
     };
     (0..of).map(shard).collect()
 }
@@ -105,7 +109,7 @@ mod tests {
             let toml = format!("threads={threads}\nrequests={requests}\nkeys={keys}\nconnections={connections}\n\
                                 [[class]]\nname='a'\n[[class]]\nname='b'\nprefix='b'");
             let spec = PlanSpec::from_toml(&toml).expect("the text is a plan");
-            let plan = resolve(&spec, Host { allowed_cpus: 2, random_seed: 0 }).expect("the plan resolves");
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).expect("the plan resolves");
             let shards = shards(&plan);
             prop_assert_eq!(shards.len() as u32, threads);
             for class in 0..2 {

@@ -4,9 +4,15 @@
 //! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
 //! runs the same again.
 
-use crate::distribution::{Arrival, Mix, Popularity, SizeDistribution};
-use crate::plan::{Class, IoChoice, Load, MeterKind, Plan, Protocol, Target, Transport, Wait};
-use crate::server::ServerAddress;
+use crate::cpus::CpuList;
+use crate::distribution::{Arrival, SizeDistribution};
+use crate::mix::Mix;
+use crate::plan::{
+    Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Protocol, Target, Transport, Wait,
+};
+use crate::popularity::{Drift, Popularity};
+use crate::profile::RateProfile;
+use crate::server::ServerList;
 use crate::units::{Count, DurationNs, Rate};
 use serde::{Deserialize, Serialize};
 
@@ -77,10 +83,12 @@ macro_rules! options {
 
 options! {
     run {
-        server: Vec<ServerAddress>,
+        server: ServerList,
+        placement: Placement,
         protocol: Protocol,
         transport: Transport,
         threads: Count,
+        cpus: CpuList,
         io: IoChoice,
         wait: Wait,
         timeout: DurationNs,
@@ -97,17 +105,26 @@ options! {
     class {
         name: String,
         rate: Rate,
+        rate_profile: RateProfile,
         arrival: Arrival,
         think: DurationNs,
         connections: Count,
         depth: Count,
         mix: Mix,
         multiget: Count,
+        ttl: DurationNs,
+        noreply: bool,
+        on_miss: OnMiss,
         keys: Count,
         prefix: String,
         key_size: SizeDistribution,
         value_size: SizeDistribution,
         popularity: Popularity,
+        drift: Drift,
+        connect_rate: Rate,
+        calls_per_connection: Count,
+        connections_total: Count,
+        reconnect_every: DurationNs,
     }
 }
 
@@ -162,24 +179,38 @@ impl<'de> Deserialize<'de> for PlanSpec {
 
 impl From<&Class> for ClassSpec {
     fn from(class: &Class) -> Self {
-        let (rate, arrival, think) = match class.load {
-            Load::Open { rate, arrival } => (Some(rate), Some(arrival), None),
-            Load::Closed { think } => (None, None, Some(think)),
+        let (rate, rate_profile, arrival, think) = match &class.load {
+            Load::Open { rate: OpenRate::Constant(rate), arrival } => {
+                (Some(*rate), None, Some(arrival.clone()), None)
+            }
+            Load::Open { rate: OpenRate::Profile(profile), arrival } => {
+                (None, Some(profile.clone()), Some(arrival.clone()), None)
+            }
+            Load::Closed { think } => (None, None, None, Some(*think)),
         };
         Self {
             name: Some(class.name.clone()),
             rate,
+            rate_profile,
             arrival,
             think,
             connections: Some(Count(u64::from(class.connections))),
             depth: Some(Count(u64::from(class.depth))),
             mix: Some(class.mix.clone()),
             multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
+            ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
+            noreply: class.noreply.then_some(true),
+            on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
             keys: Some(Count(class.keyspace.keys)),
             prefix: Some(class.keyspace.prefix.clone()),
-            key_size: Some(class.keyspace.key_size),
-            value_size: Some(class.keyspace.value_size),
-            popularity: Some(class.popularity),
+            key_size: Some(class.keyspace.key_size.clone()),
+            value_size: Some(class.keyspace.value_size.clone()),
+            popularity: Some(class.popularity.clone()),
+            drift: class.drift,
+            connect_rate: class.lifetime.connect_rate,
+            calls_per_connection: class.lifetime.calls.map(Count),
+            connections_total: class.lifetime.total.map(Count),
+            reconnect_every: class.lifetime.reconnect_every,
         }
     }
 }
@@ -189,11 +220,13 @@ impl From<&Plan> for PlanSpec {
         let run = RunSpec {
             server: match &plan.target {
                 Target::Embedded => None,
-                Target::Servers(servers) => Some(servers.clone()),
+                Target::Servers(servers) => Some(ServerList(servers.clone())),
             },
+            placement: (plan.server_count() > 1).then_some(plan.placement),
             protocol: Some(plan.protocol),
             transport: Some(plan.transport),
             threads: Some(Count(u64::from(plan.threads))),
+            cpus: (!plan.cpus.is_empty()).then(|| CpuList(plan.cpus.clone())),
             io: Some(plan.io),
             wait: Some(plan.wait),
             timeout: Some(plan.timeout),

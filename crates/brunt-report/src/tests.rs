@@ -121,7 +121,7 @@ fn the_stable_core_is_complete() {
 fn the_plan_reads_back() {
     for (name, run) in all_runs() {
         let spec: PlanSpec = serde_json::from_value(json_of(&run)["plan"].clone()).unwrap();
-        assert_eq!(resolve(&spec, run::host()).unwrap(), run.summary.plan, "{name}");
+        assert_eq!(resolve(&spec, &run::host()).unwrap(), run.summary.plan, "{name}");
     }
     assert_eq!(json_of(&run::overload())["seed"], u64::MAX);
 }

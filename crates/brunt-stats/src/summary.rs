@@ -395,16 +395,17 @@ fn last_half(
     }
     let half_ns = window.measure_ns + window.duration_ns() / 2;
     let seconds = (window.end_ns - half_ns) as f64 / 1e9;
-    let rate: f64 = plan
+    let (from_ns, to_ns) = (half_ns - window.measure_ns, window.duration_ns());
+    let offered: f64 = plan
         .classes
         .iter()
-        .map(|class| match class.load {
-            Load::Open { rate, .. } => rate.as_f64(),
+        .map(|class| match &class.load {
+            Load::Open { rate, .. } => rate.requests_between(from_ns, to_ns),
             Load::Closed { .. } => 0.0,
         })
         .sum();
     let answered = store.timeline.answered_within(half_ns..window.end_ns, window.end_ns, is_open);
-    Some(LastHalf { offered: rate * seconds, answered, seconds })
+    Some(LastHalf { offered, answered, seconds })
 }
 
 /// Every row that a report prints: the total, and where there are several the classes and their ops.

@@ -5,6 +5,7 @@
 
 use crate::rng::{Draw, Rng};
 use brunt_plan::distribution::Arrival;
+use brunt_plan::plan::OpenRate;
 use brunt_plan::shard::StreamPart;
 use brunt_plan::units::Rate;
 
@@ -22,7 +23,11 @@ pub enum Arrivals {
 
 impl Arrivals {
     /// The arrivals of stream `part` of a class that gets `rate` in all. `rng` is the stream's own.
-    pub fn new(arrival: Arrival, rate: Rate, part: StreamPart, rng: Rng) -> Self {
+    pub fn new(arrival: &Arrival, rate: &OpenRate, part: StreamPart, rng: Rng) -> Self {
+        let rate = match rate {
+            OpenRate::Constant(rate) => *rate,
+            OpenRate::Profile(profile) => profile.points[0].rate,
+        };
         match arrival {
             Arrival::Uniform => Self::Uniform(UniformArrivals::new(rate, part)),
             Arrival::Poisson => Self::Poisson(PoissonArrivals::new(rate, part, rng)),
@@ -124,7 +129,12 @@ mod tests {
     const WHOLE: StreamPart = StreamPart { index: 0, of: 1 };
 
     fn arrivals(arrival: Arrival, rate: Rate, part: StreamPart) -> Arrivals {
-        Arrivals::new(arrival, rate, part, Rng::for_stream(1, Purpose::Arrivals, 0, part.index))
+        Arrivals::new(
+            &arrival,
+            &OpenRate::Constant(rate),
+            part,
+            Rng::for_stream(1, Purpose::Arrivals, 0, part.index),
+        )
     }
 
     /// The first `count` times.
@@ -149,7 +159,7 @@ mod tests {
 
     /// The union of all `of` streams before `end_ns`, in order.
     fn union(arrival: Arrival, rate: Rate, of: u32, end_ns: u64) -> Vec<u64> {
-        let stream = |index| times_before(arrivals(arrival, rate, StreamPart { index, of }), end_ns);
+        let stream = |index| times_before(arrivals(arrival.clone(), rate, StreamPart { index, of }), end_ns);
         let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
         union.sort_unstable();
         union
@@ -282,7 +292,7 @@ mod tests {
         let slowest = Rate { micro_per_second: 1 };
         let part = StreamPart { index: 1, of: u32::MAX };
         for arrival in [Arrival::Uniform, Arrival::Poisson] {
-            let times = times(arrivals(arrival, slowest, part), 100);
+            let times = times(arrivals(arrival.clone(), slowest, part), 100);
             assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{arrival}");
         }
     }

@@ -20,7 +20,7 @@ pub struct KeySpace {
 impl KeySpace {
     /// The keyspace as resolved (every id fits behind the prefix) under `data_seed`.
     pub fn new(keyspace: &Keyspace, data_seed: u64) -> Self {
-        let key_sizes = Sizes::new(keyspace.key_size, SizeOf::Key, data_seed);
+        let key_sizes = Sizes::new(keyspace.key_size.clone(), SizeOf::Key, data_seed);
         let prefix_len = keyspace.prefix.len();
         let digits = (keyspace.keys - 1).checked_ilog10().unwrap_or(0) as usize + 1;
         assert!(
@@ -32,7 +32,7 @@ impl KeySpace {
         template.resize(key_sizes.max() as usize, b'0');
         Self {
             keys: keyspace.keys,
-            value_sizes: Sizes::new(keyspace.value_size, SizeOf::Value, data_seed),
+            value_sizes: Sizes::new(keyspace.value_size.clone(), SizeOf::Value, data_seed),
             key_sizes,
             template,
             prefix_len,

@@ -2,7 +2,7 @@
 
 use crate::alias::AliasTable;
 use crate::rng::Draw;
-use brunt_plan::distribution::Mix;
+use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
 
 /// Draws kinds of operation by weight: one draw each, none where there is only one kind.

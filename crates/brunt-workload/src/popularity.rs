@@ -7,8 +7,8 @@
 use crate::permutation::Permutation;
 use crate::rng::{Draw, DrawRng};
 use crate::zipf::Zipf;
-use brunt_plan::distribution::Popularity;
 use brunt_plan::op::{KeyRef, Op};
+use brunt_plan::popularity::Popularity;
 
 /// Draws key ids from `0..keys`.
 #[derive(Clone, Debug)]
@@ -25,12 +25,12 @@ enum Law {
 
 impl KeyChooser {
     /// The sampler of this law over `0..keys`; `keys` is at least 1.
-    pub fn new(popularity: Popularity, keys: u64, data_seed: u64) -> Self {
+    pub fn new(popularity: &Popularity, keys: u64, data_seed: u64) -> Self {
         assert!(keys > 0, "no keys to choose from");
         let law = match popularity {
             Popularity::Uniform => Law::Uniform,
             Popularity::Zipf { exponent } => {
-                Law::Zipf { ranks: Zipf::new(keys, exponent), scatter: Permutation::new(keys, data_seed) }
+                Law::Zipf { ranks: Zipf::new(keys, *exponent), scatter: Permutation::new(keys, data_seed) }
             }
         };
         Self { keys, law }
@@ -134,7 +134,7 @@ mod tests {
     const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99 };
 
     fn drawn(popularity: Popularity, keys: u64, data_seed: u64, count: usize) -> Vec<u64> {
-        let chooser = KeyChooser::new(popularity, keys, data_seed);
+        let chooser = KeyChooser::new(&popularity, keys, data_seed);
         let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
         (0..count).map(|_| chooser.choose(&mut rng)).collect()
     }
@@ -157,7 +157,10 @@ mod tests {
     #[test]
     fn every_agent_draws_the_same_keys() {
         for popularity in [Popularity::Uniform, ZIPF] {
-            assert_eq!(drawn(popularity, 1_000_000, 1, 1_000), drawn(popularity, 1_000_000, 1, 1_000));
+            assert_eq!(
+                drawn(popularity.clone(), 1_000_000, 1, 1_000),
+                drawn(popularity, 1_000_000, 1, 1_000)
+            );
         }
         // The seed of the run draws the ranks, the seed of the data only says which keys are hot.
         assert_eq!(drawn(Popularity::Uniform, 1_000, 1, 100), drawn(Popularity::Uniform, 1_000, 2, 100));
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn the_key_of_rank_0_is_drawn_most_and_is_scattered() {
         let ids = drawn(ZIPF, 1_000_000, 1, 100_000);
-        let chooser = KeyChooser::new(ZIPF, 1_000_000, 1);
+        let chooser = KeyChooser::new(&ZIPF, 1_000_000, 1);
         let hottest: Vec<u64> = (0..3).map(|rank| chooser.id_of_rank(rank)).collect();
         for (rank, id) in hottest.iter().enumerate() {
             let share = 0.064_969 * (rank as f64 + 1.0).powf(-0.99);
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_keys_of_an_op_are_the_same_whenever_asked() {
-        let chooser = KeyChooser::new(ZIPF, 10, 1);
+        let chooser = KeyChooser::new(&ZIPF, 10, 1);
         let ids = |key, count| chooser.ids(&op(key, count)).collect::<Vec<_>>();
         assert_eq!(ids(KeyRef::Id(7), 1), [7]);
         assert_eq!(ids(KeyRef::Id(8), 4), [8, 9, 0, 1]);
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn multi_gets_follow_the_popularity() {
         // Neighbouring seeds, as bad as they come: the hottest key must still have its share of the first draws.
-        let chooser = KeyChooser::new(ZIPF, 1_000_000, 1);
+        let chooser = KeyChooser::new(&ZIPF, 1_000_000, 1);
         let hottest = chooser.id_of_rank(0);
         let count = (0..100_000)
             .filter(|seed| chooser.ids(&op(KeyRef::Drawn(*seed), 2)).nth(1) == Some(hottest))

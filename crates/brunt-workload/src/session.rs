@@ -113,7 +113,7 @@ impl Session {
     /// A client of a class.
     pub fn new(spec: SessionSpec<'_>) -> Self {
         let stream = |purpose| Rng::for_stream(spec.seed, purpose, spec.class_id, spec.part.index);
-        let schedule = match spec.class.load {
+        let schedule = match &spec.class.load {
             Load::Open { rate, arrival } => Schedule::Open {
                 arrivals: Arrivals::new(arrival, rate, spec.part, stream(Purpose::Arrivals)),
                 start_ns: spec.window.start_ns,
@@ -351,9 +351,10 @@ impl Preload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::distribution::{Arrival, Popularity, SizeDistribution};
+    use brunt_plan::distribution::{Arrival, SizeDistribution};
     use brunt_plan::outcome::ReplyKind;
-    use brunt_plan::plan::{Keyspace, SessionScope};
+    use brunt_plan::plan::{Keyspace, Lifetime, OnMiss, OpenRate, SessionScope};
+    use brunt_plan::popularity::Popularity;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
     use std::collections::VecDeque;
@@ -362,8 +363,10 @@ mod tests {
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
     const FOR_EVER: Window = Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX };
 
-    const UNIFORM_1K: Load = Load::Open { rate: Rate::per_second(1_000), arrival: Arrival::Uniform };
-    const POISSON_1K: Load = Load::Open { rate: Rate::per_second(1_000), arrival: Arrival::Poisson };
+    const UNIFORM_1K: Load =
+        Load::Open { rate: OpenRate::Constant(Rate::per_second(1_000)), arrival: Arrival::Uniform };
+    const POISSON_1K: Load =
+        Load::Open { rate: OpenRate::Constant(Rate::per_second(1_000)), arrival: Arrival::Poisson };
 
     fn closed(think_ns: u64) -> Load {
         Load::Closed { think: DurationNs(think_ns) }
@@ -384,7 +387,12 @@ mod tests {
                 key_size: SizeDistribution::Fixed(30),
                 value_size: SizeDistribution::Fixed(200),
             },
+            drift: None,
             multiget: 10,
+            ttl_s: 0,
+            noreply: false,
+            on_miss: OnMiss::Ignore,
+            lifetime: Lifetime::default(),
         }
     }
 
@@ -404,7 +412,7 @@ mod tests {
             connections,
             budget,
             seed: 1,
-            chooser: Arc::new(KeyChooser::new(class.popularity, class.keyspace.keys, 1)),
+            chooser: Arc::new(KeyChooser::new(&class.popularity, class.keyspace.keys, 1)),
             window,
         })
     }
@@ -539,7 +547,7 @@ mod tests {
         fn budgets_are_met_exactly(
             budgets in proptest::collection::vec(0..60u64, 1..6), load_index in 0..4usize, warmup in 0..20u64, depth in 1..4u32,
         ) {
-            let load = [UNIFORM_1K, POISSON_1K, closed(0), closed(700_000)][load_index];
+            let load = [UNIFORM_1K, POISSON_1K, closed(0), closed(700_000)][load_index].clone();
             let class = class(load, depth, "get");
             let window = Window { start_ns: 7, measure_ns: 7 + warmup * 1_000_000, end_ns: u64::MAX };
             let of = budgets.len() as u32;
@@ -557,7 +565,7 @@ mod tests {
 
         #[test]
         fn nothing_is_due_at_or_after_the_end(end_ns in 0..50_000_000u64, load_index in 0..3usize, early in any::<bool>()) {
-            let load = [UNIFORM_1K, POISSON_1K, closed(0)][load_index];
+            let load = [UNIFORM_1K, POISSON_1K, closed(0)][load_index].clone();
             let window = Window { end_ns: if early { u64::MAX } else { end_ns }, ..FOR_EVER };
             let mut session = session(&class(load, 1, "get"), (0, 1), 3, None, window);
             if early {

@@ -32,12 +32,12 @@ impl Sizes {
     /// The length that belongs to `id`.
     #[inline]
     pub fn len(&self, id: u64) -> u32 {
-        match self.distribution {
-            SizeDistribution::Fixed(size) => size,
+        match &self.distribution {
+            SizeDistribution::Fixed(size) => *size,
             SizeDistribution::Uniform { min, max } => {
                 // The high half of the product: the quantile at hash/2^64, uneven by less than 2^-32.
-                let lengths = u64::from(max - min) + 1;
-                min + ((u128::from(self.hash.of(id, 0)) * u128::from(lengths)) >> 64) as u32
+                let lengths = u64::from(*max - *min) + 1;
+                *min + ((u128::from(self.hash.of(id, 0)) * u128::from(lengths)) >> 64) as u32
             }
         }
     }
@@ -59,7 +59,7 @@ mod tests {
 
         let distribution = SizeDistribution::Uniform { min: 10, max: 13 };
         let lengths = |of, seed| {
-            let sizes = Sizes::new(distribution, of, seed);
+            let sizes = Sizes::new(distribution.clone(), of, seed);
             (0..40_000).map(|id| sizes.len(id)).collect::<Vec<_>>()
         };
         let values = lengths(SizeOf::Value, 1);

@@ -7,9 +7,13 @@
     reason = "doc comments here are the help text: brackets mean optional"
 )]
 
-use brunt_plan::distribution::{Arrival, Mix, Popularity, SizeDistribution};
-use brunt_plan::plan::{IoChoice, MeterKind, Protocol, Transport, Wait};
-use brunt_plan::server::ServerAddress;
+use brunt_plan::cpus::CpuList;
+use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::mix::Mix;
+use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Transport, Wait};
+use brunt_plan::popularity::{Drift, Popularity};
+use brunt_plan::profile::RateProfile;
+use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_server::{Service, Stall};
@@ -86,6 +90,10 @@ pub(crate) struct TargetFlags {
     /// HOST[:PORT] or memcached://HOST[:PORT] [default of run: the reference server, started for it]
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: Vec<ServerAddress>,
+    /// With several servers, which one an op goes to: modulo, ketama, ketama-weighted (by the key), round-robin, random
+    /// [default: modulo]
+    #[arg(long, value_name = "RULE")]
+    pub placement: Option<Placement>,
     /// memcached-text [default: memcached-text]
     #[arg(long)]
     pub protocol: Option<Protocol>,
@@ -95,6 +103,9 @@ pub(crate) struct TargetFlags {
     /// Worker threads [default: one less than the processors allowed, at least 1]
     #[arg(long, short = 'T', value_name = "N")]
     pub threads: Option<Count>,
+    /// Pin the workers to these processors, such as 0-3,5 [default: not pinned]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
     /// Connections in all [default: 16]
     #[arg(long, short, value_name = "N")]
     pub connections: Option<Count>,
@@ -116,21 +127,49 @@ pub(crate) struct TrafficFlags {
     /// Open loop: requests per second in all, such as 200k [default: none, closed loop]
     #[arg(long, short, value_name = "RATE")]
     pub rate: Option<Rate>,
+    /// Open loop with a rate that changes: points of time and rate, 0s=1k,30s=50k, straight lines between them; or @FILE
+    #[arg(long, value_name = "POINTS", conflicts_with = "rate")]
+    pub rate_profile: Option<RateProfile>,
     /// Open loop: poisson or uniform [default: poisson]
     #[arg(long)]
     pub arrival: Option<Arrival>,
     /// Closed loop: pause between a reply and the next request [default: 0s]
     #[arg(long, value_name = "DURATION")]
     pub think: Option<DurationNs>,
-    /// Operations with weights: get, mget, set [default: get=9,set=1]
+    /// Operations with weights: get gets mget set add replace append prepend cas incr decr delete touch
+    /// [default: get=9,set=1]
     #[arg(long, value_name = "OP=WEIGHT,...")]
     pub mix: Option<Mix>,
     /// Keys in each mget [default: 10]
     #[arg(long, value_name = "N")]
     pub multiget: Option<Count>,
+    /// Time to live of everything stored, in whole seconds, such as 60s; 0 is for ever [default: 0]
+    #[arg(long, value_name = "DURATION")]
+    pub ttl: Option<DurationNs>,
+    /// Changes ask for no reply
+    #[arg(long)]
+    pub noreply: bool,
+    /// ignore or set: what follows a retrieval that missed [default: ignore]
+    #[arg(long, value_name = "WHAT")]
+    pub on_miss: Option<OnMiss>,
     /// uniform or zipf:EXPONENT [default: uniform]
     #[arg(long, value_name = "LAW")]
     pub popularity: Option<Popularity>,
+    /// Move the hot keys: KEYS/DURATION, such as 1000/10s [default: they stay]
+    #[arg(long, value_name = "DRIFT")]
+    pub drift: Option<Drift>,
+    /// Begin connections at this rate, such as 100/s, as long as fewer than --connections are open [default: all at once]
+    #[arg(long, value_name = "RATE")]
+    pub connect_rate: Option<Rate>,
+    /// Requests that a connection carries before it is closed and replaced [default: no bound]
+    #[arg(long, value_name = "N")]
+    pub calls_per_connection: Option<Count>,
+    /// Connections begun in all; when the last has ended, so has the run [default: no bound]
+    #[arg(long, value_name = "N")]
+    pub connections_total: Option<Count>,
+    /// Close and replace every connection after this time [default: never]
+    #[arg(long, value_name = "DURATION")]
+    pub reconnect_every: Option<DurationNs>,
     /// Drives arrivals, order and popularity [default: random, printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<Count>,
@@ -266,10 +305,12 @@ impl Run {
         let Self { target, traffic, data, measuring, .. } = self;
         let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
         let run = RunSpec {
-            server: given(&target.server),
+            server: given(&target.server).map(ServerList),
+            placement: target.placement,
             protocol: target.protocol,
             transport: target.transport,
             threads: target.threads,
+            cpus: target.cpus.clone(),
             io: target.io,
             wait: measuring.wait,
             timeout: target.timeout,
@@ -286,13 +327,22 @@ impl Run {
         let class = ClassSpec {
             name: None,
             rate: traffic.rate,
-            arrival: traffic.arrival,
+            rate_profile: traffic.rate_profile.clone(),
+            arrival: traffic.arrival.clone(),
             think: traffic.think,
             connections: target.connections,
             depth: traffic.depth,
             mix: traffic.mix.clone(),
             multiget: traffic.multiget,
-            popularity: traffic.popularity,
+            ttl: traffic.ttl,
+            noreply: traffic.noreply.then_some(true),
+            on_miss: traffic.on_miss,
+            popularity: traffic.popularity.clone(),
+            drift: traffic.drift,
+            connect_rate: traffic.connect_rate,
+            calls_per_connection: traffic.calls_per_connection,
+            connections_total: traffic.connections_total,
+            reconnect_every: traffic.reconnect_every,
             ..data.spec()
         };
         (run, class)
@@ -303,10 +353,12 @@ impl Load {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
         let run = RunSpec {
-            server: given(&self.target.server),
+            server: given(&self.target.server).map(ServerList),
+            placement: self.target.placement,
             protocol: self.target.protocol,
             transport: self.target.transport,
             threads: self.target.threads,
+            cpus: self.target.cpus.clone(),
             io: self.target.io,
             timeout: self.target.timeout,
             data_seed: self.data.data_seed,
@@ -321,8 +373,8 @@ impl DataFlags {
         ClassSpec {
             keys: self.keys,
             prefix: self.prefix.clone(),
-            key_size: self.key_size,
-            value_size: self.value_size,
+            key_size: self.key_size.clone(),
+            value_size: self.value_size.clone(),
             ..ClassSpec::default()
         }
     }

@@ -4,7 +4,7 @@
 //! on a free loopback port and ends with us, however we end.
 
 use anyhow::{Context, bail};
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{DataSet, Plan};
 use brunt_plan::server::ServerAddress;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -77,12 +77,11 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
 }
 
 fn memory_bytes(plan: &Plan) -> u64 {
-    let needed = |keyspace: &&brunt_plan::plan::Keyspace| {
-        let item =
-            u64::from(keyspace.key_size.max()) + u64::from(keyspace.value_size.max()) + ITEM_OVERHEAD_BYTES;
-        keyspace.keys.saturating_mul(item)
+    let needed = |set: &DataSet<'_>| {
+        let (key, value) = (set.keyspace.key_size.max(), set.keyspace.value_size.max());
+        set.ids().saturating_mul(u64::from(key) + u64::from(value) + ITEM_OVERHEAD_BYTES)
     };
-    let data: u64 = plan.keyspaces().iter().map(needed).fold(0, u64::saturating_add);
+    let data: u64 = plan.data_sets().iter().map(needed).fold(0, u64::saturating_add);
     data.saturating_add(data / 4).max(MEMORY_MIN_BYTES)
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn facts() -> Vec<(String, String)> {
         ("kernel", Some(system.release().to_string_lossy().into_owned())),
         ("machine", Some(system.machine().to_string_lossy().into_owned())),
         ("processor", processor()),
-        ("allowed_cpus", Some(brunt_engine::allowed_cpus().to_string())),
+        ("allowed_cpus", Some(brunt_engine::allowed_cpus().len().to_string())),
         ("clocksource", first_line(clocksource)),
         ("governor", first_line(governor)),
     ];

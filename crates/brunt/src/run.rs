@@ -60,7 +60,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.time = Some(DurationNs(0));
     plan.stop.requests = None;
     let stop = interrupt::flag()?;
-    let keys: u64 = plan.keyspaces().iter().map(|keyspace| keyspace.keys).sum();
+    let keys = plan.preload_stores();
     let measured = measure(&plan, &stop)?;
     if !flags.quiet {
         let seconds = measured.data.times.prepare_ns as f64 / 1e9;
@@ -93,7 +93,7 @@ fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan
         ))
     })?;
     let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: random_seed() };
-    resolve(&spec, host).map_err(|error| Failure::new(Exit::Usage, error))
+    resolve(&spec, &host).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 /// A seed that fits the integers of TOML and JSON readers (53 bits).
@@ -154,7 +154,7 @@ fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
 
 fn summarise(plan: Plan, measured: Measured) -> Summary {
     let Measured { data, server } = measured;
-    let wanted: u64 = plan.keyspaces().iter().map(|keyspace| keyspace.keys).sum();
+    let wanted = plan.preload_stores();
     let preload = plan.preload.then_some(PreloadResult {
         wanted,
         // The run would not have begun with less.

@@ -23,11 +23,11 @@ pub(super) struct Run {
 }
 
 pub(super) fn host() -> Host {
-    Host { allowed_cpus: 2, random_seed: 1 }
+    Host { allowed_cpus: vec![0, 1], random_seed: 1 }
 }
 
 fn plan(text: &str) -> Plan {
-    resolve(&PlanSpec::from_toml(text).unwrap(), host()).unwrap()
+    resolve(&PlanSpec::from_toml(text).unwrap(), &host()).unwrap()
 }
 
 fn op(class: ClassId, kind: OpKind) -> Op {

@@ -5,7 +5,7 @@
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use brunt_plan::distribution::SizeDistribution;
-use brunt_plan::plan::{Class, Keyspace, Load};
+use brunt_plan::plan::{Class, Keyspace, Load, OpenRate};
 use brunt_plan::units::Rate;
 use brunt_stats::summary::Summary;
 
@@ -22,8 +22,8 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         }
     }
     paragraph::facts(out, "window", &window(summary));
-    for keyspace in plan.keyspaces() {
-        paragraph::facts(out, "data", &data(keyspace, &plan.classes));
+    for set in plan.data_sets() {
+        paragraph::facts(out, "data", &data(set.keyspace, &plan.classes));
     }
     let wire = [plan.protocol.name().to_owned(), plan.transport.name().to_owned()];
     paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
@@ -35,9 +35,13 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 }
 
 fn load(class: &Class) -> Vec<String> {
-    let mut facts = match class.load {
+    let mut facts = match &class.load {
         Load::Open { rate, arrival } => {
-            vec!["open loop".to_owned(), arrival.to_string(), rate_text(rate)]
+            let rate = match rate {
+                OpenRate::Constant(rate) => rate_text(*rate),
+                OpenRate::Profile(profile) => format!("rate by profile {profile}"),
+            };
+            vec!["open loop".to_owned(), arrival.to_string(), rate]
         }
         Load::Closed { think } => {
             let think = (think.0 > 0).then(|| format!("think time {}", quantity::time(think.0)));
@@ -81,8 +85,8 @@ fn window(summary: &Summary) -> Vec<String> {
 
 fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
     let mut facts = vec![
-        format!("{} of {}", quantity::things(keyspace.keys, "key"), size(keyspace.key_size)),
-        format!("values of {}", size(keyspace.value_size)),
+        format!("{} of {}", quantity::things(keyspace.keys, "key"), size(&keyspace.key_size)),
+        format!("values of {}", size(&keyspace.value_size)),
     ];
     if !keyspace.prefix.is_empty() {
         facts.push(format!("prefix {}", printable(&keyspace.prefix)));
@@ -98,10 +102,10 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
 }
 
 /// A size as it was asked for, to the last byte.
-fn size(size: SizeDistribution) -> String {
+fn size(size: &SizeDistribution) -> String {
     let count = |bytes: u32| quantity::count(u64::from(bytes));
     match size {
-        SizeDistribution::Fixed(bytes) => format!("{} B", count(bytes)),
-        SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(min), count(max)),
+        SizeDistribution::Fixed(bytes) => format!("{} B", count(*bytes)),
+        SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(*min), count(*max)),
     }
 }

@@ -20,7 +20,7 @@ const WINDOW: MeasuredWindow =
 
 fn plan(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
-    resolve(&spec, Host { allowed_cpus: 3, random_seed: 5 }).unwrap()
+    resolve(&spec, &Host { allowed_cpus: vec![0, 1, 2], random_seed: 5 }).unwrap()
 }
 
 /// One op of a hand-made run.

@@ -1,0 +1,71 @@
+//! A set of processors as the kernel's own lists write it: `0-3,5`.
+
+use crate::units::serde_as_text;
+use std::fmt;
+use std::str::FromStr;
+
+/// Above every number that Linux gives a processor.
+const CPU_MAX: u32 = 8192;
+
+/// Processors by number, ascending, each once, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CpuList(pub Vec<u32>);
+
+impl FromStr for CpuList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let range = |item: &str| {
+            let (first, last) = item.split_once('-').unwrap_or((item, item));
+            let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
+            (first <= last && last < CPU_MAX).then_some(first..=last)
+        };
+        let ranges: Option<Vec<_>> = text.split(',').map(range).collect();
+        let mut cpus: Vec<u32> = ranges
+            .ok_or_else(|| "expected processors by number, such as 2 or 0-3,5".to_owned())?
+            .into_iter()
+            .flatten()
+            .collect();
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self(cpus))
+    }
+}
+
+impl fmt::Display for CpuList {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "";
+        for run in self.0.chunk_by(|one, next| *next == one + 1) {
+            match run {
+                [only] => write!(formatter, "{comma}{only}")?,
+                [first, .., last] => write!(formatter, "{comma}{first}-{last}")?,
+                [] => {}
+            }
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+serde_as_text!(CpuList);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        let table = [
+            ("0", Some("0")),
+            ("5,0-3", Some("0-3,5")),
+            ("1, 2,2", Some("1-2")),
+            ("3-1", None),
+            ("9000", None),
+            ("a", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let printed = text.parse::<CpuList>().ok().map(|list| list.to_string());
+            assert_eq!(printed.as_deref(), expected, "{text:?}");
+        }
+    }
+}
