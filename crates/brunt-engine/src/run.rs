@@ -139,19 +139,31 @@ pub(crate) struct Hand {
     pub spares: rtrb::Producer<Box<RecorderSet>>,
 }
 
-/// Carries out a plan. `stop` ends the schedule early; `observe` sees every interval as it comes in.
+/// What the control thread sees while a run goes on.
+#[derive(Debug)]
+pub enum Observed<'a> {
+    /// Every connection stands and every key is confirmed: the schedule begins. `end_ns` is `u64::MAX` where time is no
+    /// bound.
+    Started(RunTimes),
+    /// A worker handed over what it recorded, preload included.
+    Interval(&'a Interval),
+    /// Nothing new, but time has passed: about every 10 ms. Nanoseconds on the run's clock.
+    Tick(u64),
+}
+
+/// Carries out a plan. `stop` ends the schedule early; `observe` sees what happens, on the calling thread.
 pub fn run(
     plan: &Plan,
     endpoints: &[Endpoint],
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(&Interval),
+    observe: &mut dyn FnMut(Observed<'_>),
 ) -> Result<RunData, RunError> {
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec()));
     let (notices, incoming) = mpsc::channel();
     let intervals = IntervalStore::new(&blueprint.layout);
-    let mut control = Control { orders: orders.clone(), hands: Vec::new(), intervals, observe };
+    let mut control = Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe };
     for shard in shards(plan) {
         match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone()) {
             Ok(hand) => control.hands.push(hand),
@@ -167,7 +179,11 @@ pub fn run(
     match prepared {
         Ok(()) => {
             let start_ns = clock.now_ns() + START_AHEAD_NS;
-            control.intervals.align(start_ns + plan.warmup.0);
+            let measure_ns = start_ns + plan.warmup.0;
+            control.intervals.align(measure_ns);
+            let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
+            let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
+            (control.observe)(Observed::Started(times));
             orders.start_ns.store(start_ns, Ordering::Release);
         }
         Err(trouble) => {
@@ -232,7 +248,8 @@ struct Control<'a> {
     orders: Arc<Orders>,
     hands: Vec<Hand>,
     intervals: IntervalStore,
-    observe: &'a mut dyn FnMut(&Interval),
+    clock: Clock,
+    observe: &'a mut dyn FnMut(Observed<'_>),
 }
 
 impl Control<'_> {
@@ -277,10 +294,11 @@ impl Control<'_> {
 
     /// Reads every set that was handed over and gives it back.
     fn gather(&mut self) {
+        (self.observe)(Observed::Tick(self.clock.now_ns()));
         for (worker, hand) in self.hands.iter_mut().enumerate() {
             while let Ok(mut filled) = hand.filled.pop() {
                 let interval = filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns);
-                (self.observe)(&interval);
+                (self.observe)(Observed::Interval(&interval));
                 self.intervals.push(&interval);
                 // A worker that is gone takes nothing back.
                 let _ = hand.spares.push(filled.set);
