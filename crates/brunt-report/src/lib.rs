@@ -12,7 +12,7 @@ mod instant;
 pub mod json;
 mod metered;
 mod paragraph;
-mod quantity;
+pub mod quantity;
 pub mod samples;
 mod table;
 pub mod text;

@@ -18,7 +18,7 @@ fn rounded(number: f64) -> (f64, i32) {
 }
 
 /// A number of at least 0 with three significant digits, or all of them where there are more before the point.
-pub(crate) fn significant(number: f64) -> String {
+pub fn significant(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return "0".to_owned();
     }
@@ -39,7 +39,7 @@ fn in_unit(number: f64, units: &[(f64, &str)]) -> String {
 }
 
 /// A time in nanoseconds.
-pub(crate) fn time(ns: u64) -> String {
+pub fn time(ns: u64) -> String {
     in_unit(ns as f64, &TIME_UNITS)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
 }
 
 /// An exact number of things.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (index, digit) in digits.chars().enumerate() {
