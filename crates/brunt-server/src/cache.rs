@@ -44,6 +44,10 @@ pub struct Counters {
     pub bytes_written: u64,
     /// Not memcached's: requests that were carried out and never answered.
     pub faults_dropped: u64,
+    /// Not memcached's: requests that were carried out and answered with a reset.
+    pub faults_reset: u64,
+    /// Not memcached's: requests whose reply was cut.
+    pub faults_cut: u64,
     /// Not memcached's: requests that were refused by script.
     pub faults_error: u64,
     /// Not memcached's: requests that were answered with wrong values.
@@ -90,6 +94,13 @@ impl Cache {
     /// Read access to the store, for its sizes.
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Forgets all items, and a flush_all that is still to come, as a server that is started anew. What was counted
+    /// stays: the counters are the instrument's books, and an experiment with an outage still has to balance them.
+    pub fn forget(&mut self) {
+        self.store.clear();
+        self.flush_at_ns = None;
     }
 
     /// Counts a data command that was refused by script, as memcached counts commands that fail: asked, but neither
@@ -339,7 +350,7 @@ impl Cache {
     fn stats_general(&self, now_ns: u64, out: &mut Vec<u8>) {
         let uptime_s = now_ns.saturating_sub(self.epoch.start_ns) / 1_000_000_000;
         let (counters, store) = (&self.counters, &self.store);
-        let rows: [(&str, u64); 33] = [
+        let rows: [(&str, u64); 35] = [
             ("uptime", uptime_s),
             ("time", self.epoch.start_unix_s + uptime_s),
             ("pointer_size", u64::from(usize::BITS)),
@@ -371,6 +382,8 @@ impl Cache {
             ("total_items", store.items_total()),
             ("evictions", store.evictions()),
             ("faults_dropped", counters.faults_dropped),
+            ("faults_reset", counters.faults_reset),
+            ("faults_cut", counters.faults_cut),
             ("faults_error", counters.faults_error),
             ("faults_wrong", counters.faults_wrong),
         ];

@@ -24,6 +24,10 @@ pub struct Faults {
 pub enum Fault {
     /// Carried out, never answered, connection dead.
     Drop,
+    /// Carried out, never answered, connection reset.
+    Reset,
+    /// Half answered, connection closed.
+    Cut,
     /// Refused.
     Error,
     /// Answered with wrong values.

@@ -4,7 +4,7 @@
 //! departure) + service`, extended by scripted stalls in which the server does no work. Departures never decrease, so
 //! whoever keeps the replies needs a plain queue and no heap.
 
-use brunt_plan::units::DurationNs;
+use crate::span::{self, Span};
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,19 +22,13 @@ impl FromStr for Stall {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parse = |part: &str| part.parse::<DurationNs>().ok().map(|duration| duration.0);
-        text.split_once(':')
-            .and_then(|(at, length)| Some(Self { at_ns: parse(at)?, for_ns: parse(length)? }))
-            .filter(|stall| stall.for_ns > 0 && stall.at_ns.checked_add(stall.for_ns).is_some())
-            .ok_or_else(|| {
-                format!("'{text}' is no stall: expected AT:FOR, two durations such as 5s:1s or 500ms:20ms")
-            })
+        span::parse(text, "stall").map(|(at_ns, for_ns)| Self { at_ns, for_ns })
     }
 }
 
 impl fmt::Display for Stall {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", DurationNs(self.at_ns), DurationNs(self.for_ns))
+        span::write((self.at_ns, self.for_ns), formatter)
     }
 }
 
@@ -42,7 +36,7 @@ impl fmt::Display for Stall {
 #[derive(Clone, Debug)]
 pub struct Fifo {
     /// As scripted, relative to the origin; ascending and apart from each other.
-    stalls: Vec<Stall>,
+    stalls: Vec<Span>,
     /// Stalls before this index have ended before the last departure.
     stalls_passed: usize,
     /// The arrival of the first scripted request; stalls count from here.
@@ -53,23 +47,20 @@ pub struct Fifo {
 impl Fifo {
     /// An empty queue. Stalls that overlap or touch are one stall from the first begin to the last end.
     pub fn new(stalls: &[Stall]) -> Self {
-        let mut ascending = stalls.to_vec();
-        ascending.sort_unstable();
-        let mut apart: Vec<Stall> = Vec::with_capacity(ascending.len());
-        for stall in ascending {
-            match apart.last_mut() {
-                Some(last) if stall.at_ns <= last.at_ns + last.for_ns => {
-                    last.for_ns = last.for_ns.max(stall.at_ns + stall.for_ns - last.at_ns);
-                }
-                _ => apart.push(stall),
-            }
-        }
-        Self { stalls: apart, stalls_passed: 0, origin_ns: None, departure_ns: 0 }
+        let stalls = span::apart(stalls.iter().map(|stall| (stall.at_ns, stall.for_ns)));
+        Self { stalls, stalls_passed: 0, origin_ns: None, departure_ns: 0 }
     }
 
     /// Says when the scripted part begins. Later calls change nothing.
     pub fn begin_script(&mut self, now_ns: u64) {
         self.origin_ns.get_or_insert(now_ns);
+    }
+
+    /// Throws away all waiting work: the server is idle from `now_ns` on. Stalls go on as scripted.
+    pub fn restart(&mut self, now_ns: u64) {
+        // Work that is thrown away may have been pushed past stalls that are still to come.
+        self.stalls_passed = 0;
+        self.departure_ns = now_ns;
     }
 
     /// Takes a request into the queue and says when it departs. Arrivals are given in the order of the queue.
@@ -80,9 +71,9 @@ impl Fifo {
         let mut now_ns = arrival_ns.max(self.departure_ns);
         let mut rest_ns = service_ns;
         if let Some(origin_ns) = self.origin_ns {
-            while let Some(stall) = self.stalls.get(self.stalls_passed) {
-                let begin_ns = origin_ns.saturating_add(stall.at_ns);
-                let end_ns = begin_ns.saturating_add(stall.for_ns);
+            while let Some((at_ns, for_ns)) = self.stalls.get(self.stalls_passed) {
+                let begin_ns = origin_ns.saturating_add(*at_ns);
+                let end_ns = begin_ns.saturating_add(*for_ns);
                 if now_ns < end_ns {
                     if now_ns < begin_ns && now_ns.saturating_add(rest_ns) <= begin_ns {
                         break;
@@ -151,6 +142,15 @@ mod tests {
         // Overlapping and touching stalls, in any order, are one: [1100, 1400).
         check(&[(200, 200), (100, 50), (120, 80)], &[(1000, 0, 1000), (1100, 0, 1400)]);
         check(&[(100, 200), (150, 10)], &[(1000, 0, 1000), (1100, 0, 1300)]);
+    }
+
+    #[test]
+    fn a_restart_forgets_work_but_no_stall() {
+        let mut fifo = Fifo::new(&[Stall { at_ns: 100, for_ns: 100 }]);
+        fifo.begin_script(1000);
+        assert_eq!(fifo.depart(1000, 500), 1600, "pushed past the stall");
+        fifo.restart(1050);
+        assert_eq!(fifo.depart(1060, 80), 1240, "40 before the stall, 40 after it");
     }
 
     /// The same path by single steps of a nanosecond of work.

@@ -7,7 +7,7 @@
 //! every single request.
 //!
 //! The way through this crate: bytes → [`text`] (parser) → [`cache`] (what a command does to the [`store`]) → [`core`]
-//! (who departs when, by [`fifo`], [`service`] and [`faults`]) → [`mod@serve`] (sockets) and [`log`] (what was done).
+//! (who departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and [`log`] (what was done).
 //! Everything but `serve` is pure: time is an argument.
 //!
 //! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
@@ -18,16 +18,21 @@
 
 pub mod cache;
 pub mod core;
+pub mod drip;
 pub mod faults;
 pub mod fifo;
 pub mod log;
+pub mod outage;
 pub mod serve;
 pub mod service;
+mod span;
 pub mod store;
 pub mod text;
 
-pub use crate::core::{Core, CoreOptions};
+pub use crate::core::{Core, CoreOptions, End};
+pub use crate::drip::Drip;
 pub use crate::faults::Faults;
 pub use crate::fifo::Stall;
+pub use crate::outage::Outage;
 pub use crate::serve::{Options, serve};
 pub use crate::service::Service;

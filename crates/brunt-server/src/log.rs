@@ -41,6 +41,13 @@ pub const FLAG_DROPPED: u8 = 2;
 pub const FLAG_ERROR: u8 = 4;
 /// Flag: answered with wrong values. Not set where the fault was due but no byte was there to be wrong.
 pub const FLAG_WRONG: u8 = 8;
+/// Flag: carried out, never answered, connection reset at the departure.
+pub const FLAG_RESET: u8 = 16;
+/// Flag: the reply was cut in the middle and the connection closed behind it. Not set where there was no reply to cut.
+pub const FLAG_CUT: u8 = 32;
+/// Flag: carried out, never answered, because an outage begins before the departure; also where the reply drips and its
+/// first pieces leave in time.
+pub const FLAG_LOST: u8 = 64;
 
 /// What all records of a log have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,23 +4,29 @@
 //! core, and writes what the core says is due. Without service times a reply is written in the turn that read its
 //! request, one write for everything a connection is owed.
 //!
+//! During an outage the listening socket is closed, so the kernel refuses connections; a second socket that is bound to
+//! the same address and never listens keeps the port meanwhile. (Without it the port could go to somebody else: a client
+//! that keeps on connecting to a free port of its own range is now and then given that very port, and is connected to
+//! itself.)
+//!
 //! Where a departure is near, the loop spins on the poll instead of sleeping: a sleeping thread wakes tens of
 //! microseconds late, and a reply must not be late by more than the client's own floor.
 
 use crate::cache::Epoch;
-use crate::core::{ConnectionId, Core, CoreOptions};
+use crate::core::{ConnectionId, Core, CoreOptions, End};
 use crate::log::{Header, Log};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Connections that the kernel holds until they are accepted; a client opens thousands at once.
 const BACKLOG: i32 = 4096;
@@ -130,19 +136,27 @@ struct Peer {
     ended: bool,
     /// Close when everything is written.
     closing: bool,
+    /// Everything is written and the client has been told that nothing more comes. What it still sends is read and thrown
+    /// away until it closes, because the kernel resets a connection that is closed with unread bytes.
+    told: bool,
     /// What epoll was last asked for.
     interest: epoll::EventFlags,
 }
 
 struct Server {
     address: SocketAddr,
-    listener: OwnedFd,
+    /// None during an outage.
+    listener: Option<OwnedFd>,
+    /// Keeps the port during outages, if there are to be any.
+    _keeper: Option<OwnedFd>,
     /// False while the process is out of descriptors.
     listening: bool,
     epoll: OwnedFd,
     core: Core,
     log: Option<Log<File>>,
     busy_poll: bool,
+    /// Every departure is a write of its own, or pieces that leave together would be put together again.
+    drips: bool,
     /// By connection id.
     peers: Vec<Option<Peer>>,
     free: Vec<ConnectionId>,
@@ -166,15 +180,22 @@ impl Server {
             start_ns: monotonic_ns(),
             start_unix_s: u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0),
         };
-        let (listener, address) =
-            listen_on(listen).map_err(|error| context(&format!("cannot listen on {listen}"), error))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        let (bound, address) = bind(listen).map_err(|error| cannot_listen(listen, error))?;
+        // To be bound before the other one listens: of two sockets that share an address only the last may.
+        let keeper = if core_options.outages.is_empty() {
+            None
+        } else {
+            Some(bind(address).map_err(|error| cannot_listen(listen, error))?.0)
+        };
+        let listener = listen_with(bound, &epoll).map_err(|error| cannot_listen(listen, error))?;
         Ok(Self {
             address,
-            listener,
+            listener: Some(listener),
+            _keeper: keeper,
             listening: true,
             epoll,
+            drips: core_options.drip.is_some(),
             core: Core::new(core_options),
             log,
             busy_poll,
@@ -198,19 +219,28 @@ impl Server {
             }
         }
         self.events = events;
+        let now_ns = monotonic_ns();
+        self.release(now_ns);
+        self.reopen(now_ns)?;
         // New connections come last, so that an id freed in this turn has no event of its former owner before it.
         if knocked {
             self.accept();
         }
-        self.release(monotonic_ns());
         self.write_log(idle)
     }
 
     /// Waits for events until shortly before the next departure. True: nothing came for the idle time of the log.
     fn wait(&mut self) -> io::Result<bool> {
-        let wait_ns = match self.core.next_departure_ns() {
+        let now_ns = monotonic_ns();
+        let next_ns = match (self.core.next_departure_ns(), self.core.next_outage_ns(now_ns)) {
+            (Some(departure_ns), Some(change_ns)) => Some(departure_ns.min(change_ns)),
+            (departure_ns, change_ns) => departure_ns.or(change_ns),
+        };
+        let wait_ns = match next_ns {
             _ if self.busy_poll => Some(0),
-            Some(departure_ns) => Some(departure_ns.saturating_sub(monotonic_ns()).saturating_sub(SPIN_NS)),
+            // The end of an outage that passed since the door was last looked at.
+            _ if self.listener.is_none() && !self.core.is_gone(now_ns) => Some(0),
+            Some(next_ns) => Some(next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS)),
             None if self.log.as_ref().is_some_and(Log::is_behind) => Some(LOG_IDLE_NS),
             None => None,
         };
@@ -240,6 +270,8 @@ impl Server {
     fn read(&mut self, id: ConnectionId) {
         let Some(peer) = self.peers[id as usize].as_mut() else { return };
         match rustix::io::read(&peer.socket, &mut self.read_buffer[..]) {
+            Ok(0) if peer.told => self.close(id),
+            Ok(_) if peer.told => {}
             Ok(0) => {
                 peer.ended = true;
                 self.core.receive_end(id, monotonic_ns());
@@ -258,14 +290,23 @@ impl Server {
 
     /// Hands everything that is due to its connections and writes it: one write for each of them.
     fn release(&mut self, now_ns: u64) {
+        // Before the resets go out: whoever is thrown out must not get in again.
+        if self.core.is_gone(now_ns) {
+            self.listener = None;
+        }
         while let Some(departure) = self.core.pop_due(now_ns) {
-            let peer = self.peers[departure.connection as usize].as_mut();
+            let (id, end) = (departure.connection, departure.end);
+            let peer = self.peers[id as usize].as_mut();
             let peer = peer.expect("the core speaks to connected peers only");
             peer.out.extend_from_slice(departure.bytes);
-            peer.closing |= departure.close;
-            if !peer.dirty {
+            peer.closing |= end == End::Closes;
+            if end == End::Resets {
+                self.reset(id);
+            } else if self.drips {
+                self.write(id);
+            } else if !peer.dirty {
                 peer.dirty = true;
-                self.dirty.push(departure.connection);
+                self.dirty.push(id);
             }
         }
         while let Some(id) = self.dirty.pop() {
@@ -285,8 +326,12 @@ impl Server {
             }
         }
         if peer.out_begin == peer.out.len() {
-            if peer.closing {
-                return self.close(id);
+            if peer.closing && !peer.told {
+                // Whoever has ended already has nothing more to say.
+                if peer.ended || net::shutdown(&peer.socket, Shutdown::Write).is_err() {
+                    return self.close(id);
+                }
+                peer.told = true;
             }
             peer.out.clear();
             peer.out_begin = 0;
@@ -315,9 +360,19 @@ impl Server {
         }
     }
 
+    /// Opens the door when an outage ends.
+    fn reopen(&mut self, now_ns: u64) -> io::Result<()> {
+        if self.listener.is_none() && !self.core.is_gone(now_ns) {
+            let listener = bind(self.address).and_then(|(socket, _)| listen_with(socket, &self.epoll));
+            self.listener = Some(listener.map_err(|error| cannot_listen(self.address, error))?);
+            self.listening = true;
+        }
+        Ok(())
+    }
+
     fn accept(&mut self) {
-        loop {
-            match net::accept_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+        while let Some(listener) = &self.listener {
+            match net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.admit(socket),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -341,9 +396,27 @@ impl Server {
             self.peers.resize_with(id as usize + 1, || None);
         }
         let out = Vec::new();
-        self.peers[id as usize] =
-            Some(Peer { socket, out, out_begin: 0, dirty: false, ended: false, closing: false, interest });
+        self.peers[id as usize] = Some(Peer {
+            socket,
+            out,
+            out_begin: 0,
+            dirty: false,
+            ended: false,
+            closing: false,
+            told: false,
+            interest,
+        });
         self.core.connect(id);
+    }
+
+    /// Writes what is owed as far as the kernel takes it, then closes with a lingering of 0, which is a reset.
+    fn reset(&mut self, id: ConnectionId) {
+        self.write(id);
+        if let Some(peer) = &self.peers[id as usize] {
+            sockopt::set_socket_linger(&peer.socket, Some(Duration::ZERO))
+                .expect("every stream socket can be told how to linger");
+            self.close(id);
+        }
     }
 
     /// Closing the descriptor also takes it out of the epoll set.
@@ -367,7 +440,8 @@ impl Server {
 
     fn listen(&mut self, listening: bool) {
         let interest = if listening { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-        epoll::modify(&self.epoll, &self.listener, epoll::EventData::new_u64(LISTENER), interest)
+        let Some(listener) = &self.listener else { return };
+        epoll::modify(&self.epoll, listener, epoll::EventData::new_u64(LISTENER), interest)
             .expect("the listener is in the epoll set");
         self.listening = listening;
     }
@@ -380,13 +454,24 @@ impl Server {
     }
 }
 
-fn listen_on(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+fn cannot_listen(address: SocketAddr, error: io::Error) -> io::Error {
+    context(&format!("cannot listen on {address}"), error)
+}
+
+/// A socket bound to an address, and the address with its port filled in.
+fn bind(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let listener = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    sockopt::set_socket_reuseaddr(&listener, true)?;
-    net::bind(&listener, &address)?;
-    net::listen(&listener, BACKLOG)?;
-    let bound = SocketAddr::try_from(net::getsockname(&listener)?)?;
-    Ok((listener, bound))
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    net::bind(&socket, &address)?;
+    let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
+    Ok((socket, bound))
+}
+
+/// Opens the door: the socket listens and its knocks are events.
+fn listen_with(socket: OwnedFd, epoll: &OwnedFd) -> io::Result<OwnedFd> {
+    net::listen(&socket, BACKLOG)?;
+    epoll::add(epoll, &socket, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    Ok(socket)
 }

@@ -106,7 +106,7 @@ impl Sim {
             let (link, arrives_ns) = (departure.connection, departure.departure_ns + self.options.latency_ns);
             let pieces: Vec<Vec<u8>> =
                 departure.bytes.chunks(self.options.piece_bytes).map(<[u8]>::to_vec).collect();
-            let closes = departure.close;
+            let closes = departure.is_last();
             let generation = self.links[link as usize].generation;
             for bytes in pieces {
                 self.make(arrives_ns, Event::AtClient { link, generation, bytes });

@@ -1,7 +1,7 @@
 //! Faults: exact counts, and what each does to the connection, the store and the books.
 
 use crate::drain;
-use brunt_server::core::{Core, CoreOptions};
+use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::faults::Faults;
 use brunt_server::log::{FLAG_DROPPED, FLAG_ERROR, FLAG_WRONG, Record};
 use std::num::NonZeroU64;
@@ -49,7 +49,9 @@ fn a_dropped_request_kills_its_connection_only() {
     assert_eq!(records.iter().map(|record| record.number).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(flagged(&records, FLAG_DROPPED), [1]);
     core.receive_end(0, 2);
-    assert!(core.pop_due(2).is_some_and(|departure| departure.close && departure.bytes.is_empty()));
+    assert!(
+        core.pop_due(2).is_some_and(|departure| departure.end == End::Closes && departure.bytes.is_empty())
+    );
 }
 
 #[test]

@@ -3,8 +3,8 @@
 
 use brunt_server::core::CoreOptions;
 use brunt_server::log::{self, Record};
-use brunt_server::{Options, Service, Stall, serve};
-use std::io::{Read, Write};
+use brunt_server::{Options, Outage, Service, Stall, serve};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -154,4 +154,55 @@ fn replies_leave_when_the_log_says() {
         assert_eq!((record.number, record.connection), (number as u64, number as u32 % 2));
     }
     assert!(stalled <= 1, "one at a time, so one request at most is caught by the stall");
+}
+
+/// Reads to the end: what came, and the error that ended it, if it was one.
+fn read_out(stream: &mut TcpStream) -> (String, Option<ErrorKind>) {
+    let mut answered = Vec::new();
+    let error = stream.read_to_end(&mut answered).err().map(|error| error.kind());
+    (String::from_utf8(answered).unwrap(), error)
+}
+
+#[test]
+fn an_outage_refuses_and_then_serves_at_the_same_address() {
+    for (outage_forgets, answered) in [(false, "VALUE a 0 1\r\nx\r\nEND\r\n"), (true, "END\r\n")] {
+        // Long enough that a busy host cannot sleep through it.
+        let outages = vec!["50ms:300ms".parse::<Outage>().unwrap()];
+        let address = start(CoreOptions { outages, outage_forgets, ..CoreOptions::default() }, None);
+        let begin = Instant::now();
+        let (mut busy, mut idle) = (connect(address), connect(address));
+        exchange(&mut busy, b"set a 0 0 1\r\nx\r\n", b"STORED\r\n");
+        assert_eq!(read_out(&mut idle), (String::new(), Some(ErrorKind::ConnectionReset)));
+        assert_eq!(read_out(&mut busy), (String::new(), Some(ErrorKind::ConnectionReset)));
+        assert!(begin.elapsed() >= Duration::from_millis(50));
+        // Whoever knocks is refused until the server is back.
+        let mut refusals = 0;
+        let mut stream = loop {
+            match TcpStream::connect(address) {
+                Ok(stream) => break stream,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionRefused),
+            }
+            refusals += 1;
+            assert!(begin.elapsed() < Duration::from_secs(10), "the server stays away");
+            std::thread::yield_now();
+        };
+        assert!(begin.elapsed() >= Duration::from_millis(350) && refusals > 0, "{refusals} refusals");
+        exchange(&mut stream, b"get a\r\n", answered.as_bytes());
+    }
+}
+
+#[test]
+fn dripping_replies_arrive_in_order_and_in_time() {
+    let drip = Some("16:1000".parse().unwrap());
+    let address = start(CoreOptions { drip, ..CoreOptions::default() }, None);
+    let mut stream = connect(address);
+    exchange(&mut stream, format!("set a 0 0 100\r\n{}\r\n", "v".repeat(100)).as_bytes(), b"STORED\r\n");
+    let begin = Instant::now();
+    let expected = format!("VALUE a 0 100\r\n{}\r\nEND\r\n", "v".repeat(100));
+    // Twice 122 bytes are 2 · 8 pieces with 15 pauses of 1 ms between them.
+    exchange(&mut stream, b"get a\r\nget a\r\n", expected.repeat(2).as_bytes());
+    assert!(begin.elapsed() >= Duration::from_millis(15));
+    let drip = Some("1:0".parse().unwrap());
+    let mut stream = connect(start(CoreOptions { drip, ..CoreOptions::default() }, None));
+    exchange(&mut stream, &b"get a\r\n".repeat(1000), &b"END\r\n".repeat(1000));
 }

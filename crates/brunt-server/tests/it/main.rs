@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod drip;
 mod faults;
 mod loopback;
 mod memcached;
+mod outage;
 mod queue;
 mod transcripts;
 
-use brunt_server::core::{ConnectionId, Core};
+use brunt_server::core::{ConnectionId, Core, End};
 
 /// Takes everything that leaves by `now_ns` and gives the bytes of one connection.
 fn drain(core: &mut Core, connection: ConnectionId, now_ns: u64) -> Vec<u8> {
@@ -19,6 +21,21 @@ fn drain(core: &mut Core, connection: ConnectionId, now_ns: u64) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Takes everything there is, as (connection, departure, bytes, end).
+fn departures(core: &mut Core) -> Vec<(ConnectionId, u64, String, End)> {
+    departures_until(core, u64::MAX)
+}
+
+/// The same, of what leaves by `now_ns`.
+fn departures_until(core: &mut Core, now_ns: u64) -> Vec<(ConnectionId, u64, String, End)> {
+    let mut all = Vec::new();
+    while let Some(due) = core.pop_due(now_ns) {
+        let text = String::from_utf8(due.bytes.to_vec()).unwrap();
+        all.push((due.connection, due.departure_ns, text, due.end));
+    }
+    all
 }
 
 /// `next() / 2⁶⁴` is uniform; a generator of the tests' own (Marsaglia's xorshift64*), so that no test draws from what

@@ -1,27 +1,13 @@
 //! The queue in virtual time: paths computed by hand or by Lindley's recursion, and the laws they must follow.
 
-use crate::Random;
-use brunt_server::core::{Core, CoreOptions};
+use crate::{Random, departures};
+use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::{Service, Stall};
 
 const GET: &[u8] = b"get k\r\n";
 
-/// Takes everything there is: (connection, departure, bytes, close).
-fn departures(core: &mut Core) -> Vec<(u32, u64, String, bool)> {
-    let mut all = Vec::new();
-    while let Some(due) = core.pop_due(u64::MAX) {
-        all.push((
-            due.connection,
-            due.departure_ns,
-            String::from_utf8(due.bytes.to_vec()).unwrap(),
-            due.close,
-        ));
-    }
-    all
-}
-
-fn row(connection: u32, departure_ns: u64, bytes: &str, close: bool) -> (u32, u64, String, bool) {
-    (connection, departure_ns, bytes.to_owned(), close)
+fn row(connection: u32, departure_ns: u64, bytes: &str, closes: bool) -> (u32, u64, String, End) {
+    (connection, departure_ns, bytes.to_owned(), if closes { End::Closes } else { End::Stays })
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Every command as a transcript: what is sent, what comes back, on a fresh server.
 
 use crate::{Random, drain};
-use brunt_server::core::{Core, CoreOptions};
+use brunt_server::core::{Core, CoreOptions, End};
 use proptest::prelude::*;
 
 /// `\n` stands for the line end of the protocol, `␊` for a line feed alone, `§` for a key of 250 letters.
@@ -245,7 +245,7 @@ fn stats_tell_what_happened() {
          STAT incr_hits 1\nSTAT decr_misses 1\nSTAT decr_hits 1\nSTAT cas_misses 1\nSTAT cas_hits 0\n\
          STAT cas_badval 1\nSTAT touch_hits 1\nSTAT touch_misses 1\nSTAT bytes_read {}\nSTAT bytes_written {written}\n\
          STAT limit_maxbytes 1073741824\nSTAT bytes 82\nSTAT curr_items 1\nSTAT total_items 3\nSTAT evictions 0\n\
-         STAT faults_dropped 0\nSTAT faults_error 0\nSTAT faults_wrong 0\nEND\n",
+         STAT faults_dropped 0\nSTAT faults_reset 0\nSTAT faults_cut 0\nSTAT faults_error 0\nSTAT faults_wrong 0\nEND\n",
         sent.len() + 7
     ));
     let (version, rest) = stats.split_once("\r\n").unwrap();
@@ -288,7 +288,7 @@ fn lines_without_end_close_the_connection() {
                 core.receive(0, piece, 0);
                 while let Some(departure) = core.pop_due(0) {
                     answered_here.extend_from_slice(departure.bytes);
-                    closed |= departure.close;
+                    closed |= departure.end == End::Closes;
                 }
             }
             assert!(closed);

@@ -1,0 +1,250 @@
+//! Dripping: replies that leave in small pieces, with a pause between the pieces of one connection.
+//!
+//! Only the pieces and their times. A connection's bytes keep their order and its next reply begins when the last piece
+//! of its former one has had its pause; other connections do not wait for it, so pieces of many connections interleave
+//! in time. It knows neither what the bytes say nor whether anybody listens.
+
+use crate::core::{ConnectionId, End};
+use brunt_plan::units::DurationNs;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// How replies are cut into pieces. Text form `BYTES:US`: bytes and microseconds, such as `1:0` or `16:200`; a pause
+/// with a unit, `16:2ms`, is taken too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drip {
+    /// The most that one piece has.
+    pub piece_bytes: NonZeroUsize,
+    /// From one piece of a connection to its next, in nanoseconds. With 0 all pieces leave at one instant, still one by
+    /// one.
+    pub pause_ns: u64,
+}
+
+impl FromStr for Drip {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pause = |text: &str| {
+            // A bare number counts microseconds, the natural unit of a cache server.
+            let duration = format!("{text}us").parse::<DurationNs>().or_else(|_| text.parse());
+            duration.ok().map(|duration| duration.0)
+        };
+        text.split_once(':')
+            .and_then(|(bytes, time)| {
+                Some(Self { piece_bytes: bytes.parse().ok()?, pause_ns: pause(time)? })
+            })
+            .ok_or_else(|| {
+                format!("'{text}' is no drip: expected BYTES:US, bytes from 1 and microseconds, such as 1:0 or 16:200")
+            })
+    }
+}
+
+impl fmt::Display for Drip {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.piece_bytes, DurationNs(self.pause_ns))
+    }
+}
+
+/// Replies of one connection that are on their way, in order.
+#[derive(Debug, Default)]
+struct Lane {
+    /// The bytes of the replies, from `begin` on.
+    bytes: Vec<u8>,
+    begin: usize,
+    replies: VecDeque<Reply>,
+    /// The next piece does not leave before.
+    free_ns: u64,
+    /// The turn that is this lane's; every other turn of it in the heap is stale.
+    turn: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Reply {
+    departure_ns: u64,
+    len: usize,
+    end: End,
+}
+
+/// A piece that leaves; its bytes are those of [`Trickle::bytes`] in this range.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) connection: ConnectionId,
+    pub(crate) departure_ns: u64,
+    pub(crate) range: Range<usize>,
+    pub(crate) end: End,
+}
+
+/// All that drips.
+#[derive(Debug)]
+pub(crate) struct Trickle {
+    drip: Drip,
+    /// By connection.
+    lanes: Vec<Lane>,
+    /// (when, turn, connection): at most one turn of each lane counts.
+    turns: BinaryHeap<Reverse<(u64, u64, ConnectionId)>>,
+    turns_made: u64,
+    queued_bytes: usize,
+}
+
+impl Trickle {
+    pub(crate) fn new(drip: Drip) -> Self {
+        Self { drip, lanes: Vec::new(), turns: BinaryHeap::new(), turns_made: 0, queued_bytes: 0 }
+    }
+
+    /// Bytes that have not left.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Takes a reply whose first piece leaves at `departure_ns` or when its connection is free.
+    pub(crate) fn push(&mut self, connection: ConnectionId, departure_ns: u64, bytes: &[u8], end: End) {
+        let index = connection as usize;
+        if self.lanes.len() <= index {
+            self.lanes.resize_with(index + 1, Lane::default);
+        }
+        let lane = &mut self.lanes[index];
+        if lane.begin > lane.bytes.len() / 2 {
+            lane.bytes.drain(..lane.begin);
+            lane.begin = 0;
+        }
+        lane.bytes.extend_from_slice(bytes);
+        self.queued_bytes += bytes.len();
+        lane.replies.push_back(Reply { departure_ns, len: bytes.len(), end });
+        if lane.turn.is_none() {
+            self.make_turn(connection);
+        }
+    }
+
+    /// When the next piece leaves; with stale turns, not before.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.turns.peek().map(|Reverse((at_ns, _, _))| *at_ns)
+    }
+
+    /// Takes the turn that [`Trickle::next_ns`] told. None: it was stale.
+    pub(crate) fn pop(&mut self) -> Option<Piece> {
+        let Reverse((departure_ns, turn, connection)) = self.turns.pop()?;
+        let lane = &mut self.lanes[connection as usize];
+        if lane.turn != Some(turn) {
+            return None;
+        }
+        let reply = lane.replies.front_mut().expect("a lane with a turn has a reply");
+        let len = reply.len.min(self.drip.piece_bytes.get());
+        reply.len -= len;
+        let end = if reply.len == 0 { reply.end } else { End::Stays };
+        let range = lane.begin..lane.begin + len;
+        lane.begin += len;
+        self.queued_bytes -= len;
+        lane.free_ns = departure_ns.saturating_add(self.drip.pause_ns);
+        if reply.len == 0 {
+            lane.replies.pop_front();
+        }
+        lane.turn = None;
+        if !lane.replies.is_empty() {
+            self.make_turn(connection);
+        }
+        Some(Piece { connection, departure_ns, range, end })
+    }
+
+    /// The bytes of a connection, for the range of a piece that was just taken.
+    pub(crate) fn bytes(&self, connection: ConnectionId) -> &[u8] {
+        &self.lanes[connection as usize].bytes
+    }
+
+    /// Throws away what a connection has queued; its next reply is free to leave.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        if let Some(lane) = self.lanes.get_mut(connection as usize) {
+            self.queued_bytes -= lane.bytes.len() - lane.begin;
+            *lane = Lane::default();
+        }
+    }
+
+    fn make_turn(&mut self, connection: ConnectionId) {
+        let lane = &mut self.lanes[connection as usize];
+        let departure_ns = lane.replies.front().map_or(0, |reply| reply.departure_ns);
+        self.turns_made += 1;
+        lane.turn = Some(self.turns_made);
+        self.turns.push(Reverse((departure_ns.max(lane.free_ns), self.turns_made, connection)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pushes (connection, departure, bytes), then takes everything: (connection, departure, bytes).
+    fn check(drip: &str, pushes: &[(u32, u64, &str)], expected: &[(u32, u64, &str)]) {
+        let mut trickle = Trickle::new(drip.parse().unwrap());
+        for (connection, departure_ns, bytes) in pushes {
+            trickle.push(*connection, *departure_ns, bytes.as_bytes(), End::Stays);
+        }
+        let mut left = Vec::new();
+        while let Some(next_ns) = trickle.next_ns() {
+            let piece = trickle.pop().unwrap();
+            assert_eq!(piece.departure_ns, next_ns);
+            let bytes = String::from_utf8(trickle.bytes(piece.connection)[piece.range].to_vec()).unwrap();
+            left.push((piece.connection, piece.departure_ns, bytes));
+        }
+        let expected: Vec<_> =
+            expected.iter().map(|(id, at_ns, bytes)| (*id, *at_ns, (*bytes).to_owned())).collect();
+        assert_eq!(left, expected, "{drip} {pushes:?}");
+        assert_eq!(trickle.queued_bytes(), 0);
+    }
+
+    #[test]
+    fn pieces_by_hand() {
+        check("2:1", &[(0, 10, "abcde")], &[(0, 10, "ab"), (0, 1010, "cd"), (0, 2010, "e")]);
+        // The next reply waits for the pause of the last piece; a late one does not wait.
+        check("2:1", &[(0, 10, "abc"), (0, 20, "d")], &[(0, 10, "ab"), (0, 1010, "c"), (0, 2010, "d")]);
+        check("9:1", &[(0, 10, "abc"), (0, 5000, "d")], &[(0, 10, "abc"), (0, 5000, "d")]);
+        // Connections do not wait for each other.
+        check(
+            "1:1",
+            &[(0, 10, "ab"), (1, 500, "xy")],
+            &[(0, 10, "a"), (1, 500, "x"), (0, 1010, "b"), (1, 1500, "y")],
+        );
+        // Without a pause: one by one at one instant.
+        check("1:0", &[(0, 10, "abc")], &[(0, 10, "a"), (0, 10, "b"), (0, 10, "c")]);
+    }
+
+    #[test]
+    fn the_end_comes_with_the_last_piece_and_the_forgotten_never() {
+        let mut trickle = Trickle::new("2:0".parse().unwrap());
+        trickle.push(3, 5, b"abc", End::Closes);
+        trickle.push(1, 6, b"zzz", End::Stays);
+        trickle.forget(1);
+        trickle.push(1, 7, b"", End::Resets);
+        let mut ends = Vec::new();
+        while trickle.next_ns().is_some() {
+            ends.extend(trickle.pop().map(|piece| (piece.connection, piece.range.len(), piece.end)));
+        }
+        assert_eq!(ends, [(3, 2, End::Stays), (3, 1, End::Closes), (1, 0, End::Resets)]);
+    }
+
+    #[test]
+    fn texts() {
+        let table = [
+            ("1:0", Some((1, 0))),
+            ("16:200", Some((16, 200_000))),
+            ("16:2ms", Some((16, 2_000_000))),
+            ("0:1", None),
+            ("-1:1", None),
+            ("1", None),
+            ("1:", None),
+            ("1:x", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let drip = text.parse::<Drip>();
+            let numbers = drip.clone().ok().map(|drip| (drip.piece_bytes.get(), drip.pause_ns));
+            assert_eq!(numbers, expected, "{text:?}");
+            match drip {
+                Ok(drip) => assert_eq!(drip.to_string().parse::<Drip>(), Ok(drip)),
+                Err(message) => assert!(message.contains("BYTES:US"), "{message}"),
+            }
+        }
+    }
+}
