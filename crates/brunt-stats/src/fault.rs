@@ -19,6 +19,10 @@ pub enum FaultKind {
     TimedOut,
     /// The peer sent bytes that are no reply.
     Garbage,
+    /// No local port was left to connect from.
+    NoPort,
+    /// No file descriptor was left for a connection.
+    NoDescriptor,
     /// Another error number of the system.
     Other(i32),
 }
@@ -32,6 +36,8 @@ impl FaultKind {
             Self::ClosedByPeer => "closed_by_peer",
             Self::TimedOut => "timed_out",
             Self::Garbage => "garbage",
+            Self::NoPort => "no_port",
+            Self::NoDescriptor => "no_descriptor",
             Self::Other(_) => "other",
         }
     }

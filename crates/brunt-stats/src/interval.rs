@@ -4,9 +4,12 @@
 //! no number is in two intervals.
 
 use crate::book::BookEntry;
+use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::SparseHistogram;
 use crate::meter::Meter;
+use crate::outage::OutageSpans;
+use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
 
@@ -109,8 +112,14 @@ pub struct Interval {
     pub rows: Vec<IntervalRow>,
     /// Bytes by the phase they crossed the wire in; `phase as usize` is the index.
     pub bytes: [Bytes; Phase::COUNT],
+    /// Connections by the phase in which things happened to them; `phase as usize` is the index.
+    pub connections: [ConnectionCounts; Phase::COUNT],
     /// Faults of connections.
     pub faults: FaultTable,
+    /// What each server did, in the order of the plan.
+    pub servers: Vec<ServerCounts>,
+    /// Spans of trouble with a server that ended in the interval, or with the run.
+    pub outages: OutageSpans,
     /// One per metered quantity, in the order of the layout.
     pub meters: Vec<Meter>,
 }

@@ -9,14 +9,17 @@
 #![forbid(unsafe_code)]
 
 pub mod book;
+pub mod connection;
 pub mod fault;
 pub mod histogram;
 pub mod interval;
 pub mod latency;
 pub mod meter;
+pub mod outage;
 pub mod quantile;
 pub mod recorder;
 pub mod sample;
+pub mod server;
 pub mod store;
 pub mod summary;
 pub mod tap;

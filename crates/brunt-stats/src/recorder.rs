@@ -5,15 +5,18 @@
 //! allocates nothing, reads no clock and never fails. Invariant: what was recorded is in exactly one interval.
 
 use crate::book::{Books, is_failed};
+use crate::connection::{ConnectionCounts, ConnectionEvent};
 use crate::fault::{FaultKind, FaultTable};
 use crate::histogram::RecordingHistogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
 use crate::meter::MeterRecorder;
+use crate::outage::{OutageSpan, OutageSpans};
 use crate::sample::Sample;
+use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Plan};
+use brunt_plan::plan::{Class, MeterKind, OnMiss, Plan};
 
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,14 +25,28 @@ pub struct Layout {
     pub kinds: Vec<Vec<OpKind>>,
     /// The metered quantities, each once.
     pub meters: Vec<MeterKind>,
+    /// How many servers there are; at least 1.
+    pub servers: usize,
 }
+
+/// Metered in every run: the first is part of what a connection costs, the second bounds how evenly requests can be
+/// spaced, and the report states both.
+const ALWAYS_METERED: [MeterKind; 2] = [MeterKind::ConnectTime, MeterKind::SendCost];
 
 impl Layout {
     /// The layout of a plan's recorders.
     pub fn of(plan: &Plan) -> Self {
-        let kinds_of =
-            |class: &brunt_plan::plan::Class| class.mix.weights.iter().map(|(kind, _)| *kind).collect();
-        Self { kinds: plan.classes.iter().map(kinds_of).collect(), meters: plan.meters.clone() }
+        let kinds_of = |class: &Class| {
+            let mut kinds: Vec<OpKind> = class.mix.weights.iter().map(|(kind, _)| *kind).collect();
+            if class.on_miss == OnMiss::Set && !kinds.contains(&OpKind::Set) {
+                kinds.push(OpKind::Set);
+            }
+            kinds
+        };
+        let mut meters = plan.meters.clone();
+        let always = ALWAYS_METERED.into_iter().filter(|kind| !plan.meters.contains(kind));
+        meters.extend(always);
+        Self { kinds: plan.classes.iter().map(kinds_of).collect(), meters, servers: plan.server_count() }
     }
 
     /// Every (class, op) that has histograms, in order.
@@ -104,7 +121,10 @@ pub struct RecorderSet {
     rows: Vec<Row>,
     books: Books,
     bytes: [Bytes; Phase::COUNT],
+    connections: [ConnectionCounts; Phase::COUNT],
     faults: FaultTable,
+    servers: Vec<ServerCounts>,
+    outages: OutageSpans,
     meters: Vec<MeterRecorder>,
     meter_index: [u8; MeterKind::COUNT],
 }
@@ -124,7 +144,10 @@ impl RecorderSet {
             rows: layout.rows().map(|_| Row::default()).collect(),
             books: Books::new(layout.kinds.len()),
             bytes: [Bytes::default(); Phase::COUNT],
+            connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::new(),
+            servers: vec![ServerCounts::default(); layout.servers],
+            outages: OutageSpans::with_room(),
             meters: layout.meters.iter().map(|kind| MeterRecorder::new(*kind)).collect(),
             meter_index,
         })
@@ -194,7 +217,29 @@ impl RecorderSet {
         self.bytes[phase as usize].rx += bytes;
     }
 
-    /// A connection failed.
+    /// Something happened to a connection.
+    pub fn connection(&mut self, phase: Phase, event: ConnectionEvent) {
+        self.connections[phase as usize].record(event);
+    }
+
+    /// A server answered as the protocol provides: a whole reply on the wire, in whatever phase. `server` is its index
+    /// in the plan, here and below.
+    #[inline]
+    pub fn answered(&mut self, server: u16) {
+        self.servers[usize::from(server)].answered += 1;
+    }
+
+    /// A request to a server failed: error, timeout, mismatch, lost.
+    pub fn failed_at(&mut self, server: u16) {
+        self.servers[usize::from(server)].failed += 1;
+    }
+
+    /// Trouble with a server is over, or the run. What there is no room for is counted.
+    pub fn outage(&mut self, span: OutageSpan) {
+        self.outages.note(span);
+    }
+
+    /// Something went wrong with a connection.
     pub fn fault(&mut self, phase: Phase, kind: FaultKind, at_ns: u64) {
         self.faults.record(phase, kind, at_ns);
     }
@@ -227,9 +272,18 @@ impl RecorderSet {
             rows: rows.filter(is_used).collect(),
             books: self.books.take(),
             bytes: std::mem::take(&mut self.bytes),
+            connections: std::mem::take(&mut self.connections),
             faults: self.faults.take(),
+            servers: self.take_servers(),
+            outages: self.outages.take(),
             meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
         }
+    }
+
+    fn take_servers(&mut self) -> Vec<ServerCounts> {
+        let taken = self.servers.clone();
+        self.servers.fill(ServerCounts::default());
+        taken
     }
 }
 
@@ -244,6 +298,7 @@ mod tests {
         Layout {
             kinds: vec![vec![OpKind::Get, OpKind::Set], vec![OpKind::Mget]],
             meters: vec![MeterKind::SendCost],
+            servers: 2,
         }
     }
 

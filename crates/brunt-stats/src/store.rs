@@ -5,11 +5,14 @@
 //! the number of workers. Invariant: the order in which intervals arrive leaves no trace.
 
 use crate::book::Books;
+use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
 use crate::meter::Meter;
+use crate::outage::OutageSpans;
 use crate::recorder::{Layout, RowIndex};
+use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
@@ -52,7 +55,10 @@ pub struct IntervalStore {
     pub(crate) rows: Vec<RowTotals>,
     pub(crate) books: Books,
     pub(crate) bytes: [Bytes; Phase::COUNT],
+    pub(crate) connections: [ConnectionCounts; Phase::COUNT],
     pub(crate) faults: FaultTable,
+    pub(crate) servers: Vec<ServerCounts>,
+    pub(crate) outages: OutageSpans,
     pub(crate) meters: Vec<Meter>,
     pub(crate) timeline: Timeline,
 }
@@ -66,7 +72,10 @@ impl IntervalStore {
             rows: layout.rows().map(|_| RowTotals::default()).collect(),
             books: Books::new(layout.kinds.len()),
             bytes: [Bytes::default(); Phase::COUNT],
+            connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::default(),
+            servers: vec![ServerCounts::default(); layout.servers],
+            outages: OutageSpans::default(),
             meters: layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
             timeline: Timeline::default(),
         }
@@ -97,7 +106,10 @@ impl IntervalStore {
             self.rows[self.row_index.of(row.class, row.op)].add(row);
         }
         self.bytes.iter_mut().zip(&interval.bytes).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.connections.iter_mut().zip(&interval.connections).for_each(|(ours, theirs)| ours.merge(theirs));
         self.faults.merge(&interval.faults);
+        server::merge_all(&mut self.servers, &interval.servers);
+        self.outages.merge(&interval.outages);
         self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.merge(theirs));
         self.timeline.push(interval);
     }
@@ -115,6 +127,16 @@ impl IntervalStore {
     /// The connection faults so far.
     pub fn faults(&self) -> &FaultTable {
         &self.faults
+    }
+
+    /// The connections so far, by phase; `phase as usize` is the index.
+    pub fn connections(&self) -> &[ConnectionCounts; Phase::COUNT] {
+        &self.connections
+    }
+
+    /// What each server did so far, in the order of the plan.
+    pub fn servers(&self) -> &[ServerCounts] {
+        &self.servers
     }
 
     /// Every (class, op) with its totals so far, in the order of the layout.
@@ -135,7 +157,7 @@ mod tests {
     fn ten_minutes_of_four_ops_fit_in_64_mib() {
         // One slice of 200 000 ops per second on two workers, latencies spread over a factor of 20; times 6000.
         let kinds = [OpKind::Get, OpKind::Gets, OpKind::Mget, OpKind::Incr];
-        let layout = Layout { kinds: vec![kinds.to_vec()], meters: Vec::new() };
+        let layout = Layout { kinds: vec![kinds.to_vec()], meters: Vec::new(), servers: 1 };
         let mut store = IntervalStore::new(&layout);
         for worker in 0..2 {
             let mut set = RecorderSet::new(&layout);

@@ -70,8 +70,7 @@ struct Scene {
 impl Scene {
     fn new(text: &str, warmup_ns: u64, measure_ns: u64, drain_ns: u64) -> Self {
         let plan = plan(text);
-        let mut layout = Layout::of(&plan);
-        layout.meters.push(MeterKind::SendCost);
+        let layout = Layout::of(&plan);
         let start_ns = 100 * S;
         let end_ns = start_ns + warmup_ns + measure_ns;
         let window = MeasuredWindow {

@@ -1,0 +1,27 @@
+//! What each of the servers did, in two numbers.
+//!
+//! Not the books: these count replies on the wire and failures by the server they concern, in whatever phase, while the
+//! books count requests, of which one may ask several servers.
+
+/// What one server did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerCounts {
+    /// Replies as the protocol provides.
+    pub answered: u64,
+    /// Requests to it that failed: error, timeout, mismatch, lost.
+    pub failed: u64,
+}
+
+impl ServerCounts {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.answered += other.answered;
+        self.failed += other.failed;
+    }
+}
+
+/// Adds the counts of each server to those of the same server.
+pub(crate) fn merge_all(ours: &mut [ServerCounts], theirs: &[ServerCounts]) {
+    assert_eq!(ours.len(), theirs.len(), "counts of different numbers of servers do not add");
+    ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| ours.merge(theirs));
+}
