@@ -7,6 +7,7 @@
     reason = "doc comments here are the help text: brackets mean optional"
 )]
 
+use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
@@ -16,7 +17,7 @@ use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
-use brunt_server::{Service, Stall};
+use brunt_server::{Drip, Outage, Service, Stall};
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -77,6 +78,8 @@ pub(crate) struct Load {
     pub target: TargetFlags,
     #[command(flatten)]
     pub data: DataFlags,
+    #[command(flatten)]
+    pub stored: StoredFlags,
 
     /// Print nothing but errors
     #[arg(long, short)]
@@ -128,10 +131,10 @@ pub(crate) struct TrafficFlags {
     #[arg(long, short, value_name = "RATE")]
     pub rate: Option<Rate>,
     /// Open loop with a rate that changes: points of time and rate, 0s=1k,30s=50k, straight lines between them; or @FILE
-    #[arg(long, value_name = "POINTS", conflicts_with = "rate")]
+    #[arg(long, value_name = "POINTS", conflicts_with = "rate", value_parser = parse_or_read::<RateProfile>)]
     pub rate_profile: Option<RateProfile>,
     /// Open loop: poisson or uniform [default: poisson]
-    #[arg(long)]
+    #[arg(long, value_parser = parse_or_read::<Arrival>)]
     pub arrival: Option<Arrival>,
     /// Closed loop: pause between a reply and the next request [default: 0s]
     #[arg(long, value_name = "DURATION")]
@@ -175,6 +178,18 @@ pub(crate) struct TrafficFlags {
     pub seed: Option<Count>,
 }
 
+/// What storing depends on beside the data set.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Stored")]
+pub(crate) struct StoredFlags {
+    /// As for run: with incr or decr in it, the counters are stored, too [default: get=9,set=1]
+    #[arg(long, value_name = "OP=WEIGHT,...")]
+    pub mix: Option<Mix>,
+    /// Time to live of everything stored, in whole seconds, such as 60s; 0 is for ever [default: 0]
+    #[arg(long, value_name = "DURATION")]
+    pub ttl: Option<DurationNs>,
+}
+
 /// The keys and values.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data set")]
@@ -186,10 +201,10 @@ pub(crate) struct DataFlags {
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
     /// Bytes of a key: N, fixed:N or uniform:MIN,MAX [default: 30]
-    #[arg(long, value_name = "SIZES")]
+    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub key_size: Option<SizeDistribution>,
     /// Bytes of a value: N, 4KiB, fixed:N or uniform:MIN,MAX [default: 200]
-    #[arg(long, value_name = "SIZES")]
+    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub value_size: Option<SizeDistribution>,
     /// Key and value bytes are functions of this [default: 1]
     #[arg(long, value_name = "N")]
@@ -265,6 +280,16 @@ pub(crate) struct Serve {
     /// Freeze the server, counted from the first scripted request: 5s:1s (repeatable)
     #[arg(long, value_name = "AT:FOR")]
     pub stall: Vec<Stall>,
+    /// Be gone, counted from the first scripted request: 5s:1s resets every connection after 5 s and refuses new ones
+    /// for 1 s (repeatable)
+    #[arg(long, value_name = "AT:FOR")]
+    pub outage: Vec<Outage>,
+    /// Come back from every outage with nothing stored, as a restarted memcached does
+    #[arg(long, requires = "outage")]
+    pub outage_forgets: bool,
+    /// Send replies in pieces of this many bytes with pauses of so many microseconds: 1:0 splits at every byte
+    #[arg(long, value_name = "BYTES:US")]
+    pub drip: Option<Drip>,
     /// Never answer every Nth request, nor anything behind it on its connection
     #[arg(long, value_name = "N", value_parser = every)]
     pub drop_every: Option<NonZeroU64>,
@@ -289,6 +314,9 @@ pub(crate) struct Serve {
     /// End when the parent process does
     #[arg(long, hide = true)]
     pub die_with_parent: bool,
+    /// Run on these processors only, such as 0-3,5
+    #[arg(long, hide = true, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
 }
 
 fn every(text: &str) -> Result<NonZeroU64, String> {
@@ -364,7 +392,13 @@ impl Load {
             data_seed: self.data.data_seed,
             ..RunSpec::default()
         };
-        (run, ClassSpec { connections: self.target.connections, ..self.data.spec() })
+        let class = ClassSpec {
+            connections: self.target.connections,
+            mix: self.stored.mix.clone(),
+            ttl: self.stored.ttl,
+            ..self.data.spec()
+        };
+        (run, class)
     }
 }
 

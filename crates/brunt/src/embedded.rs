@@ -4,6 +4,7 @@
 //! on a free loopback port and ends with us, however we end.
 
 use anyhow::{Context, bail};
+use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::{DataSet, Plan};
 use brunt_plan::server::ServerAddress;
 use std::io::{BufRead, BufReader};
@@ -30,6 +31,7 @@ impl Embedded {
             .args(["serve", "--port", "0", "--die-with-parent"])
             .arg(format!("--memory={}", memory_bytes(plan)))
             .arg(format!("--value-max={}", value_max_bytes(plan)))
+            .args(left_over(&brunt_engine::allowed_cpus(), &plan.cpus).map(|cpus| format!("--cpus={cpus}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -56,6 +58,12 @@ impl Drop for Embedded {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The processors that workers which are pinned leave to the server; `None` where they are not pinned or leave none.
+fn left_over(allowed: &[u32], pinned: &[u32]) -> Option<CpuList> {
+    let others: Vec<u32> = allowed.iter().copied().filter(|cpu| !pinned.contains(cpu)).collect();
+    (!pinned.is_empty() && !others.is_empty()).then_some(CpuList(others))
 }
 
 /// Refuses a data set that this host cannot hold beside everything else.
@@ -88,4 +96,23 @@ fn memory_bytes(plan: &Plan) -> u64 {
 fn value_max_bytes(plan: &Plan) -> u64 {
     let longest = plan.classes.iter().map(|class| u64::from(class.keyspace.value_size.max())).max();
     longest.unwrap_or(0).max(VALUE_MIN_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_gets_what_the_workers_leave() {
+        let table: [(&[u32], &[u32], Option<&str>); 4] = [
+            (&[0, 1, 2, 3], &[1], Some("0,2-3")),
+            (&[0, 1], &[], None),
+            (&[0, 1], &[0, 1], None),
+            (&[4, 5], &[5], Some("4")),
+        ];
+        for (allowed, pinned, expected) in table {
+            let list = left_over(allowed, pinned).map(|list| list.to_string());
+            assert_eq!(list.as_deref(), expected, "{pinned:?} of {allowed:?}");
+        }
+    }
 }

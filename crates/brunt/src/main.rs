@@ -11,6 +11,7 @@ mod embedded;
 mod environment;
 mod exit;
 mod interrupt;
+mod option_file;
 mod run;
 mod serve;
 

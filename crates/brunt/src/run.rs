@@ -8,8 +8,10 @@ use crate::embedded::Embedded;
 use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
+use crate::option_file;
 use anyhow::Context;
 use brunt_engine::run::{Endpoint, RunData, RunError};
+use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
@@ -81,6 +83,9 @@ fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read the plan {}", path.display()))
                 .map_err(|error| Failure::new(Exit::Usage, error))?;
+            let directory = path.parent().unwrap_or(Path::new(""));
+            let text = option_file::fill_in(&text, directory)
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             PlanSpec::from_toml(&text)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?
         }
@@ -254,10 +259,14 @@ fn write_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()
 
 /// The exit code of a run that was reported.
 fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
-    let answered: u64 = summary.phases.iter().map(|phase| phase.book.requests.completed()).sum();
+    // Whoever asks for no reply cannot miss it.
+    let is_answered = summary.phases.iter().any(|phase| {
+        let requests = &phase.book.requests;
+        requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0
+    });
     if summary.interrupted {
         Exit::Interrupted
-    } else if answered == 0 {
+    } else if !is_answered {
         eprintln!("brunt: {} gave no valid reply at all", summary.server);
         Exit::Unreachable
     } else if summary.verdict.status == Status::NotTrusted && !allow_untrusted {

@@ -4,12 +4,17 @@
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Faults, Options};
+use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Serves until a signal ends the process.
 pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
+    if let Some(cpus) = &flags.cpus {
+        stay_on(cpus)?;
+    }
     let options = Options {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, flags.port)),
         core: CoreOptions {
@@ -18,6 +23,9 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
             seed: flags.seed,
             service: flags.service,
             stalls: flags.stall.clone(),
+            outages: flags.outage.clone(),
+            outage_forgets: flags.outage_forgets,
+            drip: flags.drip,
             faults: Faults {
                 drop_every: flags.drop_every,
                 error_every: flags.error_every,
@@ -32,4 +40,16 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
     };
     brunt_server::serve(options, &mut io::stdout())?;
     Ok(Exit::Done)
+}
+
+/// Keeps this process on these processors.
+fn stay_on(cpus: &CpuList) -> Result<(), Failure> {
+    let mut set = CpuSet::new();
+    cpus.0.iter().filter(|cpu| (**cpu as usize) < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu as usize));
+    sched_setaffinity(None, &set).map_err(|error| {
+        let accepted = CpuList(brunt_engine::allowed_cpus());
+        Failure::usage(format!(
+            "--cpus: '{cpus}' was given; accepted: processors out of {accepted} ({error})"
+        ))
+    })
 }

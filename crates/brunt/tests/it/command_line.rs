@@ -29,7 +29,7 @@ fn mistakes_are_named() {
         (&["run", "-t", "10"], &["--time <DURATION>", "'10'", "10s"]),
         (&["run", "--value-size", "uniform:9,1"], &["--value-size", "'uniform:9,1'", "uniform:MIN,MAX"]),
         (&["run", "--popularity", "zipf:0"], &["--popularity", "'zipf:0'", "above 0"]),
-        (&["run", "--mix", "get=1,fetch=2"], &["--mix", "fetch=2", "get, mget, set"]),
+        (&["run", "--mix", "get=1,fetch=2"], &["--mix", "fetch=2", "get, gets, mget, set"]),
         (&["run", "-s", "cache:99999"], &["--server", "'cache:99999'", "HOST[:PORT]"]),
         (&["run", "-s", "redis://cache"], &["--server", "'redis://cache'", "memcached://"]),
         (&["run", "--arrival", "bursty", "-r", "5"], &["--arrival", "'bursty'", "poisson or uniform"]),
@@ -52,6 +52,18 @@ fn mistakes_are_named() {
         (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
         (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
         (&["serve", "--stall", "5s"], &["--stall", "'5s'", "AT:FOR"]),
+        (
+            &["run", "--value-size", "@/no/such/sizes"],
+            &["--value-size", "'@/no/such/sizes'", "cannot read", "accepted"],
+        ),
+        (
+            &["run", "--rate-profile", "@/no/such/profile"],
+            &["--rate-profile", "/no/such/profile", "accepted"],
+        ),
+        (&["serve", "--outage", "5s"], &["--outage", "'5s'", "AT:FOR"]),
+        (&["serve", "--drip", "0:5"], &["--drip", "'0:5'", "BYTES:US"]),
+        (&["serve", "--cpus", "none"], &["--cpus", "'none'", "0-3,5"]),
+        (&["serve", "--cpus", "8000"], &["--cpus", "'8000'", "processors"]),
         (&["brew"], &["brew"]),
     ];
     for (arguments, words) in table {
@@ -116,6 +128,30 @@ fn a_printed_plan_is_a_plan() {
     assert_eq!(printed(&["run", "--print-plan", &path]), first);
     // Flags win over the file.
     assert!(printed(&["run", "--print-plan", &path, "-r", "7"]).contains("rate = \"7/s\""));
+}
+
+/// `@FILE` beside a flag is relative to where we are, in a plan to where the plan is; the printed plan holds what the
+/// file said.
+#[test]
+fn an_option_may_stand_in_a_file() {
+    let _beside = beside_others();
+    let profile = file("profile.csv", "# ramp\n0s=1k\n5s=2k\n");
+    let name = profile.rsplit('/').next().unwrap();
+    let plan = file("from-file.toml", &format!("rate-profile = '@{name}'\n"));
+    for arguments in [
+        &["run", "--print-plan", "--rate-profile", &format!("@{profile}")][..],
+        &["run", "--print-plan", &plan],
+    ] {
+        let output = brunt(arguments).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains("rate-profile = \"0s=1000/s,5s=2000/s\""), "{arguments:?}: {printed}");
+    }
+    let plan = file("missing.toml", "keys = 5\nvalue-size = '@no-such-sizes'\n");
+    let (exit, message) = ended(&["run", &plan]);
+    assert_eq!(exit, 2, "{message}");
+    for word in [plan.as_str(), "value-size", "'@no-such-sizes'", "accepted"] {
+        assert!(message.contains(word), "{message}");
+    }
 }
 
 /// The same plan with the same seeds asks for the same keys in the same order.

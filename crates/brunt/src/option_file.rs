@@ -1,0 +1,160 @@
+//! `@FILE`: an option whose text is too long for a command line stands in a file.
+//!
+//! Not a format of its own: the lines of the file, joined by commas, are what would have stood after the option; from `#`
+//! to the end of a line is a comment. Here and not in `brunt-plan`, which reads no files. Invariant: what a run was made
+//! with stands in its resolved plan, not in a file that may have changed since.
+
+use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::profile::RateProfile;
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+use toml::de::{DeTable, DeValue};
+
+/// Is a text a value of its key?
+type Check = fn(&str) -> Result<(), String>;
+
+/// The plan keys whose text may stand in a file.
+const KEYS: [(&str, Check); 4] = [
+    ("rate-profile", check::<RateProfile>),
+    ("arrival", check::<Arrival>),
+    ("key-size", check::<SizeDistribution>),
+    ("value-size", check::<SizeDistribution>),
+];
+
+fn check<T: FromStr<Err = String>>(text: &str) -> Result<(), String> {
+    text.parse::<T>().map(drop)
+}
+
+/// The value of a flag: what `text` says, or what the file says that `@FILE` names.
+///
+/// # Errors
+/// The file cannot be read, or the text is no such value; for a user, without the name of the flag.
+pub(crate) fn parse_or_read<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
+    match text.trim().strip_prefix('@') {
+        None => text.parse(),
+        Some(path) => {
+            read(Path::new(path))?.parse().map_err(|error| format!("in the file '{path}': {error}"))
+        }
+    }
+}
+
+/// The text of a plan file with every `@FILE` replaced by what that file says; paths are relative to `directory`. Line
+/// numbers stay as they are. A plan that is no TOML is returned as it is: whoever reads it next says where it is wrong.
+///
+/// # Errors
+/// A file cannot be read, or holds no value of its key; for a user, with the name of the key.
+pub(crate) fn fill_in(plan: &str, directory: &Path) -> Result<String, String> {
+    let Ok(table) = DeTable::parse(plan) else { return Ok(plan.to_owned()) };
+    let mut places = Vec::new();
+    find_places(table.get_ref(), &mut places);
+    // From the end, so that the places in front stay where they are.
+    places.sort_by_key(|place| std::cmp::Reverse(place.start));
+    let mut filled = plan.to_owned();
+    for Place { start, end, key, check, path } in places {
+        let full = directory.join(&path);
+        let accepted = |error: String| format!("{key}: '@{path}' was given; {error}");
+        let text = read(&full).map_err(accepted)?;
+        check(&text).map_err(|error| accepted(format!("in the file '{}': {error}", full.display())))?;
+        filled.replace_range(start..end, &toml::Value::String(text).to_string());
+    }
+    Ok(filled)
+}
+
+/// Where in a plan's text a file is named.
+struct Place {
+    start: usize,
+    end: usize,
+    key: &'static str,
+    check: Check,
+    path: String,
+}
+
+/// The keys of the table and of the tables in its arrays (`[[class]]`).
+fn find_places(table: &DeTable<'_>, places: &mut Vec<Place>) {
+    for (name, value) in table {
+        match value.get_ref() {
+            DeValue::String(text) => {
+                let known = KEYS.iter().find(|(key, _)| *key == name.get_ref().as_ref());
+                if let (Some((key, check)), Some(path)) = (known, text.strip_prefix('@')) {
+                    let (start, end) = (value.span().start, value.span().end);
+                    places.push(Place { start, end, key, check: *check, path: path.to_owned() });
+                }
+            }
+            DeValue::Array(items) => {
+                for item in items.iter() {
+                    if let DeValue::Table(inner) = item.get_ref() {
+                        find_places(inner, places);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        format!("cannot read '{}' ({error}); accepted: @ and the path of a text file", path.display())
+    })?;
+    let lines = text.lines().map(|line| line.split_once('#').map_or(line, |(value, _)| value));
+    let values = lines.map(|line| line.trim().trim_end_matches(',').trim_end());
+    let values: Vec<&str> = values.filter(|value| !value.is_empty()).collect();
+    Ok(values.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A directory with these files, which the process leaves in the temporary directory.
+    fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("brunt-option-file-{}-{name}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        files.iter().for_each(|(file, text)| fs::write(directory.join(file), text).unwrap());
+        directory
+    }
+
+    #[test]
+    fn lines_are_joined_and_comments_dropped() {
+        let text = "# morning\n0s=1k,\n\n  10s = 2k  # noon\n20s=5,\n";
+        let path = directory("lines", &[("profile.csv", text)]).join("profile.csv");
+        let read: RateProfile = parse_or_read(&format!("@{}", path.display())).unwrap();
+        assert_eq!(read, "0s=1k,10s=2k,20s=5".parse().unwrap());
+        assert_eq!(parse_or_read::<RateProfile>("0s=7").unwrap(), "0s=7".parse().unwrap());
+        let missing = parse_or_read::<RateProfile>("@/no/such/file").unwrap_err();
+        assert!(
+            missing.contains("cannot read '/no/such/file'") && missing.contains("accepted:"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_plan_is_filled_in_where_files_are_named() {
+        let files = [("sizes", "uniform:10,\n20"), ("wrong", "big"), ("profile", "0s=1k\n5s=2k")];
+        let directory = directory("plan", &files);
+        let table = [
+            ("keys = 5\n", Ok("keys = 5\n")),
+            ("prefix = '@sizes'\n", Ok("prefix = '@sizes'\n")),
+            (
+                "value-size = '@sizes' # here\nrate-profile = \"@profile\"\n",
+                Ok("value-size = \"uniform:10,20\" # here\nrate-profile = \"0s=1k,5s=2k\"\n"),
+            ),
+            (
+                "[[class]]\nname = 'a'\nkey-size = '@sizes'\n[[class]]\nname = 'b'\n",
+                Ok("[[class]]\nname = 'a'\nkey-size = \"uniform:10,20\"\n[[class]]\nname = 'b'\n"),
+            ),
+            ("no toml", Ok("no toml")),
+            ("value-size = '@wrong'\n", Err("value-size: '@wrong' was given; in the file")),
+            ("arrival = '@missing'\n", Err("arrival: '@missing' was given; cannot read")),
+        ];
+        for (plan, expected) in table {
+            match (fill_in(plan, &directory), expected) {
+                (Ok(filled), Ok(expected)) => assert_eq!(filled, expected),
+                (Err(error), Err(expected)) => assert!(error.starts_with(expected), "{error}"),
+                (filled, _) => panic!("{plan:?}: {filled:?}"),
+            }
+        }
+    }
+}
