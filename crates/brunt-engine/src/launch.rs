@@ -54,7 +54,7 @@ impl Blueprint {
         let keyspaces: Vec<(Keyspace, Arc<KeySpace>)> = plan
             .data_sets()
             .into_iter()
-            .map(|set| (set.keyspace.clone(), Arc::new(KeySpace::new(set.keyspace, plan.data_seed))))
+            .map(|set| (set.keyspace.clone(), Arc::new(KeySpace::new(&set, plan.data_seed))))
             .collect();
         let place =
             |wanted: &Keyspace| keyspaces.iter().position(|(keyspace, _)| keyspace == wanted).unwrap_or(0);
@@ -62,7 +62,10 @@ impl Blueprint {
         let choosers = plan
             .classes
             .iter()
-            .map(|class| Arc::new(KeyChooser::new(&class.popularity, class.keyspace.keys, plan.data_seed)))
+            .map(|class| {
+                let keys = class.keyspace.keys;
+                Arc::new(KeyChooser::new(&class.popularity, class.drift, keys, plan.data_seed))
+            })
             .collect();
         let value_max = plan.classes.iter().map(|class| class.keyspace.value_size.max()).max().unwrap_or(0);
         let mut layout = Layout::of(&plan);

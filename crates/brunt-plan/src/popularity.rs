@@ -8,37 +8,81 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Which keys are asked for how often.
+///
+/// A rank is a place in the order of popularity, 0 being the hottest. Where ranks are scattered, a bijection that depends
+/// on the data seed alone spreads them over the ids, so that hot keys are no neighbours.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Popularity {
-    /// Every key equally often.
+    /// Every key equally often. Text form `uniform`.
     Uniform,
-    /// Key of rank `r` with probability proportional to `r^−exponent`; ranks are scattered over the ids.
+    /// Key of rank `r`, from 1, with probability proportional to `r^−exponent`; ranks are scattered over the ids.
     /// Text form `zipf:0.99`; `zipf` alone means 0.99.
     Zipf {
-        /// Above 0, at most 10.
+        /// Above 0, finite.
         exponent: f64,
     },
+    /// A part of the keys gets a part of the ops; within both sets every key is asked for equally often. The hot keys are
+    /// scattered over the ids. Text form `hotspot:0.2,0.8`: a fifth of the keys gets four fifths of the ops.
+    Hotspot {
+        /// Hot keys as a fraction of all, above 0, at most 1.
+        keys: f64,
+        /// The fraction of ops that goes to them, above 0, at most 1.
+        ops: f64,
+    },
+    /// All sessions together walk through the ids in order, from 0 again behind the last. Text form `sequential`.
+    Sequential,
+    /// Zipf's law counted back from the key that was stored last; set and add store the key behind that one, in place of
+    /// the oldest. Text form `latest:0.99`; `latest` alone means 0.99.
+    Latest {
+        /// As for zipf.
+        exponent: f64,
+    },
+    /// A normal law over the ids around the middle one, cut at the first and the last; not scattered: neighbours are
+    /// equally hot. Text form `gaussian:0.1`; `gaussian` alone means a sixth, so that the ends are three deviations away.
+    Gaussian {
+        /// Standard deviation as a fraction of the number of keys, above 0, at most 1.
+        deviation: f64,
+    },
 }
+
+/// The exponent that is meant where none is given.
+const EXPONENT_DEFAULT: f64 = 0.99;
+/// The deviation that is meant where none is given.
+const DEVIATION_DEFAULT: f64 = 1.0 / 6.0;
 
 impl FromStr for Popularity {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, arguments) = name_and_arguments(text);
-        let parsed = match (name, arguments.as_slice()) {
-            ("uniform", []) => Some(Self::Uniform),
-            ("zipf", []) => Some(Self::Zipf { exponent: 0.99 }),
-            ("zipf", [exponent]) => exponent
-                .parse::<f64>()
-                .ok()
-                .filter(|exponent| *exponent > 0.0 && *exponent <= 10.0)
-                .map(|exponent| Self::Zipf { exponent }),
-            _ => None,
-        };
-        parsed.ok_or_else(|| {
-            "expected uniform, or zipf:EXPONENT with an exponent above 0 and at most 10".to_owned()
-        })
+        match (name, arguments.as_slice()) {
+            ("uniform", []) => Ok(Self::Uniform),
+            ("sequential", []) => Ok(Self::Sequential),
+            ("zipf", []) => Ok(Self::Zipf { exponent: EXPONENT_DEFAULT }),
+            ("zipf", [exponent]) => Ok(Self::Zipf { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
+            ("latest", []) => Ok(Self::Latest { exponent: EXPONENT_DEFAULT }),
+            ("latest", [exponent]) => Ok(Self::Latest { exponent: above_0("EXPONENT", exponent, f64::MAX)? }),
+            ("hotspot", [keys, ops]) => {
+                Ok(Self::Hotspot { keys: above_0("KEYS", keys, 1.0)?, ops: above_0("OPS", ops, 1.0)? })
+            }
+            ("gaussian", []) => Ok(Self::Gaussian { deviation: DEVIATION_DEFAULT }),
+            ("gaussian", [deviation]) => {
+                Ok(Self::Gaussian { deviation: above_0("DEVIATION", deviation, 1.0)? })
+            }
+            _ => Err("expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
+                      latest:EXPONENT or gaussian:DEVIATION (a fraction of the keys)"
+                .to_owned()),
+        }
     }
+}
+
+/// The argument called `name`, which lies above 0 and is at most `max`.
+fn above_0(name: &str, text: &str, max: f64) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= max);
+    number.ok_or_else(|| {
+        let bound = if max == f64::MAX { String::new() } else { format!(" and at most {max}") };
+        format!("{name} is '{text}'; expected a number above 0{bound}")
+    })
 }
 
 impl fmt::Display for Popularity {
@@ -46,6 +90,10 @@ impl fmt::Display for Popularity {
         match self {
             Self::Uniform => formatter.write_str("uniform"),
             Self::Zipf { exponent } => write!(formatter, "zipf:{exponent}"),
+            Self::Hotspot { keys, ops } => write!(formatter, "hotspot:{keys},{ops}"),
+            Self::Sequential => formatter.write_str("sequential"),
+            Self::Latest { exponent } => write!(formatter, "latest:{exponent}"),
+            Self::Gaussian { deviation } => write!(formatter, "gaussian:{deviation}"),
         }
     }
 }

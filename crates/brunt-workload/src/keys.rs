@@ -1,15 +1,22 @@
 //! The data set of a class as functions of ids: key text and lengths.
 //!
 //! Nothing is stored per key. Key text is the prefix and the id in decimal, zero-padded to the key's length: two ids
-//! share a text only if they share length and digits, so no two do.
+//! share a text only if they share length and digits, so no two do. Where a data set counts, there is a counter beside
+//! every key: an id of its own, `keys` above that of the key.
 
 use crate::size::{SizeOf, Sizes};
-use brunt_plan::plan::Keyspace;
+use brunt_plan::plan::DataSet;
 
-/// Keys and lengths of values of one [`Keyspace`] under one data seed.
+/// What a counter holds after preload: far enough above 0, where decr stops, and as far below 2⁶⁴, where incr wraps, that
+/// no run gets there by steps of 1.
+pub const COUNTER_START: &[u8] = b"1000000000";
+
+/// Keys and lengths of values of one [`DataSet`] under one data seed.
 #[derive(Clone, Debug)]
 pub struct KeySpace {
     keys: u64,
+    /// Keys and counters: ids are below this.
+    ids: u64,
     key_sizes: Sizes,
     value_sizes: Sizes,
     /// The prefix and as many zeros as the longest key has room for: every key but for its digits.
@@ -18,11 +25,12 @@ pub struct KeySpace {
 }
 
 impl KeySpace {
-    /// The keyspace as resolved (every id fits behind the prefix) under `data_seed`.
-    pub fn new(keyspace: &Keyspace, data_seed: u64) -> Self {
+    /// The data set as resolved (every id fits behind the prefix) under `data_seed`.
+    pub fn new(set: &DataSet<'_>, data_seed: u64) -> Self {
+        let keyspace = set.keyspace;
         let key_sizes = Sizes::new(keyspace.key_size.clone(), SizeOf::Key, data_seed);
         let prefix_len = keyspace.prefix.len();
-        let digits = (keyspace.keys - 1).checked_ilog10().unwrap_or(0) as usize + 1;
+        let digits = (set.ids() - 1).checked_ilog10().unwrap_or(0) as usize + 1;
         assert!(
             prefix_len + digits <= keyspace.key_size.min() as usize,
             "{digits} digits do not fit behind '{}'",
@@ -32,6 +40,7 @@ impl KeySpace {
         template.resize(key_sizes.max() as usize, b'0');
         Self {
             keys: keyspace.keys,
+            ids: set.ids(),
             value_sizes: Sizes::new(keyspace.value_size.clone(), SizeOf::Value, data_seed),
             key_sizes,
             template,
@@ -39,9 +48,22 @@ impl KeySpace {
         }
     }
 
-    /// How many keys there are; ids are below this.
+    /// How many keys there are; their ids are below this.
     pub fn keys(&self) -> u64 {
         self.keys
+    }
+
+    /// Is this the id of a counter: `keys <= id < 2 · keys`, in a data set that counts?
+    #[inline]
+    pub fn is_counter(&self, id: u64) -> bool {
+        (self.keys..self.ids).contains(&id)
+    }
+
+    /// The id of the counter beside key `id`, which is below [`KeySpace::keys`]; the data set counts.
+    #[inline]
+    pub fn counter_of(&self, id: u64) -> u64 {
+        debug_assert!(id < self.keys && self.ids > self.keys, "key {id} has no counter");
+        self.keys + id
     }
 
     /// Length of the key of `id` in bytes, prefix included.
@@ -55,21 +77,22 @@ impl KeySpace {
         self.key_sizes.max() as usize
     }
 
-    /// Length of the value of `id` in bytes, the same for all versions.
+    /// Length of the value of `id` in bytes, the same for all versions; of a counter, what preload stores.
     #[inline]
     pub fn value_len(&self, id: u64) -> u32 {
-        self.value_sizes.len(id)
+        if id < self.keys { self.value_sizes.len(id) } else { COUNTER_START.len() as u32 }
     }
 
     /// The longest value in bytes.
     pub fn value_len_max(&self) -> u32 {
-        self.value_sizes.max()
+        let counter = if self.ids > self.keys { COUNTER_START.len() as u32 } else { 0 };
+        self.value_sizes.max().max(counter)
     }
 
-    /// Appends the key of `id`, which is below [`KeySpace::keys`].
+    /// Appends the key of `id`, that of a key or a counter.
     #[inline]
     pub fn write_key(&self, id: u64, out: &mut Vec<u8>) {
-        debug_assert!(id < self.keys, "{id} is not below {}", self.keys);
+        debug_assert!(id < self.ids, "{id} is not below {}", self.ids);
         out.extend_from_slice(&self.template[..self.key_len(id)]);
         let mut rest = id;
         let mut at = out.len();
@@ -89,7 +112,7 @@ impl KeySpace {
             let digit = byte.wrapping_sub(b'0');
             (digit < 10).then(|| id.checked_mul(10)?.checked_add(u64::from(digit))).flatten()
         })?;
-        (id < self.keys && self.key_len(id) == key.len()).then_some(id)
+        (id < self.ids && self.key_len(id) == key.len()).then_some(id)
     }
 }
 
@@ -97,11 +120,16 @@ impl KeySpace {
 mod tests {
     use super::*;
     use brunt_plan::distribution::SizeDistribution;
+    use brunt_plan::plan::Keyspace;
     use proptest::prelude::*;
+
+    fn of_data_set(keyspace: &Keyspace, counts: bool, data_seed: u64) -> KeySpace {
+        KeySpace::new(&DataSet { keyspace, counts, extends: false, ttl_s: 0 }, data_seed)
+    }
 
     fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeySpace {
         let value_size = SizeDistribution::Uniform { min: 0, max: 9 };
-        KeySpace::new(&Keyspace { keys, prefix: prefix.to_owned(), key_size, value_size }, 1)
+        of_data_set(&Keyspace { keys, prefix: prefix.to_owned(), key_size, value_size }, false, 1)
     }
 
     fn key(space: &KeySpace, id: u64) -> String {
@@ -143,7 +171,8 @@ mod tests {
         fn distinct_ids_never_collide(first in 0..10_000u64, second in 0..10_000u64, seed in any::<u64>()) {
             let size = SizeDistribution::Uniform { min: 5, max: 8 };
             let value_size = SizeDistribution::Fixed(1);
-            let space = KeySpace::new(&Keyspace { keys: 10_000, prefix: "0".to_owned(), key_size: size, value_size }, seed);
+            let keyspace = Keyspace { keys: 10_000, prefix: "0".to_owned(), key_size: size, value_size };
+            let space = of_data_set(&keyspace, false, seed);
             prop_assert_eq!(key(&space, first) == key(&space, second), first == second);
         }
     }

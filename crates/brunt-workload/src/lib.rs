@@ -3,7 +3,7 @@
 //! The way through this crate: a class of the plan and its place among streams → [`session::Session`], which asks its
 //! [`schedule::Schedule`] when, its [`mix::KindChooser`] what and its [`popularity::KeyChooser`] which key. An op names
 //! keys and values by id; [`keys::KeySpace`] and [`payload::Payload`] turn ids into bytes, [`verify::Verifier`] checks
-//! bytes that come back. Everything is a function of (plan, seeds): nothing here reads a clock or a socket, and nothing
+//! bytes that come back, and [`placement::Router`] says which server a key lives on. Everything is a function of (plan, seeds): nothing here reads a clock or a socket, and nothing
 //! allocates after construction.
 
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ pub mod keys;
 pub mod mix;
 pub mod payload;
 pub mod permutation;
+pub mod placement;
 pub mod popularity;
 pub mod rng;
 pub mod schedule;

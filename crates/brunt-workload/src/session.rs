@@ -6,8 +6,8 @@
 
 use crate::arrivals::Arrivals;
 use crate::mix::KindChooser;
-use crate::popularity::{Ids, KeyChooser};
-use crate::rng::{Draw, Purpose, Rng};
+use crate::popularity::{Cursor, Ids, KeyChooser};
+use crate::rng::{Purpose, Rng};
 use crate::schedule::{Schedule, Slots};
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
@@ -93,6 +93,7 @@ enum Source {
 #[derive(Clone, Debug)]
 struct Drawn {
     chooser: Arc<KeyChooser>,
+    cursor: Cursor,
     kinds: KindChooser,
     rng: Rng,
     multiget: u16,
@@ -125,6 +126,7 @@ impl Session {
         };
         let drawn = Drawn {
             chooser: spec.chooser,
+            cursor: Cursor::new(spec.part),
             kinds: KindChooser::new(&spec.class.mix),
             rng: stream(Purpose::Ops),
             multiget: spec.class.multiget,
@@ -182,7 +184,8 @@ impl Session {
         let intended_ns = self.due_ns;
         assert!(intended_ns != u64::MAX, "an op was taken where none is due");
         let connection = self.schedule.take();
-        let (kind, key, count) = self.source.next();
+        let since_ns = intended_ns - self.window.start_ns;
+        let (kind, key, count, operand) = self.source.next(since_ns);
         self.account(intended_ns);
         let value = if kind.carries_value() { ValueRef::Version(0) } else { ValueRef::None };
         let op = Op {
@@ -193,7 +196,7 @@ impl Session {
             count,
             value,
             ttl_s: 0,
-            operand: 0,
+            operand,
             expectation: Expectation::Any,
             template: 0,
         };
@@ -312,21 +315,27 @@ impl Source {
     }
 
     #[inline]
-    fn next(&mut self) -> (OpKind, KeyRef, u16) {
+    fn next(&mut self, since_ns: u64) -> (OpKind, KeyRef, u16, u64) {
         match self {
-            Self::Drawn(drawn) => drawn.next(),
-            Self::Preload(preload) => (OpKind::Set, KeyRef::Id(preload.next()), 1),
+            Self::Drawn(drawn) => drawn.next(since_ns),
+            Self::Preload(preload) => (OpKind::Set, KeyRef::Id(preload.next()), 1, 0),
         }
     }
 }
 
 impl Drawn {
+    /// Kind, keys, how many, and the operand of the next op.
     #[inline]
-    fn next(&mut self) -> (OpKind, KeyRef, u16) {
-        match self.kinds.choose(&mut self.rng) {
-            OpKind::Mget => (OpKind::Mget, KeyRef::Drawn(self.rng.next_u64()), self.multiget),
-            kind => (kind, KeyRef::Id(self.chooser.choose(&mut self.rng)), 1),
+    fn next(&mut self, since_ns: u64) -> (OpKind, KeyRef, u16, u64) {
+        let kind = self.kinds.choose(&mut self.rng);
+        if kind == OpKind::Mget {
+            let (key, origin) =
+                self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);
+            return (kind, key, self.multiget, origin);
         }
+        let inserts = matches!(kind, OpKind::Set | OpKind::Add);
+        let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, inserts);
+        (kind, KeyRef::Id(id), 1, 0)
     }
 }
 
@@ -412,7 +421,7 @@ mod tests {
             connections,
             budget,
             seed: 1,
-            chooser: Arc::new(KeyChooser::new(&class.popularity, class.keyspace.keys, 1)),
+            chooser: Arc::new(KeyChooser::new(&class.popularity, None, class.keyspace.keys, 1)),
             window,
         })
     }
