@@ -4,13 +4,10 @@
 //! are memcached's, word for word.
 
 use crate::store::{End, NEVER_NS, Store};
-use crate::text::{Command, DataCommand, ERROR, Verb, push_decimal, unsigned};
+use crate::text::{BAD_CHUNK, Command, DataCommand, ERROR, Verb, push_decimal, unsigned};
 
 /// Expiry times above this many seconds (30 days) are Unix time; the protocol says so.
 const EXPTIME_RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
-
-/// The longest text that incr and decr take for a number; memcached's buffer is this wide.
-const NUMBER_BYTES_MAX: usize = 64;
 
 const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
 const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
@@ -151,9 +148,18 @@ impl Cache {
                 }
                 out.extend_from_slice(if noreply { b"" } else { TOO_LARGE });
             }
+            Command::BadChunk { noreply } => {
+                self.counters.cmd_set += 1;
+                out.extend_from_slice(if noreply { b"" } else { BAD_CHUNK });
+            }
             Command::FlushAll { delay_s, noreply } => {
                 self.counters.cmd_flush += 1;
-                self.flush_at_ns = Some(if delay_s > 0 { self.expires_ns(delay_s, now_ns) } else { now_ns });
+                let flush_at_ns = if delay_s > 0 { self.expires_ns(delay_s, now_ns) } else { now_ns };
+                // memcached tells items from before and after a flush of the same second by a unique of its own.
+                if flush_at_ns <= now_ns {
+                    self.store.skip_unique();
+                }
+                self.flush_at_ns = Some(flush_at_ns);
                 self.flush_if_due(now_ns);
                 out.extend_from_slice(if noreply { b"" } else { b"OK\r\n" });
             }
@@ -265,7 +271,7 @@ impl Cache {
             return out.extend_from_slice(b"NOT_FOUND\r\n");
         };
         let old_len = item.value.len();
-        let Some(old) = unsigned(item.value).filter(|_| old_len <= NUMBER_BYTES_MAX) else {
+        let Some(old) = unsigned(item.value) else {
             return out.extend_from_slice(NOT_A_NUMBER);
         };
         // The protocol wraps upwards and stops at 0 downwards.
@@ -279,10 +285,10 @@ impl Cache {
         push_decimal(out, new);
         // A number that has become shorter keeps its length, with blanks behind it; the protocol says so for decr and
         // memcached does it for both.
-        let mut padded = [b' '; NUMBER_BYTES_MAX];
-        let digits = &out[reply_begin..];
-        padded[..digits.len()].copy_from_slice(digits);
-        self.store.rewrite(command.key, &padded[..old_len.max(digits.len())], now_ns);
+        let digits_end = out.len();
+        out.resize(digits_end.max(reply_begin + old_len), b' ');
+        self.store.rewrite(command.key, &out[reply_begin..], now_ns);
+        out.truncate(digits_end);
         out.extend_from_slice(b"\r\n");
     }
 

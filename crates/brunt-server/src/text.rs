@@ -17,7 +17,8 @@ pub const RETRIEVAL_LINE_BYTES_MAX: usize = 1 << 20;
 pub const ERROR: &[u8] = b"ERROR\r\n";
 /// The reply to a key that is too long or a number that is none.
 pub const BAD_FORMAT: &[u8] = b"CLIENT_ERROR bad command line format\r\n";
-const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
+/// The reply to a value that does not end where its length says.
+pub const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
 const BAD_DELTA: &[u8] = b"CLIENT_ERROR invalid numeric delta argument\r\n";
 const BAD_EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
 const BAD_DELETE: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
@@ -111,6 +112,8 @@ pub enum Command<'a> {
     Data(DataCommand<'a>),
     /// A write whose value is longer than the limit. Its `body_bytes` follow and are to be thrown away.
     TooLarge { verb: Verb, key: &'a [u8], body_bytes: u64, noreply: bool },
+    /// A write whose value does not end where its length says. It is counted as a write.
+    BadChunk { noreply: bool },
     /// flush_all, with its delay in seconds.
     FlushAll { delay_s: i64, noreply: bool },
     /// verbosity, which changes nothing here.
@@ -171,7 +174,7 @@ pub fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
             }
             let command = match rest[..body_bytes].strip_suffix(b"\r\n") {
                 Some(value) => Command::Data(DataCommand { value, ..command }),
-                None => refused(BAD_CHUNK, command.noreply),
+                None => Command::BadChunk { noreply: command.noreply },
             };
             return Parsed::Complete { used, command };
         }
@@ -350,18 +353,22 @@ fn control<'a>(word: &[u8], arguments: &Arguments<'a>) -> Command<'a> {
     }
 }
 
-/// A number as the C library reads one: blanks and a plus sign before it, a blank behind it. That latitude matters
-/// for stored values, which incr and decr pad with blanks.
+/// A number as memcached reads one with the C library: blanks and a sign before it, a blank behind it. That latitude
+/// matters for stored values, which incr and decr pad with blanks. A minus is taken modulo 2⁶⁴, but a number from 2⁶³ on
+/// may have no minus anywhere in its text: zero may be negative, one may not.
 pub fn unsigned(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii_start();
-    let text = text.strip_prefix(b"+").unwrap_or(text);
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if digits == 0 || text.get(digits).is_some_and(|byte| !byte.is_ascii_whitespace()) {
+    let is_negative = text.first() == Some(&b'-');
+    let unsigned = text.strip_prefix(if is_negative { b"-" } else { b"+" }).unwrap_or(text);
+    let digits = unsigned.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 || unsigned.get(digits).is_some_and(|byte| !byte.is_ascii_whitespace()) {
         return None;
     }
-    text[..digits]
+    let magnitude = unsigned[..digits]
         .iter()
-        .try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+        .try_fold(0u64, |number, digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?;
+    let number = if is_negative { magnitude.wrapping_neg() } else { magnitude };
+    (number < 1 << 63 || memchr(b'-', text).is_none()).then_some(number)
 }
 
 fn signed(text: &[u8]) -> Option<i64> {
@@ -435,13 +442,17 @@ mod tests {
 
     #[test]
     fn numbers() {
-        let table: [(&str, Option<u64>, Option<i64>); 12] = [
+        let table: [(&str, Option<u64>, Option<i64>); 16] = [
             ("0", Some(0), Some(0)),
             ("007", Some(7), Some(7)),
             (" +12 x", Some(12), Some(12)),
             ("18446744073709551615", Some(u64::MAX), None),
             ("18446744073709551616", None, None),
             ("-1", None, Some(-1)),
+            ("-0", Some(0), Some(0)),
+            ("7 -1", Some(7), Some(7)),
+            ("18446744073709551615 -", None, None),
+            ("-18446744073709551615", Some(1), None),
             ("--1", None, None),
             ("- 1", None, None),
             ("1x", None, None),

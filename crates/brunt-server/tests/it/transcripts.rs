@@ -175,7 +175,7 @@ pub(crate) fn shared() -> Vec<(Vec<u8>, Vec<u8>)> {
 }
 
 /// A core at a plausible hour, so that absolute expiry times mean something.
-fn fresh() -> Core {
+pub(crate) fn fresh() -> Core {
     let mut options = CoreOptions::default();
     options.epoch.start_unix_s = 1_800_000_000;
     let mut core = Core::new(options);
