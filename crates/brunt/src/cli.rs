@@ -65,6 +65,8 @@ pub(crate) struct Run {
     pub measuring: MeasuringFlags,
     #[command(flatten)]
     pub output: OutputFlags,
+    #[command(flatten)]
+    pub progress: ProgressFlags,
 }
 
 /// Options of `brunt load`.
@@ -80,10 +82,8 @@ pub(crate) struct Load {
     pub data: DataFlags,
     #[command(flatten)]
     pub stored: StoredFlags,
-
-    /// Print nothing but errors
-    #[arg(long, short)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub progress: ProgressFlags,
 }
 
 /// Whom to talk to, and with what.
@@ -254,12 +254,25 @@ pub(crate) struct OutputFlags {
     /// Print the resolved plan as TOML and do nothing
     #[arg(long)]
     pub print_plan: bool,
-    /// Print no report and no notes, only errors
-    #[arg(long, short)]
-    pub quiet: bool,
     /// Exit with 0 even when the verdict is NOT TRUSTED
     #[arg(long)]
     pub allow_untrusted: bool,
+}
+
+/// What is said while a command runs, and whether anything is.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Progress")]
+pub(crate) struct ProgressFlags {
+    /// A plain line on standard error every so often, terminal or not, such as 1s; at least 100ms
+    /// [default: on a terminal one line that is redrawn]
+    #[arg(long, value_name = "DURATION", conflicts_with = "no_progress", value_parser = progress_interval)]
+    pub progress: Option<DurationNs>,
+    /// Show no progress
+    #[arg(long)]
+    pub no_progress: bool,
+    /// Print no report, no notes and no progress but what --progress asks for, only errors
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Options of `brunt serve`.
@@ -321,6 +334,13 @@ pub(crate) struct Serve {
 
 fn every(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
+}
+
+fn progress_interval(text: &str) -> Result<DurationNs, String> {
+    // Workers hand over what they recorded every 100 ms.
+    let accepted = |_| "expected a duration of at least 100ms, such as 1s or 500ms".to_owned();
+    let every: DurationNs = text.parse().map_err(accepted)?;
+    if every < DurationNs::from_millis(100) { Err(accepted(String::new())) } else { Ok(every) }
 }
 
 fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
@@ -433,7 +453,9 @@ mod tests {
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
         // Where results go is no part of a plan; `--no-preload` is `preload = false`; classes are named in files only.
         flags.retain(|flag| {
-            !["json", "samples", "print-plan", "quiet", "allow-untrusted"].contains(&flag.as_str())
+            let beside =
+                ["json", "samples", "print-plan", "allow-untrusted", "progress", "no-progress", "quiet"];
+            !beside.contains(&flag.as_str())
         });
         for flag in &mut flags {
             if flag == "no-preload" {

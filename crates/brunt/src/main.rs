@@ -12,6 +12,7 @@ mod environment;
 mod exit;
 mod interrupt;
 mod option_file;
+mod progress;
 mod run;
 mod serve;
 

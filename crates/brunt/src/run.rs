@@ -9,6 +9,7 @@ use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::option_file;
+use crate::progress::Progress;
 use anyhow::Context;
 use brunt_engine::run::{Endpoint, RunData, RunError};
 use brunt_plan::outcome::OutcomeClass;
@@ -42,9 +43,9 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     }
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
-    let measured = measure(&plan, &stop)?;
+    let measured = measure(&plan, &stop, &flags.progress)?;
     let summary = summarise(plan, measured);
-    outputs.write(&summary, output.quiet)?;
+    outputs.write(&summary, flags.progress.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))
 }
 
@@ -63,8 +64,8 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.requests = None;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
-    let measured = measure(&plan, &stop)?;
-    if !flags.quiet {
+    let measured = measure(&plan, &stop, &flags.progress)?;
+    if !flags.progress.quiet {
         let seconds = measured.data.times.prepare_ns as f64 / 1e9;
         writeln!(
             io::stdout(),
@@ -115,7 +116,7 @@ struct Measured {
 }
 
 /// Finds or starts the server, and carries out the plan.
-fn measure(plan: &Plan, stop: &AtomicBool) -> Result<Measured, Failure> {
+fn measure(plan: &Plan, stop: &AtomicBool, shown: &cli::ProgressFlags) -> Result<Measured, Failure> {
     let (embedded, servers) = match &plan.target {
         Target::Servers(servers) => (None, servers.clone()),
         Target::Embedded => {
@@ -126,7 +127,11 @@ fn measure(plan: &Plan, stop: &AtomicBool) -> Result<Measured, Failure> {
         }
     };
     let endpoints = servers.iter().map(find).collect::<Result<Vec<_>, _>>()?;
-    let data = brunt_engine::run::run(plan, &endpoints, stop, &mut |_| {}).map_err(|error| {
+    let mut progress = Progress::new(shown, plan);
+    let ended = brunt_engine::run::run(plan, &endpoints, stop, &mut |observed| progress.observe(observed));
+    // Whatever comes next, an error or a report, does not share its line.
+    drop(progress);
+    let data = ended.map_err(|error| {
         let exit = match &error {
             RunError::Unreachable { .. } | RunError::PreloadFailed { .. } => Exit::Unreachable,
             RunError::Interrupted => Exit::Interrupted,

@@ -64,6 +64,8 @@ fn mistakes_are_named() {
         (&["serve", "--drip", "0:5"], &["--drip", "'0:5'", "BYTES:US"]),
         (&["serve", "--cpus", "none"], &["--cpus", "'none'", "0-3,5"]),
         (&["serve", "--cpus", "8000"], &["--cpus", "'8000'", "processors"]),
+        (&["run", "--progress", "1ms"], &["--progress", "'1ms'", "100ms"]),
+        (&["run", "--progress", "1s", "--no-progress"], &["--progress", "--no-progress"]),
         (&["brew"], &["brew"]),
     ];
     for (arguments, words) in table {
@@ -275,6 +277,24 @@ fn the_embedded_server_is_measured() {
     let server = measured.json["server"].as_str().unwrap();
     let address = server.rsplit(' ').next().unwrap();
     assert!(std::net::TcpStream::connect(address).is_err(), "the server ended with the run");
+}
+
+/// Progress goes to standard error, in lines of its own where it was asked for, and not at all into a pipe otherwise.
+#[test]
+fn progress_is_a_line_at_a_time() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let said = |flags: &[&str]| {
+        let run = ["run", "-s", &server.address, "-t", "1s", "--warmup", "0s", "--keys", "100", "-q"];
+        String::from_utf8(brunt(&run).args(flags).output().unwrap().stderr).unwrap()
+    };
+    assert_eq!(said(&[]), "");
+    let text = said(&["--progress", "200ms"]);
+    let lines: Vec<&str> = text.lines().collect();
+    let measured = lines.iter().filter(|line| line.starts_with("brunt: measure ")).count();
+    assert!((2..=5).contains(&measured), "{text}");
+    assert!(lines.iter().all(|line| line.starts_with("brunt: ") && line.contains("0 failed")), "{text}");
+    assert!(text.contains(" of 1.0 s · ") && text.contains("/s · ") && text.contains(" to go"), "{text}");
 }
 
 /// Raw samples hold the six times of every measured request, in order.

@@ -1,0 +1,176 @@
+//! Live progress on standard error: one line that is redrawn on a terminal, or a plain line at times.
+//!
+//! Drawn by the control thread between two looks at the workers; no worker knows of it. What there is to see is made by
+//! [`watch`], how it reads by [`line`]; this file decides where and how often. Invariant: on a terminal the line is gone
+//! before anything else is written there.
+
+mod line;
+mod watch;
+
+use crate::cli::ProgressFlags;
+use brunt_engine::run::{Observed, RunTimes};
+use brunt_plan::plan::Plan;
+use std::io::{self, IsTerminal, Write};
+use watch::{Expected, Watch};
+
+/// Five times a second: fast enough to look alive, slow enough to read.
+const REDRAW_NS: u64 = 200_000_000;
+/// Of a terminal that does not say.
+const WIDTH: usize = 80;
+/// Plain lines are read by programs, and by people with wide windows.
+const WIDTH_PLAIN: usize = 200;
+/// Back to the first column, and nothing behind it.
+const CLEAR: &str = "\r\x1b[K";
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Off,
+    /// One line on a terminal.
+    Redrawn {
+        colour: bool,
+    },
+    /// A line of its own every so often.
+    Lines {
+        every_ns: u64,
+    },
+}
+
+impl Style {
+    /// `term` and `no_color` are the environment variables, as far as they are set.
+    fn of(flags: &ProgressFlags, is_terminal: bool, term: Option<&str>, no_color: Option<&str>) -> Self {
+        match flags.progress {
+            Some(every) => Self::Lines { every_ns: every.0 },
+            None if flags.no_progress || flags.quiet || !is_terminal || term == Some("dumb") => Self::Off,
+            // By convention an empty NO_COLOR is none.
+            None => Self::Redrawn { colour: no_color.is_none_or(str::is_empty) },
+        }
+    }
+}
+
+/// The progress of one run.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    style: Style,
+    watch: Watch,
+    /// When the next line is due; 0 before the first look.
+    due_ns: u64,
+    is_drawn: bool,
+}
+
+impl Progress {
+    /// Of a run of this plan, as the flags and the terminal have it.
+    pub(crate) fn new(flags: &ProgressFlags, plan: &Plan) -> Self {
+        let variable = |name: &str| std::env::var(name).ok();
+        let (term, no_color) = (variable("TERM"), variable("NO_COLOR"));
+        let style = Style::of(flags, io::stderr().is_terminal(), term.as_deref(), no_color.as_deref());
+        Self { style, watch: Watch::new(Expected::of(plan)), due_ns: 0, is_drawn: false }
+    }
+
+    /// Takes in what the control thread sees, and draws when it is time to.
+    pub(crate) fn observe(&mut self, observed: Observed<'_>) {
+        if self.style == Style::Off {
+            return;
+        }
+        match observed {
+            Observed::Started(times) => {
+                self.watch.start(times);
+                self.align(times);
+            }
+            Observed::Interval(interval) => self.watch.add(interval),
+            Observed::Tick(now_ns) => {
+                self.watch.tick(now_ns);
+                self.draw_when_due(now_ns);
+            }
+        }
+    }
+
+    fn every_ns(&self) -> u64 {
+        match self.style {
+            Style::Lines { every_ns } => every_ns,
+            Style::Off | Style::Redrawn { .. } => REDRAW_NS,
+        }
+    }
+
+    /// Plain lines tell of whole multiples of their interval since the measured window began.
+    fn align(&mut self, times: RunTimes) {
+        let every_ns = self.every_ns();
+        let ahead_ns = times.measure_ns - times.start_ns;
+        self.due_ns = times.measure_ns - ahead_ns / every_ns * every_ns;
+    }
+
+    fn draw_when_due(&mut self, now_ns: u64) {
+        let every_ns = self.every_ns();
+        if self.due_ns == 0 {
+            self.due_ns = now_ns + every_ns;
+        }
+        if now_ns < self.due_ns {
+            return;
+        }
+        // What was missed is not made up for.
+        self.due_ns += (now_ns - self.due_ns) / every_ns * every_ns + every_ns;
+        let glance = self.watch.glance(now_ns);
+        // Whoever closed standard error wants no progress.
+        let _ = match self.style {
+            Style::Off => Ok(()),
+            Style::Lines { .. } => {
+                writeln!(io::stderr(), "brunt: {}", line::text(&glance, WIDTH_PLAIN, false))
+            }
+            Style::Redrawn { colour } => {
+                self.is_drawn = true;
+                // The last column stays free: some terminals go to the next line with it.
+                let text = line::text(&glance, width() - 1, colour);
+                write!(io::stderr(), "{CLEAR}{text}")
+            }
+        };
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_drawn {
+            let _ = write!(io::stderr(), "{CLEAR}");
+        }
+    }
+}
+
+/// Columns of the terminal now: it may change while we run.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
+    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::units::DurationNs;
+
+    #[test]
+    fn who_sees_what() {
+        let none = ProgressFlags { progress: None, no_progress: false, quiet: false };
+        let lines = ProgressFlags { progress: Some(DurationNs(5)), ..none };
+        let off = ProgressFlags { no_progress: true, ..none };
+        let quiet = ProgressFlags { quiet: true, ..none };
+        let quiet_lines = ProgressFlags { quiet: true, ..lines };
+        let (plain, coloured) = (Style::Redrawn { colour: false }, Style::Redrawn { colour: true });
+        let table = [
+            (none, true, Some("xterm"), None, coloured),
+            (none, true, None, Some(""), coloured),
+            (none, true, Some("xterm"), Some("1"), plain),
+            (none, true, Some("dumb"), None, Style::Off),
+            (none, false, Some("xterm"), None, Style::Off),
+            (off, true, Some("xterm"), None, Style::Off),
+            (quiet, true, Some("xterm"), None, Style::Off),
+            (lines, true, Some("xterm"), None, Style::Lines { every_ns: 5 }),
+            (lines, false, Some("dumb"), Some("1"), Style::Lines { every_ns: 5 }),
+            (quiet_lines, false, None, None, Style::Lines { every_ns: 5 }),
+        ];
+        for (flags, is_terminal, term, no_color, expected) in table {
+            assert_eq!(
+                Style::of(&flags, is_terminal, term, no_color),
+                expected,
+                "{flags:?} {is_terminal} {term:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The text of one line of progress: plain numbers in, characters out.
+//!
+//! Not a place that draws, measures or knows of time. Invariant: a line is never wider than it was allowed to be; what
+//! does not fit is left out from the end, where the least important part stands.
+
+use brunt_plan::phase::Phase;
+use brunt_report::quantity;
+
+/// Between two parts of a line.
+const DIVIDER: &str = " · ";
+const RED: &str = "\x1b[31m";
+const PLAIN: &str = "\x1b[0m";
+
+/// The slow end of the response times of the last second, as far as there are enough of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Nothing was measured yet, or this phase is not measured.
+    Nothing,
+    /// The 99th percentile in nanoseconds.
+    P99(u64),
+    /// The largest in nanoseconds: a hundredth part would be a handful of requests.
+    Max(u64),
+}
+
+/// What a run looks like at one instant.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Glance {
+    /// What the run is doing.
+    pub phase: Phase,
+    /// Since the phase began.
+    pub elapsed_ns: u64,
+    /// How long the phase lasts, where that is known.
+    pub total_ns: Option<u64>,
+    /// How many of how many, and of what (nothing: requests).
+    pub done: Option<(u64, u64, &'static str)>,
+    /// Requests per second that ended well in the last second.
+    pub rate: Option<f64>,
+    /// How slow the last second was.
+    pub tail: Tail,
+    /// Requests that failed since the beginning.
+    pub failed: u64,
+    /// Until the end of preload, or of the measured window.
+    pub to_go_ns: Option<u64>,
+}
+
+/// A length of time without more digits than a person reads in passing: `3.0 s`, `2m05s`, `1h02m`.
+fn span(ns: u64) -> String {
+    let tenths = (ns + 50_000_000) / 100_000_000;
+    let seconds = (ns + 500_000_000) / 1_000_000_000;
+    match seconds {
+        _ if tenths < 600 => format!("{}.{} s", tenths / 10, tenths % 10),
+        0..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// The line at most `width` characters wide, in colour where something is wrong and colour is allowed.
+pub(crate) fn text(glance: &Glance, width: usize, colour: bool) -> String {
+    let mut line = String::new();
+    let mut used = 0;
+    for (part, is_alarm) in parts(glance) {
+        let divider = if used == 0 { "" } else { DIVIDER };
+        let wide = divider.chars().count() + part.chars().count();
+        if used + wide > width {
+            break;
+        }
+        used += wide;
+        line.push_str(divider);
+        match is_alarm && colour {
+            true => line.extend([RED, &part, PLAIN]),
+            false => line.push_str(&part),
+        }
+    }
+    line
+}
+
+/// The parts in their order, and whether each is an alarm.
+fn parts(glance: &Glance) -> Vec<(String, bool)> {
+    let of = glance.total_ns.map(|total_ns| format!(" of {}", span(total_ns))).unwrap_or_default();
+    let mut parts = vec![(format!("{} {}{of}", glance.phase.name(), span(glance.elapsed_ns)), false)];
+    if let Some((done, wanted, things)) = glance.done {
+        let (done, wanted) = (quantity::count(done), quantity::count(wanted));
+        parts.push((format!("{done} of {wanted}{things}"), false));
+    }
+    if let Some(rate) = glance.rate {
+        parts.push((format!("{}/s", quantity::count(rate.round() as u64)), false));
+    }
+    match glance.tail {
+        Tail::Nothing => {}
+        Tail::P99(ns) => parts.push((format!("p99 {}", quantity::time(ns)), false)),
+        Tail::Max(ns) => parts.push((format!("max {}", quantity::time(ns)), false)),
+    }
+    if glance.failed > 0 || glance.phase != Phase::Connect {
+        parts.push((format!("{} failed", quantity::count(glance.failed)), glance.failed > 0));
+    }
+    if let Some(to_go_ns) = glance.to_go_ns {
+        parts.push((format!("{} to go", span(to_go_ns)), false));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measuring() -> Glance {
+        Glance {
+            phase: Phase::Measure,
+            elapsed_ns: 3_000_000_000,
+            total_ns: Some(10_000_000_000),
+            done: None,
+            rate: Some(9_998.4),
+            tail: Tail::P99(412_345),
+            failed: 0,
+            to_go_ns: Some(7_000_000_000),
+        }
+    }
+
+    #[test]
+    fn what_a_person_reads() {
+        let preload = Glance {
+            phase: Phase::Preload,
+            elapsed_ns: 125_400_000_000,
+            total_ns: None,
+            done: Some((1_204_000, 2_000_000, " keys")),
+            rate: Some(380_000.0),
+            tail: Tail::Nothing,
+            failed: 2,
+            to_go_ns: Some(2_100_000_000),
+        };
+        let connect = Glance {
+            phase: Phase::Connect,
+            elapsed_ns: 40_000_000,
+            done: None,
+            rate: None,
+            to_go_ns: None,
+            ..preload.clone()
+        };
+        let table = [
+            (measuring(), "measure 3.0 s of 10.0 s · 9 998/s · p99 412 us · 0 failed · 7.0 s to go"),
+            (
+                Glance { tail: Tail::Max(1_200_000), rate: Some(0.2), to_go_ns: None, ..measuring() },
+                "measure 3.0 s of 10.0 s · 0/s · max 1.20 ms · 0 failed",
+            ),
+            (
+                Glance { done: Some((31_000, 100_000, "")), total_ns: None, ..measuring() },
+                "measure 3.0 s · 31 000 of 100 000 · 9 998/s · p99 412 us · 0 failed · 7.0 s to go",
+            ),
+            (preload, "preload 2m05s · 1 204 000 of 2 000 000 keys · 380 000/s · 2 failed · 2.1 s to go"),
+            (connect, "connect 0.0 s · 2 failed"),
+        ];
+        for (glance, expected) in table {
+            assert_eq!(text(&glance, 110, false), expected);
+        }
+    }
+
+    #[test]
+    fn spans() {
+        let table = [
+            (0, "0.0 s"),
+            (49_999_999, "0.0 s"),
+            (50_000_000, "0.1 s"),
+            (59_940_000_000, "59.9 s"),
+            (59_960_000_000, "1m00s"),
+            (60_000_000_000, "1m00s"),
+            (3_599_000_000_000, "59m59s"),
+            (3_600_000_000_000, "1h00m"),
+            (90_000_000_000_000, "25h00m"),
+        ];
+        for (ns, expected) in table {
+            assert_eq!(span(ns), expected, "{ns}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_never_too_wide() {
+        let full = text(&measuring(), 1_000, false);
+        for width in 0..100 {
+            let line = text(&measuring(), width, false);
+            assert!(line.chars().count() <= width, "{width}: {line}");
+            assert!(full.starts_with(&line), "{line}");
+        }
+        assert_eq!(text(&measuring(), 40, false), "measure 3.0 s of 10.0 s · 9 998/s");
+        assert_eq!(text(&measuring(), 5, false), "");
+        // Colour takes no room.
+        let failing = Glance { failed: 7, ..measuring() };
+        let (plain, coloured) = (text(&failing, 64, false), text(&failing, 64, true));
+        assert!(coloured.contains("\x1b[31m7 failed\x1b[0m"), "{coloured:?}");
+        assert_eq!(coloured.replace(RED, "").replace(PLAIN, ""), plain);
+        assert!(!text(&measuring(), 80, true).contains('\x1b'), "nothing is wrong");
+    }
+}
