@@ -1,0 +1,249 @@
+//! Where libmemcached itself looks for keys: its answers, recorded, for [`super::Router`] to agree with.
+//!
+//! Made with libmemcached 1.1.4 (libmemcached-dev 1.1.4-1) on x86-64: a C program creates a `memcached_st`, sets nothing,
+//! `MEMCACHED_BEHAVIOR_KETAMA` or `MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED` to 1, adds the servers in order with
+//! `memcached_server_add` (IPv6 literals without brackets), and prints `memcached_generate_hash` of every key. An answer is
+//! a letter for each key, `a` for the first server.
+
+use brunt_plan::plan::Placement;
+
+/// How many keys there are to every row.
+pub(super) const KEYS: usize = 300;
+
+/// The key of this number: native ones, dotted with user names, padded to 250 bytes, outside of ASCII.
+pub(super) fn key(number: usize) -> String {
+    match (number % 50, number % 3) {
+        (49, _) => format!("schlüssel-{number}"),
+        (_, 0) => format!("{:030}", number * number * 37),
+        (_, 1) => format!("user:{number}:profile"),
+        (_, _) => format!("{number:x<width$}", width = number * 5 / 6),
+    }
+}
+
+/// Names and addresses, with the default port and with others.
+const MIXED: [&str; 7] = [
+    "cache-1.example",
+    "cache-2.example:11212",
+    "10.0.0.3",
+    "10.0.0.4:5000",
+    "[2001:db8::5]",
+    "[2001:db8::6]:65535",
+    "localhost",
+];
+
+/// One host, neighbouring ports.
+const LOCAL: [&str; 7] = [
+    "127.0.0.1:11311",
+    "127.0.0.1:11312",
+    "127.0.0.1:11313",
+    "127.0.0.1:11314",
+    "127.0.0.1:11315",
+    "127.0.0.1:11316",
+    "127.0.0.1:11317",
+];
+
+/// As many servers as it takes for single precision to show.
+const MANY: [&str; 25] = [
+    "cache-0", "cache-1", "cache-2", "cache-3", "cache-4", "cache-5", "cache-6", "cache-7", "cache-8",
+    "cache-9", "cache-10", "cache-11", "cache-12", "cache-13", "cache-14", "cache-15", "cache-16",
+    "cache-17", "cache-18", "cache-19", "cache-20", "cache-21", "cache-22", "cache-23", "cache-24",
+];
+
+/// Placement, servers, and the server of every key: with so many of the servers, with one more, and so on.
+pub(super) const ANSWERS: [(Placement, &[&str], usize, &[&str]); 7] = [
+    (
+        Placement::Modulo,
+        &MIXED,
+        2,
+        &[
+            "\
+        bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab\
+        bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb\
+        baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba",
+            "\
+        caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb\
+        bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab\
+        bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba",
+            "\
+        bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd\
+        dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb\
+        dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc",
+            "\
+        edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb\
+        aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb\
+        adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe",
+            "\
+        fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb\
+        bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb\
+        bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba",
+            "\
+        ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe\
+        addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead\
+        fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb",
+        ],
+    ),
+    (
+        Placement::Modulo,
+        &LOCAL,
+        2,
+        &[
+            "\
+        bbabbababbbbbabbbaaaabbaaaabbaaabbbbabbbaabaababaaabaaaaabbabbbbbaababbbbabaaababaabbbbbbaaabbbabaab\
+        bbaaaabaaaaababbbbabbaaabaabbaababaaabbbaabababbabbbbabaaabbbaaaaaabaaaabaababbbbabbababbbaaabaaabbb\
+        baabaabaaabbaaabbbbbabbaaaaabbbaababbababaaabbaabbabaabbbabbbbbbaabaabaaababaabbbbbbbbababbbbabbbaba",
+            "\
+        caababbbcbbabbcbacccccacababcaacabbababaccacabcbaaccaaababbcbaaaccacaaacbcacaaaababababcaaaaaaacbccb\
+        bccbcbbbbbacbbacababcaccbbacbcababccacaaaccbaabaccbcbaaccbccabcacccccaabcbbabbbababacaccbbacbaabcaab\
+        bcaccbbbbbcbbbbaabbaabaababccbcbabbbbccbcbcabaaaabbbbcaacccababcaacccabacbccaccccaaacccacccabbbbcaba",
+            "\
+        bbcddababbddbcbddacacbbccaabbccabbddabbbacbccdcbcacdcacacddabdbdbcabaddddcbcccbcdaabdbdbdacadddabacd\
+        dbaaacbaaacabcbdbdadbaaabcaddacdabacabdbacbcdaddadddbcdaacdbbcaacccbaacabccdaddddabbcbcdddaaadccaddb\
+        dacbccbcaabdaacbbbbdabdaaaacbdbacdaddcbcdcccddaaddabccddbaddbbddaabccbccababaadbdbddddcbabbddcdbdabc",
+            "\
+        edaaabdbcbbcadddbaacebcddbecbdacecbbcaebcbaaccebcadabcdadbdedededecdbaaeaaadcdddddceccdbebdddaecbecb\
+        aacdeebedbceeaaaaddbaccedbacdddccddacbbccdbacabddbdcbcaaaddcdcbdeceeeceaeddcddaeeaabcbeceaaaadcecaeb\
+        adaeeaadaadceabeaeddbbddeeceecdbbacddbdadddcdededdbeebcbbaaeedbcaceeeadebeecdecddeebaebeacbcadaacdbe",
+            "\
+        fdabdebefbbdbefbdccccfdcaeabfaacdbbdedbdccdcabcbaacfaaaeabbcbdddfcafaddfbcdcaadabaedbdbfdaaadddcbccb\
+        bfcecebeeeacbedfdbabfaccbeafbcababccafddacfedabdcfbfbadcceffdecacccfcaaefeedebbdbabdcdcfbbacedaecddb\
+        bcafcebeeefbeeeddbbdabdaeaecfbfeabebbcfefecabdaadbebecddfcfdbdbfaafccdeacbcfacfffdddffcdcffdbebbfaba",
+            "\
+        ggcadeeecbdcecbgbdgdfgfaeaegadfdacfcabcgecacbddgaeccfffffgdaaeddgbfgdabgegfaeefcffeebeaedceacgdegffe\
+        addbfcccdadddebgaacefafcgdeeegcfcdedggbdeedcfgcacfcbfdfdffegacgafeffegfacdbagabeedbcddgbfafffbbdcead\
+        fbffdcbbcgcggbbegefcdfacfgfbcbbeccbefggebgeggbdfaffbebcegadaedfbfggefcfggfebcgeccdgeadfdebeeegagcceb",
+        ],
+    ),
+    (
+        Placement::Ketama,
+        &MIXED,
+        2,
+        &[
+            "\
+        bbabaababaaaabaaabaabaabaaabbbaaababbbaabbabbaabbaabaababbabbaaaaaaaaaaabaabbaaaaabbbbaabbabaabababb\
+        baabbbbbabbabbaababbbbbaabaabbabbabbbabbaabbbaababbbaaabababbbaaaabbabaaabaabaaaababaabababbabbabbaa\
+        baaaaabbabaabbbabbbabaababbbaaababbbaaaababaabaaabaaabbbabbaaabbbbabbbababababababaaabbabaabbbbbaaaa",
+            "\
+        bbabccbccaccabaaabacbaccaaabbcaaababbcaabcabbaacbccbacbcbbabcaacaaccaacabacbbcaaacbbbbccbbcbaacababc\
+        baabbbbbcbcabbcabcbbcbcaacaabbabbccbcccbaacbbaacaccbaaabcbabbcaaaabcabaacbaabcacababcacabacbabbcbbaa\
+        baaccabcacccbbbabccaccacabbbacacabccccccbabaabacabaaabcbabbaaabbccabbcabaccccbabcbcacbbabaacbccbcaaa",
+            "\
+        dbabcdbdcaccddadabacbaccaaaddcdaadabbcadbcabbadcbddbacddbbddcaadaaccaacadadbbcaaacbdbbcdbbdbadcabdbc\
+        daddbbbbcbdabbdabcbbcbdaacaadbdbbcdbcdcbadcbbadcadcbdaabcbabbcaaadbcddaacbaabcdcdbabcadabacbabbcbbaa\
+        daacdabcadcdbbbddccaccdcdbbbdcacdddcccdcbabaabdcabaaadcbdbbaaabbccabdcdbaddccbabcddadbbabaacdccbcaaa",
+            "\
+        dbabcdbdcaecddedaeecbaecaaeddcdaaeaebcadbcabbedcbedbacddbbeecaedeaccaacadeebbceaecbdbbcdbbdbedcabdec\
+        deddebbecbdabbdabcbecbdaecaedbebbedecdebadcbeadceecbdaabceebbcaeadecedaeebaebcdcdbabeadaeaceabbcbbaa\
+        daaceabcadcebbbedcceccdcdbebdceeeddccceeeaeeabdeabaeedeedbbaeabbccabdcdbeddcceabcddadbeabeeedccbcaaa",
+            "\
+        dfaffdbdcafcdfedffecfffcfaeddcdaaeaffcadbcabffdfbedfacddfbeecaefeaccaacadeefbcefecbfbfcdbffbedcabdec\
+        dfddebfecfdabffabcbecbdaecfedbefbedefdfbadffefdceecbdafbceebfcaffdecefaeebaefffcdfafefdaeaceabfcfbaa\
+        daaceabcafcebbfefcceccfcdbfbdceeeddffceeeaeeaffeabaeedfedfbaeabbccabdfdbeddcceabcdfadbeafeefdccfcaaf",
+            "\
+        dfaffdbdcafcdfedffecfffgfgegdcdaaeaffcadbgabgfdfbedfacddfbgecagfeaccaacadegfbcefecbfbfcdbffbegcabdgc\
+        dfddebfecfdabffabcbecgdgecfgdbefbgdefdfbgdgfefgceecbdafbcgebfcgffgecefaeeggefffcgfafefgaeaceabfcfbga\
+        daggeabcafcebbfefcceccfcdbfbdceeeddffcgeeaeeaffeabaegdgedfbaeabgccgbdfdgeddcceabcdfadbeafeegdccfgaaf",
+        ],
+    ),
+    (
+        Placement::Ketama,
+        &LOCAL,
+        2,
+        &[
+            "\
+        baaaaaabbbabbbaaaaaaaaaaababaabaaabaaaaaaabaabbaabaabaababbbbabaabaaababaabaabbaaabbaaaabaaabbaababb\
+        aaabbaabaaabaaaabaaaababbabaaaaaaabaaaabaaaaabbabbabbaaabbbaaabbbbbabaabaababaabbaaabbaaabababaaaaab\
+        abaabbaababbabbbabbaaababaaabbbbbbbbaababbabbbabbabbbaabbaabaaabababbbbabbbaaaaabaaaaabaaabaaaabaabb",
+            "\
+        bcaacaacccaccbaccacacccacbcbccbcaacacccacaccaccacbcabaabacbbbaccacacabacaacaabccaabbcaacbccabbaacabc\
+        aaabbcabacabcacccacacbabcacaaaaacacccaacaaaaabbcbccbcacacbbaaacbcbcacaabacbaccccbaacccaacbabacaaaaac\
+        accaccaababbcbcbcbcacacacacabcbbcbcbcacabcabbbccbabccacbbacbacabababbcbabccacaaacacccacaacbcaacbaacc",
+            "\
+        bdadcdddccaccbaccadaccdacdddccdcaadaddcacacdacdacbcdddabdcbbbadcadacaddcaacaadcdaabbddddbcdabbaacdbc\
+        aaabbcabdcabcacccacacbdbcacadaadcdcdcdadadaaabbcbccbdadddbdaadcbcbcdcaabdddaccccbdadcddacbabadadaadd\
+        acddccdababbcbcbcdcacadacadabcbbcbcbcacdbdabdbcddabdcdcbdacbadabababddbabcdddaaacdccdacaddbcdacbddcc",
+            "\
+        bdedcdddccaecbeccaeacceacdedcedceaeadecacacdacdacbcddeebdcbbbadcaeacaddcaaceadcdaaebddedbcdabbaecdbc\
+        aeabbeabdcabcacccacacbdbcacedaadcdcecdeeadaaabbcbcebdedddbdeadcbcbcdeeabdddaccecbdadcddacbabadadaedd\
+        ecdeccdebabbcbcecdcacadaeadebcbbebcbcacdeeebdbeedabdcdcbdacbeeababaeedeebcdddaaacdcceaceddbcdaceedcc",
+            "\
+        bdedcdddccaecbefcafacceacffdfefceaeadfcacacdfcfafbcddefbdcbbbadfafacfddfaaceadcdaaebddedbcdabbaecdfc\
+        aeabbfabffabfafccacafbdbcacfdaadcdfefdeeadfaabbcbfebfeddffdffdcbcbcdefabddfaccecfdfdcddafbabfdadaedd\
+        ecdeccdebafbcbcecdcafafaeadefcbfebfbcacdffebdbeedabdcdfbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc",
+            "\
+        gdedcdddccaecbefcgfaccegcffdfgfceaeagfcacacdfcfafbcddefbdcbbbagfagacfdgfgaceadcdgaebddedbgdabbgecdfc\
+        aeabbfabffabfafccacafbdbcacfdagdcdfefdeeadgaabbcgfggfeddffgffdgbcbcdegabddfaccecfdfgcddafbabfdadaedg\
+        ecdeccdebafbcbcgcdcafafagadefcbgebfbcacdggebgbeedabdcdgbdacbeffbabafedeebfdddaafcdfceaceddbcdacfedcc",
+        ],
+    ),
+    (
+        Placement::KetamaWeighted,
+        &MIXED,
+        2,
+        &[
+            "\
+        aaaabbbaaaaabaaabbabbaaabbbbabaaabbbbabbabababbabaabbbabbaaaabaabababbababbbbaaaaaaabbabbabbaabbabab\
+        aabaaaabaaaabbbaaabbaaaaababaaaaabaabbbabaaaabaabbbabababbbbbbbaabbbaabaababbaaaabaabaaaaabaaaaaabbb\
+        aababaaaaabaabaaaabbbaaababaababbbabbababbbaaaabbbbaababbabaaaabaabbbaaabbbabaabbbaabbbababababababa",
+            "\
+        aaaabbbaaaaabccabbabbaacbbbcabaaacbbcccbacabacbacaabbcabbaaacbacbaccbbacacbbbaccccccbcabbabbacbbccab\
+        cccaaaabcacabbbaacbbacacacabaaacccacbcccbaaacbaacccaccbacbcbcbbaccbcaacaababbacccbccbcaccaccacaacbbc\
+        cacabaaaacbaabacacbbbaacbcbcababcbaccccabcbcaaabbcccababcabcaccbaabcccacbbbacaabcbcacbcacacabccababa",
+            "\
+        aaaabbdddaaabdcaddadbdacbdbdabadacbbdccbdcabadbacaabbcabbaaadbacbaccddadddbbdadcccccbcddbdbbdcbbddab\
+        cddadaabcacabbbdacdbacacadabaaaccdacbcccdaaacbaadccaccbacbcbdbbaccbcaddaadabdacccbdcdcacddccacadcbdd\
+        cacadadadcdaadacacbbbaacbdbdadabcbaddccdbcbcaaddbcdcadabcddcaccbddbdccacbbbacaabcbcacbcadacabccababd",
+            "\
+        eaaebbdddaaaeeceddadbdaebdbdaeaeacbbdccbdcabedbaceabbcabbeaadbacbeccddadddbbdeecccecbcddedbbdebbddab\
+        cddadeeecacabbbdacdbacaeaeabeaaccdaceeccdaaacbaadccaccbecbcbdbbacebcaedaadabdacccbdcdcacddecacadceee\
+        eecadadaecdaaeeeaeebbeacbdbdadebeeadeccdbebcaaddbcdcadabcddcacceddbdccacbbbacaebcbcacecadeeabccabebd",
+            "\
+        eaaebbfddfaaefcfddafbdaebfbdfefeacbbdccbdcffedfaceabbcabbefadfffbecfddfdfdbbdeecccefbcddefbbdfbbddaf\
+        cddadeeecacabbbdafdbfcaefeabeffccffceeccdfafcbaadcfaccfecbcbfbbacebcaefaadabdacccbdcdfacddecacadfeee\
+        eecfdafafcdaafeeaeebfeacbdbdadebeeadecfdbebfaaffbcdcadafcddcacceddbdccafbbbfcafbcbcfcfcafeeaffcabfbd",
+            "\
+        eaaebbfddfaaefgfddafbdaebfbdfegeacbbdcgbdcffedgacgagbcabggfadfggbegfddfdfdbbdeeccgefgcddefbbdfgbddaf\
+        cddadeeecagabggdafdbfcgefeabeffccffceeccdfafcbaadcfaccfecgcbfbbacebcaefaadabdacgcbdcdfacddgcacadgeee\
+        gecfdafgfcdaafeeagebfeacbgbdadgbegagecfdbebfaaffbcdcgdafcddcacceddbdcgafbbbfcafbgbcfcfcafeeaffcagfbd",
+        ],
+    ),
+    (
+        Placement::KetamaWeighted,
+        &LOCAL,
+        2,
+        &[
+            "\
+        bbbbaaabababbabbaaaaaabbbbabbababbabaaabbbbabbabbbaaaabaabaaabbbabbaabbbbbababaababbbbbbbabbbbaababb\
+        aaabaabbbaaaabaabbaabbabbbabaabaabbbabaabbbbbaababababbaaaaaabbaaaababaaababababbabaaabbbbbbbabbbaaa\
+        abaaaaabbbaababbaabbbabaabbaaababbbbbbababbabbbbbbbbabbaabbaaaabbaabaaababababaaababaabbabababbbaabb",
+            "\
+        bccccacbababbabbcaaacabcbcabbccabbcbcaabbbbcbbacbbcaacbaacaaabbbabccaccbcbabacaaccbbcbbbcccbcbaababc\
+        acabaabbcaaaabaabcaabbabbccccabaabcbabcabbcbbccbacacabbaacaaabbaacacabaaababacabcabacabbbbbbbccbbaca\
+        ccaacacccbccbccbaccbbacaabbacccabbcbbcababbabbbcbcbcabcaabbaacacbcabcaababcbabcacbabcaccabcbcbcbacbc",
+            "\
+        ddcccacbababbdbdcdaacabdbcabbcdabbcbdaabbbdcbbacbbcdacbaacaaabdbabccadcbdbadaddaccbbcbbbcdcbcbdadadd\
+        acabaadbdaaaabaabcaabdabbcdccabaabcbdddabbcbbccdadaddbbdddaaabbaacacabaaababdcabcdbadddbbbbbbddbddca\
+        ccdacadccdcdbcdbdccddddaadbacdcabbcdbcababbabbbcbcbdabcaabbaacacbcabcaababcbabcadbabcacdaddbcbcbacbd",
+            "\
+        edeccecbabaebdbdcdaacabdbeabeceabbcbdaabebdcbbacbbcdaebeeceeabdbabccadcbdbadaddaccbbcbbbedeecbdadadd\
+        ecebaadbdaaaaeaabcaabeebbedceebaebcbdedebbebbeedadaddbbdedaaabbaacaeaeaaaeaedcabcdbededbebebbddbdeca\
+        ccdecedeedcdbcdbeccddddaadeecdceeecdbceeabeaebeebcbdeecaebbaacaebcaecaabaecbabcaebabeacdaedbcbcbeced",
+            "\
+        edfccecbabfeffbdcdaacafdbeafeceabbfbdaabebdfbfacbbcdaebfeceeffffabccafcfdbafafdacfbbcbfbedfecbdadadf\
+        ecebaafbdaaaaeafbfaabeebbefceebaefcbdedebbfbbeedadaddbbdedaaabbaaffeaeaaaeffdcfbcdbefefbeffbbddbdeca\
+        fcdecedeedcdbcdbeccddddaadffcdceeecdbceeabeaebeebfbdeecaefbaacaebcaecaabfecfabcaebabeacdaedfcbfbecfd",
+            "\
+        edfccecbagfeffbdcdaacafdbeafeceabggbdaabggdfbfgcbbcdagbfegeeffffabcgafcfdbafafdacggbcggbgdfecbdadadf\
+        ecebaafgdaaaaeafbgagbegbbgfceebaefcbdegggbfbbeegadaddbbdedaaabgaafgeaeaaagffdcfbcdbegefbeffbbdggdeca\
+        fcdecgdeedcdbcgbeccdgddaadffcdceegcdbgeeabeaebgebfbdggcagfbaacaggcaecaabfgcfgbcaebabeacdaedfcbfbecgd",
+        ],
+    ),
+    (
+        Placement::KetamaWeighted,
+        &MANY,
+        25,
+        &["\
+        pmucjyfpwtferdtuwgjcqgqiughwrhfvbphjbwpnviinaviuxxpcsjygfdrtqfsbkoldmuglekwsbgccheudhshpwkfqylqvjacv\
+        uxebypnagltwgckryrxwbhfvxfgxrxxksjgmegshfluddcuuavsujuvgxgpyqnswwdccmtgmuqxsgigwccaaqwbgqvsrtmpsvrtm\
+        rhjnwvktwfwryhmjanvoygrnkjyvbgmcryiunvuyrwtoqiynliwgnvgecyxuhdyvqwvnbafuexhabcdamclyjokfgqrqjiiotvsm"],
+    ),
+];
