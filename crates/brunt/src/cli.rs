@@ -44,6 +44,8 @@ pub(crate) enum Command {
     /// Store the data set, see every key confirmed, and stop
     #[command(allow_negative_numbers = true)]
     Load(Box<Load>),
+    /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail
+    Doctor(Box<Doctor>),
     /// Run the reference server: a small memcached server whose timing is known by construction
     Serve(Box<Serve>),
 }
@@ -59,6 +61,8 @@ pub(crate) struct Run {
     pub target: TargetFlags,
     #[command(flatten)]
     pub traffic: TrafficFlags,
+    #[command(flatten)]
+    pub lifetime: LifetimeFlags,
     #[command(flatten)]
     pub data: DataFlags,
     #[command(flatten)]
@@ -84,6 +88,19 @@ pub(crate) struct Load {
     pub stored: StoredFlags,
     #[command(flatten)]
     pub progress: ProgressFlags,
+}
+
+/// Options of `brunt doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// A plan file; flags win over it
+    #[arg(value_name = "PLAN.toml")]
+    pub plan: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub target: TargetFlags,
+    #[command(flatten)]
+    pub lifetime: LifetimeFlags,
 }
 
 /// Whom to talk to, and with what.
@@ -161,6 +178,15 @@ pub(crate) struct TrafficFlags {
     /// Move the hot keys: KEYS/DURATION, such as 1000/10s [default: they stay]
     #[arg(long, value_name = "DRIFT")]
     pub drift: Option<Drift>,
+    /// Drives arrivals, order and popularity [default: random, printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<Count>,
+}
+
+/// How long connections live.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Connections")]
+pub(crate) struct LifetimeFlags {
     /// Begin connections at this rate, such as 100/s, as long as fewer than --connections are open [default: all at once]
     #[arg(long, value_name = "RATE")]
     pub connect_rate: Option<Rate>,
@@ -173,9 +199,6 @@ pub(crate) struct TrafficFlags {
     /// Close and replace every connection after this time [default: never]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_every: Option<DurationNs>,
-    /// Drives arrivals, order and popularity [default: random, printed]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<Count>,
 }
 
 /// What storing depends on beside the data set.
@@ -350,18 +373,10 @@ fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
 impl Run {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let Self { target, traffic, data, measuring, .. } = self;
+        let Self { target, traffic, lifetime, data, measuring, .. } = self;
         let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
         let run = RunSpec {
-            server: given(&target.server).map(ServerList),
-            placement: target.placement,
-            protocol: target.protocol,
-            transport: target.transport,
-            threads: target.threads,
-            cpus: target.cpus.clone(),
-            io: target.io,
             wait: measuring.wait,
-            timeout: target.timeout,
             drain: measuring.drain,
             time: measuring.time,
             requests: measuring.requests,
@@ -371,6 +386,7 @@ impl Run {
             data_seed: data.data_seed,
             meter: given(&measuring.meter),
             samples_max: measuring.samples_max.or(samples_default),
+            ..target.spec()
         };
         let class = ClassSpec {
             name: None,
@@ -387,10 +403,10 @@ impl Run {
             on_miss: traffic.on_miss,
             popularity: traffic.popularity.clone(),
             drift: traffic.drift,
-            connect_rate: traffic.connect_rate,
-            calls_per_connection: traffic.calls_per_connection,
-            connections_total: traffic.connections_total,
-            reconnect_every: traffic.reconnect_every,
+            connect_rate: lifetime.connect_rate,
+            calls_per_connection: lifetime.calls_per_connection,
+            connections_total: lifetime.connections_total,
+            reconnect_every: lifetime.reconnect_every,
             ..data.spec()
         };
         (run, class)
@@ -400,18 +416,7 @@ impl Run {
 impl Load {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let run = RunSpec {
-            server: given(&self.target.server).map(ServerList),
-            placement: self.target.placement,
-            protocol: self.target.protocol,
-            transport: self.target.transport,
-            threads: self.target.threads,
-            cpus: self.target.cpus.clone(),
-            io: self.target.io,
-            timeout: self.target.timeout,
-            data_seed: self.data.data_seed,
-            ..RunSpec::default()
-        };
+        let run = RunSpec { data_seed: self.data.data_seed, ..self.target.spec() };
         let class = ClassSpec {
             connections: self.target.connections,
             mix: self.stored.mix.clone(),
@@ -419,6 +424,38 @@ impl Load {
             ..self.data.spec()
         };
         (run, class)
+    }
+}
+
+impl Doctor {
+    /// The flags as a specification.
+    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
+        let Self { target, lifetime, .. } = self;
+        let class = ClassSpec {
+            connections: target.connections,
+            connect_rate: lifetime.connect_rate,
+            calls_per_connection: lifetime.calls_per_connection,
+            connections_total: lifetime.connections_total,
+            reconnect_every: lifetime.reconnect_every,
+            ..ClassSpec::default()
+        };
+        (target.spec(), class)
+    }
+}
+
+impl TargetFlags {
+    fn spec(&self) -> RunSpec {
+        RunSpec {
+            server: given(&self.server).map(ServerList),
+            placement: self.placement,
+            protocol: self.protocol,
+            transport: self.transport,
+            threads: self.threads,
+            cpus: self.cpus.clone(),
+            io: self.io,
+            timeout: self.timeout,
+            ..RunSpec::default()
+        }
     }
 }
 

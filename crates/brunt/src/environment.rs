@@ -2,11 +2,8 @@
 //!
 //! Facts only, nothing judged; a fact that the host does not tell is left out.
 
+use crate::facts::first_line;
 use std::fs;
-
-fn first_line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
-}
 
 fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;

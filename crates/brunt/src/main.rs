@@ -7,10 +7,13 @@
 #![allow(clippy::print_stderr, reason = "telling the user what went wrong is this program's job")]
 
 mod cli;
+mod doctor;
 mod embedded;
 mod environment;
 mod exit;
+mod facts;
 mod interrupt;
+mod limits;
 mod option_file;
 mod progress;
 mod run;
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     let ended = match arguments.command {
         Command::Run(run) => run::run(&run),
         Command::Load(load) => run::load(&load),
+        Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Serve(serve) => serve::serve(&serve),
     };
     match ended {

@@ -7,7 +7,9 @@ use crate::cli;
 use crate::embedded::Embedded;
 use crate::environment;
 use crate::exit::{Exit, Failure};
+use crate::facts::Facts;
 use crate::interrupt;
+use crate::limits::{self, Needs};
 use crate::option_file;
 use crate::progress::Progress;
 use anyhow::Context;
@@ -23,7 +25,7 @@ use brunt_stats::usage::ClientUsage;
 use brunt_stats::verdict::Status;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -77,7 +79,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
 }
 
 /// The plan of file and flags, resolved.
-fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan, Failure> {
+pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan, Failure> {
     let mut spec = match path {
         None => PlanSpec::default(),
         Some(path) => {
@@ -117,6 +119,8 @@ struct Measured {
 
 /// Finds or starts the server, and carries out the plan.
 fn measure(plan: &Plan, stop: &AtomicBool, shown: &cli::ProgressFlags) -> Result<Measured, Failure> {
+    // Before the server is started, which inherits it.
+    limits::raise_open_files();
     let (embedded, servers) = match &plan.target {
         Target::Servers(servers) => (None, servers.clone()),
         Target::Embedded => {
@@ -127,6 +131,7 @@ fn measure(plan: &Plan, stop: &AtomicBool, shown: &cli::ProgressFlags) -> Result
         }
     };
     let endpoints = servers.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+    foresee(plan, &endpoints, shown.quiet)?;
     let mut progress = Progress::new(shown, plan);
     let ended = brunt_engine::run::run(plan, &endpoints, stop, &mut |observed| progress.observe(observed));
     // Whatever comes next, an error or a report, does not share its line.
@@ -147,8 +152,21 @@ fn measure(plan: &Plan, stop: &AtomicBool, shown: &cli::ProgressFlags) -> Result
     Ok(Measured { data, server })
 }
 
+/// Refuses a plan that this host has no room for, and says where it may become tight.
+fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failure> {
+    let facts = Facts::read();
+    // The first address is the one that is tried first.
+    let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.addresses[0]).collect();
+    let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
+    let notes = limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))?;
+    if !quiet {
+        notes.iter().for_each(|note| eprintln!("note: {note}"));
+    }
+    Ok(())
+}
+
 /// Every address of a server's name.
-fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
+pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
     let trouble = |reason: String| {
         Failure::new(Exit::Unreachable, anyhow::anyhow!("cannot resolve {server}: {reason}"))
     };

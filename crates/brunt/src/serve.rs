@@ -4,6 +4,7 @@
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::limits;
 use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Faults, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -15,6 +16,7 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
     if let Some(cpus) = &flags.cpus {
         stay_on(cpus)?;
     }
+    limits::raise_open_files();
     let options = Options {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, flags.port)),
         core: CoreOptions {

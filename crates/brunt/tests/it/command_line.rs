@@ -279,6 +279,50 @@ fn the_embedded_server_is_measured() {
     assert!(std::net::TcpStream::connect(address).is_err(), "the server ended with the run");
 }
 
+/// More than the host has room for is refused before anything begins, with the numbers.
+#[test]
+fn limits_are_foreseen() {
+    let _beside = beside_others();
+    // The shell lowers the limit for the command alone.
+    let limited = |files: u32, arguments: &[&str]| {
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        let mut shell = std::process::Command::new("sh");
+        let output =
+            shell.args(["-c", &script, env!("CARGO_BIN_EXE_brunt")]).args(arguments).output().unwrap();
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (exit, _, message) = limited(100, &["run", "-s", "127.0.0.1:9", "-T", "1", "-c", "65"]);
+    assert_eq!(exit, 2, "{message}");
+    assert!(message.contains("--connections: '65' was given; accepted: up to 64 here"), "{message}");
+    assert!(message.contains("hard limit of open files is 100"), "{message}");
+    let (exit, report, _) = limited(100, &["doctor", "-s", "127.0.0.1:9", "-T", "1", "-c", "65"]);
+    assert_eq!(exit, 1, "{report}");
+    assert!(report.contains("fix   open files     101 needed, hard limit 100; "), "{report}");
+    let (exit, report, _) = limited(100, &["doctor", "-s", "127.0.0.1:9", "-T", "1", "-c", "64"]);
+    assert_eq!(exit, 0, "{report}");
+
+    // No host has so many ports; 192.0.2.1 is nobody's, and nobody is asked.
+    let churn = ["-s", "192.0.2.1", "--connect-rate", "100k"];
+    let (exit, message) = ended(&[&["run", "--calls-per-connection", "1"], &churn[..]].concat());
+    assert_eq!(exit, 2, "{message}");
+    for word in
+        ["--connect-rate: '100000/s' was given; accepted: up to ", "TIME_WAIT", "local ports", "sysctl"]
+    {
+        assert!(message.contains(word), "{message}");
+    }
+    let output = brunt(&[&["doctor"], &churn[..]].concat()).output().unwrap();
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert!(report.lines().any(|line| line.starts_with("fix   local ports ")), "{report}");
+    let (exit, report, _) = limited(1_000, &["doctor", "-s", "no-such-host.invalid"]);
+    assert_eq!(exit, 1, "{report}");
+    assert!(report.starts_with("fix   server         cannot resolve no-such-host.invalid:11211"), "{report}");
+}
+
 /// Progress goes to standard error, in lines of its own where it was asked for, and not at all into a pipe otherwise.
 #[test]
 fn progress_is_a_line_at_a_time() {

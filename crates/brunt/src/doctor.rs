@@ -1,0 +1,432 @@
+//! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
+//!
+//! Judges [`Facts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
+//! server is talked to. Invariant: `fix` stands only where a run of this plan would fail.
+
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::facts::{Facts, TimeWaitReuse};
+use crate::limits::{MORE_PORTS, Needs};
+use crate::run;
+use brunt_plan::plan::{Plan, Target};
+use brunt_plan::units::Count;
+use brunt_report::quantity;
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// A connection in the queue of a listening socket is rarely alone: the engine begins many at once.
+const BURST_MAX: u64 = 1_024;
+/// Above this share of stolen time the tail shows other people's work.
+const STOLEN_MAX: f64 = 0.01;
+/// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
+const KERNEL_MIN: (u32, u32) = (5, 11);
+/// Clocks that are read without a system call, on x86, Arm and in guests of KVM and Hyper-V.
+const FAST_CLOCKS: [&str; 4] = ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
+
+/// How a subject stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Status {
+    Ok,
+    /// Measurements suffer.
+    Warn,
+    /// The run fails.
+    Fix,
+}
+
+impl Status {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fix => "fix",
+        }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    status: Status,
+    subject: &'static str,
+    /// What there is.
+    says: String,
+    /// What to do about it, where there is something.
+    remedy: Option<String>,
+}
+
+impl Finding {
+    fn ok(subject: &'static str, says: impl Into<String>) -> Self {
+        Self { status: Status::Ok, subject, says: says.into(), remedy: None }
+    }
+
+    fn warn(subject: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { status: Status::Warn, subject, says: says.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn fix(subject: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { status: Status::Fix, subject, says: says.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+/// Judges this host and says so.
+pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
+    let (run, mut class) = flags.spec();
+    if class.connect_rate.is_some() && class.calls_per_connection.is_none() && class.reconnect_every.is_none()
+    {
+        // Whoever asks about a rate of connections means ones that end; the most that can is one for every request.
+        class.calls_per_connection = Some(Count(1));
+    }
+    let plan = run::read_plan(flags.plan.as_deref(), run, class)?;
+    let facts = Facts::read();
+    let mut findings = Vec::new();
+    let addresses = match addresses(&plan) {
+        Ok(addresses) => addresses,
+        Err(reason) => {
+            findings.push(Finding::fix("server", reason, "check the name with: getent hosts NAME"));
+            Vec::new()
+        }
+    };
+    let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
+    findings.extend(judge(&plan, &addresses, &needs, &facts));
+    let mut out = io::stdout().lock();
+    findings.iter().try_for_each(|finding| writeln!(out, "{}", line(finding)))?;
+    let is_fit = findings.iter().all(|finding| finding.status != Status::Fix);
+    Ok(if is_fit { Exit::Done } else { Exit::Failed })
+}
+
+/// The first address of every server, which is the one that is tried first.
+fn addresses(plan: &Plan) -> Result<Vec<SocketAddr>, String> {
+    match &plan.target {
+        // The reference server takes any free port.
+        Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]),
+        Target::Servers(servers) => {
+            let first = |server| run::find(server).map(|endpoint| endpoint.addresses[0]);
+            servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
+        }
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let Finding { status, subject, says, remedy } = finding;
+    let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    format!("{:<4}  {subject:<13}  {says}{remedy}", status.name())
+}
+
+/// Every subject in the order of printing.
+fn judge(plan: &Plan, addresses: &[SocketAddr], needs: &Needs, facts: &Facts) -> Vec<Finding> {
+    let is_local = addresses.iter().any(|address| address.ip().is_loopback());
+    vec![
+        open_files(needs, facts),
+        local_ports(needs, facts),
+        time_wait(needs, facts),
+        queue("somaxconn", "net.core.somaxconn", needs, facts.somaxconn, is_local),
+        queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local),
+        processors(plan, facts),
+        quota(plan, facts),
+        stolen(facts),
+        governor(facts),
+        clock(facts),
+        timer_slack(facts),
+        kernel(facts),
+        io_uring(facts),
+    ]
+}
+
+fn open_files(needs: &Needs, facts: &Facts) -> Finding {
+    let needed = quantity::count(needs.open_files);
+    match facts.open_files_hard {
+        None => Finding::ok("open files", format!("{needed} needed, no limit")),
+        Some(hard) if needs.open_files > hard => Finding::fix(
+            "open files",
+            format!("{needed} needed, hard limit {}", quantity::count(hard)),
+            format!("as root: prlimit --pid $$ --nofile={0}:{0}", needs.open_files),
+        ),
+        Some(hard) => {
+            let hard = quantity::count(hard);
+            let raised = match facts.open_files_soft {
+                Some(soft) if needs.open_files > soft => " (the soft limit is raised at the start)",
+                _ => "",
+            };
+            Finding::ok("open files", format!("{needed} needed, hard limit {hard}{raised}"))
+        }
+    }
+}
+
+fn local_ports(needs: &Needs, facts: &Facts) -> Finding {
+    let (ports, had) = (facts.local_ports, facts.local_ports.count());
+    let says = format!(
+        "{} needed to each server, {} there ({}-{})",
+        quantity::count(needs.ports.max(needs.ports_expected)),
+        quantity::count(had),
+        ports.first,
+        ports.last
+    );
+    match (needs.ports > had, needs.ports_expected > had) {
+        (true, _) => Finding::fix("local ports", says, MORE_PORTS),
+        (false, true) => Finding::warn("local ports", says, MORE_PORTS),
+        (false, false) => Finding::ok("local ports", says),
+    }
+}
+
+/// Ports that rest matter only where connections come and go.
+fn time_wait(needs: &Needs, facts: &Facts) -> Finding {
+    let now = facts.time_wait.map(|count| format!(", {} now", quantity::count(count))).unwrap_or_default();
+    let reuse = match facts.time_wait_reuse {
+        TimeWaitReuse::Never => "never reused",
+        TimeWaitReuse::Loopback => "reused on loopback",
+        TimeWaitReuse::Always => "reused",
+    };
+    let says = format!("{reuse}{now}");
+    let had = facts.local_ports.count();
+    let taken = facts.time_wait.unwrap_or(0).saturating_add(needs.ports_expected);
+    if needs.ports_expected <= had && taken > had {
+        Finding::warn("TIME_WAIT", says, "wait a minute before the run")
+    } else {
+        Finding::ok("TIME_WAIT", says)
+    }
+}
+
+/// A queue of the listening side, which overflows when many connections begin at once.
+fn queue(subject: &'static str, sysctl: &str, needs: &Needs, length: Option<u64>, is_local: bool) -> Finding {
+    let wanted = needs.connections.min(BURST_MAX);
+    match length {
+        None => Finding::ok(subject, "not told"),
+        Some(length) if !is_local => {
+            Finding::ok(subject, format!("{} here; the servers' own matters", quantity::count(length)))
+        }
+        Some(length) if length < wanted => Finding::warn(
+            subject,
+            format!("{} for {wanted} connections that may begin at once", quantity::count(length)),
+            format!("sudo sysctl -w {sysctl}=4096"),
+        ),
+        Some(length) => Finding::ok(subject, quantity::count(length)),
+    }
+}
+
+fn processors(plan: &Plan, facts: &Facts) -> Finding {
+    let allowed = facts.allowed_cpus.len();
+    let online = facts.online_cpus.map(|online| format!(" of {online}")).unwrap_or_default();
+    let threads = plan.threads as usize;
+    let says = format!("{allowed}{online} allowed, {threads} for workers");
+    let pinned = plan.cpus.len();
+    if pinned > 0 && pinned < threads {
+        let remedy = format!("give --cpus {threads} processors, or use --threads {pinned}");
+        Finding::warn("processors", format!("{says}, pinned to {pinned}"), remedy)
+    } else if threads > allowed {
+        Finding::warn("processors", says, format!("use --threads {allowed} or fewer"))
+    } else if threads == allowed {
+        let remedy = match allowed {
+            1 => "client, kernel and server take turns: measure from a host with more".to_owned(),
+            _ => format!("none is left for the kernel and a server here: use --threads {}", allowed - 1),
+        };
+        Finding::warn("processors", says, remedy)
+    } else {
+        Finding::ok("processors", says)
+    }
+}
+
+fn quota(plan: &Plan, facts: &Facts) -> Finding {
+    match facts.quota_cpus {
+        None => Finding::ok("cpu quota", "none"),
+        Some(quota) => {
+            let says =
+                format!("the control group allows {quota:.1} processors, {} for workers", plan.threads);
+            // A worker that is out of quota stands still for the rest of the period, up to 100 ms.
+            if quota < f64::from(plan.threads) + 1.0 {
+                Finding::warn("cpu quota", says, "raise cpu.max of the group, or use fewer --threads")
+            } else {
+                Finding::ok("cpu quota", says)
+            }
+        }
+    }
+}
+
+fn stolen(facts: &Facts) -> Finding {
+    match facts.stolen {
+        None => Finding::ok("stolen time", "not told"),
+        Some(share) => {
+            let says = format!("{:.2} % since the host started", share * 100.0);
+            if share > STOLEN_MAX {
+                let remedy = "the hypervisor runs others on these processors: measure on dedicated ones";
+                Finding::warn("stolen time", says, remedy)
+            } else {
+                Finding::ok("stolen time", says)
+            }
+        }
+    }
+}
+
+fn governor(facts: &Facts) -> Finding {
+    let governors = facts.governors.join(", ");
+    match facts.governors.as_slice() {
+        [] => Finding::ok("governor", "none here (a guest, or fixed frequencies)"),
+        [only] if only == "performance" => Finding::ok("governor", governors),
+        _ => Finding::warn("governor", governors, "sudo cpupower frequency-set -g performance"),
+    }
+}
+
+fn clock(facts: &Facts) -> Finding {
+    match &facts.clocksource {
+        None => Finding::ok("clock source", "not told"),
+        Some(source) if FAST_CLOCKS.contains(&source.as_str()) => Finding::ok("clock source", source),
+        Some(source) => Finding::warn(
+            "clock source",
+            format!("{source}: reading the time is slow"),
+            "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ),
+    }
+}
+
+/// Workers set their own; what is told is what the others of this host get.
+fn timer_slack(facts: &Facts) -> Finding {
+    let told = facts.timer_slack_ns.map(|ns| format!("{} by default, ", quantity::time(ns)));
+    Finding::ok("timer slack", format!("{}1 ns for workers", told.unwrap_or_default()))
+}
+
+fn kernel(facts: &Facts) -> Finding {
+    match facts.kernel {
+        None => Finding::ok("kernel", "not told"),
+        Some((major, minor)) if (major, minor) < KERNEL_MIN => Finding::fix(
+            "kernel",
+            format!("Linux {major}.{minor}, without epoll_pwait2"),
+            format!("use Linux {}.{} or later", KERNEL_MIN.0, KERNEL_MIN.1),
+        ),
+        Some((major, minor)) => Finding::ok("kernel", format!("Linux {major}.{minor}")),
+    }
+}
+
+/// Only what the kernel says of it: trying would take code that the compiler cannot check.
+fn io_uring(facts: &Facts) -> Finding {
+    let allow = "epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0";
+    match facts.io_uring_disabled {
+        None => Finding::ok("io_uring", "not told (before Linux 6.6)"),
+        Some(0) => Finding::ok("io_uring", "allowed"),
+        Some(1) => Finding::warn("io_uring", "for privileged processes only", allow),
+        Some(_) => Finding::warn("io_uring", "disabled", allow),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::tests::{FAR, LOOPBACK, facts, needs, plan};
+
+    /// The finding about a subject.
+    fn finding(subject: &str, toml: &str, servers: &[&str], facts: &Facts) -> Finding {
+        let plan = plan(toml);
+        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.parse().unwrap()).collect();
+        let needs = needs(&plan, servers, facts.time_wait_reuse);
+        let findings = judge(&plan, &addresses, &needs, facts);
+        findings.into_iter().find(|finding| finding.subject == subject).unwrap()
+    }
+
+    #[test]
+    fn a_host_without_fault() {
+        let plan = plan("");
+        let needs = needs(&plan, LOOPBACK, TimeWaitReuse::Loopback);
+        let findings = judge(&plan, &["127.0.0.1:11211".parse().unwrap()], &needs, &facts());
+        let lines: Vec<String> = findings.iter().map(line).collect();
+        assert_eq!(
+            lines,
+            [
+                "ok    open files     52 needed, hard limit 20 000",
+                "ok    local ports    16 needed to each server, 28 232 there (32768-60999)",
+                "ok    TIME_WAIT      reused on loopback, 0 now",
+                "ok    somaxconn      4 096",
+                "ok    syn backlog    4 096",
+                "ok    processors     8 of 8 allowed, 1 for workers",
+                "ok    cpu quota      none",
+                "ok    stolen time    0.00 % since the host started",
+                "ok    governor       performance",
+                "ok    clock source   tsc",
+                "ok    timer slack    50.0 us by default, 1 ns for workers",
+                "ok    kernel         Linux 6.18",
+                "ok    io_uring       allowed",
+            ]
+        );
+    }
+
+    /// Subject, plan, servers, host; how it stands, and a word of what is said.
+    type Row<'a> = (&'a str, &'a str, &'a [&'a str], Facts, Status, &'a str);
+
+    /// Both sides of every threshold.
+    #[test]
+    fn every_threshold_has_two_sides() {
+        use Status::{Fix, Ok, Warn};
+        let change = |change: fn(&mut Facts)| {
+            let mut facts = facts();
+            change(&mut facts);
+            facts
+        };
+        let churn = "time = '10m'\nconnections = 232\ncalls-per-connection = 1\nconnect-rate = ";
+        let (fits, too_fast) = (format!("{churn}466"), format!("{churn}467"));
+        let table: &[Row<'_>] = &[
+            ("open files", "connections = 19964", FAR, facts(), Ok, "raised at the start"),
+            ("open files", "connections = 19965", FAR, facts(), Fix, "--nofile=20001:20001"),
+            ("open files", "connections = 19965", FAR, change(|f| f.open_files_hard = None), Ok, "no limit"),
+            ("local ports", &fits, FAR, facts(), Ok, "28 192 needed"),
+            ("local ports", &too_fast, FAR, facts(), Fix, "sudo sysctl"),
+            ("local ports", &too_fast, LOOPBACK, facts(), Ok, "699 needed"),
+            ("local ports", "time = '10m'\nreconnect-every = '30ms'", FAR, facts(), Warn, "sudo sysctl"),
+            ("TIME_WAIT", "", FAR, change(|f| f.time_wait = Some(28_216)), Ok, "28 216 now"),
+            ("TIME_WAIT", "", FAR, change(|f| f.time_wait = Some(28_217)), Warn, "wait a minute"),
+            ("TIME_WAIT", "connections = 28233", FAR, facts(), Ok, "0 now"),
+            ("somaxconn", "connections = 128", LOOPBACK, change(|f| f.somaxconn = Some(128)), Ok, "128"),
+            (
+                "somaxconn",
+                "connections = 129",
+                LOOPBACK,
+                change(|f| f.somaxconn = Some(128)),
+                Warn,
+                "sudo sysctl",
+            ),
+            (
+                "somaxconn",
+                "connections = 129",
+                FAR,
+                change(|f| f.somaxconn = Some(128)),
+                Ok,
+                "the servers' own",
+            ),
+            ("somaxconn", "connections = 9000", LOOPBACK, change(|f| f.somaxconn = Some(1_024)), Ok, "1 024"),
+            (
+                "syn backlog",
+                "connections = 129",
+                LOOPBACK,
+                change(|f| f.syn_backlog = Some(128)),
+                Warn,
+                "syn_backlog",
+            ),
+            ("processors", "", FAR, change(|f| f.allowed_cpus = vec![0, 1]), Ok, "2 of 8"),
+            ("processors", "", FAR, change(|f| f.allowed_cpus = vec![0]), Warn, "take turns"),
+            ("processors", "threads = 7", FAR, facts(), Ok, "7 for workers"),
+            ("processors", "threads = 8", FAR, facts(), Warn, "--threads 7"),
+            ("processors", "threads = 9", FAR, facts(), Warn, "--threads 8"),
+            ("processors", "threads = 2\ncpus = '1-2'", FAR, facts(), Ok, "2 for workers"),
+            ("processors", "threads = 2\ncpus = '1'", FAR, facts(), Warn, "pinned to 1"),
+            ("cpu quota", "", FAR, change(|f| f.quota_cpus = Some(2.0)), Ok, "2.0 processors"),
+            ("cpu quota", "", FAR, change(|f| f.quota_cpus = Some(1.9)), Warn, "cpu.max"),
+            ("stolen time", "", FAR, change(|f| f.stolen = Some(0.01)), Ok, "1.00 %"),
+            ("stolen time", "", FAR, change(|f| f.stolen = Some(0.011)), Warn, "1.10 %"),
+            ("governor", "", FAR, change(|f| f.governors.clear()), Ok, "none"),
+            ("governor", "", FAR, change(|f| f.governors.push("powersave".into())), Warn, "cpupower"),
+            ("clock source", "", FAR, change(|f| f.clocksource = Some("kvm-clock".into())), Ok, "kvm-clock"),
+            ("clock source", "", FAR, change(|f| f.clocksource = Some("hpet".into())), Warn, "hpet"),
+            ("kernel", "", FAR, change(|f| f.kernel = Some((5, 11))), Ok, "5.11"),
+            ("kernel", "", FAR, change(|f| f.kernel = Some((5, 10))), Fix, "epoll_pwait2"),
+            ("io_uring", "", FAR, change(|f| f.io_uring_disabled = Some(1)), Warn, "privileged"),
+            ("io_uring", "", FAR, change(|f| f.io_uring_disabled = Some(2)), Warn, "disabled"),
+            ("io_uring", "", FAR, change(|f| f.io_uring_disabled = None), Ok, "not told"),
+        ];
+        for (subject, toml, servers, facts, status, word) in table {
+            let finding = finding(subject, toml, servers, facts);
+            assert_eq!(finding.status, *status, "{toml}: {}", line(&finding));
+            assert!(line(&finding).contains(word), "{toml}: {}", line(&finding));
+            assert_eq!(
+                finding.remedy.is_some(),
+                *status != Ok,
+                "what to do stands where something is to be done"
+            );
+        }
+    }
+}

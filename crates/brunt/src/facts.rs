@@ -1,0 +1,234 @@
+//! What this host allows and how it is set up: numbers out of `/proc`, `/sys` and two system calls.
+//!
+//! Facts only: what they mean for a plan is for [`crate::limits`] and [`crate::doctor`] to say. A fact that the host does
+//! not tell is `None`. Reading is at the top, the parsers below it are pure.
+
+use rustix::process::{Resource, Rlimit, getrlimit};
+use std::fs;
+use std::path::Path;
+
+/// The ports that a connection may leave from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LocalPorts {
+    /// The first of `net.ipv4.ip_local_port_range`.
+    pub first: u16,
+    /// The last.
+    pub last: u16,
+    /// How many in between are kept for others (`net.ipv4.ip_local_reserved_ports`).
+    pub reserved: u64,
+}
+
+impl LocalPorts {
+    /// How many there are.
+    pub(crate) fn count(self) -> u64 {
+        (u64::from(self.last) + 1).saturating_sub(u64::from(self.first) + self.reserved)
+    }
+}
+
+/// When a port whose connection is in TIME_WAIT may be used again at once: `net.ipv4.tcp_tw_reuse`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TimeWaitReuse {
+    Never,
+    /// Only from this host to itself: the default since Linux 4.19.
+    Loopback,
+    Always,
+}
+
+/// Of a host.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Facts {
+    /// Files that a process may have open, as it starts; `None` is without bound.
+    pub open_files_soft: Option<u64>,
+    /// How far it may raise that.
+    pub open_files_hard: Option<u64>,
+    /// Ports to connect from.
+    pub local_ports: LocalPorts,
+    /// Whether TIME_WAIT keeps them.
+    pub time_wait_reuse: TimeWaitReuse,
+    /// Connections in TIME_WAIT now.
+    pub time_wait: Option<u64>,
+    /// `net.core.somaxconn`.
+    pub somaxconn: Option<u64>,
+    /// `net.ipv4.tcp_max_syn_backlog`.
+    pub syn_backlog: Option<u64>,
+    /// Frequency governors of the allowed processors, each once.
+    pub governors: Vec<String>,
+    /// What clock reads come from.
+    pub clocksource: Option<String>,
+    /// `kernel.io_uring_disabled`: 0 for nobody, 1 for the unprivileged, 2 for all; a kernel before 6.6 has no such word.
+    pub io_uring_disabled: Option<u64>,
+    /// Major and minor number.
+    pub kernel: Option<(u32, u32)>,
+    /// How late the kernel may be with a timer of this process.
+    pub timer_slack_ns: Option<u64>,
+    /// Processors by number that this process may run on.
+    pub allowed_cpus: Vec<u32>,
+    /// Processors that run.
+    pub online_cpus: Option<usize>,
+    /// Processor time that the control group allows, in processors.
+    pub quota_cpus: Option<f64>,
+    /// The share of processor time that the hypervisor gave to others, since the host started, from 0 to 1.
+    pub stolen: Option<f64>,
+}
+
+impl Facts {
+    /// Of this host, now.
+    pub(crate) fn read() -> Self {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let allowed_cpus = brunt_engine::allowed_cpus();
+        let system = rustix::system::uname();
+        Self {
+            open_files_soft: current,
+            open_files_hard: maximum,
+            local_ports: local_ports(
+                &text("/proc/sys/net/ipv4/ip_local_port_range"),
+                &text("/proc/sys/net/ipv4/ip_local_reserved_ports"),
+            ),
+            time_wait_reuse: time_wait_reuse(&text("/proc/sys/net/ipv4/tcp_tw_reuse")),
+            time_wait: time_wait(&text("/proc/net/sockstat")),
+            somaxconn: number("/proc/sys/net/core/somaxconn"),
+            syn_backlog: number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
+            governors: governors(&allowed_cpus),
+            clocksource: first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            io_uring_disabled: number("/proc/sys/kernel/io_uring_disabled"),
+            kernel: kernel(&system.release().to_string_lossy()),
+            timer_slack_ns: number("/proc/self/timerslack_ns"),
+            online_cpus: number_list(&text("/sys/devices/system/cpu/online")).map(|list| list.len()),
+            allowed_cpus,
+            quota_cpus: quota_of_groups(&text("/proc/self/cgroup")),
+            stolen: stolen(&text("/proc/stat")),
+        }
+    }
+}
+
+/// The first line of a file, if there is one.
+pub(crate) fn first_line(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.lines().next()?.trim().to_owned())
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn number(path: &str) -> Option<u64> {
+    first_line(path)?.parse().ok()
+}
+
+fn governors(cpus: &[u32]) -> Vec<String> {
+    let governor =
+        |cpu: &u32| first_line(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
+    let mut governors: Vec<String> = cpus.iter().filter_map(governor).collect();
+    governors.sort();
+    governors.dedup();
+    governors
+}
+
+/// The tightest quota of our control group and those around it. Only the unified hierarchy (version 2) is looked at.
+fn quota_of_groups(membership: &str) -> Option<f64> {
+    let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let groups = Path::new("/sys/fs/cgroup").join(path);
+    let quotas = groups
+        .ancestors()
+        .take_while(|group| group.starts_with("/sys/fs/cgroup"))
+        .filter_map(|group| quota(&fs::read_to_string(group.join("cpu.max")).ok()?));
+    quotas.min_by(f64::total_cmp)
+}
+
+/// `QUOTA PERIOD` in microseconds, as processors; `max` is no bound.
+fn quota(cpu_max: &str) -> Option<f64> {
+    let (quota, period) = cpu_max.trim().split_once(' ')?;
+    let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
+    (period > 0.0).then(|| quota / period)
+}
+
+/// Numbers such as `0-3,5`, each once.
+fn number_list(text: &str) -> Option<Vec<u64>> {
+    let range = |item: &str| {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        let (first, last) = (first.trim().parse::<u64>().ok()?, last.trim().parse::<u64>().ok()?);
+        (first <= last && last < 1 << 16).then_some(first..=last)
+    };
+    let ranges: Option<Vec<_>> = text.trim().split(',').map(range).collect();
+    let mut numbers: Vec<u64> = ranges?.into_iter().flatten().collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    Some(numbers)
+}
+
+fn local_ports(range: &str, reserved: &str) -> LocalPorts {
+    let mut words = range.split_whitespace().map(str::parse::<u16>);
+    let (first, last) = match (words.next(), words.next()) {
+        (Some(Ok(first)), Some(Ok(last))) => (first, last),
+        // The kernel's default.
+        _ => (32_768, 60_999),
+    };
+    let within = |port: &u64| (u64::from(first)..=u64::from(last)).contains(port);
+    let reserved = number_list(reserved).unwrap_or_default().into_iter().filter(within).count() as u64;
+    LocalPorts { first, last, reserved }
+}
+
+fn time_wait_reuse(text: &str) -> TimeWaitReuse {
+    match text.trim() {
+        "0" => TimeWaitReuse::Never,
+        "1" => TimeWaitReuse::Always,
+        _ => TimeWaitReuse::Loopback,
+    }
+}
+
+/// The number behind `tw` in the line about TCP.
+fn time_wait(sockstat: &str) -> Option<u64> {
+    let line = sockstat.lines().find_map(|line| line.strip_prefix("TCP:"))?;
+    let mut words = line.split_whitespace();
+    words.find(|word| *word == "tw")?;
+    words.next()?.parse().ok()
+}
+
+fn kernel(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// The eighth number of the first line is what was stolen; the ninth and tenth (guests) are parts of the first two.
+fn stolen(stat: &str) -> Option<f64> {
+    let line = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
+    let total: u64 = ticks.iter().sum();
+    (ticks.len() == 8 && total > 0).then(|| ticks[7] as f64 / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports() {
+        let table = [
+            ("32768\t60999\n", "\n", 32_768, 28_232),
+            ("1024\t65535\n", "8080,9148-9150,500\n", 1_024, 64_512 - 4),
+            ("", "", 32_768, 28_232),
+            ("5000 5000", "5000", 5_000, 0),
+        ];
+        for (range, reserved, first, count) in table {
+            let ports = local_ports(range, reserved);
+            assert_eq!((ports.first, ports.count()), (first, count), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn files_of_the_kernel() {
+        let sockstat = "sockets: used 30\nTCP: inuse 5 orphan 0 tw 123 alloc 7 mem 1\nUDP: inuse 1 mem 0\n";
+        assert_eq!(time_wait(sockstat), Some(123));
+        assert_eq!(time_wait("TCP: inuse 5"), None);
+        assert_eq!([quota("150000 100000\n"), quota("max 100000\n"), quota("")], [Some(1.5), None, None]);
+        assert_eq!(kernel("6.18.44-fc-v657"), Some((6, 18)));
+        assert_eq!(kernel("5.4"), Some((5, 4)));
+        assert_eq!(kernel("Linux"), None);
+        assert_eq!(stolen("cpu  50 0 25 20 0 0 0 5 50 0\ncpu0 1\n"), Some(0.05));
+        assert_eq!(stolen("cpu  1 2 3\n"), None);
+        assert_eq!(number_list("0-3,5\n"), Some(vec![0, 1, 2, 3, 5]));
+        assert_eq!(number_list(""), None);
+        let reuses = ["0\n", "1\n", "2\n", ""].map(time_wait_reuse);
+        use TimeWaitReuse::{Always, Loopback, Never};
+        assert_eq!(reuses, [Never, Always, Loopback, Loopback]);
+    }
+}
