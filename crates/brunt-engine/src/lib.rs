@@ -16,6 +16,8 @@ mod launch;
 mod pace;
 mod ready;
 mod recording;
+#[cfg(feature = "bench")]
+pub mod rehearsal;
 pub mod run;
 mod traffic;
 mod transport;

@@ -1,0 +1,267 @@
+//! A world behind [`Io`] that answers every request at once, for counting what the worker itself spends.
+//!
+//! Not a simulation of anything: there is no network, no queue and no trouble here, only the replies of a server that
+//! holds the data set, made before the first request. It does as little as it can, and none of its methods is inlined,
+//! so that a profile tells its instructions from the worker's. Everything is a function of what the worker asks; the
+//! clock moves by a fixed step.
+
+use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use brunt_workload::keys::KeySpace;
+use brunt_workload::payload::Payload;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+/// Every wait and every request takes this long: a server of a million requests per second, so that histograms are
+/// handed over and timers looked at about as often as on a fast machine.
+const STEP_NS: u64 = 1_000;
+/// The clock begins here: 0 never is a time of a run.
+const EPOCH_NS: u64 = 1_000_000_000;
+/// The line that ends what a retrieval found.
+const END: &[u8] = b"END\r\n";
+const STORED: &[u8] = b"STORED\r\n";
+
+/// How often the worker called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Waits for something to happen.
+    pub waits: u64,
+    /// Completions taken: reads that brought something, but for those that established a connection.
+    pub completions: u64,
+    /// Sends.
+    pub sends: u64,
+    /// Looks at the clock, beside the times that come with waits, completions and sends.
+    pub clock_reads: u64,
+}
+
+impl Calls {
+    /// Those that came after `earlier`.
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            waits: self.waits - earlier.waits,
+            completions: self.completions - earlier.completions,
+            sends: self.sends - earlier.sends,
+            clock_reads: self.clock_reads - earlier.clock_reads,
+        }
+    }
+}
+
+/// What whoever built a world can still see of it while a worker owns it.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    now_ns: Cell<u64>,
+    calls: Cell<Calls>,
+}
+
+impl Watch {
+    /// The clock of the world.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    /// How often the worker called so far.
+    pub(crate) fn calls(&self) -> Calls {
+        self.calls.get()
+    }
+
+    fn step(&self) {
+        self.now_ns.set(self.now_ns.get() + STEP_NS);
+    }
+
+    fn count(&self, called: impl FnOnce(&mut Calls)) {
+        let mut calls = self.calls.get();
+        called(&mut calls);
+        self.calls.set(calls);
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Link {
+    /// What the server has answered and the worker has not taken yet.
+    replies: Vec<u8>,
+    /// Asked for and not reported as established yet.
+    connecting: bool,
+}
+
+/// The canned world as one worker sees it.
+#[derive(Debug)]
+pub(crate) struct Canned {
+    watch: Rc<Watch>,
+    keyspace: KeySpace,
+    /// The reply to a get of every key, one behind the other, and where each ends.
+    replies: Vec<u8>,
+    ends: Vec<usize>,
+    links: Vec<Link>,
+    /// Links with something for the worker, in the order in which it came.
+    ready: VecDeque<LinkId>,
+    /// How many completions a wait may bring.
+    completions_max: usize,
+    /// How many the last wait has left.
+    left: usize,
+    current: Vec<u8>,
+}
+
+impl Canned {
+    /// A world for links `0..links`, whose server holds all of `keyspace` with the values that `payload` makes of it;
+    /// each wait brings at most `completions_max` completions (at least 1). `depth`: requests in flight on a link.
+    ///
+    /// Takes the memory of the whole data set.
+    pub(crate) fn new(
+        links: usize,
+        depth: usize,
+        keyspace: KeySpace,
+        payload: &Payload,
+        completions_max: usize,
+    ) -> Self {
+        let (mut replies, mut ends, mut key) = (Vec::new(), Vec::new(), Vec::new());
+        let mut longest = STORED.len();
+        for id in 0..keyspace.keys() {
+            let value = payload.value(id, 0, keyspace.value_len(id));
+            let begin = replies.len();
+            key.clear();
+            keyspace.write_key(id, &mut key);
+            replies.extend_from_slice(b"VALUE ");
+            replies.extend_from_slice(&key);
+            replies.extend_from_slice(format!(" 0 {}\r\n", value.total_len()).as_bytes());
+            replies.extend_from_slice(value.head());
+            replies.extend_from_slice(&payload.block()[value.offset..value.offset + value.len]);
+            replies.extend_from_slice(b"\r\n");
+            ends.push(replies.len());
+            longest = longest.max(replies.len() - begin + END.len());
+        }
+        let link = |_| Link { replies: Vec::with_capacity(depth * longest), connecting: false };
+        Self {
+            watch: Rc::new(Watch { now_ns: Cell::new(EPOCH_NS), calls: Cell::default() }),
+            keyspace,
+            replies,
+            ends,
+            links: (0..links).map(link).collect(),
+            ready: VecDeque::with_capacity(links),
+            completions_max: completions_max.max(1),
+            left: 0,
+            current: Vec::with_capacity(depth * longest),
+        }
+    }
+
+    /// What remains visible of it.
+    pub(crate) fn watch(&self) -> Rc<Watch> {
+        self.watch.clone()
+    }
+
+    /// Answers the requests in `bytes`, which hold whole ones only: a send takes all that it is offered, and the worker
+    /// queues whole requests.
+    fn answer(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, ready, keyspace, replies, ends, watch, .. } = self;
+        let link_replies = &mut links[link as usize].replies;
+        if link_replies.is_empty() {
+            ready.push_back(link);
+        }
+        while !bytes.is_empty() {
+            let line_len = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
+            let (line, rest) = (&bytes[..line_len], &bytes[line_len + 2..]);
+            if let Some(keys) = line.strip_prefix(b"get ") {
+                for key in keys.split(|byte| *byte == b' ') {
+                    let id =
+                        keyspace.id_of_key(key).expect("only keys of the data set are asked for") as usize;
+                    let begin = if id == 0 { 0 } else { ends[id - 1] };
+                    link_replies.extend_from_slice(&replies[begin..ends[id]]);
+                }
+                link_replies.extend_from_slice(END);
+                bytes = rest;
+            } else {
+                let mut words = line.split(|byte| *byte == b' ');
+                assert_eq!(words.next(), Some(&b"set"[..]), "only get and set are answered here");
+                let value_len = words.next_back().map_or(0, decimal);
+                link_replies.extend_from_slice(STORED);
+                bytes = &rest[value_len + 2..];
+            }
+            watch.step();
+        }
+    }
+}
+
+fn decimal(digits: &[u8]) -> usize {
+    digits.iter().fold(0, |number, digit| number * 10 + usize::from(digit - b'0'))
+}
+
+impl Io for Canned {
+    #[inline(never)]
+    fn now_ns(&mut self) -> u64 {
+        self.watch.count(|calls| calls.clock_reads += 1);
+        self.watch.now_ns()
+    }
+
+    #[inline(never)]
+    fn connect(&mut self, link: LinkId, _address: SocketAddr) -> Result<(), i32> {
+        self.links[link as usize].connecting = true;
+        self.ready.push_back(link);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        self.watch.count(|calls| calls.sends += 1);
+        let taken = match parts {
+            [only] => {
+                self.answer(link, only);
+                only.len()
+            }
+            parts => {
+                let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+                self.answer(link, &bytes);
+                bytes.len()
+            }
+        };
+        SendResult { taken: Ok(taken), at_ns: self.watch.now_ns() }
+    }
+
+    #[inline(never)]
+    fn close(&mut self, link: LinkId, _how: CloseHow) {
+        self.links[link as usize].connecting = false;
+        self.links[link as usize].replies.clear();
+        self.ready.retain(|ready| *ready != link);
+    }
+
+    #[inline(never)]
+    fn wait(&mut self, until: Until) -> u64 {
+        self.watch.count(|calls| calls.waits += 1);
+        self.left = self.completions_max.min(self.ready.len());
+        self.watch.step();
+        if let Until::Instant(at_ns) = until
+            && self.left == 0
+        {
+            self.watch.now_ns.set(self.watch.now_ns().max(at_ns));
+        }
+        self.watch.now_ns()
+    }
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<Completion> {
+        self.left = self.left.checked_sub(1)?;
+        let link = self.ready.pop_front()?;
+        let entry = &mut self.links[link as usize];
+        let what = if std::mem::take(&mut entry.connecting) {
+            What::Connected
+        } else {
+            self.watch.count(|calls| calls.completions += 1);
+            self.current.clear();
+            std::mem::swap(&mut self.current, &mut entry.replies);
+            What::Received(Chunk { start: 0, len: self.current.len() })
+        };
+        Some(Completion { link, at_ns: self.watch.now_ns(), polled_ns: self.watch.now_ns(), what })
+    }
+
+    #[inline(never)]
+    fn bytes(&self, chunk: Chunk) -> &[u8] {
+        &self.current[chunk.start..chunk.start + chunk.len]
+    }
+
+    #[inline(never)]
+    fn syscalls(&self) -> u64 {
+        let calls = self.watch.calls();
+        calls.waits + calls.completions + calls.sends
+    }
+}

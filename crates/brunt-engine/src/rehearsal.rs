@@ -1,0 +1,157 @@
+//! A rehearsal: the production worker over canned replies, from connecting to the closing of its books.
+//!
+//! Not a measurement: its times are made up, and nothing leaves the process. What a profiler counts in it is what the
+//! worker spends per operation with the kernel and the server taken away. Invariant: the worker is built and led as in a
+//! run, and every turn it takes goes through `take_turn`, which a profile shows by that name.
+
+use crate::io::Io;
+pub use crate::io::canned::Calls;
+use crate::io::canned::Canned;
+use crate::launch::{Blueprint, build};
+use crate::recording::{Exchange, Filled};
+use crate::run::Endpoint;
+use crate::worker::{Notice, Orders, Worker};
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+use brunt_plan::server::ServerAddress;
+use brunt_plan::shard::shards;
+use brunt_proto::Codec;
+use brunt_proto::memcached::text::TextCodec;
+use brunt_stats::book::Book;
+use brunt_stats::recorder::RecorderSet;
+use brunt_stats::store::IntervalStore;
+use brunt_workload::keys::KeySpace;
+use brunt_workload::payload::Payload;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The schedule starts this long after everything is prepared.
+const START_AHEAD_NS: u64 = 1_000_000;
+
+/// What a rehearsal came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Rehearsal {
+    /// What became of the measured operations.
+    pub measured: Book,
+    /// Does the book of every phase, class and operation balance?
+    pub is_balanced: bool,
+    /// Histograms that the worker handed over.
+    pub intervals: u64,
+    /// What the schedule asked of the Io; connecting and preloading are left out.
+    pub calls: Calls,
+}
+
+/// Runs `plan` until its operations have ended; each wait brings at most `completions_max` completions, at least 1.
+///
+/// # Panics
+/// When the plan has several threads or classes, or operations other than get, mget and set.
+pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
+    assert_eq!((plan.threads, plan.classes.len()), (1, 1), "a rehearsal has one worker and one class");
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![nowhere()]));
+    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
+    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+    // The ring is new and has room for two.
+    let _ = spares.push(RecorderSet::new(&blueprint.layout));
+    let exchange = Exchange { filled, spares: spares_in };
+    let orders = Arc::new(Orders::default());
+    let io = canned(plan, completions_max);
+    let watch = io.watch();
+    let shard = shards(plan).remove(0);
+    let mut worker = build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), io, true);
+    let mut store = IntervalStore::new(&blueprint.layout);
+    let (mut intervals, mut prepared_with) = (0, Calls::default());
+    while worker.is_running() {
+        take_turn(&mut worker);
+        while let Ok(mut filled) = filled_out.pop() {
+            intervals += 1;
+            take_in(&mut store, &mut filled);
+            // The ring has a place for every set there is.
+            let _ = spares.push(filled.set);
+        }
+        if let Some(notice) = worker.take_notice() {
+            assert!(matches!(notice, Notice::Prepared { .. }), "canned replies are no trouble: {notice:?}");
+            prepared_with = watch.calls();
+            let start_ns = watch.now_ns() + START_AHEAD_NS;
+            store.align(start_ns + plan.warmup.0);
+            orders.start_ns.store(start_ns, Ordering::Release);
+        }
+    }
+    take_in(&mut store, &mut worker.end().last);
+    let mut measured = Book::default();
+    let in_measure = store.books().entries().filter(|entry| entry.phase == Phase::Measure);
+    in_measure.for_each(|entry| measured.merge(&entry.book));
+    let is_balanced = store.books().entries().all(|entry| entry.book.balances());
+    Rehearsal { measured, is_balanced, intervals, calls: watch.calls().since(&prepared_with) }
+}
+
+/// One turn of the loop, alone in a function of its own: a profile finds the worker under this name.
+#[inline(never)]
+fn take_turn<C: Codec, I: Io>(worker: &mut Worker<C, I>) {
+    worker.turn();
+}
+
+/// What the control thread does with a set: part of no turn, and allocates.
+#[inline(never)]
+fn take_in(store: &mut IntervalStore, filled: &mut Filled) {
+    store.push(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+}
+
+/// A server that nobody connects to.
+fn nowhere() -> Endpoint {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+    let server = ServerAddress { host: address.ip().to_string(), port: address.port() };
+    Endpoint { server, addresses: vec![address] }
+}
+
+fn canned(plan: &Plan, completions_max: usize) -> Canned {
+    let class = &plan.classes[0];
+    let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
+    let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
+    Canned::new(class.connections as usize, class.depth as usize, keyspace, &payload, completions_max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::outcome::OutcomeClass;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    /// Requests, connections, depth, completions per wait at most, mix; whatever it is, all of it is answered and right.
+    #[test]
+    fn everything_is_answered_with_what_was_stored() {
+        let table = [
+            (1_000u64, 16u64, 1u64, usize::MAX, "get"),
+            (1_000, 16, 1, 1, "get"),
+            (4_096, 64, 32, usize::MAX, "get"),
+            (1_000, 4, 2, 3, "mget"),
+            (1_000, 4, 40, 3, "get=1,set=1"),
+        ];
+        for (requests, connections, depth, completions_max, mix) in table {
+            let toml = format!(
+                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\n\
+                 connections = {connections}\ndepth = {depth}\nmix = '{mix}'"
+            );
+            let spec = PlanSpec::from_toml(&toml).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let rehearsal = rehearse(&plan, completions_max);
+            let book = rehearsal.measured.requests;
+            assert!(rehearsal.is_balanced, "{mix}");
+            assert_eq!(
+                (book.scheduled, book.sent, book.completed()),
+                (requests, requests, requests),
+                "{mix}"
+            );
+            assert_eq!(book.outcome(OutcomeClass::Miss) + book.failed(), 0, "{mix}");
+            let calls = rehearsal.calls;
+            // A queue that is full is sent before the rest of the same turn is queued.
+            assert!(calls.sends >= calls.completions, "{mix} {calls:?}");
+            if depth == 1 {
+                assert_eq!((calls.sends, calls.completions), (requests, requests), "{mix}");
+            }
+            let completions_per_wait = calls.completions as f64 / calls.waits as f64;
+            assert!(completions_per_wait <= connections.min(completions_max as u64) as f64, "{calls:?}");
+        }
+    }
+}
