@@ -11,6 +11,7 @@
 )]
 
 mod accuracy;
+mod instructions;
 mod programs;
 mod test;
 mod tidy;
@@ -21,9 +22,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask VERB
 
-  test      everything that must pass: programs, format, clippy, tidy, tests, documentation
-  accuracy  known stalls, queues and packet captures at full length; wants an idle machine
-  tidy      the rules of CONTRIBUTING.md that a program can check";
+  test          everything that must pass: programs, format, clippy, tidy, tests, documentation
+  accuracy      known stalls, queues and packet captures at full length; wants an idle machine
+  instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline
+  tidy          the rules of CONTRIBUTING.md that a program can check";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
         ["accuracy"] => accuracy::run(),
+        ["instructions"] => instructions::run(false),
+        ["instructions", "--record"] => instructions::run(true),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -1,9 +1,9 @@
-//! The programs that tests talk to: real servers, and a witness on the wire.
+//! The programs that are not ours: real servers and a witness on the wire for the tests, and a profiler.
 //!
 //! Finds them on the PATH, installs the missing ones where that is allowed, else says what to do. Whether tests may run
 //! without them is decided here and nowhere else; a test that finds a program missing asks for the same variable.
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -31,6 +31,12 @@ const PROGRAMS: [Program; 3] = [
     },
 ];
 
+/// What instructions are counted with.
+const PROFILER: [Program; 2] = [
+    Program { command: "valgrind", package: "valgrind", needed_for: "instructions per operation" },
+    Program { command: "addr2line", package: "binutils", needed_for: "the names of inlined functions" },
+];
+
 /// How packages can be installed without asking anybody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
@@ -53,21 +59,30 @@ enum Decision {
 /// When programs are missing and cannot be installed, or when tests are to be skipped where they must not be.
 pub(crate) fn ensure() -> anyhow::Result<Vec<&'static Program>> {
     let without_servers = variable_is(WITHOUT_SERVERS, "1");
-    let missing = missing_programs();
+    let missing = missing_of(&PROGRAMS);
     let installer = if missing.is_empty() || without_servers { None } else { installer() };
     match decide(&missing, without_servers, in_continuous_integration(), installer) {
         Decision::Ready => Ok(Vec::new()),
         Decision::Skip => Ok(missing),
         Decision::Refuse(message) => bail!(message),
-        Decision::Install(installer) => {
-            install(installer, &missing)?;
-            let missing = missing_programs();
-            if missing.is_empty() {
-                Ok(Vec::new())
-            } else {
-                bail!("installed, but still not on the PATH: {}", commands(&missing))
-            }
-        }
+        Decision::Install(installer) => install(installer, &missing).map(|()| Vec::new()),
+    }
+}
+
+/// Sees to it that a profiler is there.
+///
+/// # Errors
+/// When it is missing and cannot be installed.
+pub(crate) fn ensure_profiler() -> anyhow::Result<()> {
+    let missing = missing_of(&PROFILER);
+    match (missing.is_empty(), installer()) {
+        (true, _) => Ok(()),
+        (false, Some(installer)) => install(installer, &missing),
+        (false, None) => bail!(
+            "not on the PATH: {}\n  install: sudo apt-get install {}",
+            commands(&missing),
+            packages(&missing).join(" ")
+        ),
     }
 }
 
@@ -116,8 +131,8 @@ fn variable_is(name: &str, value: &str) -> bool {
     std::env::var_os(name).is_some_and(|given| given == value)
 }
 
-fn missing_programs() -> Vec<&'static Program> {
-    PROGRAMS.iter().filter(|program| !is_on_path(program.command)).collect()
+fn missing_of(programs: &'static [Program]) -> Vec<&'static Program> {
+    programs.iter().filter(|program| !is_on_path(program.command)).collect()
 }
 
 fn is_on_path(command: &str) -> bool {
@@ -137,7 +152,15 @@ fn installer() -> Option<Installer> {
     }
 }
 
-fn install(installer: Installer, missing: &[&Program]) -> anyhow::Result<()> {
+fn install(installer: Installer, missing: &[&'static Program]) -> anyhow::Result<()> {
+    apt_get_install(installer, missing)?;
+    let missing: Vec<&Program> =
+        missing.iter().copied().filter(|program| !is_on_path(program.command)).collect();
+    ensure!(missing.is_empty(), "installed, but still not on the PATH: {}", commands(&missing));
+    Ok(())
+}
+
+fn apt_get_install(installer: Installer, missing: &[&Program]) -> anyhow::Result<()> {
     let packages = packages(missing);
     println!("installing with apt-get: {}", packages.join(" "));
     let mut install = vec!["install", "--yes", "--no-install-recommends"];

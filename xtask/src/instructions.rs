@@ -1,0 +1,200 @@
+//! `cargo xtask instructions`: instructions of the worker per get, the Io left out, beside the committed baseline.
+//!
+//! Not a time: instructions repeat to the last digit where times wander, and say nothing of caches (docs/performance.md).
+//! The binary of `brunt-bench` runs under callgrind with two numbers of gets; what the longer run spent more, divided by
+//! what it did more, is free of start-up and preload.
+
+mod baseline;
+mod part;
+mod profile;
+
+use crate::{programs, top};
+use anyhow::{Context, ensure};
+use baseline::Baseline;
+use part::Part;
+use profile::{Division, Profile};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Connections × depth, and in the second case one completion per wait: the loop at its least and at its most per get.
+const SHAPES: [&str; 3] = ["16x1", "16x1/1", "64x32"];
+/// Gets of the two runs.
+const OPS: [u64; 2] = [50_000, 250_000];
+/// Every turn of the worker goes through this function.
+const ROOT: &str = "brunt_engine::rehearsal::take_turn";
+/// Part of the name of every function of the Io.
+const IO: &str = "canned::Canned";
+
+/// Counts, compares, and records where that was asked for.
+///
+/// # Errors
+/// A program is missing, the build or a run fails, or the profile cannot be read.
+pub(crate) fn run(record: bool) -> anyhow::Result<()> {
+    programs::ensure_profiler()?;
+    let binary = build()?;
+    let counted = SHAPES
+        .into_iter()
+        .map(|shape| Ok((shape, count(&binary, shape).with_context(|| format!("shape {shape}"))?)))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let before = Baseline::read(&baseline::path())?;
+    println!("instructions per get, in brackets the change against the baseline ({})", before.origin());
+    print!("{}", table(&counted, &before));
+    if record {
+        let recorded = first_line("date", &["--utc", "+%F"])?;
+        std::fs::write(baseline::path(), baseline::text(&recorded, &machine()?, &counted))?;
+        println!("recorded in {}", baseline::path().display());
+    }
+    Ok(())
+}
+
+/// Builds the benchmark as released, but with the names of inlined functions. In a target directory of its own, because
+/// the other setting would else build everything anew each time.
+fn build() -> anyhow::Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| top().join("target"), PathBuf::from);
+    let target = std::path::absolute(target)?.join("instructions");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--release", "--quiet", "--package", "brunt-bench", "--target-dir"])
+        .arg(&target)
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "limited")
+        .current_dir(top())
+        .status()
+        .context("cannot run cargo")?;
+    ensure!(status.success(), "brunt-bench does not build");
+    Ok(target.join("release/brunt-bench"))
+}
+
+/// Instructions per get of one shape.
+fn count(binary: &Path, shape: &str) -> anyhow::Result<Division> {
+    let [shorter, longer] = OPS.map(|ops| divide(binary, shape, ops));
+    Ok(longer?.slope(&shorter?, OPS[1] - OPS[0]))
+}
+
+/// Profiles one run.
+fn divide(binary: &Path, shape: &str, ops: u64) -> anyhow::Result<Division> {
+    let written = binary.with_file_name(format!("{}-{ops}.callgrind", shape.replace('/', "-")));
+    let output = Command::new("valgrind")
+        .args(profile::OPTIONS)
+        .arg(format!("--toggle-collect={ROOT}"))
+        .arg(format!("--callgrind-out-file={}", written.display()))
+        .arg(binary)
+        .args(["worker", "--shape", shape, "--ops", &ops.to_string()])
+        .output()
+        .context("cannot run valgrind")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let profile = Profile::parse(&std::fs::read_to_string(&written)?)?;
+    let object = binary.display().to_string();
+    let parts = parts_of(binary, &profile.addresses(&object))?;
+    let part_of = |address: u64| parts.get(&address).copied().unwrap_or(Part::Loop);
+    profile.divide(ROOT, &object, |name| name.contains(IO), part_of)
+}
+
+/// The part of every address, by the functions that were inlined there.
+fn parts_of(binary: &Path, addresses: &[u64]) -> anyhow::Result<HashMap<u64, Part>> {
+    let mut child = Command::new("addr2line")
+        .args(["--addresses", "--functions", "--inlines", "--demangle", "--exe"])
+        .arg(binary)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run addr2line")?;
+    let mut input = child.stdin.take().expect("stdin is piped");
+    let lines: String = addresses.iter().map(|address| format!("{address:#x}\n")).collect();
+    // From a thread of its own: it answers while it reads, and either pipe may be full.
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let output = child.wait_with_output()?;
+    writer.join().expect("writing does not panic")?;
+    ensure!(output.status.success(), "addr2line ended with {}", output.status);
+    Ok(parse_places(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// For each address a line with it, then function and place by turns, innermost first.
+fn parse_places(text: &str) -> HashMap<u64, Part> {
+    let mut parts = HashMap::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(address) = line.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()) else {
+            continue;
+        };
+        let mut functions = Vec::new();
+        while let Some(function) = lines.next_if(|line| !line.starts_with("0x")) {
+            functions.push(function);
+            lines.next();
+        }
+        parts.insert(address, Part::of(functions.into_iter()));
+    }
+    parts
+}
+
+fn table(counted: &[(&str, Division)], before: &Baseline) -> String {
+    let mut text = format!("{:10}", "");
+    counted.iter().for_each(|(shape, _)| text.push_str(&format!("{shape:>20}")));
+    text.push('\n');
+    for part in Part::ALL.into_iter().map(Some).chain([None]) {
+        text.push_str(&format!("{:10}", part.map_or("total", Part::name)));
+        for (shape, division) in counted {
+            let now = part.map_or_else(|| division.worker(), |part| division.parts[part as usize]);
+            // As the baseline has it: to one decimal.
+            let now = (now * 10.0).round() / 10.0;
+            let change = match before.instructions(shape, part) {
+                Some(before) if before > 0.0 => format!("({:+.1} %)", 100.0 * (now - before) / before),
+                _ => "(new)".to_owned(),
+            };
+            text.push_str(&format!("{now:>9.1} {change:>10}"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What the numbers depend on beside the source: the compiler, and the machine by whose abilities the C library picks
+/// its copying and comparing.
+fn machine() -> anyhow::Result<String> {
+    let processors = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown");
+    let words = [
+        model.trim_start_matches([' ', '\t', ':']).to_owned(),
+        first_line("rustc", &["--version"])?,
+        first_line("ldd", &["--version"])?,
+        first_line("valgrind", &["--version"])?,
+    ];
+    Ok(words.join(", "))
+}
+
+fn first_line(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    let output =
+        Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_inlined_functions() {
+        let text = "\
+0x0000000000000010
+core::slice::index
+/rustc/index.rs:3
+brunt_workload::keys::KeySpace::write_key
+crates/brunt-workload/src/keys.rs:7
+brunt_engine::traffic::Traffic<C>::place
+crates/brunt-engine/src/traffic.rs:9
+0x0000000000000018
+??
+??:0
+";
+        let parts = parse_places(text);
+        assert_eq!((parts.len(), parts[&0x10], parts[&0x18]), (2, Part::Schedule, Part::Loop));
+    }
+
+    #[test]
+    fn tables_show_what_changed() {
+        let division = Division { parts: [10.0, 20.0, 30.0, 40.0, 50.0, 60.0], io: 7.0 };
+        let text = table(&[("16x1", division)], &Baseline::default());
+        assert!(text.lines().last().unwrap().ends_with("210.0      (new)"), "{text}");
+        assert_eq!(text.lines().count(), 2 + Part::COUNT);
+    }
+}
