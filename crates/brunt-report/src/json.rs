@@ -7,15 +7,19 @@
 use crate::cost::RequestCost;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
+use crate::server;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::book::{KeyBook, RequestBook};
+use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::interval::Bytes;
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
+use brunt_stats::outage::Outage;
 use brunt_stats::quantile::Quantile;
+use brunt_stats::server::ServerCounts;
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::verdict::{Check, Verdict};
@@ -62,9 +66,15 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "client": client(summary),
         "intervals": list(&summary.intervals(INTERVAL_NS), |point| interval(summary, point)),
         "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
+        "connections": connections(summary),
+        "connect_ns": distribution(&summary.connect_time),
+        "servers": list(&indices(&summary.servers), |(index, counts)| server_counts(summary, *index, counts)),
+        "outages": list(&summary.outages, |held| outage(summary, held)),
+        "outages_overflow": summary.outages_overflow,
         "faults": list(summary.faults.rows(), |held| fault(summary, held)),
         "first_garbage": summary.first_garbage.as_ref().map(|held| garbage(summary, held)),
         "first_error": summary.first_error,
+        "values_foreign": summary.values_foreign,
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))
 }
@@ -237,7 +247,7 @@ fn client(summary: &Summary) -> Value {
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
-    let TimelinePoint { start_ns, end_ns, activity, p50_ns, p99_ns, max_ns } = point;
+    let TimelinePoint { start_ns, end_ns, activity, p50_ns, p99_ns, max_ns, .. } = point;
     json!({
         "start_ns": in_window_ns(summary, *start_ns),
         "end_ns": in_window_ns(summary, *end_ns),
@@ -269,6 +279,47 @@ fn meter(meter: &Meter) -> Value {
     }
     value["max"] = json!(summary.max);
     value
+}
+
+fn connection_counts(counts: &ConnectionCounts) -> Value {
+    let ConnectionCounts { begun, established, failed, retired, lost } = *counts;
+    json!({ "begun": begun, "established": established, "failed": failed, "retired": retired, "lost": lost })
+}
+
+fn connections(summary: &Summary) -> Value {
+    let mut value = connection_counts(&summary.connections);
+    value["pending"] = json!(summary.connections.pending());
+    value["open"] = json!(summary.connections.open());
+    value["phases"] = object(&Phase::ALL, |phase| {
+        let counts = &summary.connections_by_phase[*phase as usize];
+        (phase.name().to_owned(), connection_counts(counts))
+    });
+    value
+}
+
+fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
+    items.iter().copied().enumerate().collect()
+}
+
+fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Value {
+    json!({
+        "server": server::name(summary, index),
+        "answered": counts.answered,
+        "failed": counts.failed,
+    })
+}
+
+fn outage(summary: &Summary, outage: &Outage) -> Value {
+    let instant = |at_ns: Option<u64>| at_ns.map(|at_ns| in_window_ns(summary, at_ns));
+    json!({
+        "server": server::name(summary, usize::from(outage.server)),
+        "start_ns": in_window_ns(summary, outage.start_ns),
+        "end_ns": instant(outage.end_ns),
+        "length_ns": outage.length_ns(),
+        "recovered_ns": instant(outage.recovered_ns),
+        "failed": outage.failed,
+        "kinds": outage.kinds.names().collect::<Vec<_>>(),
+    })
 }
 
 fn fault(summary: &Summary, fault: &Fault) -> Value {

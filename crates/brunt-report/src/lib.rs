@@ -1,19 +1,22 @@
-//! Our own output: a summary becomes text for a person, JSON for a script, and CSV of raw samples.
+//! Our own output: a summary becomes text for a person, JSON for a script, and CSV of the run over time and of raw
+//! samples.
 //!
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`text::write`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
-//! [`samples::write`] lists the samples that a plan asked to keep.
+//! [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep.
 
 #![forbid(unsafe_code)]
 
 mod cost;
+pub mod csv;
 mod instant;
 pub mod json;
 mod metered;
 mod paragraph;
 pub mod quantity;
 pub mod samples;
+mod server;
 mod table;
 pub mod text;
 

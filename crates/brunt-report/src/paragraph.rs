@@ -8,6 +8,13 @@ pub(crate) const WIDTH_MAX: usize = 110;
 /// Where the text begins behind a label.
 const LABEL_WIDTH: usize = 12;
 
+/// Parts what follows from what stands above by one empty line.
+pub(crate) fn part(out: &mut String) {
+    if !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+}
+
 /// Appends facts, parted by dots; a line is broken only between two of them. An empty label begins at the margin.
 pub(crate) fn facts(out: &mut String, label: &str, facts: &[String]) {
     let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };

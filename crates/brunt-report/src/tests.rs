@@ -2,11 +2,11 @@
 
 mod run;
 
-use crate::{json, text};
+use crate::{csv, json, text};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::resolve::resolve;
-use brunt_plan::spec::PlanSpec;
+use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_stats::quantile::Quantile;
 use brunt_stats::sample::{Sample, Times};
 use run::{Run, S};
@@ -28,12 +28,14 @@ fn json_of(run: &Run) -> Value {
     serde_json::from_str(&json_text_of(run)).unwrap()
 }
 
-fn all_runs() -> [(&'static str, Run); 4] {
+fn all_runs() -> [(&'static str, Run); 6] {
     [
         ("open_loop", run::open_loop()),
         ("closed_loop", run::closed_loop()),
         ("overload", run::overload()),
         ("empty", run::empty()),
+        ("churn", run::churn()),
+        ("noreply", run::noreply()),
     ]
 }
 
@@ -73,10 +75,19 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-#[test]
-fn json_keys_of_a_run_with_everything_in_it() {
+/// Every path that two runs have between them, which have everything.
+fn all_paths() -> Vec<String> {
     let mut found = Vec::new();
     paths(&json_of(&run::overload()), "", &mut found);
+    let mut others = Vec::new();
+    paths(&json_of(&run::churn()), "", &mut others);
+    found.extend(others.into_iter().filter(|path| path.starts_with(".outages[]")));
+    found
+}
+
+#[test]
+fn json_keys_of_a_run_with_everything_in_it() {
+    let found = all_paths();
     insta::assert_snapshot!(found.join("\n"));
 }
 
@@ -86,10 +97,9 @@ fn every_key_is_documented() {
     let is_of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let code = formats.split('`').skip(1).step_by(2);
     let told: Vec<&str> = code.flat_map(|code| code.split(|c| !is_of_a_name(c))).collect();
-    let mut found = Vec::new();
-    paths(&json_of(&run::overload()), "", &mut found);
+    let found = all_paths();
     // Facts of the host, and names from the plan, have names of their own.
-    let names = ["main", "get", "send-cost"];
+    let names = ["main", "get", "send-cost", "connect-time"];
     for path in found.iter().filter(|path| !path.starts_with(".environment.")) {
         for key in path.split(['.', '[', ']']).filter(|key| !key.is_empty() && !names.contains(key)) {
             assert!(told.contains(&key), "docs/formats.md does not say what {key} of {path} means");
@@ -284,4 +294,122 @@ fn trouble_is_told_in_full() {
     assert_eq!(value["interrupted"], true);
     assert_eq!(value["samples"], serde_json::json!({ "kept": 3, "overflow": 4_000 }));
     assert_eq!(value["verdict"]["status"], "NOT TRUSTED");
+}
+
+#[test]
+fn every_plan_key_is_documented() {
+    let formats = include_str!("../../../docs/formats.md");
+    let (_, plan_files) = formats.split_once("## Plan files").unwrap();
+    let keys: Vec<&str> = plan_files
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(key, _)| key)
+        .collect();
+    assert_eq!(keys, [RunSpec::names(), ClassSpec::names()].concat(), "in the order of the options");
+    assert!(plan_files.contains("`[[class]]`"));
+}
+
+#[test]
+fn connections_servers_and_outages_are_told() {
+    let value = json_of(&run::churn());
+    // 4 at first, one for each 100 of 5500 requests, one for each lost request, and one that was not over.
+    let lost = 1_004 + 5;
+    let connections = &value["connections"];
+    let counts = ["begun", "established", "failed", "retired", "lost", "pending", "open"]
+        .map(|key| connections[key].as_u64().unwrap());
+    assert_eq!(counts, [4 + 55 + lost + 1, 4 + 55, lost, 55, 1, 1, 3]);
+    for key in ["begun", "established", "failed", "retired", "lost"] {
+        let phases = connections["phases"].as_object().unwrap().values();
+        let sum: u64 = phases.map(|phase| phase[key].as_u64().unwrap()).sum();
+        assert_eq!(sum, connections[key].as_u64().unwrap(), "{key}");
+    }
+    let connect_ns = (0..4).map(|_| 60_000).chain((0..55).map(|index| 60_000 + (index * 100 + 99) * 10));
+    check_distribution("connect", &value["connect_ns"], connect_ns.collect());
+    // Every second get; 275 sets follow misses, which the first server has.
+    let servers = serde_json::json!([
+        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0 },
+        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost },
+    ]);
+    assert_eq!(value["servers"], servers);
+    let outages = value["outages"].as_array().unwrap();
+    assert_eq!((outages.len(), value["outages_overflow"].as_u64()), (22 + 1 + 1 + 1, Some(5)));
+    let gone = serde_json::json!({
+        "server": "10.0.0.2:11212", "start_ns": 1_013_000_000, "end_ns": 3_020_000_000u64, "length_ns": 2_007_000_000,
+        "recovered_ns": 3_200_000_000u64, "failed": 1_004, "kinds": ["refused", "reset"],
+    });
+    assert_eq!(outages.iter().filter(|outage| **outage == gone).count(), 1, "{outages:?}");
+    let last = serde_json::json!({
+        "server": "10.0.0.2:11212", "start_ns": 3_990_000_000u64, "end_ns": null, "length_ns": null,
+        "recovered_ns": null, "failed": 5, "kinds": ["stalled"],
+    });
+    assert_eq!(outages.last(), Some(&last));
+    assert_eq!(value["values_foreign"], 4_321);
+}
+
+#[test]
+fn follow_ups_are_not_offered() {
+    let value = json_of(&run::churn());
+    assert_eq!(
+        (&value["rate"]["offered"], number(&value, "/requests/followup")),
+        (&Value::from(1_000.0), 200)
+    );
+    assert_eq!(number(&value, "/requests/scheduled"), 4_200);
+    assert_eq!(value["ops"]["set"]["rate"]["offered"], 0.0);
+}
+
+fn csv_of(run: &Run) -> String {
+    let mut out = Vec::new();
+    csv::write(&run.summary, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_line_per_second() {
+    insta::assert_snapshot!(csv_of(&run::churn()));
+}
+
+#[test]
+fn lines_are_the_intervals_of_the_json() {
+    for (name, run) in all_runs() {
+        let (text, value) = (csv_of(&run), json_of(&run));
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let heading = lines.next().unwrap();
+        let (warmup, measured): (Vec<_>, Vec<_>) = lines.partition(|line| line[2] == "warmup");
+        let intervals = value["intervals"].as_array().unwrap();
+        assert_eq!(measured.len(), intervals.len(), "{name}");
+        for (line, interval) in measured.iter().zip(intervals) {
+            let columns =
+                heading.iter().zip(line).filter(|(key, _)| !matches!(**key, "phase" | "completed_per_s"));
+            for (key, cell) in columns {
+                let expected = &interval[*key];
+                let found = if cell.is_empty() { Value::Null } else { serde_json::from_str(cell).unwrap() };
+                assert_eq!(&found, expected, "{name}: {key}");
+            }
+        }
+        // Every request of these runs is sent at once and completed within a slice of time, or the server is too slow.
+        let sum = |column: usize| warmup.iter().map(|line| line[column].parse::<u64>().unwrap()).sum::<u64>();
+        let requests = &value["phases"]["warmup"]["requests"];
+        if name != "overload" {
+            assert_eq!(
+                (sum(4), sum(5)),
+                (number(requests, "/sent"), number(requests, "/completed")),
+                "{name}"
+            );
+        }
+        let times: Vec<i64> = warmup
+            .iter()
+            .chain(&measured)
+            .flat_map(|line| [line[0], line[1]])
+            .map(|ns| ns.parse().unwrap())
+            .collect();
+        assert!(
+            times.is_sorted()
+                && times
+                    .get(1..)
+                    .unwrap_or_default()
+                    .chunks(2)
+                    .all(|pair| pair.len() < 2 || pair[0] == pair[1]),
+            "{name}"
+        );
+    }
 }

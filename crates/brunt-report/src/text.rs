@@ -7,6 +7,7 @@
 mod header;
 mod latency;
 mod traffic;
+mod trouble;
 mod verdict;
 
 use crate::cost::RequestCost;
@@ -89,6 +90,9 @@ fn client(out: &mut String, summary: &Summary) {
     let mut facts = vec![usage.io.clone(), format!("wait {}", usage.wait), threads];
     if let Some(p50_ns) = metered::send_cost_ns(summary, Quantile::P50) {
         facts.push(format!("send cost p50 {}", quantity::time(p50_ns)));
+    }
+    if !trouble::has_connections(summary) {
+        facts.extend(trouble::connect_time(&summary.connect_time));
     }
     paragraph::facts(out, "engine", &facts);
     let (kept, overflow) = (summary.samples.len() as u64, summary.samples_overflow);

@@ -40,6 +40,11 @@ impl RequestBook {
         self.replies[reply as usize]
     }
 
+    /// Ops that the schedule offered: those scheduled, but for follow-ups.
+    pub const fn offered(&self) -> u64 {
+        self.scheduled.saturating_sub(self.followup)
+    }
+
     /// Ops that the server answered as the protocol provides: hit + miss + done + refused.
     pub fn completed(&self) -> u64 {
         self.sum(OutcomeClass::is_completed)

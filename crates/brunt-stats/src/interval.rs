@@ -45,6 +45,8 @@ pub struct WindowCounts {
     /// Measured ops inside the window of which all that will be known is known: completed, answered with an error or a
     /// wrong value, or sent without asking for a reply. Ops given up or lost are not among them.
     pub answered: u64,
+    /// Follow-up ops that became due in the window. They are load that no schedule offered.
+    pub followup: u64,
 }
 
 impl WindowCounts {
@@ -53,6 +55,7 @@ impl WindowCounts {
         self.sent += other.sent;
         self.completed += other.completed;
         self.answered += other.answered;
+        self.followup += other.followup;
     }
 }
 
@@ -150,8 +153,13 @@ impl Activity {
 impl Interval {
     /// What went on in it, over all phases, classes and ops.
     pub fn activity(&self) -> Activity {
+        self.activity_in(|_| true)
+    }
+
+    /// What went on in it of the phases that `of` selects, over all classes and ops.
+    pub fn activity_in(&self, of: impl Fn(Phase) -> bool) -> Activity {
         let mut sum = Activity::default();
-        for BookEntry { book, .. } in &self.books {
+        for BookEntry { book, .. } in self.books.iter().filter(|entry| of(entry.phase)) {
             sum.merge(&Activity {
                 scheduled: book.requests.scheduled,
                 sent: book.requests.sent,

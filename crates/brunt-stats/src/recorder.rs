@@ -171,6 +171,9 @@ impl RecorderSet {
         let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
         book.scheduled += 1;
         book.followup += 1;
+        if phase == Phase::Measure {
+            self.rows[self.row_index.of(op.class, op.kind)].in_window.followup += 1;
+        }
     }
 
     /// The last byte of an op, which was `wire_requests` commands, was written.
@@ -356,8 +359,8 @@ mod tests {
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
         assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get, 1, OpKind::Mget));
-        assert_eq!(get.in_window, WindowCounts { sent: 2, completed: 1, answered: 1 });
-        assert_eq!(mget.in_window, WindowCounts { sent: 1, completed: 0, answered: 0 });
+        assert_eq!(get.in_window, WindowCounts { sent: 2, completed: 1, answered: 1, followup: 0 });
+        assert_eq!(mget.in_window, WindowCounts { sent: 1, ..WindowCounts::default() });
         let moments = get.latencies.response.moments();
         assert_eq!((moments.count, moments.min, moments.max), (2, 499, 500));
         assert_eq!(get.latencies.service.moments().max, 490);
@@ -382,7 +385,7 @@ mod tests {
         let book = entry.book.requests;
         assert!(book.balances());
         assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (3, 2, 2, 1, 1));
-        assert_eq!(left.rows[0].in_window, WindowCounts { sent: 1, completed: 0, answered: 0 });
+        assert_eq!(left.rows[0].in_window, WindowCounts { sent: 1, followup: 1, ..WindowCounts::default() });
 
         let rest = set.take_interval(3, 1_000, 2_000);
         assert_eq!((rest.books.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));

@@ -5,20 +5,23 @@
 //! its seeds repeats the run.
 
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
+use crate::connection::ConnectionCounts;
 use crate::fault::{FaultTable, FirstGarbage};
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, Latencies, WindowCounts};
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::meter::Meter;
+use crate::outage::{Outage, outages};
 use crate::sample::Sample;
+use crate::server::ServerCounts;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
-use crate::verdict::{Evidence, LagRow, LastHalf, OpenLoop, Verdict};
+use crate::verdict::{Asked, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Load, Plan};
+use brunt_plan::plan::{Load, MeterKind, Plan};
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +96,8 @@ pub struct SummaryInput {
     pub environment: Environment,
     /// Were the values read compared with those stored?
     pub values_checked: bool,
+    /// Values read that do not begin as ours do, and so could not be compared.
+    pub values_foreign: u64,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
     /// How preload went; `None` where the plan has none.
@@ -141,7 +146,7 @@ impl OpSummary {
             keys: book.keys,
             in_window: totals.in_window,
             rate: Rates {
-                offered: window.rate(book.requests.scheduled),
+                offered: window.rate(book.requests.offered()),
                 sent: window.rate(totals.in_window.sent),
                 completed: window.rate(totals.in_window.completed),
             },
@@ -161,7 +166,7 @@ impl OpSummary {
 /// Measured requests per second of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Scheduled.
+    /// Scheduled, but for follow-ups: what the schedule offered.
     pub offered: f64,
     /// Sent inside the window.
     pub sent: f64,
@@ -223,6 +228,18 @@ pub struct Summary {
     pub timeline: Timeline,
     /// Metered quantities, in the order of the plan.
     pub meters: Vec<Meter>,
+    /// Connections of the whole run.
+    pub connections: ConnectionCounts,
+    /// The same by the phase in which things happened to them; `phase as usize` is the index.
+    pub connections_by_phase: [ConnectionCounts; Phase::COUNT],
+    /// From starting a connection until it was established, over all phases.
+    pub connect_time: LatencySummary,
+    /// What each server did, in the order of the plan, over all phases.
+    pub servers: Vec<ServerCounts>,
+    /// Outages by start.
+    pub outages: Vec<Outage>,
+    /// Spans of trouble that there was no room for, so that outages may be missing.
+    pub outages_overflow: u64,
     /// Connection faults.
     pub faults: FaultTable,
     /// The first bytes that were no reply.
@@ -237,6 +254,8 @@ pub struct Summary {
     pub usage: ClientUsage,
     /// The host.
     pub environment: Environment,
+    /// Values read that do not begin as ours do, and so could not be compared.
+    pub values_foreign: u64,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
     /// How preload went.
@@ -250,32 +269,29 @@ pub struct Summary {
 impl Summary {
     /// Merges everything and judges it.
     pub fn build(input: SummaryInput) -> Self {
-        let SummaryInput { plan, store, window, .. } = input;
-        let rows = Rows { store: &store, window: &window };
+        let rows = Rows { store: &input.store, window: &input.window };
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
-        let classes: Vec<ClassSummary> = plan
-            .classes
-            .iter()
-            .enumerate()
-            .map(|(index, class)| ClassSummary {
-                class: index as ClassId,
-                name: class.name.clone(),
-                total: rows.sum(|held, _| usize::from(held) == index),
-                ops: rows.by_kind(|held| usize::from(held) == index),
-            })
-            .collect();
+        let classes = class_summaries(&input.plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
-        let mut samples = input.samples;
+        let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
+        let verdict = Verdict::of(&evidence(&input, &total, &classes));
+        let SummaryInput { plan, store, window, mut samples, .. } = input;
         samples.sort_by_key(|sample| sample.times.intended_ns);
-        let verdict = Verdict::of(&evidence(&plan, &store, &window, &total, &classes, input.values_checked));
+        let schedule = window.start_ns..window.end_ns;
         Self {
             total,
             ops,
             classes,
-            phases: phases.map(|phase| phase_summary(&store, phase)).into(),
+            phases,
             plan,
             window,
+            connections: all_connections(&store),
+            connections_by_phase: store.connections,
+            connect_time: connect_time(&store.meters),
+            servers: store.servers,
+            outages: outages(&store.outages.spans, &store.timeline, &schedule),
+            outages_overflow: store.outages.overflow,
             timeline: store.timeline,
             meters: store.meters,
             faults: store.faults,
@@ -285,6 +301,7 @@ impl Summary {
             samples_overflow: input.samples_overflow,
             usage: input.usage,
             environment: input.environment,
+            values_foreign: input.values_foreign,
             interrupted: input.interrupted,
             preload: input.preload,
             server: input.server,
@@ -345,6 +362,33 @@ impl Rows<'_> {
     }
 }
 
+fn class_summaries(plan: &Plan, rows: &Rows<'_>) -> Vec<ClassSummary> {
+    let classes = plan.classes.iter().enumerate();
+    let summary = |(index, class): (usize, &brunt_plan::plan::Class)| ClassSummary {
+        class: index as ClassId,
+        name: class.name.clone(),
+        total: rows.sum(|held, _| usize::from(held) == index),
+        ops: rows.by_kind(|held| usize::from(held) == index),
+    };
+    classes.map(summary).collect()
+}
+
+fn all_connections(store: &IntervalStore) -> ConnectionCounts {
+    let mut sum = ConnectionCounts::default();
+    store.connections.iter().for_each(|counts| sum.merge(counts));
+    sum
+}
+
+/// A meter as a latency: its percentiles follow the same rules.
+fn connect_time(meters: &[Meter]) -> LatencySummary {
+    let mut histogram = Histogram::new();
+    meters
+        .iter()
+        .filter(|meter| meter.kind == MeterKind::ConnectTime)
+        .for_each(|meter| histogram.merge_sparse(&meter.histogram));
+    LatencySummary::of(&histogram)
+}
+
 fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
     let ops: Vec<BookEntry> = store.books.entries().filter(|entry| entry.phase == phase).collect();
     let mut book = Book::default();
@@ -353,35 +397,45 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
 }
 
 /// Gathers what the checks look at.
-fn evidence(
-    plan: &Plan,
-    store: &IntervalStore,
-    window: &MeasuredWindow,
-    total: &OpSummary,
-    classes: &[ClassSummary],
-    values_checked: bool,
-) -> Evidence {
+fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -> Evidence {
+    let SummaryInput { plan, store, window, .. } = input;
     let is_open = |class: ClassId| matches!(plan.classes[usize::from(class)].load, Load::Open { .. });
     let open_loop = plan.has_open_loop().then(|| {
         let mut open = OpenLoop { scheduled: 0, unsent: 0 };
         for class in classes.iter().filter(|class| is_open(class.class)) {
-            open.scheduled += class.total.requests.scheduled;
+            open.scheduled += class.total.requests.offered();
             open.unsent += class.total.requests.unsent;
         }
         open
     });
     Evidence {
+        asked: asked(input, total.requests.offered()),
         open_loop,
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
         sent: total.requests.sent,
         completed: total.requests.completed(),
+        unacknowledged: total.requests.outcome(OutcomeClass::Unacknowledged),
         errors: total.requests.outcome(OutcomeClass::Error),
         timeouts: total.requests.outcome(OutcomeClass::Timeout),
         lost: total.requests.outcome(OutcomeClass::Lost),
         books: store.books.entries().collect(),
-        is_verified: values_checked,
+        connections: all_connections(store),
+        is_verified: input.values_checked,
+        values_foreign: input.values_foreign,
     }
+}
+
+/// The number of requests that the plan asks for, and how many of them there were.
+fn asked(input: &SummaryInput, issued: u64) -> Option<Asked> {
+    let stop = &input.plan.stop;
+    let requests = stop.requests.filter(|_| !input.interrupted)?;
+    Some(Asked {
+        requests,
+        issued,
+        is_time_up: stop.time.is_some_and(|time| input.window.duration_ns() >= time.0),
+        connections_end: input.plan.classes.iter().any(|class| class.lifetime.total.is_some()),
+    })
 }
 
 fn last_half(

@@ -6,7 +6,9 @@
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval, IntervalRow, SLICE_NS, WindowCounts};
 use crate::quantile::Quantile;
+use crate::server::{self, ServerCounts};
 use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::phase::Phase;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -32,6 +34,12 @@ pub struct Slice {
     pub end_ns: u64,
     /// What went on, whatever its phase.
     pub activity: Activity,
+    /// Of this, the preload.
+    pub preload: Activity,
+    /// The lengths of its intervals together: the time it covers, times the workers.
+    pub recorded_ns: u64,
+    /// What each server did, in the order of the plan.
+    pub servers: Vec<ServerCounts>,
     /// Measured ops by class and op, ascending; only those that there were.
     pub rows: Vec<SliceRow>,
 }
@@ -41,6 +49,9 @@ impl Slice {
         self.start_ns = self.start_ns.min(interval.start_ns);
         self.end_ns = self.end_ns.max(interval.end_ns);
         self.activity.merge(&interval.activity());
+        self.preload.merge(&interval.activity_in(|phase| phase == Phase::Preload));
+        self.recorded_ns += interval.end_ns - interval.start_ns;
+        server::merge_all(&mut self.servers, &interval.servers);
         interval.rows.iter().for_each(|row| self.merge_row(row));
     }
 
@@ -79,6 +90,8 @@ pub struct TimelinePoint {
     pub end_ns: u64,
     /// What went on, whatever its phase.
     pub activity: Activity,
+    /// Of this, the preload.
+    pub preload: Activity,
     /// Median response time of the measured ops that completed; `None` with fewer than 20.
     pub p50_ns: Option<u64>,
     /// 99th percentile; `None` with fewer than 1000.
@@ -115,6 +128,9 @@ impl Timeline {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
             activity: Activity::default(),
+            preload: Activity::default(),
+            recorded_ns: 0,
+            servers: vec![ServerCounts::default(); interval.servers.len()],
             rows: Vec::new(),
         };
         self.slices.entry(cell_ns).or_insert(empty).merge(interval);
@@ -123,6 +139,11 @@ impl Timeline {
     /// The slices in the order of time.
     pub fn slices(&self) -> impl Iterator<Item = &Slice> + '_ {
         self.slices.values()
+    }
+
+    /// The slices whose grid cell reaches beyond an instant, in the order of time.
+    pub(crate) fn slices_from(&self, at_ns: u64) -> impl Iterator<Item = &Slice> + '_ {
+        self.slices.range(at_ns.saturating_sub(SLICE_NS)..).map(|(_, slice)| slice)
     }
 
     /// The span in pieces of `width_ns`, a multiple of 100 ms; the last one may be shorter. Pieces in which nothing was
@@ -135,10 +156,11 @@ impl Timeline {
     }
 
     fn point(&self, start_ns: u64, end_ns: u64) -> TimelinePoint {
-        let mut activity = Activity::default();
+        let (mut activity, mut preload) = (Activity::default(), Activity::default());
         let mut response = SparseHistogram::default();
         for slice in self.slices.range(start_ns..end_ns).map(|(_, slice)| slice) {
             activity.merge(&slice.activity);
+            preload.merge(&slice.preload);
             slice.rows.iter().for_each(|row| response = response.merged(&row.response));
         }
         let given = |quantile: Quantile| {
@@ -148,20 +170,25 @@ impl Timeline {
             start_ns,
             end_ns,
             activity,
+            preload,
             p50_ns: given(Quantile::P50),
             p99_ns: given(Quantile::P99),
             max_ns: (response.count() > 0).then_some(response.moments().max),
         }
     }
 
-    /// How many measured ops of the classes that `of` selects were answered within the span, which lies in the measured
-    /// window and ends with it at `window_end_ns`. Slices that the span cuts count in proportion.
+    /// How many of the offered measured ops of the classes that `of` selects were answered within the span, which lies in
+    /// the measured window and ends with it at `window_end_ns`. Slices that the span cuts count in proportion. Nobody
+    /// offered the follow-ups that became due meanwhile, so as many answers are theirs: where they are not answered as
+    /// fast as they become due, the server does not keep up with what it was offered and what follows from it.
     pub fn answered_within(&self, span: Range<u64>, window_end_ns: u64, of: impl Fn(ClassId) -> bool) -> f64 {
         let answered = |slice: &Slice| {
             let rows = slice.rows.iter().filter(|row| of(row.class));
-            rows.map(|row| row.in_window.answered).sum::<u64>() as f64
+            rows.map(|row| row.in_window.answered as f64 - row.in_window.followup as f64).sum::<f64>()
         };
-        self.slices().map(|slice| slice.part_within(&span, window_end_ns) * answered(slice)).sum()
+        let sum: f64 =
+            self.slices().map(|slice| slice.part_within(&span, window_end_ns) * answered(slice)).sum();
+        sum.max(0.0)
     }
 
     /// Bytes of memory that the slices take, about.
@@ -169,6 +196,8 @@ impl Timeline {
         let of_row = |row: &SliceRow| {
             size_of::<SliceRow>() - size_of::<SparseHistogram>() + row.response.memory_bytes()
         };
-        self.slices().map(|slice| size_of::<Slice>() + 8 + slice.rows.iter().map(of_row).sum::<usize>()).sum()
+        let of_slice =
+            |slice: &Slice| size_of::<Slice>() + 8 + slice.servers.len() * size_of::<ServerCounts>();
+        self.slices().map(|slice| of_slice(slice) + slice.rows.iter().map(of_row).sum::<usize>()).sum()
     }
 }

@@ -4,6 +4,7 @@
 //! of the run with a threshold that is stated beside it. A run is as good as its worst check.
 
 use crate::book::BookEntry;
+use crate::connection::ConnectionCounts;
 use crate::latency::ClientError;
 use crate::quantile::Quantile;
 use brunt_plan::outcome::OutcomeClass;
@@ -90,7 +91,7 @@ impl Status {
 /// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Its name: `RATE`, `SAT`, `LAG`, `ERR`, `CONSERVE`, `VERIFY`, `EMPTY`.
+    /// Its name: `EMPTY`, `SHORT`, `RATE`, `SAT`, `LAG`, `ERR`, `CONSERVE`, `VERIFY`.
     pub id: &'static str,
     /// How it came out.
     pub status: CheckStatus,
@@ -132,10 +133,23 @@ pub struct Verdict {
     pub checks: Vec<Check>,
 }
 
+/// How many requests the plan asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Requests that the plan wants scheduled in the measured window.
+    pub requests: u64,
+    /// Requests that were, follow-ups not counted.
+    pub issued: u64,
+    /// The measured window lasted as long as the plan lets it at most.
+    pub is_time_up: bool,
+    /// The plan bounds the number of connections.
+    pub connections_end: bool,
+}
+
 /// Requests that an open loop made due in the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenLoop {
-    /// Scheduled.
+    /// Scheduled; follow-ups, which no schedule offered, are not counted.
     pub scheduled: u64,
     /// Never sent.
     pub unsent: u64,
@@ -167,6 +181,8 @@ pub struct LagRow {
 /// What the checks look at.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
+    /// `None` when the plan names no number, or when the user interrupted the run.
+    pub asked: Option<Asked>,
     /// `None` when every class is closed loop.
     pub open_loop: Option<OpenLoop>,
     /// `None` when every class is closed loop or the window has no length.
@@ -177,6 +193,8 @@ pub struct Evidence {
     pub sent: u64,
     /// Of these, how many completed.
     pub completed: u64,
+    /// Of these, how many asked for no reply.
+    pub unacknowledged: u64,
     /// Of these, how many were answered with an error.
     pub errors: u64,
     /// Of these, how many timed out.
@@ -185,8 +203,12 @@ pub struct Evidence {
     pub lost: u64,
     /// The books of every (phase, class, op), what is still in flight included.
     pub books: Vec<BookEntry>,
+    /// The connections of the whole run.
+    pub connections: ConnectionCounts,
     /// Were values checked?
     pub is_verified: bool,
+    /// Values read that could not be checked, because they are not ours.
+    pub values_foreign: u64,
 }
 
 impl Verdict {
@@ -194,6 +216,7 @@ impl Verdict {
     pub fn of(evidence: &Evidence) -> Self {
         let checks = vec![
             empty(evidence),
+            short(evidence),
             rate(evidence),
             saturation(evidence),
             lag(evidence),
@@ -217,15 +240,40 @@ fn share(part: u64, whole: u64) -> f64 {
 
 /// Was anything measured at all?
 fn empty(evidence: &Evidence) -> Check {
-    let completed = evidence.completed;
-    let (status, message) = if completed == 0 {
-        (CheckStatus::NotTrusted, format!("none of {} requests sent was completed", evidence.sent))
-    } else {
-        (CheckStatus::Ok, format!("{completed} requests completed"))
+    let Evidence { completed, unacknowledged, sent, .. } = *evidence;
+    let (status, message) = match (completed, unacknowledged) {
+        (0, 0) => (CheckStatus::NotTrusted, format!("none of {sent} requests sent was completed")),
+        (0, _) => {
+            (CheckStatus::Ok, format!("{unacknowledged} requests sent; none of them asked for a reply"))
+        }
+        _ => (CheckStatus::Ok, format!("{completed} requests completed")),
     };
     let fix =
         "see the errors and connection faults above; check that the server is the right one, or run longer";
-    Check::judged("EMPTY", status, message, fix, completed as f64, 0.0)
+    Check::judged("EMPTY", status, message, fix, (completed + unacknowledged) as f64, 0.0)
+}
+
+/// Was everything issued that the plan asks for by number?
+fn short(evidence: &Evidence) -> Check {
+    let Some(Asked { requests, issued, is_time_up, connections_end }) = evidence.asked else {
+        let message = "no number of requests to reach: none is asked for, or the run was interrupted";
+        return Check::skipped("SHORT", message, 0.0);
+    };
+    let missing = requests.saturating_sub(issued);
+    let status = if missing == 0 || is_time_up { CheckStatus::Ok } else { CheckStatus::NotTrusted };
+    let reason = match (missing, is_time_up, connections_end) {
+        (0, ..) => "",
+        (_, true, _) => ": the time was up first, as the plan has it",
+        (_, _, true) => ": the last connection that the plan allows had ended",
+        _ => ": the run ended early, because no connection could be had any more",
+    };
+    let message = format!("asked for {requests} requests, {issued} were issued{reason}");
+    let fix = if connections_end {
+        "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection"
+    } else {
+        "see the outages and connection faults above; run again when the server stays, or raise --timeout"
+    };
+    Check::judged("SHORT", status, message, fix, missing as f64, 0.0)
 }
 
 /// Was everything sent that the schedule wanted?
@@ -337,6 +385,16 @@ fn errors(evidence: &Evidence) -> Check {
 
 /// Do the books balance?
 fn conservation(evidence: &Evidence) -> Check {
+    let fix = "this is a defect of the tool: please report it with the plan and the seed";
+    let connections = &evidence.connections;
+    if !connections.balances() {
+        let ConnectionCounts { begun, established, failed, retired, lost } = connections;
+        let message = format!(
+            "the books of connections do not balance: {begun} begun, {established} established, {failed} failed; \
+             {retired} retired, {lost} lost"
+        );
+        return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
+    }
     let broken: Vec<&BookEntry> = evidence.books.iter().filter(|entry| !entry.book.balances()).collect();
     let (status, message) = match broken.as_slice() {
         [] => (CheckStatus::Ok, "every request and every key is accounted for, exactly".to_owned()),
@@ -361,7 +419,6 @@ fn conservation(evidence: &Evidence) -> Check {
             (CheckStatus::NotTrusted, message)
         }
     };
-    let fix = "this is a defect of the tool: please report it with the plan and the seed";
     Check::judged("CONSERVE", status, message, fix, broken.len() as f64, 0.0)
 }
 
@@ -369,6 +426,13 @@ fn conservation(evidence: &Evidence) -> Check {
 fn verification(evidence: &Evidence) -> Check {
     let mismatches: u64 =
         evidence.books.iter().map(|entry| entry.book.requests.outcome(OutcomeClass::Mismatch)).sum();
+    if mismatches == 0 && evidence.values_foreign > 0 {
+        let message = format!(
+            "{} values read were not written by this tool and could not be checked: store the data set first (preload)",
+            evidence.values_foreign
+        );
+        return Check::skipped("VERIFY", &message, 0.0);
+    }
     if mismatches == 0 && !evidence.is_verified {
         return Check::skipped("VERIFY", "values were not checked", 0.0);
     }

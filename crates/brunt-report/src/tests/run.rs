@@ -6,7 +6,9 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
@@ -65,6 +67,8 @@ struct Scene {
     store: IntervalStore,
     measured: Vec<Sample>,
     interval_start_ns: u64,
+    /// The server that the next ops go to.
+    server: u16,
 }
 
 impl Scene {
@@ -83,7 +87,7 @@ impl Scene {
         set.set_window_end(end_ns);
         let mut store = IntervalStore::new(&layout);
         store.align(window.measure_ns);
-        Self { plan, window, set, store, measured: Vec::new(), interval_start_ns: start_ns }
+        Self { plan, window, set, store, measured: Vec::new(), interval_start_ns: start_ns, server: 0 }
     }
 
     fn phase_at(&self, intended_ns: u64) -> Phase {
@@ -102,7 +106,7 @@ impl Scene {
         }
     }
 
-    /// An op that was sent and ended; `keys` are asked for and found, `bytes` sent and received.
+    /// An op that was scheduled, sent and ended; `keys` are asked for and found, `bytes` sent and received.
     fn ended(
         &mut self,
         class: ClassId,
@@ -113,10 +117,19 @@ impl Scene {
         bytes: [u64; 2],
     ) {
         self.take_intervals(times.done_ns);
+        self.set.scheduled(self.phase_at(times.intended_ns), &op(class, kind));
+        self.sent_and_ended(Sample { op: kind, class, outcome, times }, keys, bytes);
+    }
+
+    fn sent_and_ended(&mut self, sample: Sample, keys: [u32; 2], bytes: [u64; 2]) {
+        let Sample { op: kind, class, outcome, times } = sample;
         let phase = self.phase_at(times.intended_ns);
-        let sample = Sample { op: kind, class, outcome, times };
-        self.set.scheduled(phase, &op(class, kind));
         self.set.sent(phase, &op(class, kind), 1);
+        if outcome.class.is_completed() {
+            self.set.answered(self.server);
+        } else if outcome.class != OutcomeClass::Unacknowledged {
+            self.set.failed_at(self.server);
+        }
         self.set.record(phase, &sample, keys[0], keys[1]);
         self.set.transmitted(self.phase_at(times.sent_ns), bytes[0]);
         self.set.received(self.phase_at(times.done_ns), bytes[1]);
@@ -133,6 +146,40 @@ impl Scene {
             let end_ns = self.interval_start_ns + 100 * MS;
             self.store.push(&self.set.take_interval(0, self.interval_start_ns, end_ns));
             self.interval_start_ns = end_ns;
+        }
+    }
+
+    /// A set that follows a miss.
+    fn followed_up(&mut self, intended_ns: u64) {
+        let set = Sample {
+            op: OpKind::Set,
+            class: 0,
+            outcome: Outcome::of_reply(OpKind::Set, ReplyKind::Stored),
+            times: times(intended_ns, 100, 2_000, 60_000, 61_000),
+        };
+        self.take_intervals(set.times.done_ns);
+        self.set.followup(self.phase_at(intended_ns), &op(0, OpKind::Set));
+        self.sent_and_ended(set, [0, 0], [250, 8]);
+    }
+
+    /// A connection that is established, or is not.
+    fn connection(&mut self, phase: Phase, is_established: bool, connect_ns: u64) {
+        self.set.connection(phase, ConnectionEvent::Begun);
+        if is_established {
+            self.set.connection(phase, ConnectionEvent::Established);
+            self.set.meter(MeterKind::ConnectTime, connect_ns);
+        } else {
+            self.set.connection(phase, ConnectionEvent::Failed);
+        }
+    }
+
+    /// Short troubles with the first server, each longer than the one before.
+    fn stutter(&mut self, times: u64) {
+        for index in 0..times {
+            let start_ns = 101 * S + 600 * MS + index * 20 * MS;
+            let kinds = OutageKinds::NONE.with(OutageKind::Error);
+            let end_ns = start_ns + (index + 1) * MS / 2;
+            self.set.outage(OutageSpan { server: 0, start_ns, end_ns, failed: 1, kinds });
         }
     }
 
@@ -162,6 +209,7 @@ impl Scene {
                 facts: facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into(),
             },
             values_checked: false,
+            values_foreign: 0,
             interrupted: false,
             preload: None,
             server: "127.0.0.1:11211".to_owned(),
@@ -262,6 +310,81 @@ pub(super) fn overload() -> Run {
         input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
         input.samples_overflow = 4_000;
     })
+}
+
+/// Two servers, connections of 100 calls each, a set after every miss; the second server is gone for 2 s, the first
+/// stutters, and at the end the second is gone again.
+pub(super) fn churn() -> Run {
+    let text = "server = ['cache-1.example', '10.0.0.2:11212']\nrate = '1k/s'\narrival = 'uniform'\ntime = '4s'\n\
+                warmup = '1500ms'\nmix = 'get'\non-miss = 'set'\npreload = false\nconnections = 4\nseed = 11\n\
+                connect-rate = '50/s'\ncalls-per-connection = 100\ntimeout = '1s'\n";
+    let mut scene = Scene::new(text, 1_500 * MS, 4 * S, 20 * MS);
+    let gone = 102 * S + 513 * MS..104 * S + 520 * MS;
+    let gone_again_ns = 105 * S + 490 * MS;
+    for _ in 0..4 {
+        scene.connection(Phase::Connect, true, 60_000);
+    }
+    for index in 0..5_500u64 {
+        let times = times(100 * S + index * MS, 200, 3_000, 80_000, 83_000);
+        scene.server = (index % 2) as u16;
+        let is_lost =
+            scene.server == 1 && (gone.contains(&times.intended_ns) || times.intended_ns > gone_again_ns);
+        if is_lost {
+            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            scene.ended(0, OpKind::Get, lost, times, [1, 0], [36, 0]);
+            scene.connection(scene.phase_at(times.done_ns), false, 0);
+        } else if index % 20 == 6 {
+            scene.ended(
+                0,
+                OpKind::Get,
+                Outcome::of_reply(OpKind::Get, ReplyKind::NotFound),
+                times,
+                [1, 0],
+                [36, 5],
+            );
+            scene.followed_up(times.done_ns);
+        } else {
+            scene.ended(
+                0,
+                OpKind::Get,
+                Outcome::of_reply(OpKind::Get, ReplyKind::Value),
+                times,
+                [1, 1],
+                [36, 245],
+            );
+        }
+        if index % 100 == 99 {
+            let phase = scene.phase_at(times.done_ns);
+            scene.set.connection(phase, ConnectionEvent::Retired);
+            scene.connection(phase, true, 60_000 + index * 10);
+        }
+    }
+    scene.stutter(22);
+    let kinds = OutageKinds::NONE.with(OutageKind::Refused).with(OutageKind::Reset);
+    let span = |start_ns, end_ns, failed, kinds| OutageSpan { server: 1, start_ns, end_ns, failed, kinds };
+    scene.set.outage(span(gone.start, gone.end, 1_004, kinds));
+    scene.set.outage(span(gone_again_ns, u64::MAX, 5, OutageKinds::NONE.with(OutageKind::Stalled)));
+    (0..45).for_each(|_| scene.set.outage(span(0, 1, 0, OutageKinds::NONE)));
+    scene.set.connection(Phase::Drain, ConnectionEvent::Lost);
+    scene.set.connection(Phase::Drain, ConnectionEvent::Begun);
+    scene.set.fault(Phase::Measure, FaultKind::NoPort, 103 * S);
+    scene.finish(|input| {
+        input.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
+        input.values_foreign = 4_321;
+    })
+}
+
+/// Sets that ask for no reply.
+pub(super) fn noreply() -> Run {
+    let text = "rate = '1k/s'\narrival = 'uniform'\ntime = '2s'\nwarmup = 0\npreload = false\nmix = 'set'\nnoreply = true\n\
+                seed = 9\n";
+    let mut scene = Scene::new(text, 0, 2 * S, 0);
+    for index in 0..2_000u64 {
+        let times = times(100 * S + index * MS, 200, 3_000, 3_000, 3_000);
+        let sent = Outcome::without_reply(OutcomeClass::Unacknowledged);
+        scene.ended(0, OpKind::Set, sent, times, [0, 0], [258, 0]);
+    }
+    scene.finish(|_| {})
 }
 
 /// Nothing was ever answered, because nothing was ever sent.

@@ -4,8 +4,10 @@
 //! below it.
 
 use super::Row;
+use crate::paragraph;
 use crate::quantity;
 use crate::table::Table;
+use brunt_plan::outcome::OutcomeClass;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::quantile::Quantile;
 use brunt_stats::summary::OpSummary;
@@ -22,6 +24,18 @@ pub(super) fn write(out: &mut String, rows: &[Row<'_>]) {
     let mut table = Table::new(&heading);
     rows.iter().for_each(|row| push(&mut table, row));
     table.write(out);
+    let silent = rows.iter().filter(|row| has_no_replies(row.summary)).map(|row| row.name.as_str());
+    let silent: Vec<&str> = silent.collect();
+    if !silent.is_empty() {
+        let text = format!("{}: no reply was asked for, so there is no time until one", silent.join(", "));
+        paragraph::prose(out, "noreply", &text);
+    }
+}
+
+/// Were all requests of the row sent without asking for a reply?
+fn has_no_replies(summary: &OpSummary) -> bool {
+    let unacknowledged = summary.requests.outcome(OutcomeClass::Unacknowledged);
+    unacknowledged > 0 && summary.latency.response.summary.count == 0
 }
 
 fn push(table: &mut Table, row: &Row<'_>) {
@@ -35,7 +49,9 @@ fn push(table: &mut Table, row: &Row<'_>) {
     if latency.failed.summary.count > 0 {
         table.push(times("  including failures", &summary.including_failures()));
     }
-    table.push_some(needs(summary));
+    if !has_no_replies(summary) {
+        table.push_some(needs(summary));
+    }
 }
 
 fn shown(summary: &LatencySummary) -> impl Iterator<Item = &Percentile> {

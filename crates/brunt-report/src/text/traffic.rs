@@ -2,7 +2,7 @@
 //!
 //! Not latencies. Lines about trouble stand there only when there was some.
 
-use super::{Row, quoted};
+use super::{Row, quoted, trouble};
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::paragraph;
 use crate::quantity::{self, count};
@@ -23,7 +23,10 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     phases(out, summary);
     keys(out, summary);
     wire(out, summary);
+    trouble::connections(out, summary);
     unexpected(out, summary);
+    trouble::servers(out, summary);
+    trouble::outages(out, summary);
     faults(out, summary);
 }
 
@@ -77,6 +80,9 @@ fn keys(out: &mut String, summary: &Summary) {
     ];
     if book.failed > 0 {
         facts.push(format!("{} failed", count(book.failed)));
+    }
+    if summary.values_foreign > 0 {
+        facts.push(format!("{} values not ours, not checked", count(summary.values_foreign)));
     }
     paragraph::facts(out, "keys", &facts);
 }
@@ -161,7 +167,7 @@ fn faults(out: &mut String, summary: &Summary) {
         table.push(vec![name, phase, count(fault.count), first]);
     }
     if !table.is_empty() {
-        out.push('\n');
+        paragraph::part(out);
         table.write(out);
         out.push('\n');
     }

@@ -3,11 +3,13 @@
 //! Not the engine: nothing here waits or sends. What is expected follows from the events by arithmetic.
 
 use super::*;
+use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
+use crate::outage::{OutageKind, OutageKinds, OutageSpan};
 use crate::quantile::Quantile;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::Times;
-use crate::verdict::{CheckStatus, Status};
+use crate::verdict::{Check, CheckStatus, Status};
 use brunt_plan::op::{Expectation, KeyRef, Op, ValueRef};
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::resolve::{Host, resolve};
@@ -141,6 +143,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         usage: ClientUsage::default(),
         environment: Environment::default(),
         values_checked: true,
+        values_foreign: 0,
         interrupted: false,
         preload: None,
         server: String::new(),
@@ -152,8 +155,12 @@ fn run(toml: &str, events: &[Event]) -> Summary {
     summary(&plan, &intervals(&Layout::of(&plan), events, 1))
 }
 
+fn check<'a>(summary: &'a Summary, id: &str) -> &'a Check {
+    summary.verdict.checks.iter().find(|check| check.id == id).unwrap()
+}
+
 fn status(summary: &Summary, id: &str) -> CheckStatus {
-    summary.verdict.checks.iter().find(|check| check.id == id).unwrap().status
+    check(summary, id).status
 }
 
 #[test]
@@ -204,7 +211,7 @@ fn a_server_of_half_the_speed_saturates() {
     // The first 20 000 requests belong to the warm-up; number 29 999 is done as the window closes.
     assert_eq!(summary.total.rate.offered, 20_000.0);
     assert_eq!(summary.total.in_window.completed, 9_999);
-    let message = &summary.verdict.checks[2].message;
+    let message = &check(&summary, "SAT").message;
     let expected =
         "requests/s answered of 20000/s offered in the last half of the window; the backlog grows by";
     assert!(message.contains(expected), "{message}");
@@ -335,4 +342,139 @@ fn what_is_still_in_flight_is_in_the_books() {
     let summary = summary(&plan, &parts);
     assert_eq!(status(&summary, "CONSERVE"), CheckStatus::Ok);
     assert_eq!(summary.phase(missing.phase).unwrap().book.requests.in_flight, 1);
+}
+
+/// A worker that records what it is told on one server of two, in one interval of 2 s.
+fn one_interval(plan: &Plan, record: impl FnOnce(&mut RecorderSet)) -> Vec<Interval> {
+    let mut set = RecorderSet::new(&Layout::of(plan));
+    set.set_window_end(WINDOW.end_ns);
+    record(&mut set);
+    vec![set.take_interval(0, WINDOW.measure_ns, WINDOW.end_ns)]
+}
+
+#[test]
+fn connections_servers_and_outages_travel_to_the_summary() {
+    let plan = plan("server = ['one.example', 'two.example']\nmix = 'get'\nmeter = ['outstanding']");
+    let worker = |number: u64| {
+        one_interval(&plan, |set| {
+            for event in [ConnectionEvent::Begun, ConnectionEvent::Begun, ConnectionEvent::Established] {
+                set.connection(Phase::Connect, event);
+            }
+            set.connection(Phase::Measure, ConnectionEvent::Failed);
+            set.connection(Phase::Measure, ConnectionEvent::Lost);
+            set.meter(MeterKind::ConnectTime, 50_000 * number);
+            (0..number).for_each(|_| set.answered(1));
+            set.failed_at(0);
+            for server in 0..2 {
+                set.outage(OutageSpan {
+                    server,
+                    start_ns: 100 + number,
+                    end_ns: 200 - number,
+                    failed: number,
+                    kinds: OutageKinds::NONE.with(OutageKind::Reset),
+                });
+            }
+        })
+    };
+    let parts: Vec<Interval> = (1..=3).flat_map(worker).collect();
+    let summary = summary(&plan, &parts);
+    let expected = ConnectionCounts { begun: 6, established: 3, failed: 3, retired: 0, lost: 3 };
+    assert_eq!(summary.connections, expected);
+    assert_eq!(
+        summary.connections_by_phase[Phase::Measure as usize],
+        ConnectionCounts { failed: 3, lost: 3, ..ConnectionCounts::default() }
+    );
+    assert_eq!((summary.connections.pending(), summary.connections.open()), (0, 0));
+    let connect = &summary.connect_time;
+    assert_eq!((connect.count, connect.mean_ns, connect.max_ns), (3, Some(100_000.0), Some(150_000)));
+    assert_eq!(
+        summary.servers,
+        [ServerCounts { answered: 0, failed: 3 }, ServerCounts { answered: 6, failed: 0 }]
+    );
+    let told: Vec<_> = summary
+        .outages
+        .iter()
+        .map(|outage| (outage.server, outage.start_ns, outage.end_ns, outage.failed))
+        .collect();
+    assert_eq!(told, [(0, 103, Some(197), 6), (1, 103, Some(197), 6)]);
+    assert_eq!(summary.outages_overflow, 0);
+    let metered: Vec<_> = summary.meters.iter().map(|meter| meter.kind).collect();
+    assert_eq!(metered, [MeterKind::Outstanding, MeterKind::ConnectTime, MeterKind::SendCost]);
+    // One lost that was never established.
+    let wrong = one_interval(&plan, |set| set.connection(Phase::Measure, ConnectionEvent::Lost));
+    assert_eq!(status(&self::summary(&plan, &wrong), "CONSERVE"), CheckStatus::NotTrusted);
+}
+
+#[test]
+fn follow_ups_are_no_load_that_was_offered() {
+    // 1000/s, every second get misses; its set becomes due 100 µs later and is answered `set_ns` after that.
+    let plan = plan("rate = 1000\nmix = 'get'\non-miss = 'set'");
+    let layout = Layout::of(&plan);
+    assert_eq!(layout.kinds, [[OpKind::Get, OpKind::Set]]);
+    // Of the gets one in `answered_of` is answered inside the window.
+    let run_of = |answered_of: u64| {
+        one_interval(&plan, |set| {
+            for (index, event) in gets(MS, |_| 100_000).into_iter().enumerate() {
+                let phase = event.phase();
+                set.scheduled(phase, &event.op());
+                set.sent(phase, &event.op(), 1);
+                let late_ns = if (index as u64).is_multiple_of(answered_of) { 0 } else { 2_000 * MS };
+                let get = Event { service_ns: event.service_ns + late_ns, ..event };
+                set.record(phase, &get.sample(), 1, 1);
+                if index % 2 == 1 {
+                    let set_event =
+                        Event { kind: OpKind::Set, class_of_outcome: OutcomeClass::Done, ..event };
+                    set.followup(phase, &set_event.op());
+                    set.sent(phase, &set_event.op(), 1);
+                    set.record(phase, &set_event.sample(), 0, 0);
+                }
+            }
+        })
+    };
+    let kept_up = summary(&plan, &run_of(1));
+    let requests = &kept_up.total.requests;
+    assert_eq!((requests.scheduled, requests.followup, requests.offered()), (3_000, 1_000, 2_000));
+    assert_eq!((kept_up.total.rate.offered, kept_up.total.rate.completed), (1_000.0, 1_500.0));
+    assert_eq!(kept_up.total.in_window.followup, 1_000);
+    assert_eq!(kept_up.verdict.status, Status::Trusted, "{:#?}", kept_up.verdict);
+    let of_1000 = "1000 requests/s answered of 1000/s offered in the last half of the window";
+    assert_eq!(check(&kept_up, "SAT").message, of_1000);
+    assert_eq!(check(&kept_up, "RATE").message, "0 of 2000 scheduled requests were never sent (0 %)");
+    // Half of the gets are late: the sets in between must not hide that.
+    assert_eq!(status(&summary(&plan, &run_of(2)), "SAT"), CheckStatus::NotTrusted);
+}
+
+#[test]
+fn requests_without_a_reply_are_no_trouble() {
+    let plan = plan("rate = 10000\nmix = 'set'\nnoreply = true");
+    let mut events = gets(100_000, |_| 0);
+    for event in &mut events {
+        (event.kind, event.class_of_outcome) = (OpKind::Set, OutcomeClass::Unacknowledged);
+    }
+    let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 2));
+    assert_eq!(summary.verdict.status, Status::Trusted, "{:#?}", summary.verdict);
+    assert_eq!(summary.total.requests.outcome(OutcomeClass::Unacknowledged), 20_000);
+    assert_eq!(summary.total.latency.response.summary.count, 0);
+    assert_eq!(summary.total.rate.sent, 10_000.0);
+    assert_eq!(check(&summary, "EMPTY").message, "20000 requests sent; none of them asked for a reply");
+    assert_eq!(status(&summary, "LAG"), CheckStatus::Skipped);
+}
+
+#[test]
+fn a_run_by_number_has_its_number() {
+    // 2000 are scheduled in a window of 2 s.
+    let table = [
+        ("requests = 2000", false, CheckStatus::Ok),
+        ("requests = 2001", false, CheckStatus::NotTrusted),
+        ("requests = 2001", true, CheckStatus::Skipped),
+        ("requests = 2001\ntime = '2s'", false, CheckStatus::Ok),
+        ("requests = 2001\ntime = '2.1s'", false, CheckStatus::NotTrusted),
+        ("time = '2s'", false, CheckStatus::Skipped),
+    ];
+    for (stop, interrupted, expected) in table {
+        let plan = plan(&format!("rate = 1000\nmix = 'get'\n{stop}"));
+        let parts = intervals(&Layout::of(&plan), &gets(MS, |_| 1_000), 1);
+        let summary = Summary::build(SummaryInput { interrupted, ..input(&plan, &parts) });
+        assert_eq!(status(&summary, "SHORT"), expected, "{stop}");
+    }
 }

@@ -12,6 +12,7 @@ use brunt_plan::phase::Phase;
 /// A run without fault: 100 000 requests, open loop.
 fn clean() -> Evidence {
     Evidence {
+        asked: Some(asked(100_000, 100_000)),
         open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0 }),
         last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
@@ -19,6 +20,10 @@ fn clean() -> Evidence {
         completed: 100_000,
         ..Evidence::default()
     }
+}
+
+fn asked(requests: u64, issued: u64) -> Asked {
+    Asked { requests, issued, is_time_up: false, connections_end: false }
 }
 
 fn lag_row(is_closed_loop: bool, quantile: Quantile, response_ns: u64, error_ns: u64) -> LagRow {
@@ -55,7 +60,7 @@ fn a_clean_run_is_trusted() {
     let verdict = Verdict::of(&clean());
     assert_eq!(verdict.status.name(), "TRUSTED");
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
-    let all = ["EMPTY", "RATE", "SAT", "LAG", "ERR", "CONSERVE"].map(|id| (id, "ok"));
+    let all = ["EMPTY", "SHORT", "RATE", "SAT", "LAG", "ERR", "CONSERVE"].map(|id| (id, "ok"));
     assert_eq!(ids, [&all[..], &[("VERIFY", "skipped")]].concat());
 }
 
@@ -65,6 +70,48 @@ fn nothing_completed_is_no_measurement() {
         *evidence = Evidence { sent: 7, ..Evidence::default() };
     });
     assert_eq!((found.status, found.message.as_str()), (NotTrusted, "none of 7 requests sent was completed"));
+}
+
+#[test]
+fn nothing_completed_is_fine_where_no_reply_was_asked_for() {
+    let found = check("EMPTY", |evidence| {
+        *evidence = Evidence { sent: 7, unacknowledged: 7, ..Evidence::default() };
+    });
+    assert_eq!(
+        (found.status, found.message.as_str()),
+        (Ok, "7 requests sent; none of them asked for a reply")
+    );
+}
+
+#[test]
+fn fewer_requests_than_asked_for() {
+    let is_short = asked(10_000, 7_312);
+    let table = [
+        (Some(asked(10_000, 10_000)), Ok, "asked for 10000 requests, 10000 were issued"),
+        (
+            Some(is_short),
+            NotTrusted,
+            "asked for 10000 requests, 7312 were issued: the run ended early, because no connection could be had any \
+             more",
+        ),
+        (
+            Some(Asked { connections_end: true, ..is_short }),
+            NotTrusted,
+            "asked for 10000 requests, 7312 were issued: the last connection that the plan allows had ended",
+        ),
+        (
+            Some(Asked { is_time_up: true, ..is_short }),
+            Ok,
+            "asked for 10000 requests, 7312 were issued: the time was up first, as the plan has it",
+        ),
+        (None, Skipped, "no number of requests to reach: none is asked for, or the run was interrupted"),
+    ];
+    for (asked, expected, message) in table {
+        let found = check("SHORT", |evidence| evidence.asked = asked);
+        assert_eq!((found.status, found.message.as_str()), (expected, message));
+    }
+    assert_eq!(check("SHORT", |evidence| evidence.asked = Some(is_short)).value, 2_688.0);
+    assert_eq!(check("SHORT", |evidence| evidence.asked = Some(asked(10, 9))).status, NotTrusted);
 }
 
 #[test]
@@ -216,6 +263,27 @@ fn books_that_do_not_balance() {
 }
 
 #[test]
+fn connections_that_do_not_balance() {
+    let counts = ConnectionCounts { begun: 9, established: 6, failed: 2, retired: 4, lost: 2 };
+    let wrong = [
+        ConnectionCounts { begun: 7, ..counts },
+        ConnectionCounts { established: 5, ..counts },
+        ConnectionCounts { failed: 4, ..counts },
+        ConnectionCounts { retired: 5, ..counts },
+        ConnectionCounts { lost: 3, ..counts },
+    ];
+    assert_eq!(check("CONSERVE", |evidence| evidence.connections = counts).status, Ok);
+    for counts in wrong {
+        let found = check("CONSERVE", |evidence| evidence.connections = counts);
+        assert_eq!(found.status, NotTrusted, "{counts:?}");
+    }
+    assert_eq!(
+        check("CONSERVE", |evidence| evidence.connections = wrong[0]).message,
+        "the books of connections do not balance: 7 begun, 6 established, 2 failed; 4 retired, 2 lost"
+    );
+}
+
+#[test]
 fn wrong_values() {
     let with_mismatches = |count: u64| {
         let mut requests = RequestBook { scheduled: count, sent: count, ..RequestBook::default() };
@@ -230,6 +298,16 @@ fn wrong_values() {
             (evidence.books, evidence.is_verified) = (with_mismatches(count), is_verified);
         });
         assert_eq!(found.status, expected, "{count} {is_verified}");
+    }
+    // Values that are not ours prove nothing; one of ours that is wrong still does.
+    for (count, expected) in [(0, Skipped), (1, NotTrusted)] {
+        let found = check("VERIFY", |evidence| {
+            (evidence.books, evidence.is_verified, evidence.values_foreign) =
+                (with_mismatches(count), true, 1_234);
+        });
+        assert_eq!(found.status, expected, "{count}");
+        let tells = found.message.starts_with("1234 values read were not written by this tool");
+        assert_eq!(tells, expected == Skipped, "{}", found.message);
     }
 }
 

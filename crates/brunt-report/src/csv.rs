@@ -1,0 +1,79 @@
+//! A run over time as CSV, one line per second, for plots and spreadsheets.
+//!
+//! Not the raw samples (those are [`crate::samples`]) and not totals. The lines of the measured window are the
+//! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
+
+use crate::instant::in_window_ns;
+use brunt_plan::phase::Phase;
+use brunt_stats::interval::{Activity, SLICE_NS};
+use brunt_stats::summary::Summary;
+use brunt_stats::timeline::TimelinePoint;
+use std::io::{self, Write};
+
+/// The columns.
+const HEADING: &str =
+    "start_ns,end_ns,phase,scheduled,sent,completed,failed,completed_per_s,p50_ns,p99_ns,max_ns";
+
+/// Length of the pieces.
+const WIDTH_NS: u64 = 1_000_000_000;
+
+/// Writes a heading and a line for every second of the schedule, warm-up first. Seconds are counted from the beginning
+/// of the measured window, so that the first line of the warm-up and the last of the window may cover less.
+///
+/// # Errors
+/// What `out` returns. A line is one small write: give it a buffered writer.
+pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{HEADING}")?;
+    for point in warmup(summary) {
+        line(summary, Phase::Warmup, &point, out)?;
+    }
+    for point in summary.intervals(WIDTH_NS) {
+        line(summary, Phase::Measure, &point, out)?;
+    }
+    Ok(())
+}
+
+/// The warm-up in pieces that end at whole seconds before the window.
+fn warmup(summary: &Summary) -> Vec<TimelinePoint> {
+    let window = &summary.window;
+    let (start_ns, end_ns) = (window.start_ns, window.measure_ns);
+    // Slices of time lie on a grid that the window begins on: the one that the schedule begins in is looked up by its
+    // own beginning.
+    let grid_ns =
+        |at_ns: u64| end_ns.saturating_sub(end_ns.saturating_sub(at_ns).div_ceil(SLICE_NS) * SLICE_NS);
+    let first_end_ns = start_ns + end_ns.saturating_sub(start_ns) % WIDTH_NS;
+    let mut points = Vec::new();
+    if first_end_ns > start_ns {
+        points = summary.timeline.points(grid_ns(start_ns)..first_end_ns, WIDTH_NS);
+    }
+    points.extend(summary.timeline.points(first_end_ns..end_ns, WIDTH_NS));
+    points
+        .into_iter()
+        .map(|point| TimelinePoint { start_ns: point.start_ns.max(start_ns), ..point })
+        .collect()
+}
+
+fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Write) -> io::Result<()> {
+    let Activity { scheduled, sent, completed, failed } = without_preload(point);
+    let (start_ns, end_ns) = (in_window_ns(summary, point.start_ns), in_window_ns(summary, point.end_ns));
+    let per_s = completed as f64 * 1e9 / (point.end_ns - point.start_ns).max(1) as f64;
+    write!(out, "{start_ns},{end_ns},{},{scheduled},{sent},{completed},{failed},{per_s:.3}", phase.name())?;
+    for cell in [point.p50_ns, point.p99_ns, point.max_ns] {
+        match cell {
+            Some(ns) => write!(out, ",{ns}")?,
+            None => write!(out, ",")?,
+        }
+    }
+    writeln!(out)
+}
+
+/// A slice of time may reach from the end of the preload into the schedule.
+fn without_preload(point: &TimelinePoint) -> Activity {
+    let (all, preload) = (point.activity, point.preload);
+    Activity {
+        scheduled: all.scheduled - preload.scheduled,
+        sent: all.sent - preload.sent,
+        completed: all.completed - preload.completed,
+        failed: all.failed - preload.failed,
+    }
+}

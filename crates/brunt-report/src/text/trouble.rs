@@ -1,0 +1,125 @@
+//! What happened to connections and servers: counts, servers side by side, outages.
+//!
+//! Not what became of requests. Each part stands there only when there is something to say: connections that come and go
+//! or fail, several servers, outages.
+
+use crate::instant::in_window_ns;
+use crate::paragraph::{self, printable};
+use crate::quantity::{self, count};
+use crate::server;
+use crate::table::Table;
+use brunt_plan::phase::Phase;
+use brunt_stats::latency::LatencySummary;
+use brunt_stats::outage::Outage;
+use brunt_stats::summary::Summary;
+
+/// More rows than this help nobody; JSON has all of them.
+const OUTAGES_SHOWN: usize = 20;
+
+/// Is there more to say of connections than how long connecting took?
+pub(super) fn has_connections(summary: &Summary) -> bool {
+    let counts = &summary.connections;
+    let is_planned = summary.plan.classes.iter().any(|class| class.lifetime.is_planned());
+    is_planned || counts.failed + counts.lost > 0
+}
+
+/// What became of the connections, in a line.
+pub(super) fn connections(out: &mut String, summary: &Summary) {
+    if !has_connections(summary) {
+        return;
+    }
+    let counts = &summary.connections;
+    let numbers = [
+        ("established", counts.established),
+        ("failed", counts.failed),
+        ("retired", counts.retired),
+        ("lost", counts.lost),
+        ("pending at the end", counts.pending()),
+        ("open at the end", counts.open()),
+    ];
+    let mut facts = vec![format!("{} begun", count(counts.begun))];
+    let some = numbers.into_iter().filter(|(_, number)| *number > 0);
+    facts.extend(some.map(|(name, number)| format!("{} {name}", count(number))));
+    let seconds = summary.window.seconds();
+    let measured = summary.connections_by_phase[Phase::Measure as usize].established;
+    if measured > 0 && seconds > 0.0 {
+        facts.push(format!(
+            "{}/s established in the window",
+            quantity::significant(measured as f64 / seconds)
+        ));
+    }
+    facts.extend(connect_time(&summary.connect_time));
+    paragraph::facts(out, "connections", &facts);
+}
+
+/// How long connecting took; as much of it as the connections support.
+pub(super) fn connect_time(connect: &LatencySummary) -> Option<String> {
+    let named = |name: &str, ns: Option<u64>| ns.map(|ns| format!("{name} {}", quantity::time(ns)));
+    let parts =
+        [named("p50", connect.p50_ns()), named("p99", connect.p99_ns()), named("max", connect.max_ns)];
+    connect
+        .max_ns
+        .map(|_| format!("connect time {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+}
+
+/// The servers side by side, where there are several.
+pub(super) fn servers(out: &mut String, summary: &Summary) {
+    if summary.servers.len() < 2 {
+        return;
+    }
+    let all: u64 = summary.servers.iter().map(|counts| counts.answered).sum();
+    let mut table = Table::new(&["server", "answered", "share", "failed"]);
+    for (index, counts) in summary.servers.iter().enumerate() {
+        table.push(vec![
+            printable(&server::name(summary, index)),
+            count(counts.answered),
+            quantity::share(counts.answered, all),
+            count(counts.failed),
+        ]);
+    }
+    paragraph::part(out);
+    table.write(out);
+    out.push('\n');
+}
+
+/// The outages, if there were any: where there are too many, the longest, by start.
+pub(super) fn outages(out: &mut String, summary: &Summary) {
+    let (total, overflow) = (summary.outages.len(), summary.outages_overflow);
+    if total == 0 && overflow == 0 {
+        return;
+    }
+    let mut table =
+        Table::new(&["outage", "start", "length", "to 95 %", "failed", "kinds"]).with_prose_last();
+    longest(&summary.outages).into_iter().for_each(|outage| table.push(row(summary, outage)));
+    paragraph::part(out);
+    table.write(out);
+    if total > OUTAGES_SHOWN {
+        out.push_str(&format!("and {} more, none of them longer\n", count((total - OUTAGES_SHOWN) as u64)));
+    }
+    if overflow > 0 {
+        out.push_str(&format!("{} more spans of trouble did not fit\n", count(overflow)));
+    }
+    out.push('\n');
+}
+
+/// As many as are shown, the longest, by start.
+fn longest(outages: &[Outage]) -> Vec<&Outage> {
+    let mut shown: Vec<&Outage> = outages.iter().collect();
+    // Stable: of those that are as long, the first.
+    shown.sort_by_key(|outage| std::cmp::Reverse(outage.length_ns().unwrap_or(u64::MAX)));
+    shown.truncate(OUTAGES_SHOWN);
+    shown.sort_by_key(|outage| (outage.start_ns, outage.server));
+    shown
+}
+
+fn row(summary: &Summary, outage: &Outage) -> Vec<String> {
+    let recovery_ns = outage.recovered_ns.map(|at_ns| at_ns.saturating_sub(outage.start_ns));
+    vec![
+        printable(&server::name(summary, usize::from(outage.server))),
+        quantity::signed_time(in_window_ns(summary, outage.start_ns)),
+        outage.length_ns().map_or("not over".to_owned(), quantity::time),
+        recovery_ns.map_or("-".to_owned(), quantity::time),
+        count(outage.failed),
+        outage.kinds.names().map(|name| name.replace('_', " ")).collect::<Vec<_>>().join(", "),
+    ]
+}
