@@ -2,7 +2,8 @@
 //!
 //! Descriptions only; the samplers that draw from them live in `brunt-workload`.
 
-use crate::units::{ByteSize, serde_as_text};
+use crate::law::{self, Law};
+use crate::units::{ByteSize, DurationNs, Rate, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,41 +27,134 @@ pub enum SizeDistribution {
         /// Longest.
         max: u32,
     },
+    /// Drawn from a law, rounded to the nearest byte (a half rounds up), and what lies outside the bounds moved to the
+    /// nearer one. Text form: any law, such as `fb_value`, or with other bounds than its own `fb_value@1..64KiB`.
+    Law {
+        /// The law; neither fixed nor uniform, which have exact forms of their own.
+        law: Law,
+        /// Shortest.
+        min: u32,
+        /// Longest.
+        max: u32,
+    },
 }
+
+/// Where a law that goes on for ever is cut unless the text says otherwise: with its key and its header a value of this
+/// size fits memcached's default limit of 1 MiB per item.
+const LAW_SIZE_MAX: u32 = 1_000_000;
 
 impl SizeDistribution {
     /// The shortest length that can occur.
     pub fn min(&self) -> u32 {
         match self {
             Self::Fixed(size) => *size,
-            Self::Uniform { min, .. } => *min,
+            Self::Uniform { min, .. } | Self::Law { min, .. } => *min,
         }
     }
     /// The longest length that can occur.
     pub fn max(&self) -> u32 {
         match self {
             Self::Fixed(size) => *size,
-            Self::Uniform { max, .. } => *max,
+            Self::Uniform { max, .. } | Self::Law { max, .. } => *max,
         }
     }
+
+    /// The same, cut to these bounds, if it is drawn from a law without ends of its own. Others stay as they are: whether
+    /// exact sizes fit is for the caller to judge, and so is a law that lies outside the bounds altogether.
+    pub fn cut_to(self, least: u32, most: u32) -> Self {
+        match self {
+            Self::Law { law, min, max } if !is_bounded(&law) => {
+                let (min, max) = overlap((min, max), (least, most));
+                Self::Law { law, min, max }
+            }
+            exact => exact,
+        }
+    }
+
+    fn of_law(law: Law) -> Result<Self, String> {
+        let (low, high) = law.support();
+        let out_of_range = |size: f64| format!("{law}: {size} is no size; expected 0 to {} bytes", u32::MAX);
+        // Half up, as sizes are drawn; ends that are infinite saturate.
+        let (min, max) = ((low + 0.5).floor(), (high + 0.5).floor());
+        if is_bounded(&law) {
+            let fits = |size: f64| (0.0..=f64::from(u32::MAX)).contains(&size);
+            if let Some(end) = [min, max].into_iter().find(|end| !fits(*end)) {
+                return Err(out_of_range(end));
+            }
+            return Ok(Self::Law { min: min as u32, max: max as u32, law });
+        }
+        let (min, max) = overlap((min as u32, max as u32), (0, LAW_SIZE_MAX));
+        Ok(Self::Law { law, min, max })
+    }
+}
+
+/// Does a law have ends of its own on both sides?
+fn is_bounded(law: &Law) -> bool {
+    let (low, high) = law.support();
+    low.is_finite() && high.is_finite()
+}
+
+/// What two ranges share; where that is nothing, the end of the first that is nearer to the second.
+fn overlap(own: (u32, u32), other: (u32, u32)) -> (u32, u32) {
+    if own.0 > other.1 {
+        (own.0, own.0)
+    } else if own.1 < other.0 {
+        (own.1, own.1)
+    } else {
+        (own.0.max(other.0), own.1.min(other.1))
+    }
+}
+
+fn parse_size(text: &str) -> Option<u32> {
+    let exact = text.parse::<ByteSize>().ok().map(|size| size.0);
+    // Scientific notation, as all numbers of a law may have.
+    let number = || law::byte_number(text).filter(|number| number.fract() == 0.0 && *number >= 0.0);
+    exact.or_else(|| number().map(|number| number as u64)).and_then(|size| u32::try_from(size).ok())
 }
 
 impl FromStr for SizeDistribution {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let size = |text: &str| text.parse::<ByteSize>().ok().and_then(|size| u32::try_from(size.0).ok());
-        let (name, arguments) = name_and_arguments(text);
-        let parsed = match (name, arguments.as_slice()) {
-            ("fixed", [size_text]) => size(size_text).map(Self::Fixed),
-            ("uniform", [min, max]) => size(min)
-                .zip(size(max))
-                .filter(|(min, max)| min <= max)
-                .map(|(min, max)| Self::Uniform { min, max }),
-            (bare, []) => size(bare).map(Self::Fixed),
-            _ => None,
+        let text = text.trim();
+        let (law, bounds) = match text.split_once('@') {
+            Some((law, bounds)) => (law, Some(bounds)),
+            None => (text, None),
         };
-        parsed.ok_or_else(|| "expected a size such as 200 or 4KiB, fixed:N, or uniform:MIN,MAX".to_owned())
+        let (name, arguments) = name_and_arguments(law);
+        let whole = |size: &str| {
+            let fault = || format!("{text}: '{size}' is no whole number of bytes, such as 200 or 4KiB");
+            parse_size(size).ok_or_else(fault)
+        };
+        let parsed = match Law::parse(law, law::byte_number) {
+            Ok(Law::Fixed { .. }) => Self::Fixed(whole(arguments.first().unwrap_or(&name))?),
+            Ok(Law::Uniform { .. }) => match arguments.as_slice() {
+                [min, max] => Self::Uniform { min: whole(min)?, max: whole(max)? },
+                _ => Self::Uniform { min: 0, max: whole(arguments[0])? },
+            },
+            Ok(drawn) => Self::of_law(drawn)?,
+            Err(_) if arguments.is_empty() && !law::is_name(name) => {
+                return Err(format!("{text}: no size; expected a size such as 200 or 4KiB, {}", law::FORMS));
+            }
+            Err(fault) => return Err(fault),
+        };
+        match (parsed, bounds) {
+            (parsed, None) => Ok(parsed),
+            (Self::Law { law, .. }, Some(bounds)) => with_bounds(text, law, bounds),
+            (_, Some(_)) => Err(format!("{text}: bounds belong to a law, such as normal:200,50@10..400")),
+        }
+    }
+}
+
+fn with_bounds(text: &str, law: Law, bounds: &str) -> Result<SizeDistribution, String> {
+    let parsed =
+        bounds.split_once("..").and_then(|(min, max)| parse_size(min.trim()).zip(parse_size(max.trim())));
+    match parsed {
+        Some((min, max)) if min > max => Err(format!("{text}: bound {min} exceeds bound {max}")),
+        Some((min, max)) => Ok(SizeDistribution::Law { law, min, max }),
+        None => {
+            Err(format!("{text}: '{bounds}' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"))
+        }
     }
 }
 
@@ -69,6 +163,11 @@ impl fmt::Display for SizeDistribution {
         match self {
             Self::Fixed(size) => write!(formatter, "fixed:{size}"),
             Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
+            Self::Law { law, min, max } => {
+                write!(formatter, "{law}")?;
+                let has_own_bounds = Self::of_law(law.clone()).as_ref() == Ok(self);
+                if has_own_bounds { Ok(()) } else { write!(formatter, "@{min}..{max}") }
+            }
         }
     }
 }
@@ -77,30 +176,164 @@ serde_as_text!(SizeDistribution);
 /// How open-loop arrivals are spaced; the mean always follows from the rate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Arrival {
-    /// Independent arrivals: exponential gaps.
+    /// Independent arrivals: exponential gaps. Text form `poisson`.
     Poisson,
-    /// Evenly spaced.
+    /// Evenly spaced. Text form `uniform`.
     Uniform,
+    /// Poisson arrivals whose rate alternates between bursts and calm. Text form `mmpp:PEAK,BURST,DUTY`.
+    Mmpp(Mmpp),
+    /// Independent gaps of this law, scaled so that their mean fits the rate: the law's own unit does not matter. What
+    /// lies below 0 counts as 0. Text form: any law, such as `fb_ia`.
+    Law(Law),
+}
+
+/// A Markov-modulated Poisson process with two states, described by what a user can picture. Bursts and the calm between
+/// them have exponential lengths.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mmpp {
+    /// The rate during a burst over the mean rate; at least 1, at most 1/duty.
+    pub peak: f64,
+    /// Mean length of a burst, at least [`BURST_MIN`].
+    pub burst: DurationNs,
+    /// The part of time that bursts take; above 0 and below 1.
+    pub duty: f64,
+}
+
+/// Shorter bursts cannot be told from Poisson arrivals by a client of which a request takes some microseconds.
+pub const BURST_MIN: DurationNs = DurationNs(100_000);
+
+impl Mmpp {
+    /// The rate between bursts over the mean rate; 0 where bursts carry everything.
+    pub fn low(&self) -> f64 {
+        // Both parts of time together have the mean rate: duty · peak + (1 − duty) · low = 1.
+        (1.0 - self.duty * self.peak) / (1.0 - self.duty)
+    }
+
+    /// Mean time between bursts in nanoseconds.
+    pub fn calm_ns(&self) -> f64 {
+        self.burst.0 as f64 * (1.0 - self.duty) / self.duty
+    }
+
+    /// The index of dispersion for counts: variance over mean of the number of requests in a long time, which is 1 for
+    /// Poisson arrivals. `mean` is the mean rate.
+    ///
+    /// 1 + 2 s₁ s₂ (l₁ − l₂)² / ((s₁ + s₂)² (l₁ s₂ + l₂ s₁)) with rates l and rates s of leaving a state (Fischer and
+    /// Meier-Hellstern, "The Markov-modulated Poisson process cookbook", 1993).
+    pub fn idc(&self, mean: Rate) -> f64 {
+        let (l1, l2) = (self.peak * mean.as_f64(), self.low() * mean.as_f64());
+        let (s1, s2) = (1e9 / self.burst.0 as f64, 1e9 / self.calm_ns());
+        1.0 + 2.0 * s1 * s2 * (l1 - l2).powi(2) / ((s1 + s2).powi(2) * (l1 * s2 + l2 * s1))
+    }
+
+    fn parse(arguments: &[&str]) -> Result<Self, String> {
+        let [peak, burst, duty] = arguments else {
+            return Err("expected PEAK,BURST,DUTY, such as 4,100ms,0.1: 4 times the mean rate during bursts of 100 ms, \
+                        which take a tenth of the time"
+                .to_owned());
+        };
+        let number = |name: &str, text: &str| {
+            law::plain_number(text).ok_or_else(|| format!("{name} '{text}' is no number"))
+        };
+        let mmpp = Self {
+            peak: number("PEAK", peak)?,
+            burst: burst.parse().map_err(|accepted| format!("BURST '{burst}': {accepted}"))?,
+            duty: number("DUTY", duty)?,
+        };
+        mmpp.check()?;
+        Ok(mmpp)
+    }
+
+    /// Are the parameters in range? If not, what is wrong with them.
+    pub fn check(&self) -> Result<(), String> {
+        let Self { peak, burst, duty } = self;
+        if *burst < BURST_MIN {
+            Err(format!("BURST {burst} is below {BURST_MIN}"))
+        } else if !(*duty >= 1e-9 && *duty < 1.0) {
+            Err(format!("DUTY {duty} is no fraction above 0 (at least 1e-9) and below 1"))
+        } else if *peak < 1.0 {
+            Err(format!("PEAK {peak} is below 1: it counts in mean rates"))
+        } else if peak * duty > 1.0 {
+            Err(format!("PEAK times DUTY is {}: bursts alone would exceed the mean rate", peak * duty))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// May gaps be drawn from this law? If not, why.
+fn check_gaps(law: &Law) -> Result<(), String> {
+    /// Above it more than a fifth of the mean lies in gaps rarer than one in a million (Φ(σ − 4.75)): no run would have
+    /// the rate that was asked for.
+    const SIGMA_MAX: f64 = 4.0;
+    match law {
+        Law::Pareto(law) | Law::Gev(law) if law.shape >= 1.0 => {
+            Err(format!("SHAPE {} makes the mean infinite; gaps need one below 1", law.shape))
+        }
+        Law::Lognormal { sigma, .. } if *sigma > SIGMA_MAX => Err(format!(
+            "SIGMA {sigma} puts the mean into gaps that no run sees; gaps need one up to {SIGMA_MAX}"
+        )),
+        // Else requests would come in heaps of thousands at the same instant, or all at once.
+        law if !is_often_positive(law) => Err("fewer than one gap in a thousand would be above 0".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Is the 99.9 % quantile above 0? Closed forms, of which only the sign counts.
+fn is_often_positive(law: &Law) -> bool {
+    const LEVEL: f64 = 0.999;
+    let power = |exceedance: f64, shape: f64| {
+        if shape == 0.0 { -exceedance.ln() } else { (exceedance.powf(-shape) - 1.0) / shape }
+    };
+    match law {
+        Law::Fixed { value } => *value > 0.0,
+        Law::Uniform { min, max } => min + LEVEL * (max - min) > 0.0,
+        Law::Normal { mean, sd } => mean + 3.090_232 * sd > 0.0,
+        Law::Pareto(law) => law.location + law.scale * power(1.0 - LEVEL, law.shape) > 0.0,
+        Law::Gev(law) => law.location + law.scale * power(-LEVEL.ln(), law.shape) > 0.0,
+        Law::Discrete(table) => {
+            let weight = |above: f64| -> f64 {
+                table.iter().filter(|(value, _)| *value > above).map(|(_, weight)| weight).sum()
+            };
+            weight(0.0) > (1.0 - LEVEL) * weight(f64::NEG_INFINITY)
+        }
+        Law::Exponential { .. } | Law::Lognormal { .. } => true,
+        Law::FbKey | Law::FbValue | Law::FbInterarrival => true,
+    }
 }
 
 impl FromStr for Arrival {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "poisson" => Ok(Self::Poisson),
-            "uniform" => Ok(Self::Uniform),
-            _ => Err("expected poisson or uniform".to_owned()),
+        let text = text.trim();
+        let named = |fault: String| format!("{text}: {fault}");
+        match name_and_arguments(text) {
+            ("poisson", arguments) if arguments.is_empty() => Ok(Self::Poisson),
+            ("uniform", arguments) if arguments.is_empty() => Ok(Self::Uniform),
+            ("mmpp", arguments) => Mmpp::parse(&arguments).map(Self::Mmpp).map_err(named),
+            (name, arguments) if arguments.is_empty() && !law::is_name(name) && !name.starts_with("fb_") => {
+                Err(format!(
+                    "{text}: no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a law of the gaps: {}",
+                    law::FORMS
+                ))
+            }
+            _ => {
+                let law: Law = text.parse()?;
+                check_gaps(&law).map_err(named)?;
+                Ok(Self::Law(law))
+            }
         }
     }
 }
 
 impl fmt::Display for Arrival {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Poisson => "poisson",
-            Self::Uniform => "uniform",
-        })
+        match self {
+            Self::Poisson => formatter.write_str("poisson"),
+            Self::Uniform => formatter.write_str("uniform"),
+            Self::Mmpp(Mmpp { peak, burst, duty }) => write!(formatter, "mmpp:{peak},{burst},{duty}"),
+            Self::Law(law) => write!(formatter, "{law}"),
+        }
     }
 }
 serde_as_text!(Arrival);
@@ -109,30 +342,140 @@ serde_as_text!(Arrival);
 mod tests {
     use super::*;
 
-    fn check<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
+    fn check<T: FromStr<Err = String> + fmt::Display + PartialEq + fmt::Debug>(table: &[(&str, &str)]) {
         for (text, expected) in table {
-            let printed = text.parse::<T>().ok().map(|value| value.to_string());
-            assert_eq!(printed.as_deref(), *expected, "{text:?}");
+            let value: T = text.parse().unwrap();
+            assert_eq!(value.to_string(), *expected, "{text:?}");
+            assert_eq!(expected.parse(), Ok(value));
+        }
+    }
+
+    fn check_faults<T: FromStr<Err = String> + fmt::Debug>(table: &[(&str, &str)]) {
+        for (text, fault) in table {
+            let error = text.parse::<T>().unwrap_err();
+            assert_eq!(error.strip_prefix(&format!("{text}: ")), Some(*fault), "{error}");
         }
     }
 
     #[test]
     fn sizes() {
         check::<SizeDistribution>(&[
-            ("200", Some("fixed:200")),
-            ("4KiB", Some("fixed:4096")),
-            ("fixed:30", Some("fixed:30")),
-            ("uniform:10,1KiB", Some("uniform:10,1024")),
-            ("uniform:20,10", None),
-            ("uniform:20", None),
-            ("fixed", None),
-            ("cauchy:1", None),
-            ("-4", None),
+            ("200", "fixed:200"),
+            ("4KiB", "fixed:4096"),
+            ("1e3", "fixed:1000"),
+            ("fixed:30", "fixed:30"),
+            ("uniform:10,1KiB", "uniform:10,1024"),
+            ("uniform:20", "uniform:0,20"),
+            ("normal:4KiB,0.5KiB", "normal:4096,512"),
+            ("gev:1KiB,100,0.1", "gev:1024,100,0.1"),
+            ("discrete:100=3,4KiB=1", "discrete:100=3,4096=1"),
+            ("fb_value@1..64KiB", "fb_value@1..65536"),
+            ("fb_value@0..1000000", "fb_value"),
+            ("lognormal:5,1", "lognormal:5,1"),
+        ]);
+        check_faults::<SizeDistribution>(&[
+            ("uniform:20,10", "MIN 20 exceeds MAX 10"),
+            ("uniform:-1,10", "'-1' is no whole number of bytes, such as 200 or 4KiB"),
+            ("fixed:1.5", "'1.5' is no whole number of bytes, such as 200 or 4KiB"),
+            ("-4", "'-4' is no whole number of bytes, such as 200 or 4KiB"),
+            ("5GiB", "'5GiB' is no whole number of bytes, such as 200 or 4KiB"),
+            ("fixed", "expected N"),
+            ("gev:1,1,1KiB", "SHAPE '1KiB' is no number"),
+            ("discrete:-5=1,6=1", "-5 is no size; expected 0 to 4294967295 bytes"),
+            ("pareto:0,10000000000,-1", "10000000000 is no size; expected 0 to 4294967295 bytes"),
+            ("200@1..5", "bounds belong to a law, such as normal:200,50@10..400"),
+            ("fb_key@5..1", "bound 5 exceeds bound 1"),
+            ("fb_key@5", "'5' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"),
+            (
+                "big",
+                "no size; expected a size such as 200 or 4KiB, fixed:N, uniform:MIN,MAX, normal:MEAN,SD, \
+                 exponential:LAMBDA (mean 1/LAMBDA), pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
+                 discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
+            ),
         ]);
     }
 
     #[test]
+    fn laws_of_sizes_are_cut_where_they_have_no_ends() {
+        // As read; and cut to 5..=250, as a key is.
+        for (text, read, cut) in [
+            ("fixed:300", (300, 300), (300, 300)),
+            ("uniform:1,300", (1, 300), (1, 300)),
+            ("fb_key", (0, 1_000_000), (5, 250)),
+            ("pareto:14.5,214,0.3", (15, 1_000_000), (15, 250)),
+            ("pareto:300,214,0.3", (300, 1_000_000), (300, 300)),
+            ("pareto:2e6,214,0.3", (2_000_000, 2_000_000), (2_000_000, 2_000_000)),
+            ("pareto:1,100,-0.5", (1, 201), (1, 201)),
+            ("gev:0,1,-0.5", (0, 2), (2, 2)),
+            ("discrete:3=1,400=1", (3, 400), (3, 400)),
+            ("fb_key@20..40", (20, 40), (20, 40)),
+            ("normal:9,0", (9, 9), (9, 9)),
+        ] {
+            let size: SizeDistribution = text.parse().unwrap();
+            assert_eq!((size.min(), size.max()), read, "{text}");
+            let size = size.cut_to(5, 250);
+            assert_eq!((size.min(), size.max()), cut, "{text}");
+            assert_eq!(size.to_string().parse(), Ok(size));
+        }
+    }
+
+    #[test]
     fn arrivals() {
-        check::<Arrival>(&[("poisson", Some("poisson")), ("uniform", Some("uniform")), ("bursty", None)]);
+        check::<Arrival>(&[
+            ("poisson", "poisson"),
+            ("uniform", "uniform"),
+            ("uniform:0,2", "uniform:0,2"),
+            ("exponential:5", "exponential:5"),
+            ("normal:1,0.25", "normal:1,0.25"),
+            ("pareto:0,1,0.99", "pareto:0,1,0.99"),
+            ("mmpp:4,100ms,0.1", "mmpp:4,100ms,0.1"),
+            ("mmpp: 10, 0.1s, 1e-1", "mmpp:10,100ms,0.1"),
+            ("fb_ia", "fb_ia"),
+        ]);
+        check_faults::<Arrival>(&[
+            (
+                "mmpp",
+                "expected PEAK,BURST,DUTY, such as 4,100ms,0.1: 4 times the mean rate during bursts of 100 ms, \
+                      which take a tenth of the time",
+            ),
+            ("mmpp:x,1s,0.1", "PEAK 'x' is no number"),
+            ("mmpp:2,1,0.1", "BURST '1': expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m"),
+            ("mmpp:2,99us,0.1", "BURST 99us is below 100us"),
+            ("mmpp:2,1s,y", "DUTY 'y' is no number"),
+            ("mmpp:2,1s,0", "DUTY 0 is no fraction above 0 (at least 1e-9) and below 1"),
+            ("mmpp:1,1s,1", "DUTY 1 is no fraction above 0 (at least 1e-9) and below 1"),
+            ("mmpp:0.5,1s,0.1", "PEAK 0.5 is below 1: it counts in mean rates"),
+            ("mmpp:4,1s,0.5", "PEAK times DUTY is 2: bursts alone would exceed the mean rate"),
+            ("pareto:0,1,1", "SHAPE 1 makes the mean infinite; gaps need one below 1"),
+            ("gev:0,1,1.5", "SHAPE 1.5 makes the mean infinite; gaps need one below 1"),
+            ("lognormal:0,4.5", "SIGMA 4.5 puts the mean into gaps that no run sees; gaps need one up to 4"),
+            ("fixed:0", "fewer than one gap in a thousand would be above 0"),
+            ("normal:-4,1", "fewer than one gap in a thousand would be above 0"),
+            ("uniform:-9999,1", "fewer than one gap in a thousand would be above 0"),
+            ("pareto:-9,1,0", "fewer than one gap in a thousand would be above 0"),
+            ("gev:-8,1,0", "fewer than one gap in a thousand would be above 0"),
+            ("discrete:0=9999,1=1", "fewer than one gap in a thousand would be above 0"),
+            ("normal:1", "expected MEAN,SD"),
+            (
+                "bursty",
+                "no arrival; expected poisson, uniform, mmpp:PEAK,BURST,DUTY, or a law of the gaps: fixed:N, \
+                 uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean 1/LAMBDA), pareto:LOC,SCALE,SHAPE, \
+                 gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn the_dispersion_of_bursts() {
+        // The same in terms of the text form: 1 + 2 · rate · burst · duty · (peak − 1)².
+        for (peak, burst_ms, duty, rate) in
+            [(4.0, 100, 0.1, 1_000), (1.5, 20, 0.5, 50), (1.0, 1, 0.3, 9), (2.0, 1, 0.5, 9)]
+        {
+            let mmpp = Mmpp { peak, burst: DurationNs::from_millis(burst_ms), duty };
+            let expected = 1.0 + 2.0 * rate as f64 * burst_ms as f64 / 1e3 * duty * (peak - 1.0).powi(2);
+            let idc = mmpp.idc(Rate::per_second(rate));
+            assert!((idc / expected - 1.0).abs() < 1e-12, "{idc} against {expected}");
+            assert!((duty * peak + (1.0 - duty) * mmpp.low() - 1.0).abs() < 1e-12);
+        }
     }
 }

@@ -189,6 +189,14 @@ pub enum OpenRate {
 }
 
 impl OpenRate {
+    /// The highest rate that is ever reached.
+    pub fn highest(&self) -> Rate {
+        match self {
+            Self::Constant(rate) => *rate,
+            Self::Profile(profile) => profile.highest(),
+        }
+    }
+
     /// How many requests are due in a span of the measured window, on average; nanoseconds from its beginning.
     pub fn requests_between(&self, from_ns: u64, to_ns: u64) -> f64 {
         match self {

@@ -7,24 +7,62 @@ use crate::units::{DurationNs, Rate, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
 
+/// Requests per second at a point of a profile: a [`Rate`], or 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PointRate {
+    /// Millionths of a request per second, at most 10¹⁵.
+    pub micro_per_second: u64,
+}
+
+impl PointRate {
+    /// As a float, for reports.
+    pub fn as_f64(self) -> f64 {
+        self.micro_per_second as f64 / 1e6
+    }
+}
+
+impl FromStr for PointRate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "0" | "0/s" => Ok(Self { micro_per_second: 0 }),
+            rate => rate.parse::<Rate>().map(|rate| Self { micro_per_second: rate.micro_per_second }),
+        }
+    }
+}
+
+impl fmt::Display for PointRate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Rate { micro_per_second: self.micro_per_second }.fmt(formatter)
+    }
+}
+
 /// One point of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RatePoint {
     /// Since the beginning of the measured window.
     pub at: DurationNs,
-    /// Requests per second of the whole class at this instant; may be 0 nowhere.
-    pub rate: Rate,
+    /// Requests per second of the whole class at this instant.
+    pub rate: PointRate,
 }
 
 /// Points in the order of time. Two points at the same time are a step. Text form `0s=1k,30s=50k,30s=10k`; in a file one
 /// point a line will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateProfile {
-    /// At least one, ascending in time.
+    /// At least one, ascending in time; the rate of the last is above 0, so that there always is another request.
     pub points: Vec<RatePoint>,
 }
 
 impl RateProfile {
+    /// The highest rate that it reaches.
+    pub fn highest(&self) -> Rate {
+        let highest = self.points.iter().map(|point| point.rate.micro_per_second).max().unwrap_or(0);
+        assert!(highest > 0, "a profile ends with a rate above 0");
+        Rate { micro_per_second: highest }
+    }
+
     /// Requests per second at an instant.
     pub fn rate_at(&self, at_ns: u64) -> f64 {
         let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
@@ -84,10 +122,14 @@ impl FromStr for RateProfile {
                 }
             }
         }
-        if points.is_empty() {
-            return Err("expected a list of TIME=RATE such as 0s=1k,30s=50k".to_owned());
+        match points.last() {
+            None => Err("expected a list of TIME=RATE such as 0s=1k,30s=50k".to_owned()),
+            Some(last) if last.rate.micro_per_second == 0 => Err(format!(
+                "'{}={}' is the last point; expected a rate above 0 there, which then holds",
+                last.at, last.rate
+            )),
+            Some(_) => Ok(Self { points }),
         }
-        Ok(Self { points })
     }
 }
 
@@ -116,22 +158,37 @@ mod tests {
         assert!((between(0, 5) - (100.0 + 400.0 + 100.0)).abs() < 1e-3, "{}", between(0, 5));
         assert!((between(2, 3) - 250.0).abs() < 1e-3);
         assert_eq!(between(3, 3), 0.0);
+        assert_eq!(profile.highest(), Rate::per_second(300));
+        // A triangle of 10 requests, a pause, and 5 a second.
+        let paused: RateProfile = "0s=0,2s=10,2s=0,3s=0,3s=5".parse().unwrap();
+        assert_eq!([paused.requests_between(0, 3_000_000_000), paused.rate_at(2_500_000_000)], [10.0, 0.0]);
     }
 
     #[test]
     fn profiles() {
-        let table = [
-            ("0s=1k", Some("0s=1000/s")),
-            ("0s=1k,30s=50k,30s=10k", Some("0s=1000/s,30s=50000/s,30s=10000/s")),
-            ("# morning\n0s = 100\n\n10s = 200\n", Some("0s=100/s,10s=200/s")),
-            ("10s=1,5s=2", None),
-            ("10s", None),
-            ("", None),
-            ("0s=0", None),
-        ];
-        for (text, expected) in table {
-            let printed = text.parse::<RateProfile>().ok().map(|profile| profile.to_string());
-            assert_eq!(printed.as_deref(), expected, "{text:?}");
+        for (text, expected) in [
+            ("0s=1k", "0s=1000/s"),
+            ("0s=1k,30s=50k,30s=10k", "0s=1000/s,30s=50000/s,30s=10000/s"),
+            ("# morning\n0s = 100\n\n10s = 200\n", "0s=100/s,10s=200/s"),
+            ("0s=0,10s=0/s,20s=0.5", "0s=0/s,10s=0/s,20s=0.5/s"),
+        ] {
+            let profile: RateProfile = text.parse().unwrap();
+            assert_eq!(profile.to_string(), expected);
+            assert_eq!(expected.parse(), Ok(profile));
+        }
+        for (text, error) in [
+            (
+                "10s=1,5s=2",
+                "'5s=2' lies before the point in front of it; expected points in the order of time",
+            ),
+            ("10s", "'10s' is no point; expected a list of TIME=RATE such as 0s=1k,30s=50k"),
+            ("0s=-1", "'0s=-1' is no point; expected a list of TIME=RATE such as 0s=1k,30s=50k"),
+            ("5=1k", "'5=1k' is no point; expected a list of TIME=RATE such as 0s=1k,30s=50k"),
+            ("", "expected a list of TIME=RATE such as 0s=1k,30s=50k"),
+            ("0s=0", "'0s=0/s' is the last point; expected a rate above 0 there, which then holds"),
+            ("0s=5,1s=0", "'1s=0/s' is the last point; expected a rate above 0 there, which then holds"),
+        ] {
+            assert_eq!(text.parse::<RateProfile>(), Err(error.to_owned()), "{text:?}");
         }
     }
 }

@@ -397,7 +397,11 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
             think,
             "no --think beside --rate: an open loop never waits for replies",
         )),
-        (Some(rate), arrival, None) => Ok(Load::Open { rate, arrival: arrival.unwrap_or(Arrival::Poisson) }),
+        (Some(rate), arrival, None) => {
+            let arrival = arrival.unwrap_or(Arrival::Poisson);
+            resolve_bursts(complaint, &rate, &arrival)?;
+            Ok(Load::Open { rate, arrival })
+        }
         (None, Some(arrival), _) => Err(complaint.error(
             "arrival",
             arrival,
@@ -405,6 +409,22 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
         )),
         (None, None, think) => Ok(Load::Closed { think: think.unwrap_or_default() }),
     }
+}
+
+/// Bursts in which hardly ever a request falls are Poisson arrivals, and the way to the next request leads through any
+/// number of them.
+fn resolve_bursts(complaint: &Complaint<'_>, rate: &OpenRate, arrival: &Arrival) -> Result<(), PlanError> {
+    const IDC_MIN: f64 = 1.001;
+    let Arrival::Mmpp(mmpp) = arrival else { return Ok(()) };
+    let idc = mmpp.idc(rate.highest());
+    if idc >= IDC_MIN {
+        return Ok(());
+    }
+    let accepted = format!(
+        "bursts that show at this rate: an index of dispersion of {IDC_MIN} or more; this one is {idc:.6}, as good as \
+         poisson"
+    );
+    Err(complaint.error("arrival", arrival, accepted))
 }
 
 fn resolve_keyspace(
@@ -422,13 +442,15 @@ fn resolve_keyspace(
     let digits = (ids - 1).checked_ilog10().unwrap_or(0) + 1;
     let needed = prefix.len() as u64 + u64::from(digits);
     let default_size = SizeDistribution::Fixed(DEFAULT_KEY_SIZE.max(needed.min(250) as u32));
-    let key_size = spec.key_size.clone().unwrap_or(default_size);
+    let least = u32::try_from(needed).unwrap_or(u32::MAX);
+    let asked_size = spec.key_size.clone().unwrap_or(default_size);
+    let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
     if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
         let accepted = format!(
             "sizes from {needed} (the prefix and the {digits} digits of the last of {ids} keys{}) to {KEY_SIZE_MAX}",
             if counts { " and counters" } else { "" }
         );
-        return Err(complaint.error("key-size", key_size, accepted));
+        return Err(complaint.error("key-size", asked_size, accepted));
     }
     let value_size = spec.value_size.clone().unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
     if value_size.max() > VALUE_SIZE_MAX {
@@ -474,11 +496,25 @@ mod tests {
              rate-profile = '0s=1k,5s=2k'\ndrift = '10/1s'",
             "server = 'a'\nmix = 'gets,cas,incr,decr'\nconnect-rate = 100\ncalls-per-connection = 5\n\
              connections-total = 1000\nreconnect-every = '10s'",
+            "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
+            "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
             let printed = PlanSpec::from(&plan).to_toml();
             assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
+        }
+    }
+
+    #[test]
+    fn laws_of_key_sizes_are_cut_to_what_fits() {
+        for (toml, expected) in [
+            ("key-size = 'fb_key'", "fb_key@5..250"),
+            ("key-size = 'fb_key'\nprefix = 'user:'", "fb_key@10..250"),
+            ("key-size = 'fb_key@1..40'", "fb_key@5..40"),
+            ("key-size = 'discrete:20=1,30=2'", "discrete:20=1,30=2"),
+        ] {
+            assert_eq!(resolved(toml).unwrap().classes[0].keyspace.key_size.to_string(), expected);
         }
     }
 
@@ -564,6 +600,22 @@ mod tests {
             (
                 "connections-total = 10\ncalls-per-connection = 1",
                 "--connections-total: '10' was given; accepted: at least 16, the number of --connections",
+            ),
+            (
+                "key-size = 'pareto:300,10,0.1'",
+                "--key-size: 'pareto:300,10,0.1' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
+            ),
+            (
+                "key-size = 'discrete:4=1,30=1'",
+                "--key-size: 'discrete:4=1,30=1' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
+            ),
+            (
+                "value-size = 'discrete:1=1,256MiB=1'",
+                "--value-size: 'discrete:1=1,268435456=1' was given; accepted: sizes up to 128MiB",
+            ),
+            (
+                "rate = 1\narrival = 'mmpp:2,100us,0.1'",
+                "--arrival: 'mmpp:2,100us,0.1' was given; accepted: bursts that show at this rate: an index of dispersion of 1.001 or more; this one is 1.000020, as good as poisson",
             ),
             (
                 "keys = 6\nkey-size = 1\nmix = 'incr'",

@@ -1,10 +1,18 @@
 //! When the requests of an open loop are due: absolute nanoseconds from the start of the schedule, in order.
 //!
 //! Not a pacer: it neither waits nor knows what time it is, and it is never re-based. Times come from exact integers
-//! (evenly spaced) or from a sum in fixed point (Poisson): no step is rounded on its own, so nothing drifts.
+//! (evenly spaced) or from sums in fixed point (drawn gaps): no step is rounded on its own, so nothing drifts.
+//!
+//! The streams of a class add up to it exactly. Poisson arrivals split into independent streams; every other sequence of
+//! gaps is one for the whole class, drawn from a generator that all streams share, and dealt out: each stream walks
+//! through all of it and keeps every `of`-th arrival.
 
-use crate::rng::{Draw, Rng};
+use crate::law::UnitGaps;
+use crate::mmpp::MmppArrivals;
+use crate::profile::{Intensity, MASS_PER_REQUEST};
+use crate::rng::{Draw, Purpose, Rng};
 use brunt_plan::distribution::Arrival;
+use brunt_plan::op::ClassId;
 use brunt_plan::plan::OpenRate;
 use brunt_plan::shard::StreamPart;
 use brunt_plan::units::Rate;
@@ -19,18 +27,43 @@ pub enum Arrivals {
     Uniform(UniformArrivals),
     /// A Poisson process of an `of`-th of the rate; independent such processes add up to a Poisson process of the rate.
     Poisson(PoissonArrivals),
+    /// Independent gaps of a law, or of any kind under a rate that changes.
+    Renewal(RenewalArrivals),
+    /// Bursts that all streams share.
+    Mmpp(MmppArrivals),
 }
 
 impl Arrivals {
-    /// The arrivals of stream `part` of a class that gets `rate` in all. `rng` is the stream's own.
-    pub fn new(arrival: &Arrival, rate: &OpenRate, part: StreamPart, rng: Rng) -> Self {
-        let rate = match rate {
-            OpenRate::Constant(rate) => *rate,
-            OpenRate::Profile(profile) => profile.points[0].rate,
-        };
-        match arrival {
-            Arrival::Uniform => Self::Uniform(UniformArrivals::new(rate, part)),
-            Arrival::Poisson => Self::Poisson(PoissonArrivals::new(rate, part, rng)),
+    /// The arrivals of stream `part` of a class that gets `rate` in all. A profile's time 0 lies `lead_ns` after ours: the
+    /// schedule begins with the warm-up.
+    pub fn new(
+        arrival: &Arrival,
+        rate: &OpenRate,
+        part: StreamPart,
+        seed: u64,
+        class: ClassId,
+        lead_ns: u64,
+    ) -> Self {
+        let own = || Rng::for_stream(seed, Purpose::Arrivals, class, part.index);
+        let shared = || Rng::for_stream(seed, Purpose::SharedArrivals, class, 0);
+        let renewal =
+            |gaps| Self::Renewal(RenewalArrivals::new(gaps, Intensity::new(rate, lead_ns), part.index));
+        match (arrival, rate) {
+            (Arrival::Uniform, OpenRate::Constant(rate)) => Self::Uniform(UniformArrivals::new(*rate, part)),
+            (Arrival::Poisson, OpenRate::Constant(rate)) => {
+                Self::Poisson(PoissonArrivals::new(*rate, part, own()))
+            }
+            (Arrival::Uniform, OpenRate::Profile(_)) => renewal(Gaps::Even { of: part.of }),
+            (Arrival::Poisson, OpenRate::Profile(_)) => {
+                renewal(Gaps::Exponential { mean: f64::from(part.of) * MASS_PER_REQUEST as f64, rng: own() })
+            }
+            (Arrival::Law(law), _) => {
+                renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), of: part.of, rng: shared() })
+            }
+            (Arrival::Mmpp(mmpp), _) => {
+                let intensity = Intensity::new(rate, lead_ns);
+                Self::Mmpp(MmppArrivals::new(mmpp, intensity, part, shared(), own()))
+            }
         }
     }
 
@@ -40,6 +73,8 @@ impl Arrivals {
         match self {
             Self::Uniform(arrivals) => arrivals.due_ns,
             Self::Poisson(arrivals) => arrivals.due_ns(),
+            Self::Renewal(arrivals) => arrivals.due_ns,
+            Self::Mmpp(arrivals) => arrivals.due_ns(),
         }
     }
 
@@ -49,6 +84,8 @@ impl Arrivals {
         match self {
             Self::Uniform(arrivals) => arrivals.advance(),
             Self::Poisson(arrivals) => arrivals.advance(),
+            Self::Renewal(arrivals) => arrivals.advance(),
+            Self::Mmpp(arrivals) => arrivals.advance(),
         }
     }
 }
@@ -120,21 +157,68 @@ impl PoissonArrivals {
     }
 }
 
+/// Gaps in mass, the process at one request per unit; what the rate collects turns them into time.
+#[derive(Clone, Debug)]
+pub struct RenewalArrivals {
+    gaps: Gaps,
+    mass: u128,
+    intensity: Intensity,
+    due_ns: u64,
+}
+
+/// Where gaps come from.
+#[derive(Clone, Debug)]
+enum Gaps {
+    /// Of exactly one request; every `of`-th slot, the first of all at time 0.
+    Even { of: u32 },
+    /// Exponential with this mean in units of mass, from the stream's own generator.
+    Exponential { mean: f64, rng: Rng },
+    /// Of a law, from the generator that all streams share; the first gap begins at time 0.
+    Law { unit_gaps: UnitGaps, of: u32, rng: Rng },
+}
+
+impl RenewalArrivals {
+    fn new(gaps: Gaps, intensity: Intensity, index: u32) -> Self {
+        let mut arrivals = Self { gaps, mass: 0, intensity, due_ns: 0 };
+        arrivals.mass = match &mut arrivals.gaps {
+            Gaps::Even { .. } => u128::from(index) * MASS_PER_REQUEST,
+            Gaps::Exponential { mean, rng } => exponential(*mean, rng),
+            Gaps::Law { unit_gaps, rng, .. } => sum_of_gaps(unit_gaps, rng, u64::from(index) + 1),
+        };
+        arrivals.due_ns = arrivals.intensity.time_of(arrivals.mass);
+        arrivals
+    }
+
+    fn advance(&mut self) {
+        let step = match &mut self.gaps {
+            Gaps::Even { of } => u128::from(*of) * MASS_PER_REQUEST,
+            Gaps::Exponential { mean, rng } => exponential(*mean, rng),
+            Gaps::Law { unit_gaps, of, rng } => sum_of_gaps(unit_gaps, rng, u64::from(*of)),
+        };
+        self.mass = self.mass.saturating_add(step);
+        self.due_ns = self.intensity.time_of(self.mass);
+    }
+}
+
+fn exponential(mean: f64, rng: &mut Rng) -> u128 {
+    (-libm::log(rng.unit_open()) * mean) as u128
+}
+
+/// `count` gaps of the law in units of mass; each is truncated on its own, so that all streams add up the same numbers.
+fn sum_of_gaps(unit_gaps: &UnitGaps, rng: &mut Rng, count: u64) -> u128 {
+    let gap = |_| (unit_gaps.at(rng.next_u64()) * MASS_PER_REQUEST as f64) as u128;
+    (0..count).map(gap).fold(0, u128::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::{Purpose, Rng};
     use proptest::prelude::*;
 
     const WHOLE: StreamPart = StreamPart { index: 0, of: 1 };
 
     fn arrivals(arrival: Arrival, rate: Rate, part: StreamPart) -> Arrivals {
-        Arrivals::new(
-            &arrival,
-            &OpenRate::Constant(rate),
-            part,
-            Rng::for_stream(1, Purpose::Arrivals, 0, part.index),
-        )
+        Arrivals::new(&arrival, &OpenRate::Constant(rate), part, 1, 0, 0)
     }
 
     /// The first `count` times.

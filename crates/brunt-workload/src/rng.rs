@@ -52,6 +52,8 @@ pub enum Purpose {
     Arrivals = 1,
     /// What they ask for.
     Ops = 2,
+    /// When requests are due, as far as all streams of a class must agree on it.
+    SharedArrivals = 3,
 }
 
 /// The generator of a session: xoshiro256++ (Blackman, Vigna, ACM TOMS 2021).

@@ -116,7 +116,14 @@ impl Session {
         let stream = |purpose| Rng::for_stream(spec.seed, purpose, spec.class_id, spec.part.index);
         let schedule = match &spec.class.load {
             Load::Open { rate, arrival } => Schedule::Open {
-                arrivals: Arrivals::new(arrival, rate, spec.part, stream(Purpose::Arrivals)),
+                arrivals: Arrivals::new(
+                    arrival,
+                    rate,
+                    spec.part,
+                    spec.seed,
+                    spec.class_id,
+                    spec.window.measure_ns.saturating_sub(spec.window.start_ns),
+                ),
                 start_ns: spec.window.start_ns,
             },
             Load::Closed { think } => {

@@ -4,7 +4,7 @@
 
 use crate::paragraph::{self, printable};
 use crate::quantity;
-use brunt_plan::distribution::SizeDistribution;
+use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::plan::{Class, Keyspace, Load, OpenRate};
 use brunt_plan::units::Rate;
 use brunt_stats::summary::Summary;
@@ -35,13 +35,14 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 }
 
 fn load(class: &Class) -> Vec<String> {
-    let mut facts = match &class.load {
+    let mut facts: Vec<String> = match &class.load {
         Load::Open { rate, arrival } => {
-            let rate = match rate {
+            let rate_fact = match rate {
                 OpenRate::Constant(rate) => rate_text(*rate),
                 OpenRate::Profile(profile) => format!("rate by profile {profile}"),
             };
-            vec!["open loop".to_owned(), arrival.to_string(), rate]
+            let facts = ["open loop".to_owned(), arrival_text(arrival), rate_fact];
+            facts.into_iter().chain(dispersion(arrival, rate)).collect()
         }
         Load::Closed { think } => {
             let think = (think.0 > 0).then(|| format!("think time {}", quantity::time(think.0)));
@@ -56,6 +57,23 @@ fn load(class: &Class) -> Vec<String> {
         facts.push(format!("{} keys per mget", class.multiget));
     }
     facts
+}
+
+fn arrival_text(arrival: &Arrival) -> String {
+    match arrival {
+        Arrival::Law(law) => format!("gaps of {law}, scaled to the rate"),
+        Arrival::Poisson | Arrival::Uniform | Arrival::Mmpp(_) => arrival.to_string(),
+    }
+}
+
+/// What bursts do to counts, where there are bursts; it grows with the rate.
+fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
+    let Arrival::Mmpp(mmpp) = arrival else { return None };
+    let idc = quantity::significant(mmpp.idc(rate.highest()));
+    Some(match rate {
+        OpenRate::Constant(_) => format!("index of dispersion {idc}"),
+        OpenRate::Profile(_) => format!("index of dispersion {idc} at the highest rate"),
+    })
 }
 
 /// The rate as it was asked for, to the last digit.
@@ -107,5 +125,6 @@ fn size(size: &SizeDistribution) -> String {
     match size {
         SizeDistribution::Fixed(bytes) => format!("{} B", count(*bytes)),
         SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(*min), count(*max)),
+        SizeDistribution::Law { law, min, max } => format!("{law}, {} to {} B", count(*min), count(*max)),
     }
 }

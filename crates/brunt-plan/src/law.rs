@@ -1,0 +1,433 @@
+//! Laws of probability in one mini-language, `name:a,b`: what sizes, and gaps between arrivals, are drawn from.
+//!
+//! Descriptions only: `brunt-workload` draws from them. The invariant: a law that was read from text, or that
+//! [`Law::check`] has passed, has parameters for which every formula below is defined and no intermediate overflows.
+
+use crate::distribution::name_and_arguments;
+use crate::units::{ByteSize, serde_as_text};
+use std::fmt;
+use std::str::FromStr;
+
+/// Location μ, scale σ and shape k of a generalised law. With k above 0 its tail falls off like x^(−1/k), with k below 0 it
+/// ends at μ − σ/k, and k = 0 is the exponential limit of both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Generalised {
+    /// μ, in the unit of what is drawn.
+    pub location: f64,
+    /// σ, in the same unit; above 0.
+    pub scale: f64,
+    /// k, from −10 to 10.
+    pub shape: f64,
+}
+
+/// Key sizes in bytes of Facebook's pool ETC: a generalised extreme value law.
+///
+/// All four constants are from Atikoglu et al., "Workload Analysis of a Large-Scale Key-Value Store", SIGMETRICS 2012, §5.
+pub const FB_KEY: Generalised = Generalised { location: 30.7984, scale: 8.20449, shape: 0.078688 };
+/// Gaps in microseconds between requests to the same pool: a generalised Pareto law.
+pub const FB_INTERARRIVAL: Generalised = Generalised { location: 0.0, scale: 16.0292, shape: 0.154971 };
+/// Value sizes in bytes of the same pool from 15 bytes on: a generalised Pareto law.
+pub const FB_VALUE_TAIL: Generalised = Generalised { location: 15.0, scale: 214.476, shape: 0.348238 };
+/// The probabilities of value sizes of 0 to 14 bytes in the same pool; the rest belongs to [`FB_VALUE_TAIL`].
+pub const FB_VALUE_HEAD: [f64; 15] = [
+    0.00536, 0.00047, 0.17820, 0.09239, 0.00018, 0.02740, 0.00065, 0.00606, 0.00023, 0.00837, 0.00837,
+    0.08989, 0.00092, 0.00326, 0.01980,
+];
+
+/// A law of probability over real numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Law {
+    /// Always the same. Text form `fixed:N`, or a bare number.
+    Fixed {
+        /// The number.
+        value: f64,
+    },
+    /// Evenly between two bounds. Text form `uniform:MIN,MAX`; `uniform:MAX` begins at 0.
+    Uniform {
+        /// Lower bound.
+        min: f64,
+        /// Upper bound, not below the lower.
+        max: f64,
+    },
+    /// Gauss's. Text form `normal:MEAN,SD`.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation, at least 0.
+        sd: f64,
+    },
+    /// P(X > x) = exp(−λx). Text form `exponential:LAMBDA`: the parameter is the rate, and the mean its reciprocal.
+    Exponential {
+        /// λ, above 0.
+        lambda: f64,
+    },
+    /// P(X > x) = (1 + k(x − μ)/σ)^(−1/k) from μ on. Text form `pareto:LOC,SCALE,SHAPE`.
+    Pareto(Generalised),
+    /// P(X ≤ x) = exp(−(1 + k(x − μ)/σ)^(−1/k)), the generalised extreme value law. Text form `gev:LOC,SCALE,SHAPE`.
+    Gev(Generalised),
+    /// The exponential of a normal law. Text form `lognormal:MU,SIGMA`.
+    Lognormal {
+        /// Mean of the logarithm.
+        mu: f64,
+        /// Standard deviation of the logarithm, at least 0.
+        sigma: f64,
+    },
+    /// A table of values with weights; at least one weight is above 0. Text form `discrete:VALUE=WEIGHT,...`.
+    Discrete(Vec<(f64, f64)>),
+    /// [`FB_KEY`]. Text form `fb_key`.
+    FbKey,
+    /// [`FB_VALUE_HEAD`] and [`FB_VALUE_TAIL`]. Text form `fb_value`.
+    FbValue,
+    /// [`FB_INTERARRIVAL`]. Text form `fb_ia`.
+    FbInterarrival,
+}
+
+/// The forms of the mini-language, for messages.
+pub(crate) const FORMS: &str = "fixed:N, uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean 1/LAMBDA), \
+                                pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
+                                discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia";
+
+/// The parameters of each law that has a fixed number of them. The first `in_units` are in the unit of what is drawn; the
+/// others are pure numbers, or per unit.
+const PARAMETERS: [(&str, &[&str], usize); 7] = [
+    ("fixed", &["N"], 1),
+    ("uniform", &["MIN", "MAX"], 2),
+    ("normal", &["MEAN", "SD"], 2),
+    ("exponential", &["LAMBDA"], 0),
+    ("pareto", &["LOC", "SCALE", "SHAPE"], 2),
+    ("gev", &["LOC", "SCALE", "SHAPE"], 2),
+    ("lognormal", &["MU", "SIGMA"], 0),
+];
+
+/// No parameter is larger: their products and ratios stay far from where floating point ends.
+const PARAMETER_MAX: f64 = 1e15;
+/// No scale or rate that has to be above 0 is smaller, for the same reason.
+const SCALE_MIN: f64 = 1e-15;
+/// Generalised laws: Γ(1 − k) and 1/k stay ordinary numbers.
+const SHAPE_MAX: f64 = 10.0;
+
+impl Law {
+    /// Reads a law; `number` reads what is in the unit of the thing drawn.
+    pub(crate) fn parse(text: &str, number: fn(&str) -> Option<f64>) -> Result<Self, String> {
+        let text = text.trim();
+        let law = Self::parse_unchecked(text, number).map_err(|fault| format!("{text}: {fault}"))?;
+        law.check().map_err(|fault| format!("{text}: {fault}"))?;
+        Ok(law)
+    }
+
+    fn parse_unchecked(text: &str, number: fn(&str) -> Option<f64>) -> Result<Self, String> {
+        let (name, arguments) = name_and_arguments(text);
+        match (name, arguments.as_slice()) {
+            ("fb_key", []) => return Ok(Self::FbKey),
+            ("fb_value", []) => return Ok(Self::FbValue),
+            ("fb_ia", []) => return Ok(Self::FbInterarrival),
+            ("discrete", items) => return parse_table(items, number),
+            _ => {}
+        }
+        let bare = arguments.is_empty().then(|| number(name)).flatten();
+        if let Some(value) = bare {
+            return Ok(Self::Fixed { value });
+        }
+        let Some((_, names, in_units)) = PARAMETERS.iter().find(|(known, ..)| *known == name) else {
+            return Err(format!("no distribution; expected a number, {FORMS}"));
+        };
+        let values = match (name, arguments.as_slice()) {
+            ("uniform", [max]) => parse_numbers(&["0", max], names, *in_units, number)?,
+            (_, arguments) => parse_numbers(arguments, names, *in_units, number)?,
+        };
+        let generalised = || Generalised { location: values[0], scale: values[1], shape: values[2] };
+        Ok(match name {
+            "fixed" => Self::Fixed { value: values[0] },
+            "uniform" => Self::Uniform { min: values[0], max: values[1] },
+            "normal" => Self::Normal { mean: values[0], sd: values[1] },
+            "exponential" => Self::Exponential { lambda: values[0] },
+            "pareto" => Self::Pareto(generalised()),
+            "gev" => Self::Gev(generalised()),
+            _ => Self::Lognormal { mu: values[0], sigma: values[1] },
+        })
+    }
+
+    /// Are the parameters in range? If not, what is wrong with them. Laws that are read from text have passed.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Fixed { value } => in_range("N", *value),
+            Self::Uniform { min, max } => {
+                in_range("MIN", *min)?;
+                in_range("MAX", *max)?;
+                (min <= max).then_some(()).ok_or_else(|| format!("MIN {min} exceeds MAX {max}"))
+            }
+            Self::Normal { mean, sd } => {
+                in_range("MEAN", *mean)?;
+                at_least_0("SD", *sd)
+            }
+            Self::Exponential { lambda } => above_0("LAMBDA", *lambda),
+            Self::Pareto(law) | Self::Gev(law) => {
+                in_range("LOC", law.location)?;
+                above_0("SCALE", law.scale)?;
+                let ordinary = law.shape.abs() <= SHAPE_MAX;
+                ordinary
+                    .then_some(())
+                    .ok_or_else(|| format!("SHAPE {} lies outside -{SHAPE_MAX} to {SHAPE_MAX}", law.shape))
+            }
+            Self::Lognormal { mu, sigma } => {
+                in_range("MU", *mu)?;
+                at_least_0("SIGMA", *sigma)
+            }
+            Self::Discrete(table) => check_table(table),
+            Self::FbKey | Self::FbValue | Self::FbInterarrival => Ok(()),
+        }
+    }
+
+    /// The least and the greatest value that can occur, infinite where there is none.
+    pub fn support(&self) -> (f64, f64) {
+        match self {
+            Self::Fixed { value } => (*value, *value),
+            Self::Uniform { min, max } => (*min, *max),
+            Self::Normal { mean, sd: 0.0 } => (*mean, *mean),
+            Self::Normal { .. } => (f64::NEG_INFINITY, f64::INFINITY),
+            Self::Exponential { .. } | Self::Lognormal { .. } | Self::FbValue => (0.0, f64::INFINITY),
+            Self::Pareto(law) => (law.location, law.upper_end()),
+            Self::Gev(law) => (law.lower_end(), law.upper_end()),
+            Self::Discrete(table) => {
+                let possible = || table.iter().filter(|(_, weight)| *weight > 0.0).map(|(value, _)| *value);
+                (possible().fold(f64::INFINITY, f64::min), possible().fold(f64::NEG_INFINITY, f64::max))
+            }
+            Self::FbKey => (FB_KEY.lower_end(), FB_KEY.upper_end()),
+            Self::FbInterarrival => (FB_INTERARRIVAL.location, FB_INTERARRIVAL.upper_end()),
+        }
+    }
+}
+
+impl Generalised {
+    /// Where the law ends, if it does.
+    fn upper_end(&self) -> f64 {
+        if self.shape < 0.0 { self.location - self.scale / self.shape } else { f64::INFINITY }
+    }
+    /// Where the extreme value law begins, if it does; the Pareto law begins at its location.
+    fn lower_end(&self) -> f64 {
+        if self.shape > 0.0 { self.location - self.scale / self.shape } else { f64::NEG_INFINITY }
+    }
+}
+
+/// Is this the name of a law, whatever may follow?
+pub(crate) fn is_name(name: &str) -> bool {
+    name == "discrete" || PARAMETERS.iter().any(|(known, ..)| *known == name)
+}
+
+fn parse_numbers(
+    texts: &[&str],
+    names: &[&str],
+    in_units: usize,
+    number: fn(&str) -> Option<f64>,
+) -> Result<Vec<f64>, String> {
+    if texts.len() != names.len() {
+        return Err(format!("expected {}", names.join(",")));
+    }
+    let parse = |(index, text): (usize, &&str)| {
+        let parsed = if index < in_units { number(text) } else { plain_number(text) };
+        parsed.ok_or_else(|| format!("{} '{text}' is no number", names[index]))
+    };
+    texts.iter().enumerate().map(parse).collect()
+}
+
+fn parse_table(items: &[&str], number: fn(&str) -> Option<f64>) -> Result<Law, String> {
+    if items.is_empty() {
+        return Err("expected VALUE=WEIGHT,..., such as 100=3,4096=1".to_owned());
+    }
+    let parse = |item: &&str| {
+        let (value, weight) =
+            item.split_once('=').ok_or_else(|| format!("'{item}' is no VALUE=WEIGHT, such as 100=3"))?;
+        let value = number(value.trim()).ok_or_else(|| format!("VALUE '{}' is no number", value.trim()))?;
+        let weight =
+            plain_number(weight.trim()).ok_or_else(|| format!("WEIGHT '{}' is no number", weight.trim()))?;
+        Ok((value, weight))
+    };
+    items.iter().map(parse).collect::<Result<_, String>>().map(Law::Discrete)
+}
+
+fn check_table(table: &[(f64, f64)]) -> Result<(), String> {
+    for (value, weight) in table {
+        in_range("VALUE", *value)?;
+        at_least_0("WEIGHT", *weight)?;
+    }
+    let some = table.iter().any(|(_, weight)| *weight >= SCALE_MIN);
+    some.then_some(()).ok_or_else(|| "no WEIGHT is above 0".to_owned())
+}
+
+/// A finite number in decimal or scientific notation.
+pub(crate) fn plain_number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A number of bytes: with a suffix, or any number that a law may have for a parameter.
+pub(crate) fn byte_number(text: &str) -> Option<f64> {
+    text.parse::<ByteSize>().ok().map(|size| size.0 as f64).or_else(|| plain_number(text))
+}
+
+fn in_range(name: &str, value: f64) -> Result<(), String> {
+    let ordinary = value.abs() <= PARAMETER_MAX;
+    ordinary.then_some(()).ok_or_else(|| format!("{name} {value:e} lies outside -1e15 to 1e15"))
+}
+
+fn at_least_0(name: &str, value: f64) -> Result<(), String> {
+    if value < 0.0 { Err(format!("{name} {value} is below 0")) } else { in_range(name, value) }
+}
+
+fn above_0(name: &str, value: f64) -> Result<(), String> {
+    if value <= 0.0 {
+        return Err(format!("{name} {value} is not above 0"));
+    }
+    let ordinary = (SCALE_MIN..=PARAMETER_MAX).contains(&value);
+    ordinary.then_some(()).ok_or_else(|| format!("{name} {value:e} lies outside 1e-15 to 1e15"))
+}
+
+impl FromStr for Law {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text, plain_number)
+    }
+}
+
+// Floats print as the shortest decimal that reads back as the same float, so that a printed law is the same law.
+impl fmt::Display for Law {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed { value } => write!(formatter, "fixed:{value}"),
+            Self::Uniform { min, max } => write!(formatter, "uniform:{min},{max}"),
+            Self::Normal { mean, sd } => write!(formatter, "normal:{mean},{sd}"),
+            Self::Exponential { lambda } => write!(formatter, "exponential:{lambda}"),
+            Self::Pareto(law) => write!(formatter, "pareto:{law}"),
+            Self::Gev(law) => write!(formatter, "gev:{law}"),
+            Self::Lognormal { mu, sigma } => write!(formatter, "lognormal:{mu},{sigma}"),
+            Self::Discrete(table) => {
+                for (index, (value, weight)) in table.iter().enumerate() {
+                    let lead = if index == 0 { "discrete:" } else { "," };
+                    write!(formatter, "{lead}{value}={weight}")?;
+                }
+                Ok(())
+            }
+            Self::FbKey => formatter.write_str("fb_key"),
+            Self::FbValue => formatter.write_str("fb_value"),
+            Self::FbInterarrival => formatter.write_str("fb_ia"),
+        }
+    }
+}
+serde_as_text!(Law);
+
+impl fmt::Display for Generalised {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{},{},{}", self.location, self.scale, self.shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn laws_print_as_they_are_read() {
+        for (text, expected) in [
+            ("5", "fixed:5"),
+            ("1e3", "fixed:1000"),
+            ("fixed:-0.5", "fixed:-0.5"),
+            ("uniform:20", "uniform:0,20"),
+            (" uniform: -1 , 2.5 ", "uniform:-1,2.5"),
+            ("normal:200,0", "normal:200,0"),
+            ("exponential:1e-3", "exponential:0.001"),
+            ("pareto:0,16.0292,0.154971", "pareto:0,16.0292,0.154971"),
+            ("gev:30.7984,8.20449,-0.078688", "gev:30.7984,8.20449,-0.078688"),
+            ("lognormal:-3,1.5", "lognormal:-3,1.5"),
+            ("discrete:1=2, 1e1 = 0.5,0=0", "discrete:1=2,10=0.5,0=0"),
+            ("fb_key", "fb_key"),
+            ("fb_value", "fb_value"),
+            ("fb_ia", "fb_ia"),
+        ] {
+            let law: Law = text.parse().unwrap();
+            assert_eq!(law.to_string(), expected);
+            assert_eq!(expected.parse(), Ok(law));
+        }
+    }
+
+    #[test]
+    fn mistakes_say_what_is_wrong() {
+        for (text, fault) in [
+            ("uniform:5,2", "MIN 5 exceeds MAX 2"),
+            ("uniform:1,2,3", "expected MIN,MAX"),
+            ("uniform:1,a", "MAX 'a' is no number"),
+            ("uniform:a", "MAX 'a' is no number"),
+            ("fixed", "expected N"),
+            ("fixed:nan", "N 'nan' is no number"),
+            ("fixed:inf", "N 'inf' is no number"),
+            ("fixed:1e16", "N 1e16 lies outside -1e15 to 1e15"),
+            ("fixed:4KiB", "N '4KiB' is no number"),
+            ("normal:5", "expected MEAN,SD"),
+            ("normal:5,-1", "SD -1 is below 0"),
+            ("exponential:0", "LAMBDA 0 is not above 0"),
+            ("exponential:1e-16", "LAMBDA 1e-16 lies outside 1e-15 to 1e15"),
+            ("pareto:1,2", "expected LOC,SCALE,SHAPE"),
+            ("pareto:1,0,0.5", "SCALE 0 is not above 0"),
+            ("gev:1,1,11", "SHAPE 11 lies outside -10 to 10"),
+            ("gev:1e20,1,0.1", "LOC 1e20 lies outside -1e15 to 1e15"),
+            ("lognormal:1,-0.1", "SIGMA -0.1 is below 0"),
+            ("discrete", "expected VALUE=WEIGHT,..., such as 100=3,4096=1"),
+            ("discrete:5", "'5' is no VALUE=WEIGHT, such as 100=3"),
+            ("discrete:x=5", "VALUE 'x' is no number"),
+            ("discrete:5=x", "WEIGHT 'x' is no number"),
+            ("discrete:5=1,6=-1", "WEIGHT -1 is below 0"),
+            ("discrete:5=0,6=0", "no WEIGHT is above 0"),
+            (
+                "cauchy:1",
+                "no distribution; expected a number, fixed:N, uniform:MIN,MAX, normal:MEAN,SD, exponential:LAMBDA (mean \
+                 1/LAMBDA), pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, lognormal:MU,SIGMA, \
+                 discrete:VALUE=WEIGHT,..., fb_key, fb_value or fb_ia",
+            ),
+        ] {
+            assert_eq!(text.parse::<Law>(), Err(format!("{text}: {fault}")));
+        }
+    }
+
+    #[test]
+    fn supports() {
+        let endless = f64::INFINITY;
+        for (text, expected) in [
+            ("fixed:7", (7.0, 7.0)),
+            ("uniform:-1,2", (-1.0, 2.0)),
+            ("normal:3,0", (3.0, 3.0)),
+            ("normal:3,1", (-endless, endless)),
+            ("exponential:2", (0.0, endless)),
+            ("pareto:15,2,0.5", (15.0, endless)),
+            ("pareto:15,2,-0.5", (15.0, 19.0)),
+            ("gev:15,2,0", (-endless, endless)),
+            ("gev:15,2,0.5", (11.0, endless)),
+            ("gev:15,2,-0.5", (-endless, 19.0)),
+            ("lognormal:0,1", (0.0, endless)),
+            ("discrete:9=1,2=3,-5=0", (2.0, 9.0)),
+            ("fb_value", (0.0, endless)),
+            ("fb_ia", (0.0, endless)),
+        ] {
+            assert_eq!(text.parse::<Law>().unwrap().support(), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_law_reads_back(numbers in prop::array::uniform3(-1e15..1e15f64), shape in -10.0..10.0f64) {
+            let [first, second, third] = numbers;
+            let generalised = Generalised { location: first, scale: second.abs() + 1e-15, shape };
+            for law in [
+                Law::Fixed { value: first },
+                Law::Uniform { min: first.min(second), max: first.max(second) },
+                Law::Normal { mean: first, sd: second.abs() },
+                Law::Exponential { lambda: second.abs() + 1e-15 },
+                Law::Pareto(generalised),
+                Law::Gev(generalised),
+                Law::Lognormal { mu: first, sigma: second.abs() },
+                Law::Discrete(vec![(first, second.abs()), (third, 1.0)]),
+            ] {
+                prop_assert_eq!(law.to_string().parse(), Ok(law));
+            }
+        }
+    }
+}

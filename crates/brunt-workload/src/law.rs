@@ -1,0 +1,346 @@
+//! The quantile functions of the plan's laws: what value lies at which place of a law.
+//!
+//! Not a source of randomness: 64 bits come in, from a hash or a generator, and stand for the probability
+//! (bits + ½)/2⁶⁴. All logarithms, powers and the error function are libm's, in Rust alone: sizes and gaps are the same on
+//! every machine. Every quantile function is non-decreasing in the bits.
+
+use brunt_plan::law::{self, Generalised, Law};
+
+/// The quantile function of one law, ready to be evaluated in constant time (a table: in the logarithm of its length).
+#[derive(Clone, Debug)]
+pub(crate) enum Quantiles {
+    Fixed(f64),
+    Uniform { min: f64, span: f64 },
+    Normal { mean: f64, sd: f64 },
+    Exponential { mean: f64 },
+    Pareto(Generalised),
+    Gev(Generalised),
+    Lognormal { mu: f64, sigma: f64 },
+    Table(Table),
+}
+
+/// Values in ascending order, each with the probability of it and all before it; behind them, perhaps, a tail.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    rows: Box<[(f64, f64)]>,
+    /// What follows with the probability that the rows leave, and that probability.
+    tail: Option<(Generalised, f64)>,
+}
+
+/// A place in a law: the probability below it and the one above it, each exact where it is small.
+#[derive(Clone, Copy)]
+struct Place {
+    below: f64,
+    above: f64,
+}
+
+impl Place {
+    #[inline]
+    fn of(bits: u64) -> Self {
+        const UNIT: f64 = 1.0 / 18_446_744_073_709_551_616.0;
+        Self { below: (bits as f64 + 0.5) * UNIT, above: (!bits as f64 + 0.5) * UNIT }
+    }
+
+    #[inline]
+    fn mirrored(self) -> Self {
+        Self { below: self.above, above: self.below }
+    }
+
+    /// −ln(above): the quantile of the exponential law of mean 1.
+    #[inline]
+    fn exponential(self) -> f64 {
+        // Near 0 the logarithm of a number near 1 would lose what `below` still knows.
+        if self.below < 0.5 { -libm::log1p(-self.below) } else { -libm::log(self.above) }
+    }
+}
+
+impl Quantiles {
+    pub(crate) fn new(law: &Law) -> Self {
+        match law {
+            Law::Fixed { value } => Self::Fixed(*value),
+            Law::Uniform { min, max } => Self::Uniform { min: *min, span: max - min },
+            Law::Normal { mean, sd } => Self::Normal { mean: *mean, sd: *sd },
+            Law::Exponential { lambda } => Self::Exponential { mean: 1.0 / lambda },
+            Law::Pareto(pareto) => Self::Pareto(*pareto),
+            Law::Gev(gev) => Self::Gev(*gev),
+            Law::Lognormal { mu, sigma } => Self::Lognormal { mu: *mu, sigma: *sigma },
+            Law::Discrete(weighted) => Self::Table(Table::new(weighted)),
+            Law::FbKey => Self::Gev(law::FB_KEY),
+            Law::FbValue => Self::Table(Table::fb_value()),
+            Law::FbInterarrival => Self::Pareto(law::FB_INTERARRIVAL),
+        }
+    }
+
+    /// The value at the probability that these bits stand for.
+    #[inline]
+    pub(crate) fn at(&self, bits: u64) -> f64 {
+        let place = Place::of(bits);
+        match self {
+            Self::Fixed(value) => *value,
+            Self::Uniform { min, span } => min + span * place.below,
+            Self::Normal { mean, sd } => mean + sd * standard_normal(place),
+            Self::Exponential { mean } => mean * place.exponential(),
+            Self::Pareto(pareto) => along(pareto, place.exponential()),
+            Self::Gev(gev) => along(gev, -libm::log(place.mirrored().exponential())),
+            Self::Lognormal { mu, sigma } => libm::exp(mu + sigma * standard_normal(place)),
+            Self::Table(table) => table.at(place),
+        }
+    }
+}
+
+/// μ + σ (e^(ky) − 1)/k, the common form of generalised laws; μ + σy where k is 0.
+#[inline]
+fn along(law: &Generalised, y: f64) -> f64 {
+    let stretched = if law.shape == 0.0 { y } else { libm::expm1(law.shape * y) / law.shape };
+    law.location + law.scale * stretched
+}
+
+impl Table {
+    fn new(weighted: &[(f64, f64)]) -> Self {
+        let mut rows: Vec<(f64, f64)> =
+            weighted.iter().copied().filter(|(_, weight)| *weight > 0.0).collect();
+        rows.sort_by(|left, right| left.0.total_cmp(&right.0));
+        let sum: f64 = rows.iter().map(|(_, weight)| weight).sum();
+        accumulate(&mut rows, sum);
+        Self { rows: rows.into_boxed_slice(), tail: None }
+    }
+
+    fn fb_value() -> Self {
+        let mut rows: Vec<(f64, f64)> =
+            (0..).zip(law::FB_VALUE_HEAD).map(|(size, share)| (f64::from(size), share)).collect();
+        accumulate(&mut rows, 1.0);
+        let left = 1.0 - rows.last().map_or(0.0, |(_, up_to)| *up_to);
+        Self { rows: rows.into_boxed_slice(), tail: Some((law::FB_VALUE_TAIL, left)) }
+    }
+
+    fn at(&self, place: Place) -> f64 {
+        let index = self.rows.partition_point(|(_, up_to)| *up_to <= place.below);
+        match (self.rows.get(index), &self.tail) {
+            (Some((value, _)), _) => *value,
+            (None, Some((pareto, left))) => {
+                let above = (place.above / left).min(1.0);
+                along(pareto, Place { below: 1.0 - above, above }.exponential())
+            }
+            // Rounding may leave the last sum just short of 1.
+            (None, None) => self.rows[self.rows.len() - 1].0,
+        }
+    }
+}
+
+/// Turns the weights of rows into the probabilities up to and including each.
+fn accumulate(rows: &mut [(f64, f64)], sum: f64) {
+    let mut up_to = 0.0;
+    for (_, weight) in rows {
+        up_to += *weight;
+        *weight = up_to / sum;
+    }
+}
+
+/// The quantile of the normal law of mean 0 and deviation 1, with a relative error of about 10⁻¹⁶: algorithm AS 241
+/// (Wichura, Applied Statistics 37, 1988), a quotient of polynomials for each of three ranges.
+#[inline]
+fn standard_normal(place: Place) -> f64 {
+    let central = if place.below < 0.5 { place.below - 0.5 } else { 0.5 - place.above };
+    if central.abs() <= 0.425 {
+        return central * quotient(0.180625 - central * central, &CENTRAL);
+    }
+    let r = libm::sqrt(-libm::log(place.below.min(place.above)));
+    let distance = if r <= 5.0 { quotient(r - 1.6, &MIDDLE) } else { quotient(r - 5.0, &FAR) };
+    if central < 0.0 { -distance } else { distance }
+}
+
+/// Coefficients of a quotient of two polynomials, from the constant term up.
+type Quotient = [[f64; 8]; 2];
+
+const CENTRAL: Quotient = [
+    [
+        3.387_132_872_796_366_5,
+        133.141_667_891_784_38,
+        1_971.590_950_306_551_3,
+        13_731.693_765_509_46,
+        45_921.953_931_549_87,
+        67_265.770_927_008_7,
+        33_430.575_583_588_13,
+        2_509.080_928_730_122_7,
+    ],
+    [
+        1.0,
+        42.313_330_701_600_91,
+        687.187_007_492_057_9,
+        5_394.196_021_424_751,
+        21_213.794_301_586_597,
+        39_307.895_800_092_71,
+        28_729.085_735_721_943,
+        5_226.495_278_852_854,
+    ],
+];
+const MIDDLE: Quotient = [
+    [
+        1.423_437_110_749_683_5,
+        4.630_337_846_156_546,
+        5.769_497_221_460_691,
+        3.647_848_324_763_204_5,
+        1.270_458_252_452_368_4,
+        0.241_780_725_177_450_6,
+        0.022_723_844_989_269_184,
+        7.745_450_142_783_414e-4,
+    ],
+    [
+        1.0,
+        2.053_191_626_637_759,
+        1.676_384_830_183_803_8,
+        0.689_767_334_985_1,
+        0.148_103_976_427_480_08,
+        0.015_198_666_563_616_457,
+        5.475_938_084_995_345e-4,
+        1.050_750_071_644_416_9e-9,
+    ],
+];
+const FAR: Quotient = [
+    [
+        6.657_904_643_501_103,
+        5.463_784_911_164_114,
+        1.784_826_539_917_291_3,
+        0.296_560_571_828_504_87,
+        0.026_532_189_526_576_124,
+        0.001_242_660_947_388_078_4,
+        2.711_555_568_743_487_6e-5,
+        2.010_334_399_292_288_1e-7,
+    ],
+    [
+        1.0,
+        0.599_832_206_555_888,
+        0.136_929_880_922_735_8,
+        0.014_875_361_290_850_615,
+        7.868_691_311_456_133e-4,
+        1.846_318_317_510_054_8e-5,
+        1.421_511_758_316_446e-7,
+        2.044_263_103_389_939_8e-15,
+    ],
+];
+
+#[inline]
+fn quotient(x: f64, [above, below]: &Quotient) -> f64 {
+    let value = |coefficients: &[f64; 8]| coefficients.iter().rev().fold(0.0, |sum, next| sum * x + next);
+    value(above) / value(below)
+}
+
+/// Gaps of mean 1: a law cut at 0 and divided by its mean after the cut.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitGaps {
+    quantiles: Quantiles,
+    scale: f64,
+}
+
+impl UnitGaps {
+    /// The gaps of a law that gaps may be drawn from ([`brunt_plan::distribution::Arrival`] refuses others).
+    pub(crate) fn new(law: &Law) -> Self {
+        // The location of a logarithm is a factor, which scaling undoes; taken out first, it cannot overflow.
+        let law = match law {
+            Law::Lognormal { sigma, .. } => Law::Lognormal { mu: -sigma * sigma / 2.0, sigma: *sigma },
+            law => law.clone(),
+        };
+        let mean = mean_above_zero(&law);
+        assert!(mean > 0.0 && mean.is_finite(), "gaps of {law} have a mean of {mean}");
+        Self { quantiles: Quantiles::new(&law), scale: 1.0 / mean }
+    }
+
+    /// The gap at the probability that these bits stand for.
+    #[inline]
+    pub(crate) fn at(&self, bits: u64) -> f64 {
+        self.quantiles.at(bits).max(0.0) * self.scale
+    }
+}
+
+/// E[max(X, 0)], in closed form.
+fn mean_above_zero(law: &Law) -> f64 {
+    match law {
+        Law::Fixed { value } => value.max(0.0),
+        Law::Uniform { min, max } if *min >= 0.0 => (min + max) / 2.0,
+        Law::Uniform { min, max } => max.max(0.0) * (max / (max - min)) / 2.0,
+        Law::Normal { mean, sd: 0.0 } => mean.max(0.0),
+        Law::Normal { mean, sd } => {
+            let z = mean / sd;
+            let density = libm::exp(-z * z / 2.0) / libm::sqrt(2.0 * std::f64::consts::PI);
+            sd * density + mean * libm::erfc(-z / std::f64::consts::SQRT_2) / 2.0
+        }
+        Law::Exponential { lambda } => 1.0 / lambda,
+        Law::Lognormal { mu, sigma } => libm::exp(mu + sigma * sigma / 2.0),
+        Law::Pareto(pareto) => pareto_mean_above_zero(pareto),
+        Law::Gev(gev) => gev_mean_above_zero(gev),
+        Law::Discrete(table) => {
+            let sum: f64 = table.iter().map(|(_, weight)| weight).sum();
+            table.iter().map(|(value, weight)| value.max(0.0) * weight).sum::<f64>() / sum
+        }
+        Law::FbKey => gev_mean_above_zero(&law::FB_KEY),
+        Law::FbInterarrival => pareto_mean_above_zero(&law::FB_INTERARRIVAL),
+        Law::FbValue => {
+            let head: f64 = (0..).zip(law::FB_VALUE_HEAD).map(|(size, share)| f64::from(size) * share).sum();
+            let left = 1.0 - law::FB_VALUE_HEAD.iter().sum::<f64>();
+            head + left * pareto_mean_above_zero(&law::FB_VALUE_TAIL)
+        }
+    }
+}
+
+/// ∫₀^∞ P(X > x) dx, for shapes below 1.
+fn pareto_mean_above_zero(law: &Generalised) -> f64 {
+    let Generalised { location, scale, shape } = *law;
+    if location >= 0.0 {
+        return location + scale / (1.0 - shape);
+    }
+    if shape == 0.0 {
+        return scale * libm::exp(location / scale);
+    }
+    let base = (1.0 - shape * location / scale).max(0.0);
+    scale / (1.0 - shape) * libm::pow(base, 1.0 - 1.0 / shape)
+}
+
+/// ∫ x(t) e^(−t) dt over the t for which x(t) = μ + σ (t^(−k) − 1)/k is above 0, for shapes below 1.
+fn gev_mean_above_zero(law: &Generalised) -> f64 {
+    let Generalised { location, scale, shape } = *law;
+    // Closer to 0 the two terms below cancel to fewer digits than the limit at 0 has.
+    if shape.abs() < 1e-8 {
+        let end = libm::exp(location / scale);
+        return -location * libm::expm1(-end) - scale * logarithm_integral(end);
+    }
+    let base = 1.0 - shape * location / scale;
+    let end = match (base > 0.0, shape > 0.0) {
+        (true, _) => libm::pow(base, -1.0 / shape),
+        (false, true) => f64::INFINITY,
+        (false, false) => 0.0,
+    };
+    -(location - scale / shape) * libm::expm1(-end) + scale / shape * lower_gamma(1.0 - shape, end)
+}
+
+/// From here on e^(−t) has nothing to add to an integral with a power of t up to 11.
+const INTEGRAL_END: f64 = 200.0;
+
+/// ∫₀ˣ t^(a−1) e^(−t) dt = xᵃ e^(−x) Σ xⁿ/(a (a+1) … (a+n)): all terms are positive, nothing cancels.
+fn lower_gamma(a: f64, x: f64) -> f64 {
+    if x > INTEGRAL_END {
+        return libm::tgamma(a);
+    }
+    let mut term = libm::exp(a * libm::log(x) - x) / a;
+    let mut sum = term;
+    for n in 1..1_000 {
+        term *= x / (a + f64::from(n));
+        sum += term;
+    }
+    sum
+}
+
+/// ∫₀ˣ ln t · e^(−t) dt: the derivative of [`lower_gamma`] by a at 1, term by term.
+fn logarithm_integral(x: f64) -> f64 {
+    const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
+    if x > INTEGRAL_END {
+        return -EULER_GAMMA;
+    }
+    let (mut term, mut harmonic) = (libm::exp(libm::log(x) - x), 1.0);
+    let mut sum = term * (libm::log(x) - harmonic);
+    for n in 2..1_000 {
+        term *= x / f64::from(n);
+        harmonic += 1.0 / f64::from(n);
+        sum += term * (libm::log(x) - harmonic);
+    }
+    sum
+}
