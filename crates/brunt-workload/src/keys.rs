@@ -119,8 +119,10 @@ impl KeySpace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Payload;
     use brunt_plan::distribution::SizeDistribution;
     use brunt_plan::plan::Keyspace;
+    use brunt_plan::shard::share;
     use proptest::prelude::*;
 
     fn of_data_set(keyspace: &Keyspace, counts: bool, data_seed: u64) -> KeySpace {
@@ -175,6 +177,78 @@ mod tests {
             let space = of_data_set(&keyspace, false, seed);
             prop_assert_eq!(key(&space, first) == key(&space, second), first == second);
         }
+    }
+
+    #[test]
+    fn counters_are_ids_beside_the_keys() {
+        let sizes = (SizeDistribution::Fixed(8), SizeDistribution::Fixed(200));
+        let keyspace = Keyspace { keys: 50, prefix: "k-".to_owned(), key_size: sizes.0, value_size: sizes.1 };
+        let (counting, plain) = (of_data_set(&keyspace, true, 1), of_data_set(&keyspace, false, 1));
+        for (id, text, is_counter, value_len) in [
+            (0, "k-000000", false, 200),
+            (49, "k-000049", false, 200),
+            (50, "k-000050", true, 10),
+            (99, "k-000099", true, 10),
+        ] {
+            assert_eq!(key(&counting, id), text);
+            assert_eq!(counting.id_of_key(text.as_bytes()), Some(id));
+            assert_eq!((counting.is_counter(id), counting.value_len(id)), (is_counter, value_len), "{text}");
+            assert_eq!(plain.id_of_key(text.as_bytes()), (!is_counter).then_some(id));
+            assert!(!plain.is_counter(id));
+        }
+        assert!(!counting.is_counter(100) && counting.id_of_key(b"k-000100").is_none());
+        assert!((0..50).all(|id| counting.is_counter(counting.counter_of(id))));
+        assert_eq!((counting.keys(), counting.value_len_max(), plain.value_len_max()), (50, 200, 200));
+        assert_eq!(std::str::from_utf8(COUNTER_START).unwrap().parse(), Ok(1_000_000_000u64));
+    }
+
+    #[test]
+    fn a_counter_may_be_the_longest_value_and_need_the_last_digit() {
+        let key_size = SizeDistribution::Fixed(20);
+        let value_size = SizeDistribution::Fixed(3);
+        let keyspace = Keyspace { keys: u64::MAX / 2, prefix: String::new(), key_size, value_size };
+        let space = of_data_set(&keyspace, true, 1);
+        assert_eq!(key(&space, space.counter_of(space.keys() - 1)), "18446744073709551613");
+        assert_eq!(space.value_len_max(), 10);
+    }
+
+    #[test]
+    #[should_panic(expected = "3 digits do not fit behind 'k'")]
+    fn the_digits_of_the_last_counter_must_fit() {
+        let (key_size, value_size) = (SizeDistribution::Fixed(3), SizeDistribution::Fixed(1));
+        of_data_set(&Keyspace { keys: 51, prefix: "k".to_owned(), key_size, value_size }, true, 1);
+    }
+
+    #[test]
+    fn another_agent_regenerates_every_byte() {
+        // One process writes keys and values of the whole data set; agents that know the plan alone write a share each.
+        let keyspace = || Keyspace {
+            keys: 1_000,
+            prefix: "a:".to_owned(),
+            key_size: SizeDistribution::Uniform { min: 12, max: 40 },
+            value_size: SizeDistribution::Uniform { min: 0, max: 300 },
+        };
+        let agent = |ids: std::ops::Range<u64>| {
+            let (space, payload) = (of_data_set(&keyspace(), true, 7), Payload::new(7, 300));
+            let mut bytes = Vec::new();
+            for id in ids {
+                space.write_key(id, &mut bytes);
+                let parts = payload.value(id, 0, space.value_len(id));
+                bytes.extend_from_slice(parts.head());
+                bytes.extend_from_slice(&payload.block()[parts.offset..parts.offset + parts.len]);
+            }
+            bytes
+        };
+        let whole = agent(0..2_000);
+        for agents in [2, 3, 7] {
+            let shares: Vec<u8> = (0..agents).flat_map(|index| agent(share(2_000, index, agents))).collect();
+            assert!(shares == whole, "{agents} agents");
+        }
+        // Golden, by FNV-1a: nor may another release or another machine write anything else.
+        let hash = whole.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        assert_eq!((whole.len(), hash), (212_569, 6_665_973_862_934_923_505));
     }
 
     #[test]
