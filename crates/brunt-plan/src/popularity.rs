@@ -99,8 +99,8 @@ impl fmt::Display for Popularity {
 }
 serde_as_text!(Popularity);
 
-/// The ranks of a popularity law move over the keys: every `every` of the schedule, by `step` keys. So `step / keys` of the
-/// hot set is replaced per period. Text form `1000/10s`.
+/// The ranks of a popularity law move over the keys: every `every` of the schedule, by `step` keys. Of the hottest `h` keys,
+/// whatever that number, `step` are others after each period, or all if `step` exceeds `h`. Text form `1000/10s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// Keys, at least 1.
@@ -146,9 +146,16 @@ mod tests {
             ("uniform", Some("uniform")),
             ("zipf", Some("zipf:0.99")),
             ("zipf:1", Some("zipf:1")),
-            ("zipf:0", None),
-            ("zipf:-1", None),
-            ("zipf:nan", None),
+            (" zipf:1e-3 ", Some("zipf:0.001")),
+            ("zipf:25.5", Some("zipf:25.5")),
+            ("hotspot:0.2,0.8", Some("hotspot:0.2,0.8")),
+            ("hotspot: 1 , 1", Some("hotspot:1,1")),
+            ("sequential", Some("sequential")),
+            ("latest", Some("latest:0.99")),
+            ("latest:1.2", Some("latest:1.2")),
+            ("gaussian", Some("gaussian:0.16666666666666666")),
+            ("gaussian:0.05", Some("gaussian:0.05")),
+            ("gaussian:0.16666666666666666", Some("gaussian:0.16666666666666666")),
             ("hot", None),
         ]);
         check::<Drift>(&[
@@ -158,5 +165,34 @@ mod tests {
             ("5/0s", None),
             ("5", None),
         ]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let laws = "expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
+                    latest:EXPONENT or gaussian:DEVIATION (a fraction of the keys)";
+        for (text, message) in [
+            ("", laws),
+            ("zipfian:0.9", laws),
+            ("uniform:1", laws),
+            ("sequential:2", laws),
+            ("zipf:1,2", laws),
+            ("hotspot", laws),
+            ("hotspot:0.1", laws),
+            ("hotspot:0.1,0.9,1", laws),
+            ("gaussian:0.1,0.2", laws),
+            ("zipf:", "EXPONENT is ''; expected a number above 0"),
+            ("zipf:0", "EXPONENT is '0'; expected a number above 0"),
+            ("zipf:-1", "EXPONENT is '-1'; expected a number above 0"),
+            ("zipf:nan", "EXPONENT is 'nan'; expected a number above 0"),
+            ("zipf:inf", "EXPONENT is 'inf'; expected a number above 0"),
+            ("latest:x", "EXPONENT is 'x'; expected a number above 0"),
+            ("hotspot:0,0.9", "KEYS is '0'; expected a number above 0 and at most 1"),
+            ("hotspot:20%,0.9", "KEYS is '20%'; expected a number above 0 and at most 1"),
+            ("hotspot:0.2,1.1", "OPS is '1.1'; expected a number above 0 and at most 1"),
+            ("gaussian:2", "DEVIATION is '2'; expected a number above 0 and at most 1"),
+        ] {
+            assert_eq!(text.parse::<Popularity>(), Err(message.to_owned()), "{text:?}");
+        }
     }
 }

@@ -87,10 +87,41 @@ mod tests {
             let permutation = Permutation::new(n, 1);
             let first: HashSet<u64> = (0..50_000).map(|number| permutation.apply(number)).collect();
             let last: HashSet<u64> = (0..50_000).map(|number| permutation.apply(n - 1 - number)).collect();
-            assert_eq!(first.union(&last).count(), 100_000, "n = {n}");
-            assert!(first.iter().chain(&last).all(|image| *image < n));
+            let across: HashSet<u64> = (1..50_000).map(|part| permutation.apply(n / 50_000 * part)).collect();
+            let all: HashSet<u64> = first.iter().chain(&last).chain(&across).copied().collect();
+            assert_eq!(all.len(), 149_999, "n = {n}");
+            assert!(all.iter().all(|image| *image < n));
         }
     }
+
+    #[test]
+    fn images_are_part_of_the_data_set() {
+        // Golden: which keys are hot must not change from one release, or one machine, to another.
+        for (n, seed, images) in GOLDEN {
+            let permutation = Permutation::new(n, seed);
+            assert_eq!(
+                [0, 1, 2, n - 1].map(|number| permutation.apply(number)),
+                images,
+                "n = {n}, seed {seed}"
+            );
+        }
+    }
+
+    const GOLDEN: [(u64, u64, [u64; 4]); 4] = [
+        (1_000_000, 1, [896_533, 816_905, 563_415, 870_818]),
+        (1_000_000, 2, [535_087, 716_522, 851_123, 232_366]),
+        (1 << 40, 1, [915_840_102_874, 624_560_475_310, 243_700_221_658, 1_053_017_397_890]),
+        (
+            u64::MAX,
+            1,
+            [
+                1_234_245_300_663_189_208,
+                13_153_823_884_371_857_867,
+                5_298_882_406_473_632_290,
+                5_845_198_233_088_205_713,
+            ],
+        ),
+    ];
 
     #[test]
     fn neighbours_scatter() {

@@ -331,12 +331,26 @@ mod tests {
     use super::*;
     use crate::rng::{Purpose, Rng};
     use brunt_plan::op::{Expectation, OpKind, ValueRef};
+    use proptest::prelude::*;
 
     const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99 };
+    const ALONE: StreamPart = StreamPart { index: 0, of: 1 };
+
+    fn chooser(law: &str, keys: u64) -> KeyChooser {
+        KeyChooser::new(&law.parse().unwrap(), None, keys, 1)
+    }
+
+    fn drifting(law: &str, drift: &str, keys: u64) -> KeyChooser {
+        KeyChooser::new(&law.parse().unwrap(), Some(drift.parse().unwrap()), keys, 1)
+    }
+
+    fn rng() -> Rng {
+        Rng::for_stream(1, Purpose::Ops, 0, 0)
+    }
 
     fn drawn(popularity: Popularity, keys: u64, data_seed: u64, count: usize) -> Vec<u64> {
         let chooser = KeyChooser::new(&popularity, None, keys, data_seed);
-        let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
+        let mut rng = rng();
         (0..count).map(|_| chooser.choose(&mut rng, 0)).collect()
     }
 
@@ -368,13 +382,116 @@ mod tests {
         assert_ne!(drawn(ZIPF, 1_000, 1, 100), drawn(ZIPF, 1_000, 2, 100));
     }
 
+    /// The probability of every rank of a law over so many keys, by its definition.
+    fn probabilities(law: &str, keys: u64) -> Vec<f64> {
+        let weight = |rank: f64| match law.parse().unwrap() {
+            Popularity::Uniform => 1.0,
+            Popularity::Zipf { exponent } | Popularity::Latest { exponent } => (rank + 1.0).powf(-exponent),
+            Popularity::Hotspot { keys: hot, ops } => {
+                let (all, hot) = (keys as f64, (hot * keys as f64).round());
+                if rank < hot { ops / hot } else { (1.0 - ops) / (all - hot) }
+            }
+            Popularity::Gaussian { deviation } => {
+                // The mass between the edges of the place, which lies outwards from the middle by turns.
+                let outwards = (rank / 2.0).ceil() * if rank % 2.0 == 0.0 { 1.0 } else { -1.0 };
+                let place = (keys / 2) as f64 + outwards;
+                let below = |x: f64| libm::erf((x / keys as f64 - 0.5) / deviation / 2f64.sqrt());
+                below(place + 1.0) - below(place)
+            }
+            Popularity::Sequential => panic!("a walk is no draw"),
+        };
+        let weights: Vec<f64> = (0..keys).map(|rank| weight(rank as f64)).collect();
+        let sum: f64 = weights.iter().sum();
+        weights.iter().map(|weight| weight / sum).collect()
+    }
+
     #[test]
-    fn uniform_keys_are_drawn_evenly() {
-        let mut counts = [0f64; 100];
-        drawn(Popularity::Uniform, 100, 1, 100_000).iter().for_each(|id| counts[*id as usize] += 1.0);
-        let chi_square: f64 = counts.iter().map(|count| (count - 1_000.0).powi(2) / 1_000.0).sum();
-        // 99 degrees of freedom: 0.1 to 99.9 % is 61 to 149.
-        assert!((61.0..149.0).contains(&chi_square), "{chi_square}");
+    fn every_law_has_its_probabilities_from_every_origin() {
+        // 100 keys are 99 degrees of freedom, 0.01 to 99.99 % is 55 to 161; 101 keys have a key in the middle.
+        for law in [
+            "uniform",
+            "zipf",
+            "zipf:1",
+            "zipf:0.3",
+            "hotspot:0.2,0.8",
+            "hotspot:0.5,0.1",
+            "latest",
+            "latest:0.5",
+            "gaussian",
+            "gaussian:0.3",
+            "gaussian:1",
+        ] {
+            for (keys, origin) in [(100, 0), (100, 37), (101, 100)] {
+                let (chooser, mut rng) = (chooser(law, keys), rng());
+                let mut counts = vec![0f64; keys as usize];
+                (0..200_000).for_each(|_| counts[chooser.choose(&mut rng, origin) as usize] += 1.0);
+                let off = |(rank, probability): (u64, f64)| {
+                    let expected = 200_000.0 * probability;
+                    (counts[chooser.id_of_rank(rank, origin) as usize] - expected).powi(2) / expected
+                };
+                let chi_square: f64 = (0..).zip(probabilities(law, keys)).map(off).sum();
+                assert!((55.0..161.0).contains(&chi_square), "{law} over {keys} from {origin}: {chi_square}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_are_a_bijection_and_fall_in_popularity() {
+        for law in ["uniform", "zipf", "hotspot:0.3,0.9", "latest", "gaussian", "sequential"] {
+            for (keys, origin) in [(1, 0), (2, 1), (99, 98), (100, 5)] {
+                let chooser = chooser(law, keys);
+                let mut ids: Vec<u64> = (0..keys).map(|rank| chooser.id_of_rank(rank, origin)).collect();
+                ids.sort_unstable();
+                assert!(ids.into_iter().eq(0..keys), "{law} over {keys} from {origin}");
+                if law != "sequential" {
+                    let falls = probabilities(law, keys).windows(2).all(|pair| pair[1] < pair[0] + 1e-12);
+                    assert!(falls, "{law} over {keys}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hot_spots_are_as_large_as_said() {
+        // (law, keys, hot keys): all ops go to the hot ones.
+        for (law, keys, hot) in [
+            ("hotspot:0.2,1", 1_000, 200),
+            ("hotspot:0.0001,1", 1_000, 1),
+            ("hotspot:0.9999,1", 1_000, 999),
+            ("hotspot:1,1", 1_000, 1_000),
+            ("hotspot:0.5,1", 3, 2),
+            ("hotspot:0.9,1", 1, 1),
+        ] {
+            let (chooser, mut rng) = (chooser(law, keys), rng());
+            let drawn: std::collections::HashSet<u64> =
+                (0..30_000).map(|_| chooser.choose(&mut rng, 0)).collect();
+            assert_eq!(
+                drawn,
+                (0..hot).map(|rank| chooser.id_of_rank(rank, 0)).collect(),
+                "{law} over {keys}"
+            );
+        }
+        // Hot keys are no neighbours: in every tenth of the ids there are about 200, give or take four deviations of 13.4.
+        let chooser = chooser("hotspot:0.02,0.5", 100_000);
+        let mut counts = [0u64; 10];
+        (0..2_000).for_each(|rank| counts[(chooser.id_of_rank(rank, 0) / 10_000) as usize] += 1);
+        assert!(counts.iter().all(|count| count.abs_diff(200) < 54), "{counts:?}");
+    }
+
+    #[test]
+    fn laws_over_very_many_keys_stay_in_range_and_in_proportion() {
+        // (law, the fraction of draws below the middle id)
+        for (law, below) in
+            [("uniform", 0.5), ("hotspot:0.1,0.9", 0.5), ("gaussian", 0.5), ("gaussian:1", 0.5)]
+        {
+            for keys in [1 << 53, 1 << 63, u64::MAX] {
+                let (chooser, mut rng) = (chooser(law, keys), rng());
+                let ids: Vec<u64> = (0..10_000).map(|_| chooser.choose(&mut rng, 0)).collect();
+                assert!(ids.iter().all(|id| *id < keys));
+                let count = ids.iter().filter(|id| **id < keys / 2).count() as f64;
+                assert!((count - below * 1e4).abs() < 200.0, "{law} over {keys}: {count}");
+            }
+        }
     }
 
     #[test]
@@ -411,5 +528,177 @@ mod tests {
             .filter(|seed| chooser.ids(&op(KeyRef::Drawn(*seed), 2)).nth(1) == Some(hottest))
             .count();
         assert!((count as f64 - 6_497.0).abs() < 4.0 * 6_497f64.sqrt(), "{count}");
+    }
+
+    #[test]
+    fn every_release_draws_the_same_keys() {
+        // Golden: with the seeds in a report anyone can ask for the same keys again.
+        for (law, ids) in GOLDEN {
+            let (chooser, mut rng, mut cursor) = (chooser(law, 1_000_000), rng(), Cursor::new(ALONE));
+            let drawn =
+                [false, false, true, false].map(|inserts| chooser.next_id(&mut cursor, &mut rng, 0, inserts));
+            assert_eq!(drawn, ids, "{law}");
+        }
+    }
+
+    const GOLDEN: [(&str, [u64; 4]); 6] = [
+        ("uniform", [496_427, 284_959, 545_683, 527_377]),
+        ("zipf", [996_036, 505_625, 735_657, 104_822]),
+        ("hotspot:0.2,0.8", [27_826, 807_231, 317_135, 509_010]),
+        ("sequential", [0, 1, 2, 3]),
+        ("latest", [999_954, 995_330, 0, 991_059]),
+        ("gaussian", [457_020, 319_265, 427_207, 701_288]),
+    ];
+
+    proptest! {
+        #[test]
+        fn sessions_walk_over_every_key_equally_often(
+            keys in 1..60u64, of in 1..7u32, counts in proptest::collection::vec(1..12u16, 1..8), rounds in 1..3u64,
+        ) {
+            // Every session asks for the same number of keys, here so many of them at a time; together they go round.
+            let chooser = chooser("sequential", keys);
+            let mut asked = vec![0; keys as usize];
+            for index in 0..of {
+                let (mut cursor, mut rng) = (Cursor::new(StreamPart { index, of }), rng());
+                let (mut left, mut counts) = (keys * rounds, counts.iter().cycle());
+                while left > 0 {
+                    let count = left.min(u64::from(*counts.next().unwrap())) as u16;
+                    left -= u64::from(count);
+                    if count == 1 {
+                        asked[chooser.next_id(&mut cursor, &mut rng, 0, false) as usize] += 1;
+                    } else {
+                        let (key, operand) = chooser.next_keys(&mut cursor, &mut rng, 0, count);
+                        chooser.ids(&Op { operand, ..op(key, count) }).for_each(|id| asked[id as usize] += 1);
+                    }
+                }
+            }
+            prop_assert!(asked.iter().all(|times| *times == u64::from(of) * rounds), "{:?}", asked);
+        }
+    }
+
+    #[test]
+    fn sessions_take_turns_in_a_walk() {
+        // Session 1 of 3 over ten keys: single keys, then four at once, then one again.
+        let (chooser, mut rng) = (chooser("sequential", 10), rng());
+        let mut cursor = Cursor::new(StreamPart { index: 1, of: 3 });
+        let ids = [false, true].map(|inserts| chooser.next_id(&mut cursor, &mut rng, 0, inserts));
+        assert_eq!(ids, [1, 4]);
+        let (key, operand) = chooser.next_keys(&mut cursor, &mut rng, 0, 4);
+        assert!(chooser.ids(&Op { operand, ..op(key, 4) }).eq([7, 0, 3, 6]));
+        assert_eq!(chooser.next_id(&mut cursor, &mut rng, 0, false), 9);
+    }
+
+    #[test]
+    fn the_latest_key_is_the_hottest() {
+        // (session, of, op by op: what is inserted, or the newest key that is known of)
+        type Steps<'a> = &'a [(bool, u64)];
+        let table: [(u32, u32, Steps<'_>); 3] = [
+            (0, 1, &[(false, 9), (true, 0), (false, 0), (true, 1), (true, 2), (false, 2)]),
+            (1, 3, &[(false, 9), (true, 1), (false, 2), (true, 4), (true, 7), (true, 0), (false, 1)]),
+            (2, 3, &[(true, 2), (false, 2), (true, 5), (false, 5), (true, 8), (true, 1), (false, 1)]),
+        ];
+        let chooser = chooser("latest", 10);
+        for (index, of, steps) in table {
+            let mut cursor = Cursor::new(StreamPart { index, of });
+            for (step, (inserts, id)) in steps.iter().enumerate() {
+                let origin = chooser.origin(&mut cursor, 0, *inserts);
+                assert_eq!(chooser.id_of_rank(0, origin), *id, "session {index} of {of}, step {step}");
+                assert_eq!(chooser.id_of_rank(9, origin), (*id + 1) % 10, "the oldest is the next to go");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_inserted_is_asked_for() {
+        // 300 inserts, each followed by 20 reads: the key just inserted has the share of rank 0, 1/Σ k^−0.99 = 0.1930.
+        let (chooser, mut rng, mut cursor) = (chooser("latest", 100), rng(), Cursor::new(ALONE));
+        let mut hits = 0.0;
+        for number in 0..300 {
+            let inserted = chooser.next_id(&mut cursor, &mut rng, 0, true);
+            assert_eq!(inserted, number % 100);
+            let mut reads = (0..20).map(|_| chooser.next_id(&mut cursor, &mut rng, 0, false));
+            hits += reads.by_ref().filter(|id| *id == inserted).count() as f64;
+        }
+        let share = probabilities("latest", 100)[0];
+        assert!((hits / 6_000.0 - share).abs() < 4.0 * (share * (1.0 - share) / 6_000.0).sqrt(), "{hits}");
+    }
+
+    #[test]
+    fn drift_shifts_by_a_step_each_period() {
+        for (drift, keys, since_ns, shift) in [
+            ("10/1s", 1_000, 0, 0),
+            ("10/1s", 1_000, 999_999_999, 0),
+            ("10/1s", 1_000, 1_000_000_000, 10),
+            ("10/1s", 1_000, 99_999_999_999, 990),
+            ("10/1s", 1_000, 100_000_000_000, 0),
+            ("2500/1ms", 1_000, 3_000_000, 500),
+            ("1/1ns", u64::MAX, u64::MAX - 1, u64::MAX - 1),
+            ("18446744073709551614/1ns", u64::MAX, 3, u64::MAX - 3),
+            ("7/1s", 1, 5_000_000_000, 0),
+        ] {
+            for law in ["zipf", "hotspot:0.1,0.9", "gaussian"] {
+                let origin = drifting(law, drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
+                assert_eq!(origin, shift, "{law}, {drift} over {keys} at {since_ns}");
+            }
+            let latest = drifting("latest", drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
+            assert_eq!(latest, ((u128::from(shift) + u128::from(keys) - 1) % u128::from(keys)) as u64);
+            for law in ["uniform", "sequential"] {
+                let origin = drifting(law, drift, keys).origin(&mut Cursor::new(ALONE), since_ns, false);
+                assert_eq!(origin, 0, "{law} has nothing to move");
+            }
+        }
+    }
+
+    #[test]
+    fn drift_replaces_its_step_of_the_hot_set() {
+        // A hot set of 1000 out of 10 000 keys, 100 others each 10 s: after k periods min(1, k/10) is replaced.
+        for law in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
+            let chooser = drifting(law, "100/10s", 10_000);
+            let hot = |period: u64| -> std::collections::HashSet<u64> {
+                let origin = chooser.origin(&mut Cursor::new(ALONE), period * 10_000_000_000, false);
+                (0..1_000).map(|rank| chooser.id_of_rank(rank, origin)).collect()
+            };
+            for (period, replaced) in
+                [(0, 0), (1, 100), (2, 200), (9, 900), (10, 1_000), (50, 1_000), (100, 0)]
+            {
+                assert_eq!(hot(0).difference(&hot(period)).count(), replaced, "{law}, period {period}");
+            }
+        }
+    }
+
+    #[test]
+    fn drift_cools_the_former_hot_set_as_computed() {
+        // After k < 10 periods of the same drift the former hot keys get 0.9·(1 − k/10) of the ops as hot ones that are
+        // left, and 0.1·(100k/9000) as cold ones.
+        let chooser = drifting("hotspot:0.1,0.9", "100/10s", 10_000);
+        let former: std::collections::HashSet<u64> =
+            (0..1_000).map(|rank| chooser.id_of_rank(rank, 0)).collect();
+        for period in [0, 1, 5, 9] {
+            let (mut rng, mut cursor) = (rng(), Cursor::new(ALONE));
+            let ids =
+                (0..50_000).map(|_| chooser.next_id(&mut cursor, &mut rng, period * 10_000_000_000, false));
+            let measured = ids.filter(|id| former.contains(id)).count() as f64 / 50_000.0;
+            let k = period as f64;
+            let expected = 0.9 * (1.0 - k / 10.0) + 0.1 * (100.0 * k / 9_000.0);
+            let bar = 4.0 * (expected * (1.0 - expected) / 50_000.0).sqrt();
+            assert!((measured - expected).abs() < bar, "{period}: {measured}, {expected} ± {bar}");
+        }
+    }
+
+    #[test]
+    fn multi_gets_keep_their_origin() {
+        // The keys of an op are those of its time, whenever they are asked for: here of a second period, and of a frontier.
+        for law in ["zipf", "hotspot:0.1,0.9", "latest", "gaussian"] {
+            let (chooser, mut rng) = (drifting(law, "5000/1s", 10_000), rng());
+            let mut cursor = Cursor::new(ALONE);
+            let (key, operand) = chooser.next_keys(&mut cursor, &mut rng, 1_500_000_000, 100);
+            let op = Op { operand, ..op(key, 100) };
+            let ids: Vec<u64> = chooser.ids(&op).collect();
+            chooser.next_id(&mut cursor, &mut rng, 9_000_000_000, true);
+            assert!(chooser.ids(&op).eq(ids.iter().copied()), "{law}");
+            let hot: Vec<u64> = (0..5_000).map(|rank| chooser.id_of_rank(rank, operand)).collect();
+            let count = ids.iter().filter(|id| hot.contains(id)).count();
+            assert!(count > 80, "{law}: {count} of 100 in the hotter half");
+        }
     }
 }

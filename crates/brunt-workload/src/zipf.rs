@@ -11,6 +11,10 @@ use crate::rng::Draw;
 /// Ranks in the alias table: 128 KiB, which a second-level cache holds, and half of all draws or more at exponents near 1.
 const HOT_RANKS_MAX: u64 = 1 << 14;
 
+/// Above this exponent the ranks outside of the table have less than 2⁻¹²⁶ together: none of them is ever drawn, and areas
+/// of their size would drown.
+const TAIL_EXPONENT_MAX: f64 = 10.0;
+
 /// From here on no rank is refused. Exactly, rank k would be with a probability of about s(s+1)/(24 k²), below 10⁻¹⁸ here;
 /// but near 2⁵² the difference of areas that decides it drowns in rounding, and would refuse every other rank.
 const REFUSE_BELOW: f64 = 4_294_967_296.0;
@@ -19,19 +23,19 @@ const REFUSE_BELOW: f64 = 4_294_967_296.0;
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     hot: AliasTable,
-    /// How many ranks the table holds; the slot behind them is the tail's.
+    /// How many ranks the table holds; the slot behind them is the tail's, where there is one.
     hot_ranks: u64,
     tail: Tail,
 }
 
 impl Zipf {
-    /// `n` is at least 1, the exponent above 0 and at most 10.
+    /// `n` is at least 1, the exponent above 0 and finite.
     pub(crate) fn new(n: u64, exponent: f64) -> Self {
-        assert!(n > 0 && exponent > 0.0 && exponent <= 10.0, "zipf:{exponent} over {n} ranks");
+        assert!(n > 0 && exponent > 0.0 && exponent.is_finite(), "zipf:{exponent} over {n} ranks");
         let hot_ranks = n.min(HOT_RANKS_MAX);
         let mut weights: Vec<f64> = (1..=hot_ranks).map(|rank| libm::pow(rank as f64, -exponent)).collect();
-        let tail = Tail::new(hot_ranks + 1, n.max(hot_ranks + 1), exponent);
-        if n > hot_ranks {
+        let tail = Tail::new(hot_ranks + 1, n.max(hot_ranks + 1), exponent.min(TAIL_EXPONENT_MAX));
+        if n > hot_ranks && exponent <= TAIL_EXPONENT_MAX {
             weights.push(tail.weight());
         }
         Self { hot: AliasTable::new(&weights), hot_ranks, tail }
@@ -155,6 +159,12 @@ mod tests {
             (1.0, 1_000_000, 0.069_479_537_753),
             (0.8, 10_000_000, 0.008_253_768_081),
             (10.0, 1_000_000, 0.999_006_413_069),
+            (12.0, 1_000_000, 0.999_753_973_990),
+            (50.0, u64::MAX, 1.0),
+            (1e300, u64::MAX, 1.0),
+            (0.5, 1 << 63, 1.646_361_3e-10),
+            (0.99, 1 << 63, 0.018_072_402_476),
+            (1.0, 1 << 63, 0.022_601_174_590),
             (0.5, u64::MAX, 1.164_153_2e-10),
             (0.99, u64::MAX, 0.017_727_540_94),
             (1.2, u64::MAX, 0.178_862_676_7),
@@ -228,10 +238,20 @@ mod tests {
     fn shares_of_the_hottest_ranks() {
         // Cumulative shares computed with 30 digits; a million draws, four standard deviations.
         type Shares<'a> = &'a [(u64, f64)];
-        let table: [(f64, u64, Shares<'_>); 7] = [
+        let table: [(f64, u64, Shares<'_>); 9] = [
             (0.99, 10_000_000, &[(10_000, 0.565_937), (100_000, 0.707_305), (1_000_000, 0.851_967)]),
             (0.8, 10_000_000, &[(10_000, 0.223_765), (100_000, 0.376_062), (1_000_000, 0.617_441)]),
             (1.0, 10_000_000, &[(10_000, 0.586_249), (100_000, 0.724_164), (1_000_000, 0.862_082)]),
+            (
+                0.5,
+                1 << 63,
+                &[(1_000_000_000_000_000, 0.010_412_50), (1_000_000_000_000_000_000, 0.329_272_3)],
+            ),
+            (
+                0.99,
+                1 << 63,
+                &[(1_000, 0.139_681), (1_000_000_000, 0.426_569), (1_000_000_000_000_000, 0.755_973)],
+            ),
             (
                 0.5,
                 u64::MAX,
@@ -262,8 +282,10 @@ mod tests {
 
     #[test]
     fn extremes_stay_in_range() {
-        for n in [1, 2, 3, HOT_RANKS_MAX - 1, HOT_RANKS_MAX, HOT_RANKS_MAX + 1, 1 << 53, u64::MAX] {
-            for exponent in [f64::MIN_POSITIVE, 1e-9, 0.5, 1.0 - 1e-16, 1.0, 1.0 + 1e-15, 10.0] {
+        for n in [1, 2, 3, HOT_RANKS_MAX - 1, HOT_RANKS_MAX, HOT_RANKS_MAX + 1, 1 << 53, 1 << 63, u64::MAX] {
+            for exponent in
+                [f64::MIN_POSITIVE, 1e-9, 0.5, 1.0 - 1e-16, 1.0, 1.0 + 1e-15, 10.0, 11.0, f64::MAX]
+            {
                 let (zipf, mut rng) = (Zipf::new(n, exponent), rng());
                 assert!((0..1_000).all(|_| zipf.rank(&mut rng) < n), "zipf:{exponent} over {n}");
                 assert!(
