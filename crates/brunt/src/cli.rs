@@ -36,13 +36,42 @@ Examples:
   brunt run -s 127.0.0.1:11211 -c 16 -t 10s          closed loop: 16 connections, each asks as soon as it has its reply
   brunt run -s cache:11211 -r 50k --json out.json    open loop: 50 000 requests/s on a Poisson schedule";
 
+/// Every example in the last column is understood by the options that its heading names; a test sees to that.
+/// `after_help` and not `after_long_help`: a long help would put every flag and its meaning on lines of their own.
+const LAWS: &str = "\
+Laws of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretched to the rate):
+  fixed:N, or N           always the same                                    4KiB
+  uniform:MIN,MAX         evenly between                                     uniform:10,1000
+  normal:MEAN,SD          Gauss's                                            normal:200,50
+  exponential:LAMBDA      with the mean 1/LAMBDA                             exponential:0.005
+  pareto:LOC,SCALE,SHAPE  generalised Pareto                                 pareto:0,214.476,0.348238
+  gev:LOC,SCALE,SHAPE     generalised extreme value                          gev:30.7984,8.20449,0.078688
+  lognormal:MU,SIGMA      the logarithm has the mean MU and the SD SIGMA     lognormal:5,1
+  discrete:V=W,...        these values, with these weights                   discrete:100=3,1000=1
+  fb_key fb_value fb_ia   key sizes, value sizes and gaps of a pool (ETC)    fb_value
+
+Laws of arrivals (--arrival):
+  poisson                 independent of each other                          poisson
+  uniform                 evenly spaced                                      uniform
+  mmpp:PEAK,BURST,DUTY    bursts of PEAK x rate, BURST long, DUTY of time    mmpp:5,100ms,0.1
+
+Laws of popularity (--popularity):
+  uniform                 every key alike                                    uniform
+  zipf:E                  the r-th key in proportion to 1/r^E                zipf:0.99
+  hotspot:KEYS,OPS        this part of the keys gets this part of the ops    hotspot:0.1,0.9
+  sequential              one after the other                                sequential
+  latest:E                zipf, counted back from the newest key             latest:0.99
+  gaussian:SD             around the middle key; SD is a part of the keys    gaussian:0.1
+
+@FILE stands for the lines of a file, joined by commas; # begins a comment.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its verdict
-    #[command(allow_negative_numbers = true)]
+    #[command(allow_negative_numbers = true, after_help = LAWS)]
     Run(Box<Run>),
     /// Store the data set, see every key confirmed, and stop
-    #[command(allow_negative_numbers = true)]
+    #[command(allow_negative_numbers = true, after_help = LAWS)]
     Load(Box<Load>),
     /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail
     Doctor(Box<Doctor>),
@@ -107,20 +136,21 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
-    /// HOST[:PORT] or memcached://HOST[:PORT] [default of run: the reference server, started for it]
+    /// HOST[:PORT] or memcached://HOST[:PORT], such as cache:11211 or [::1]:11211 (repeatable)
+    /// [default: the reference server, started for the run]
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: Vec<ServerAddress>,
     /// With several servers, which one an op goes to: modulo, ketama, ketama-weighted (by the key), round-robin, random
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
     pub placement: Option<Placement>,
-    /// memcached-text [default: memcached-text]
+    /// The dialect on the wire: memcached-text [default: memcached-text]
     #[arg(long)]
     pub protocol: Option<Protocol>,
-    /// tcp [default: tcp]
+    /// What carries it: tcp [default: tcp]
     #[arg(long)]
     pub transport: Option<Transport>,
-    /// Worker threads [default: one less than the processors allowed, at least 1]
+    /// Worker threads, such as 4 [default: one less than the processors allowed, at least 1]
     #[arg(long, short = 'T', value_name = "N")]
     pub threads: Option<Count>,
     /// Pin the workers to these processors, such as 0-3,5 [default: not pinned]
@@ -132,7 +162,7 @@ pub(crate) struct TargetFlags {
     /// Give up a request without a reply after this long [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<DurationNs>,
-    /// auto or epoll [default: auto]
+    /// Interface to the kernel: auto or epoll [default: auto]
     #[arg(long)]
     pub io: Option<IoChoice>,
 }
@@ -147,13 +177,13 @@ pub(crate) struct TrafficFlags {
     /// Open loop: requests per second in all, such as 200k [default: none, closed loop]
     #[arg(long, short, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// Open loop with a rate that changes: points of time and rate, 0s=1k,30s=50k, straight lines between them; or @FILE
+    /// Open loop with a rate that changes: 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down; or @FILE
     #[arg(long, value_name = "POINTS", conflicts_with = "rate", value_parser = parse_or_read::<RateProfile>)]
     pub rate_profile: Option<RateProfile>,
-    /// Open loop: poisson or uniform [default: poisson]
+    /// Open loop, how requests are spaced: poisson, uniform, a law of arrivals or gaps below, or @FILE [default: poisson]
     #[arg(long, value_parser = parse_or_read::<Arrival>)]
     pub arrival: Option<Arrival>,
-    /// Closed loop: pause between a reply and the next request [default: 0s]
+    /// Closed loop: pause between a reply and the next request, such as 5ms [default: 0s]
     #[arg(long, value_name = "DURATION")]
     pub think: Option<DurationNs>,
     /// Operations with weights: get gets mget set add replace append prepend cas incr decr delete touch
@@ -169,16 +199,17 @@ pub(crate) struct TrafficFlags {
     /// Changes ask for no reply
     #[arg(long)]
     pub noreply: bool,
-    /// ignore or set: what follows a retrieval that missed [default: ignore]
+    /// What follows a retrieval that missed: ignore or set [default: ignore]
     #[arg(long, value_name = "WHAT")]
     pub on_miss: Option<OnMiss>,
-    /// uniform or zipf:EXPONENT [default: uniform]
+    /// Which keys are asked for how often: zipf:0.99, or another law of popularity below [default: uniform]
     #[arg(long, value_name = "LAW")]
     pub popularity: Option<Popularity>,
     /// Move the hot keys: KEYS/DURATION, such as 1000/10s [default: they stay]
     #[arg(long, value_name = "DRIFT")]
     pub drift: Option<Drift>,
-    /// Drives arrivals, order and popularity [default: random, printed]
+    /// Drives arrivals, order and popularity: a run with the seed of another repeats it, such as 42
+    /// [default: random, printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<Count>,
 }
@@ -190,13 +221,13 @@ pub(crate) struct LifetimeFlags {
     /// Begin connections at this rate, such as 100/s, as long as fewer than --connections are open [default: all at once]
     #[arg(long, value_name = "RATE")]
     pub connect_rate: Option<Rate>,
-    /// Requests that a connection carries before it is closed and replaced [default: no bound]
+    /// Requests that a connection carries before it is closed and replaced, such as 100 [default: no bound]
     #[arg(long, value_name = "N")]
     pub calls_per_connection: Option<Count>,
-    /// Connections begun in all; when the last has ended, so has the run [default: no bound]
+    /// Connections begun in all, such as 10k; when the last has ended, so has the run [default: no bound]
     #[arg(long, value_name = "N")]
     pub connections_total: Option<Count>,
-    /// Close and replace every connection after this time [default: never]
+    /// Close and replace every connection after this time, such as 30s [default: never]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_every: Option<DurationNs>,
 }
@@ -220,13 +251,13 @@ pub(crate) struct DataFlags {
     /// How many keys [default: 100000]
     #[arg(long, value_name = "N")]
     pub keys: Option<Count>,
-    /// What every key begins with [default: nothing]
+    /// What every key begins with, such as user: [default: nothing]
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
-    /// Bytes of a key: N, fixed:N or uniform:MIN,MAX [default: 30]
+    /// Bytes of a key, the prefix included: 30, uniform:20,40, a law of sizes below, or @FILE [default: 30]
     #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub key_size: Option<SizeDistribution>,
-    /// Bytes of a value: N, 4KiB, fixed:N or uniform:MIN,MAX [default: 200]
+    /// Bytes of a value: 200, 4KiB, uniform:10,1KiB, a law of sizes below, or @FILE [default: 200]
     #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub value_size: Option<SizeDistribution>,
     /// Key and value bytes are functions of this [default: 1]
@@ -241,19 +272,19 @@ pub(crate) struct MeasuringFlags {
     /// Length of the measured window [default: 10s]
     #[arg(long, short, value_name = "DURATION")]
     pub time: Option<DurationNs>,
-    /// Measure this many requests, all connections together [default: no bound]
+    /// Measure this many requests, all connections together, such as 100k [default: no bound]
     #[arg(long, short = 'n', value_name = "N")]
     pub requests: Option<Count>,
     /// Load before the measured window [default: 1s]
     #[arg(long, value_name = "DURATION")]
     pub warmup: Option<DurationNs>,
-    /// Await replies after the window for this long [default: as --timeout]
+    /// Await replies after the window for this long, such as 500ms [default: as --timeout]
     #[arg(long, value_name = "DURATION")]
     pub drain: Option<DurationNs>,
     /// Do not store the data set first; values read are then not checked
     #[arg(long)]
     pub no_preload: bool,
-    /// hybrid, spin or sleep: how to wait for an intended time [default: hybrid]
+    /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
     /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, oversleep, send-cost
@@ -268,10 +299,13 @@ pub(crate) struct MeasuringFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
-    /// Write the result as JSON; - is standard output, and the text then goes to standard error
+    /// Write the result as JSON, such as result.json; - is standard output, and the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
-    /// Write raw samples with their six times as CSV
+    /// Write a line per second as CSV, such as seconds.csv
+    #[arg(long, value_name = "PATH")]
+    pub csv: Option<PathBuf>,
+    /// Write raw samples with their six times as CSV, such as samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
     /// Print the resolved plan as TOML and do nothing
@@ -481,6 +515,97 @@ mod tests {
         Arguments::command().debug_assert();
     }
 
+    /// For every flag of `run` that takes a value: one that it is given with in its help.
+    const EXAMPLES: &[(&str, &str)] = &[
+        ("server", "cache:11211"),
+        ("server", "[::1]:11211"),
+        ("placement", "ketama-weighted"),
+        ("protocol", "memcached-text"),
+        ("transport", "tcp"),
+        ("threads", "4"),
+        ("cpus", "0-3,5"),
+        ("connections", "16"),
+        ("timeout", "10s"),
+        ("io", "epoll"),
+        ("depth", "1"),
+        ("rate", "200k"),
+        ("rate-profile", "0s=1k,30s=50k,30s=10k"),
+        ("arrival", "poisson"),
+        ("think", "5ms"),
+        ("mix", "get=9,set=1"),
+        ("multiget", "10"),
+        ("ttl", "60s"),
+        ("on-miss", "set"),
+        ("popularity", "zipf:0.99"),
+        ("drift", "1000/10s"),
+        ("connect-rate", "100/s"),
+        ("calls-per-connection", "100"),
+        ("connections-total", "10k"),
+        ("reconnect-every", "30s"),
+        ("seed", "42"),
+        ("keys", "100000"),
+        ("prefix", "user:"),
+        ("key-size", "uniform:20,40"),
+        ("value-size", "uniform:10,1KiB"),
+        ("value-size", "4KiB"),
+        ("data-seed", "1"),
+        ("time", "10s"),
+        ("requests", "100k"),
+        ("warmup", "1s"),
+        ("drain", "500ms"),
+        ("wait", "hybrid"),
+        ("meter", "connect-time"),
+        ("samples-max", "1000000"),
+        ("json", "result.json"),
+        ("csv", "seconds.csv"),
+        ("samples", "samples.csv"),
+        ("progress", "1s"),
+    ];
+
+    #[test]
+    fn the_examples_of_the_help_are_understood() {
+        let command = Arguments::command();
+        let run = command.find_subcommand("run").unwrap();
+        for (flag, example) in EXAMPLES {
+            let parsed = Arguments::try_parse_from(["brunt", "run", &format!("--{flag}={example}")]);
+            assert!(parsed.is_ok(), "--{flag} {example}: {}", parsed.unwrap_err());
+            let argument = run.get_arguments().find(|argument| argument.get_long() == Some(flag)).unwrap();
+            let help = argument.get_help().unwrap().to_string();
+            assert!(help.contains(example), "--{flag} does not show {example}: {help}");
+        }
+        let takes_value = |argument: &&clap::Arg| argument.get_action().takes_values();
+        for flag in run.get_arguments().filter(takes_value).filter_map(|argument| argument.get_long()) {
+            assert!(EXAMPLES.iter().any(|(known, _)| *known == flag), "--{flag} has no example");
+        }
+    }
+
+    /// The last column of the table of laws, by the options that its headings name.
+    #[test]
+    fn the_laws_of_the_help_are_understood() {
+        let (mut flags, mut tried) = (Vec::new(), 0);
+        for line in LAWS.lines() {
+            if let Some((_, named)) = line.strip_prefix("Laws").and_then(|line| line.split_once('(')) {
+                let words = named.split([' ', ',', ':', '(', ')']);
+                flags = words.filter(|word| word.starts_with("--")).collect();
+            } else if let Some((_, example)) = line.strip_prefix("  ").and_then(|line| line.rsplit_once("  "))
+            {
+                for flag in &flags {
+                    // Sizes come with units, gaps do not: they are stretched in any case.
+                    let example = if *flag == "--arrival" {
+                        example.replace("4KiB", "fixed:1")
+                    } else {
+                        example.to_owned()
+                    };
+                    let parsed = Arguments::try_parse_from(["brunt", "run", &format!("{flag}={example}")]);
+                    assert!(parsed.is_ok(), "{flag} {example}: {}", parsed.unwrap_err());
+                    tried += 1;
+                }
+            }
+        }
+        assert_eq!(tried, 9 * 3 + 3 + 6);
+        assert!(LAWS.lines().all(|line| line.chars().count() <= 110));
+    }
+
     /// Every option of a plan is a flag of `run` of the same name, and the other way round.
     #[test]
     fn flags_and_plan_keys_have_the_same_names() {
@@ -490,8 +615,16 @@ mod tests {
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
         // Where results go is no part of a plan; `--no-preload` is `preload = false`; classes are named in files only.
         flags.retain(|flag| {
-            let beside =
-                ["json", "samples", "print-plan", "allow-untrusted", "progress", "no-progress", "quiet"];
+            let beside = [
+                "json",
+                "csv",
+                "samples",
+                "print-plan",
+                "allow-untrusted",
+                "progress",
+                "no-progress",
+                "quiet",
+            ];
             !beside.contains(&flag.as_str())
         });
         for flag in &mut flags {

@@ -226,6 +226,7 @@ fn summarise(plan: Plan, measured: Measured) -> Summary {
 /// The files that results go to, opened before anything is measured.
 struct Outputs {
     json: Option<Box<dyn Write>>,
+    csv: Option<File>,
     samples: Option<File>,
     /// Standard output belongs to the JSON.
     text_goes_to_stderr: bool,
@@ -239,8 +240,9 @@ impl Outputs {
             Some(_) if text_goes_to_stderr => Some(Box::new(io::stdout())),
             Some(path) => Some(Box::new(create(path, "--json")?)),
         };
+        let csv = flags.csv.as_deref().map(|path| create(path, "--csv")).transpose()?;
         let samples = flags.samples.as_deref().map(|path| create(path, "--samples")).transpose()?;
-        Ok(Self { json, samples, text_goes_to_stderr })
+        Ok(Self { json, csv, samples, text_goes_to_stderr })
     }
 
     /// Writes every result that was asked for, the text first: it needs no file.
@@ -256,6 +258,9 @@ impl Outputs {
         }
         if let Some(out) = self.json {
             write_to(out, |out| brunt_report::json::write(summary, out))?;
+        }
+        if let Some(out) = self.csv {
+            write_to(out, |out| brunt_report::csv::write(summary, out))?;
         }
         if let Some(out) = self.samples {
             let origin_ns = summary.window.measure_ns;

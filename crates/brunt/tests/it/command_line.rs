@@ -27,12 +27,15 @@ fn mistakes_are_named() {
         (&["run", "--rate", "fast"], &["--rate <RATE>", "'fast'", "200k"]),
         (&["run", "-r", "0"], &["--rate <RATE>", "'0'", "above 0"]),
         (&["run", "-t", "10"], &["--time <DURATION>", "'10'", "10s"]),
-        (&["run", "--value-size", "uniform:9,1"], &["--value-size", "'uniform:9,1'", "uniform:MIN,MAX"]),
+        (&["run", "--value-size", "uniform:9,1"], &["--value-size", "'uniform:9,1'", "MIN 9 exceeds MAX 1"]),
         (&["run", "--popularity", "zipf:0"], &["--popularity", "'zipf:0'", "above 0"]),
         (&["run", "--mix", "get=1,fetch=2"], &["--mix", "fetch=2", "get, gets, mget, set"]),
         (&["run", "-s", "cache:99999"], &["--server", "'cache:99999'", "HOST[:PORT]"]),
         (&["run", "-s", "redis://cache"], &["--server", "'redis://cache'", "memcached://"]),
-        (&["run", "--arrival", "bursty", "-r", "5"], &["--arrival", "'bursty'", "poisson or uniform"]),
+        (
+            &["run", "--arrival", "bursty", "-r", "5"],
+            &["--arrival", "'bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],
+        ),
         (&["run", "--arrival", "uniform"], &["--arrival", "--rate"]),
         (&["run", "-r", "5", "--think", "1ms"], &["--think", "1ms", "--rate"]),
         (&["run", "-c", "0"], &["--connections", "'0'", "from 1 to"]),
@@ -49,6 +52,7 @@ fn mistakes_are_named() {
         (&["serve", "--service", "slow"], &["--service", "'slow'", "exp"]),
         (&["run", "--rate", "-5"], &["--rate <RATE>", "'-5'"]),
         (&["run", "--json", "/no/such/dir/x.json"], &["--json", "/no/such/dir/x.json", "can be written"]),
+        (&["run", "--csv", "/no/such/dir/x.csv"], &["--csv", "/no/such/dir/x.csv", "can be written"]),
         (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
         (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
         (&["serve", "--stall", "5s"], &["--stall", "'5s'", "AT:FOR"]),
@@ -339,6 +343,27 @@ fn progress_is_a_line_at_a_time() {
     assert!((2..=5).contains(&measured), "{text}");
     assert!(lines.iter().all(|line| line.starts_with("brunt: ") && line.contains("0 failed")), "{text}");
     assert!(text.contains(" of 1.0 s · ") && text.contains("/s · ") && text.contains(" to go"), "{text}");
+}
+
+/// A line for every second of the schedule, whose sums are the result's.
+#[test]
+fn seconds_are_written() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let path = file("seconds.csv", "");
+    let flags = ["-t", "1500ms", "-r", "2k", "--keys", "50", "--warmup", "200ms", "--csv", &path];
+    let measured = Measured::run(&server.address, &flags);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let rows: Vec<Vec<&str>> =
+        text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|heading| *heading == name).unwrap();
+    let (phase, completed) = (column("phase"), column("completed"));
+    let of_phase = |name: &str| rows[1..].iter().filter(|row| row[phase] == name).collect::<Vec<_>>();
+    assert_eq!((of_phase("warmup").len(), of_phase("measure").len()), (1, 2), "{text}");
+    let sum: u64 = rows[1..].iter().map(|row| row[completed].parse::<u64>().unwrap()).sum();
+    let booked =
+        measured.over_phases("requests.completed") - measured.count("phases.preload.requests.completed");
+    assert!(sum <= booked && sum + 20 >= booked, "{sum} of {booked}: {text}");
 }
 
 /// Raw samples hold the six times of every measured request, in order.
