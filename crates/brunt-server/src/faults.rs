@@ -13,6 +13,14 @@ pub struct Faults {
     /// and thrown away, unparsed and unnumbered, until the client closes. (Text replies carry no token, so a reply to
     /// a later request would be taken for the missing one.)
     pub drop_every: Option<NonZeroU64>,
+    /// Every N-th request is carried out but never answered, and its connection is reset at the departure of the reply
+    /// that it does not get. What comes behind it on the connection is thrown away, unparsed and unnumbered. A request
+    /// that wants no reply is hit like any other.
+    pub reset_every: Option<NonZeroU64>,
+    /// Every N-th request, if it has a reply, gets the first half of its bytes (rounded down; replies have at least
+    /// three), then the connection is closed in good order: mid-value, if the value is long. What comes behind it is
+    /// thrown away, unparsed and unnumbered.
+    pub cut_every: Option<NonZeroU64>,
     /// Every N-th request is refused with `SERVER_ERROR` and not carried out.
     pub error_every: Option<NonZeroU64>,
     /// Every N-th request, if it returns values, returns values of the right length in which every byte is wrong.
@@ -41,6 +49,10 @@ impl Faults {
             |every: Option<NonZeroU64>| every.is_some_and(|every| (number + 1).is_multiple_of(every.get()));
         if due(self.drop_every) {
             Some(Fault::Drop)
+        } else if due(self.reset_every) {
+            Some(Fault::Reset)
+        } else if due(self.cut_every) {
+            Some(Fault::Cut)
         } else if due(self.error_every) {
             Some(Fault::Error)
         } else if due(self.wrong_every) {
@@ -59,14 +71,23 @@ mod tests {
     fn counts_are_exact_and_one_fault_hides_another() {
         let faults = Faults {
             drop_every: NonZeroU64::new(1000),
+            reset_every: NonZeroU64::new(600),
+            cut_every: NonZeroU64::new(250),
             error_every: NonZeroU64::new(100),
             wrong_every: NonZeroU64::new(30),
         };
         let count = |fault| (0..30_000).filter(|number| faults.of(*number) == Some(fault)).count();
         assert_eq!(count(Fault::Drop), 30);
-        assert_eq!(count(Fault::Error), 300 - 30);
-        // 1000 multiples of 30, less those of lcm(30, 100) = 300; multiples of 3000 are among them.
-        assert_eq!(count(Fault::Wrong), 1000 - 100);
+        // 50 multiples of 600, less those of lcm(600, 1000) = 3000.
+        assert_eq!(count(Fault::Reset), 50 - 10);
+        // 120 multiples of 250, less 30 of 1000 and 10 of lcm(250, 600) = 3000, which are among the 30.
+        assert_eq!(count(Fault::Cut), 120 - 30);
+        // 300 multiples of 100, less 30 of 1000, 50 of 600 and 60 of lcm(100, 250) = 500, where 500 holds the 30 and 10
+        // of the 50 (those of 3000).
+        assert_eq!(count(Fault::Error), 300 - 60 - 40);
+        // 1000 multiples of 30, less 100 of lcm(30, 100) = 300, which holds 600, and lcm(30, 250) = 750 (40, of which
+        // 20 are multiples of 300); multiples of 3000 are among them.
+        assert_eq!(count(Fault::Wrong), 1000 - 100 - 20);
         assert_eq!((0..30_000).filter(|number| Faults::default().of(*number).is_some()).count(), 0);
         let first = (0..).find(|number| faults.of(*number).is_some());
         assert_eq!(first, Some(29), "the N-th request has number N - 1");

@@ -363,6 +363,12 @@ pub(crate) struct Serve {
     /// Never answer every Nth request, nor anything behind it on its connection
     #[arg(long, value_name = "N", value_parser = every)]
     pub drop_every: Option<NonZeroU64>,
+    /// Reset the connection of every Nth request instead of answering
+    #[arg(long, value_name = "N", value_parser = every)]
+    pub reset_every: Option<NonZeroU64>,
+    /// Send half of every Nth reply, then close
+    #[arg(long, value_name = "N", value_parser = every)]
+    pub cut_every: Option<NonZeroU64>,
     /// Answer every Nth request with SERVER_ERROR
     #[arg(long, value_name = "N", value_parser = every)]
     pub error_every: Option<NonZeroU64>,

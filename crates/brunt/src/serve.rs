@@ -30,6 +30,8 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
             drip: flags.drip,
             faults: Faults {
                 drop_every: flags.drop_every,
+                reset_every: flags.reset_every,
+                cut_every: flags.cut_every,
                 error_every: flags.error_every,
                 wrong_every: flags.wrong_every,
             },

@@ -1,8 +1,10 @@
 //! Dripping in virtual time: the same bytes in the same order, in pieces at known times.
 
 use crate::{Random, departures, departures_until};
-use brunt_server::Service;
 use brunt_server::core::{Core, CoreOptions, End};
+use brunt_server::faults::Faults;
+use brunt_server::{Outage, Service};
+use std::num::NonZeroU64;
 
 fn dripping(drip: &str, options: CoreOptions) -> Core {
     let mut core = Core::new(CoreOptions { drip: Some(drip.parse().unwrap()), ..options });
@@ -48,6 +50,38 @@ fn without_a_pause_every_byte_is_alone() {
     let left = departures(&mut core);
     assert!(left.iter().all(|(id, at_ns, text, _)| (*id, *at_ns, text.len()) == (0, 7, 1)));
     assert_eq!(left.into_iter().map(|(_, _, text, _)| text).collect::<String>(), "END\r\nEND\r\n");
+}
+
+#[test]
+fn faults_and_outages_meet_a_dripping_reply() {
+    let faults =
+        Faults { cut_every: NonZeroU64::new(2), reset_every: NonZeroU64::new(3), ..Faults::default() };
+    let outages = vec![Outage { at_ns: 5000, for_ns: 100 }];
+    let mut core = dripping("4:1", CoreOptions { faults, outages, ..CoreOptions::default() });
+    core.receive(0, b"get a\r\ndelete abc\r\n", 0);
+    core.receive(1, b"get a\r\n", 0);
+    let expected = [
+        (0, 0, "END\r", End::Stays),
+        (1, 0, "", End::Resets),
+        (0, 1000, "\n", End::Stays),
+        (0, 2000, "NOT_", End::Stays),
+        (0, 3000, "F", End::Closes),
+    ];
+    check(&mut core, 4000, &expected);
+    core.disconnect(0);
+    core.disconnect(1);
+    // The piece at the begin leaves, the one after it is lost.
+    core.receive(2, b"version\r\n", 3000);
+    let left = departures(&mut core);
+    let pieces: Vec<_> = left.iter().map(|(_, at_ns, text, end)| (*at_ns, text.len(), *end)).collect();
+    assert_eq!(
+        pieces,
+        [(4000 - 1000, 4, End::Stays), (4000, 4, End::Stays), (5000, 4, End::Stays), (5000, 0, End::Resets)]
+    );
+    core.disconnect(2);
+    core.connect(0);
+    core.receive(0, b"get a\r\n", 6000);
+    check(&mut core, u64::MAX, &[(0, 6000, "EN", End::Closes)]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Faults: exact counts, and what each does to the connection, the store and the books.
 
-use crate::drain;
+use crate::{departures, drain};
+use brunt_server::Service;
 use brunt_server::core::{Core, CoreOptions, End};
 use brunt_server::faults::Faults;
-use brunt_server::log::{FLAG_DROPPED, FLAG_ERROR, FLAG_WRONG, Record};
+use brunt_server::log::{FLAG_CUT, FLAG_DROPPED, FLAG_ERROR, FLAG_RESET, FLAG_WRONG, Record};
 use std::num::NonZeroU64;
 
 fn with(faults: Faults, script_after: u64) -> Core {
@@ -55,6 +56,90 @@ fn a_dropped_request_kills_its_connection_only() {
 }
 
 #[test]
+fn a_reset_comes_at_the_departure_behind_the_replies_before_it() {
+    let faults = Faults { reset_every: NonZeroU64::new(2), ..Faults::default() };
+    let (service, record) = (Service::Fixed(10), true);
+    let mut core = Core::new(CoreOptions { faults, service, record, ..CoreOptions::default() });
+    core.connect(0);
+    core.connect(1);
+    core.receive(0, b"get a\r\nset a 0 0 1 noreply\r\nx\r\nget a\r\n", 0);
+    core.receive(1, b"get a\r\nget a\r\n", 1);
+    let value = "VALUE a 0 1\r\nx\r\nEND\r\n";
+    // The third request of connection 0 has no number, so connection 1 has the numbers 2 and 3.
+    let expected = [
+        (0, 10, "END\r\n", End::Stays),
+        (0, 20, "", End::Resets),
+        (1, 30, value, End::Stays),
+        (1, 40, "", End::Resets),
+    ];
+    assert_eq!(
+        departures(&mut core),
+        expected.map(|(id, at_ns, text, end)| (id, at_ns, text.to_owned(), end))
+    );
+    let records: Vec<_> = core.take_records().collect();
+    assert_eq!((flagged(&records, FLAG_RESET), core.counters().faults_reset), (vec![1, 3], 2));
+    assert_eq!(records.len(), 4);
+    // Without service time they leave at one instant, and are one departure.
+    let mut core = with(faults, 0);
+    core.receive(0, b"get a\r\nget a\r\n", 5);
+    assert_eq!(departures(&mut core), [(0, 5, "END\r\n".to_owned(), End::Resets)]);
+}
+
+/// Each row: (sent, answered) where the last command is the one that is cut.
+#[test]
+fn a_cut_reply_is_its_first_half() {
+    let rows = [
+        ("get a\r\n", "EN"),
+        ("set a 0 0 6\r\nabcdef\r\nget a\r\n", "STORED\r\nVALUE a 0 6\r\n"),
+        ("set a 0 0 10\r\nabcdefghij\r\nget a\r\n", "STORED\r\nVALUE a 0 10\r\na"),
+        ("set a 0 0 1\r\n5\r\nincr a 1\r\n", "STORED\r\n6"),
+        ("delete a\r\n", "NOT_F"),
+    ];
+    for (sent, answered) in rows {
+        let cut_every = NonZeroU64::new(1 + u64::from(sent.starts_with("set")));
+        let mut core = with(Faults { cut_every, ..Faults::default() }, 0);
+        core.receive(0, format!("{sent}get a\r\nversion\r\n").as_bytes(), 3);
+        assert_eq!(departures(&mut core), [(0, 3, answered.to_owned(), End::Closes)], "{sent:?}");
+        let records: Vec<_> = core.take_records().collect();
+        assert_eq!((flagged(&records, FLAG_CUT).len(), core.counters().faults_cut), (1, 1));
+        core.receive(0, b"get a\r\n", 4);
+        assert_eq!(core.pop_due(u64::MAX), None, "what comes behind is thrown away");
+    }
+    let mut core = with(Faults { cut_every: NonZeroU64::new(1), ..Faults::default() }, 0);
+    core.receive(0, b"set a 0 0 1 noreply\r\nx\r\ndelete a\r\n", 0);
+    assert_eq!(drain(&mut core, 0, 0), b"DELE", "silence cannot be cut, and its connection stays");
+    assert_eq!(core.counters().faults_cut, 1);
+}
+
+/// A client that connects anew whenever it is cut off sees exactly the scripted faults.
+#[test]
+fn ends_come_exactly_as_often_as_scripted() {
+    let every = |n| NonZeroU64::new(n);
+    let faults = Faults {
+        reset_every: every(700),
+        cut_every: every(300),
+        error_every: every(100),
+        ..Faults::default()
+    };
+    let mut core = with(faults, 0);
+    let (mut resets, mut closes, mut errors) = (0, 0, 0);
+    for number in 0..21_000 {
+        core.receive(0, b"get a\r\n", number);
+        for (_, _, text, end) in departures(&mut core) {
+            errors += u32::from(text.starts_with("SERVER_ERROR"));
+            (resets, closes) =
+                (resets + u32::from(end == End::Resets), closes + u32::from(end == End::Closes));
+            if end != End::Stays {
+                core.disconnect(0);
+                core.connect(0);
+            }
+        }
+    }
+    // 30 multiples of 700; 70 of 300 less 10 of 2100; 210 of 100 less those 90.
+    assert_eq!((resets, closes, errors), (30, 60, 120));
+}
+
+#[test]
 fn wrong_values_have_the_right_length() {
     let mut core = with(Faults { wrong_every: NonZeroU64::new(2), ..Faults::default() }, 0);
     // Number 1 finds a value, 3 finds none, 5 is an empty value, 7 is a write: only the first can be wrong.
@@ -78,7 +163,8 @@ fn wrong_values_have_the_right_length() {
 #[test]
 fn a_million_gets_have_exactly_the_scripted_faults() {
     let every = |n| NonZeroU64::new(n);
-    let faults = Faults { drop_every: every(10_000), error_every: every(1000), wrong_every: every(50_001) };
+    let (drop_every, error_every, wrong_every) = (every(10_000), every(1000), every(50_001));
+    let faults = Faults { drop_every, error_every, wrong_every, ..Faults::default() };
     let mut core = with(faults, 1000);
     for key in 0..1000 {
         core.receive(0, format!("set {key} 0 0 4\r\nabcd\r\n").as_bytes(), 0);

@@ -3,9 +3,10 @@
 
 use brunt_server::core::CoreOptions;
 use brunt_server::log::{self, Record};
-use brunt_server::{Options, Outage, Service, Stall, serve};
+use brunt_server::{Faults, Options, Outage, Service, Stall, serve};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -161,6 +162,39 @@ fn read_out(stream: &mut TcpStream) -> (String, Option<ErrorKind>) {
     let mut answered = Vec::new();
     let error = stream.read_to_end(&mut answered).err().map(|error| error.kind());
     (String::from_utf8(answered).unwrap(), error)
+}
+
+#[test]
+fn a_scripted_reset_is_a_reset() {
+    let faults = Faults { reset_every: NonZeroU64::new(2), ..Faults::default() };
+    let address = start(CoreOptions { faults, ..CoreOptions::default() }, None);
+    for _ in 0..20 {
+        let mut stream = connect(address);
+        exchange(&mut stream, b"get a\r\n", b"END\r\n");
+        stream.write_all(b"get a\r\n").unwrap();
+        assert_eq!(read_out(&mut stream), (String::new(), Some(ErrorKind::ConnectionReset)));
+    }
+    // The reply before it is on its way already and is not lost.
+    let mut stream = connect(address);
+    stream.write_all(b"get a\r\nget a\r\n").unwrap();
+    assert_eq!(read_out(&mut stream), ("END\r\n".to_owned(), Some(ErrorKind::ConnectionReset)));
+}
+
+#[test]
+fn a_cut_reply_ends_in_good_order() {
+    let faults = Faults { cut_every: NonZeroU64::new(2), ..Faults::default() };
+    let address = start(CoreOptions { faults, ..CoreOptions::default() }, None);
+    for _ in 0..20 {
+        let mut stream = connect(address);
+        exchange(&mut stream, b"set a 0 0 10\r\nabcdefghij\r\n", b"STORED\r\n");
+        // Requests behind it that nobody reads must not turn the end into a reset.
+        stream.write_all(&b"get a\r\n".repeat(1000)).unwrap();
+        assert_eq!(read_out(&mut stream), ("VALUE a 0 10\r\na".to_owned(), None));
+    }
+    let mut stats = connect(address);
+    stats.write_all(b"stats\r\nquit\r\n").unwrap();
+    let (text, _) = read_out(&mut stats);
+    assert!(text.contains("STAT faults_cut 20\r\n") && text.contains("STAT cmd_get 20\r\n"), "{text}");
 }
 
 #[test]
