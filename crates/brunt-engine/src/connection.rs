@@ -4,6 +4,7 @@
 //! operation whose bytes were queued on this connection and which has not ended, oldest first.
 
 use crate::in_flight::{Chain, EntryId, NO_ENTRY};
+use crate::lane::RouteId;
 use brunt_proto::Codec;
 use brunt_proto::out::Out;
 use brunt_stats::fault::FaultKind;
@@ -24,17 +25,28 @@ pub(crate) enum Link {
     },
     /// Established.
     Up,
+    /// Between two lives: waits for a birth by schedule.
+    Idle,
+    /// Never again: as many connections as the plan has were begun.
+    Gone,
 }
 
 /// The first pause before another attempt; doubled after each failure.
 const BACKOFF_MIN_NS: u64 = 1_000_000;
 const BACKOFF_MAX_NS: u64 = 1_000_000_000;
+/// The one connection that looks whether a server is back does so at least this often: what we say of the length of an
+/// outage is late by this much.
+const PROBE_MAX_NS: u64 = 20_000_000;
 
 /// One connection of a worker.
 #[derive(Debug)]
 pub(crate) struct Connection<C> {
     /// Where it stands.
     pub link: Link,
+    /// Which server it goes to.
+    pub server: u16,
+    /// Which class it belongs to.
+    pub class: u16,
     /// The parse state.
     pub codec: C,
     /// Encoded, not yet sent.
@@ -51,8 +63,18 @@ pub(crate) struct Connection<C> {
     pub chain: Chain,
     /// The first of the chain whose last byte has not been handed over.
     pub unsent: EntryId,
-    /// The lane that uses it now.
-    pub lane: u32,
+    /// Operations without a reply whose last byte has not been handed over, oldest first.
+    pub unacknowledged: Chain,
+    /// The route that uses it now.
+    pub route: RouteId,
+    /// Requests that it may still carry before it ends by plan.
+    pub calls_left: u64,
+    /// When it ends by plan.
+    pub retire_ns: u64,
+    /// It ends by plan as soon as the replies that are out have come, and takes nothing more.
+    pub retiring: bool,
+    /// Slots of a closed loop that wait for the next connection.
+    pub withheld: u32,
     /// Compares the value that is coming in with what was stored.
     pub verifier: Option<Verifier>,
     /// The front of an event that was cut by the end of a read.
@@ -65,9 +87,11 @@ pub(crate) struct Connection<C> {
 
 impl<C: Codec> Connection<C> {
     /// A connection that was never tried, with room for this many bytes to send.
-    pub(crate) fn new(codec: C, room: usize) -> Self {
+    pub(crate) fn new(codec: C, room: usize, class: u16, server: u16) -> Self {
         Self {
             link: Link::Down { retry_ns: 0 },
+            server,
+            class,
             codec,
             out: Out::with_room(room),
             stuck: false,
@@ -76,7 +100,12 @@ impl<C: Codec> Connection<C> {
             dirty: false,
             chain: Chain::EMPTY,
             unsent: NO_ENTRY,
-            lane: 0,
+            unacknowledged: Chain::EMPTY,
+            route: 0,
+            calls_left: u64::MAX,
+            retire_ns: u64::MAX,
+            retiring: false,
+            withheld: 0,
             verifier: None,
             leftover: Vec::with_capacity(C::UNIT_BYTES_MAX),
             failures: 0,
@@ -87,13 +116,21 @@ impl<C: Codec> Connection<C> {
     /// May it take operations?
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
-        self.link == Link::Up && !self.stuck
+        self.link == Link::Up && !self.stuck && !self.retiring
     }
 
-    /// Forgets everything that belonged to the old connection. The chain must have been emptied.
-    pub(crate) fn reset(&mut self, codec: C, retry_ns: u64) {
-        debug_assert_eq!(self.chain.len, 0);
-        self.link = Link::Down { retry_ns };
+    /// Operations that it has not finished with.
+    #[inline]
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.chain.len + self.unacknowledged.len
+    }
+
+    /// Forgets everything that belonged to the old connection. The chains must have been emptied.
+    pub(crate) fn reset(&mut self, codec: C, link: Link) {
+        debug_assert_eq!(self.outstanding(), 0);
+        self.link = link;
+        self.retiring = false;
+        self.retire_ns = u64::MAX;
         self.codec = codec;
         self.out.reset();
         self.stuck = false;
@@ -103,10 +140,11 @@ impl<C: Codec> Connection<C> {
     }
 
     /// How long to pause before the next attempt: none after a connection that worked, then doubling.
-    pub(crate) fn backoff_ns(&self) -> u64 {
+    pub(crate) fn backoff_ns(&self, probes: bool) -> u64 {
+        let most_ns = if probes { PROBE_MAX_NS } else { BACKOFF_MAX_NS };
         match self.failures {
             0 => 0,
-            failures => (BACKOFF_MIN_NS << (failures - 1).min(20)).min(BACKOFF_MAX_NS),
+            failures => (BACKOFF_MIN_NS << (failures - 1).min(20)).min(most_ns),
         }
     }
 }
@@ -117,6 +155,8 @@ pub(crate) fn fault_of_errno(errno: i32) -> FaultKind {
         libc::ECONNREFUSED => FaultKind::Refused,
         libc::ECONNRESET | libc::EPIPE => FaultKind::Reset,
         libc::ETIMEDOUT => FaultKind::TimedOut,
+        libc::EADDRNOTAVAIL => FaultKind::NoPort,
+        libc::EMFILE | libc::ENFILE => FaultKind::NoDescriptor,
         other => FaultKind::Other(other),
     }
 }

@@ -3,6 +3,9 @@
 //! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain. Invariant: every entry
 //! is either on the free chain or on exactly one connection's chain, and the slab never grows.
 
+use crate::group::GroupId;
+use crate::lane::Picked;
+use crate::lease::LeaseId;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 
@@ -34,6 +37,10 @@ pub(crate) struct Entry {
     pub hits: u32,
     /// How many of a multi-get's keys the reply has gone past.
     pub key_cursor: u32,
+    /// The multi-get that it is a part of.
+    pub group: GroupId,
+    /// The slot that it shares with operations that follow it.
+    pub lease: LeaseId,
     /// A value was not the one that was stored.
     pub mismatched: bool,
     next: EntryId,
@@ -76,25 +83,20 @@ impl InFlight {
 
     /// Appends an operation to a connection's chain.
     #[inline]
-    pub(crate) fn push(
-        &mut self,
-        chain: &mut Chain,
-        op: Op,
-        phase: Phase,
-        intended_ns: u64,
-        picked_ns: u64,
-    ) -> EntryId {
+    pub(crate) fn push(&mut self, chain: &mut Chain, picked: &Picked) -> EntryId {
         let entry = Entry {
-            op,
-            phase,
-            intended_ns,
-            picked_ns,
+            op: picked.op,
+            phase: picked.phase,
+            intended_ns: picked.intended_ns,
+            picked_ns: picked.picked_ns,
             sent_ns: 0,
             first_byte_ns: 0,
             stream_end: 0,
             wire_requests: 0,
             hits: 0,
             key_cursor: 0,
+            group: picked.group,
+            lease: picked.lease,
             mismatched: false,
             next: NO_ENTRY,
         };
@@ -160,10 +162,12 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::group::NO_GROUP;
+    use crate::lease::NO_LEASE;
     use brunt_plan::op::{Expectation, KeyRef, OpKind, ValueRef};
 
-    fn op(id: u64) -> Op {
-        Op {
+    fn picked(id: u64) -> Picked {
+        let op = Op {
             kind: OpKind::Get,
             class: 0,
             session: 0,
@@ -174,6 +178,16 @@ mod tests {
             operand: 0,
             expectation: Expectation::Any,
             template: 0,
+        };
+        Picked {
+            op,
+            phase: Phase::Measure,
+            intended_ns: 0,
+            picked_ns: 0,
+            connection: None,
+            route: 0,
+            group: NO_GROUP,
+            lease: NO_LEASE,
         }
     }
 
@@ -182,8 +196,8 @@ mod tests {
         let mut slab = InFlight::with_capacity(4);
         let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
         for round in 0..1000u64 {
-            slab.push(&mut left, op(round), Phase::Measure, round, round);
-            slab.push(&mut right, op(round + 10_000), Phase::Measure, round, round);
+            slab.push(&mut left, &picked(round));
+            slab.push(&mut right, &picked(round + 10_000));
             if round % 2 == 1 {
                 for expected in [round - 1, round] {
                     assert_eq!(slab.pop(&mut left).unwrap().op.key, KeyRef::Id(expected));

@@ -1,22 +1,30 @@
-//! A session together with what the engine keeps for it: its connections, and operations that wait for one.
+//! A session together with what the engine keeps for it: the routes to its servers, and operations that wait there.
 //!
-//! Not the schedule: that is inside the session and never changed from here. Operations that are due and find no
-//! connection with room wait here in order, with the instant at which the loop first looked at them; the queue is
-//! bounded, and when it is full the rest simply stays in the schedule, late but not lost.
+//! Not the schedule: that is inside the session and never changed from here. A lane has one route per server; an
+//! operation that is due and finds no connection with room waits on its route, in order, with the instant at which the
+//! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
+//! one is full the rest simply stays in the schedule, late but not lost.
 
+use crate::group::GroupId;
+use crate::lease::LeaseId;
 use crate::ready::Ready;
-use brunt_plan::op::Op;
+use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_workload::keys::KeySpace;
+use brunt_workload::placement::Router;
+use brunt_workload::rng::{Draw, DrawRng};
 use brunt_workload::session::Session;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Index of a route within its worker.
+pub(crate) type RouteId = u32;
+
 /// An operation that is due and has no bytes yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Picked {
-    /// What is asked.
+    /// What is asked; of a part of a multi-get that was split, with the number of keys of the part.
     pub op: Op,
     /// The phase of its intended time.
     pub phase: Phase,
@@ -24,8 +32,102 @@ pub(crate) struct Picked {
     pub intended_ns: u64,
     /// When the loop first looked at it.
     pub picked_ns: u64,
-    /// The connection it must go to (closed loop), or any.
+    /// The connection it must go to (closed loop), or any of its route.
     pub connection: Option<u32>,
+    /// Where it goes.
+    pub route: RouteId,
+    /// The multi-get that it is a part of, if any.
+    pub group: GroupId,
+    /// The slot that it shares with the operation it follows, if any.
+    pub lease: LeaseId,
+}
+
+/// Which of a lane's routes an operation takes.
+#[derive(Clone, Debug)]
+pub(crate) enum Routing {
+    /// There is only one.
+    Only,
+    /// The one where its key lives.
+    ByKey(Arc<Router>),
+    /// One after the other; the next one.
+    InTurn(u32),
+    /// Any.
+    AtRandom(DrawRng),
+}
+
+impl Routing {
+    /// The route, counted from the lane's first, of an operation that any server can serve.
+    pub(crate) fn any(&mut self, routes: u32) -> u32 {
+        match self {
+            Self::Only => 0,
+            Self::ByKey(_) => unreachable!("the key decides, and the caller has it"),
+            Self::InTurn(next) => {
+                let route = *next;
+                *next = (route + 1) % routes;
+                route
+            }
+            Self::AtRandom(rng) => rng.below(u64::from(routes)) as u32,
+        }
+    }
+}
+
+/// The connections of a lane to one server, and what waits for them.
+#[derive(Debug)]
+pub(crate) struct Route {
+    /// The lane it belongs to.
+    pub lane: u32,
+    /// Its connections, as numbers within the worker.
+    pub connections: Range<u32>,
+    /// The same by how many operations each has outstanding.
+    pub ready: Ready,
+    /// Due, in order.
+    pub waiting: VecDeque<Picked>,
+    /// Due, for a connection that cannot take them now.
+    pub parked: Vec<Picked>,
+    /// How many operations of the schedule may wait.
+    waiting_max: usize,
+    /// It stands on the worker's list of routes with waiting operations.
+    pub listed: bool,
+}
+
+/// How much a route must hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteRoom {
+    /// Operations in flight on one connection at most.
+    pub depth: u32,
+    /// Operations of the schedule that may wait.
+    pub waiting_max: usize,
+    /// Operations that may wait beside those: follow-ups, which cannot stay in the schedule.
+    pub extra: usize,
+    /// Operations may be bound to a connection, and then have to be kept while it is gone.
+    pub parks: bool,
+}
+
+impl Route {
+    /// A route whose connections are not yet usable.
+    pub(crate) fn new(lane: u32, connections: Range<u32>, room: RouteRoom) -> Self {
+        let held = room.waiting_max + room.extra;
+        Self {
+            lane,
+            ready: Ready::new(connections.start, connections.len() as u32, room.depth),
+            connections,
+            waiting: VecDeque::with_capacity(held),
+            parked: Vec::with_capacity(if room.parks { held } else { 0 }),
+            waiting_max: room.waiting_max,
+            listed: false,
+        }
+    }
+
+    /// May no further operation of the schedule wait?
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.waiting_max
+    }
+
+    /// Operations that are due and have not been sent.
+    pub(crate) fn backlog(&self) -> usize {
+        self.waiting.len() + self.parked.len()
+    }
 }
 
 /// A session and its place in the engine.
@@ -37,64 +139,45 @@ pub(crate) struct Lane {
     pub keyspace: Arc<KeySpace>,
     /// Its operations belong to preload, whatever the clock says.
     pub is_preload: bool,
-    /// Its connections, as numbers within the worker.
-    pub connections: Range<u32>,
-    /// The same by how many operations each has outstanding.
-    pub ready: Ready,
-    /// Due, in order, for any connection.
-    pub waiting: VecDeque<Picked>,
-    /// Due, for a connection that cannot take them now.
-    pub parked: Vec<Picked>,
-    /// How many operations may wait.
-    waiting_max: usize,
-    /// It stands on the worker's list of lanes with waiting operations.
-    pub listed: bool,
+    /// Its routes, as numbers within the worker.
+    pub routes: Range<RouteId>,
+    /// Which of them an operation takes.
+    pub routing: Routing,
+    /// Operations of its closed loop stay on the connection whose slot they fill.
+    pub pins: bool,
+    /// Missing keys are stored.
+    pub follows: bool,
+    /// Changes ask for no reply.
+    pub noreply: bool,
+    /// Values of its data set may have grown, so that only their heads are known.
+    pub extends: bool,
+    /// How many of its routes are full.
+    pub full_routes: u32,
 }
 
 impl Lane {
-    /// A lane whose connections are not yet usable. `depth`: operations in flight on one connection at most;
-    /// `waiting_max`: operations of an open loop that may wait for a connection.
-    pub(crate) fn new(
-        session: Session,
-        keyspace: Arc<KeySpace>,
-        is_preload: bool,
-        connections: Range<u32>,
-        depth: u32,
-        waiting_max: usize,
-    ) -> Self {
-        let count = connections.len() as u32;
-        let (waiting, parked) = match session.is_open() {
-            true => (waiting_max, 0),
-            // In closed loop at most every slot waits; only a connection that is gone parks.
-            false => (count as usize * depth as usize, count as usize * depth as usize),
-        };
-        Self {
-            session,
-            keyspace,
-            is_preload,
-            ready: Ready::new(connections.start, count, depth),
-            connections,
-            waiting: VecDeque::with_capacity(waiting),
-            parked: Vec::with_capacity(parked),
-            waiting_max: waiting,
-            listed: false,
-        }
-    }
-
     /// When it wants to be looked at: when its next operation is due, unless so many wait that it must not take more.
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
-        if self.is_full() { u64::MAX } else { self.session.due_ns() }
+        if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
     }
 
-    /// May no further operation wait?
+    /// May the keys of an operation live on several servers?
     #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() >= self.waiting_max
+    pub(crate) fn splits(&self, op: &Op) -> bool {
+        op.kind == OpKind::Mget && matches!(self.routing, Routing::ByKey(_))
     }
+}
 
-    /// Operations that are due and have not been sent.
-    pub(crate) fn backlog(&self) -> usize {
-        self.waiting.len() + self.parked.len()
+/// All that is exchanged when one phase's sessions make room for the next one's.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    pub lanes: Vec<Lane>,
+    pub routes: Vec<Route>,
+}
+
+impl Lanes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
     }
 }

@@ -5,22 +5,26 @@
 use crate::clock::Clock;
 use crate::io::Io;
 use crate::io::epoll::Epoll;
-use crate::lane::Lane;
+use crate::lane::{Lane, Lanes, Route, RouteRoom, Routing};
+use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
 use crate::run::{Endpoint, Hand};
-use crate::traffic::{Traffic, TrafficParts, Window};
+use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{Class, IoChoice, Keyspace, MeterKind, Plan, Protocol, SessionScope};
-use brunt_plan::shard::{Shard, StreamPart};
+use brunt_plan::plan::{Class, IoChoice, Keyspace, Load, OnMiss, Placement, Plan, Protocol, SessionScope};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::shard::{Shard, StreamPart, share_of};
 use brunt_proto::Codec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::out::Out;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
+use brunt_workload::placement::Router;
 use brunt_workload::popularity::KeyChooser;
+use brunt_workload::rng::{DrawRng, Purpose, Rng};
 use brunt_workload::session::{Session, SessionSpec};
 use std::io;
 use std::ops::Range;
@@ -37,67 +41,92 @@ const ROOM_MIN: usize = 4096;
 /// A preload goes at least this deep, however shallow the plan: nothing is measured in it.
 const PRELOAD_DEPTH_MIN: u32 = 32;
 
+/// A data set as the engine uses it.
+struct DataSet {
+    keyspace: Keyspace,
+    keys: Arc<KeySpace>,
+    extends: bool,
+    ttl_s: u32,
+    /// The first class that uses it: its connections preload it.
+    class: usize,
+}
+
 /// What all workers of a run share, read-only.
 pub(crate) struct Blueprint {
     pub plan: Plan,
     pub endpoints: Vec<Endpoint>,
     payload: Arc<Payload>,
-    /// The distinct data sets, and which of them each class uses.
-    keyspaces: Vec<(Keyspace, Arc<KeySpace>)>,
-    keyspace_of_class: Vec<usize>,
+    data_sets: Vec<DataSet>,
+    data_set_of_class: Vec<usize>,
     choosers: Vec<Arc<KeyChooser>>,
+    /// Where keys live, if that is what decides.
+    router: Option<Arc<Router>>,
     pub layout: Layout,
 }
 
+/// A worker's connections of one class, numbered within the worker; those to one server are neighbours.
+type ClassLinks = Vec<Range<u32>>;
+
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>) -> Self {
-        let keyspaces: Vec<(Keyspace, Arc<KeySpace>)> = plan
+        let class_of = |keyspace: &Keyspace| {
+            plan.classes.iter().position(|class| class.keyspace == *keyspace).unwrap_or(0)
+        };
+        let data_sets: Vec<DataSet> = plan
             .data_sets()
             .into_iter()
-            .map(|set| (set.keyspace.clone(), Arc::new(KeySpace::new(&set, plan.data_seed))))
-            .collect();
-        let place =
-            |wanted: &Keyspace| keyspaces.iter().position(|(keyspace, _)| keyspace == wanted).unwrap_or(0);
-        let keyspace_of_class = plan.classes.iter().map(|class| place(&class.keyspace)).collect();
-        let choosers = plan
-            .classes
-            .iter()
-            .map(|class| {
-                let keys = class.keyspace.keys;
-                Arc::new(KeyChooser::new(&class.popularity, class.drift, keys, plan.data_seed))
+            .map(|set| DataSet {
+                keyspace: set.keyspace.clone(),
+                keys: Arc::new(KeySpace::new(&set, plan.data_seed)),
+                extends: set.extends,
+                ttl_s: set.ttl_s,
+                class: class_of(set.keyspace),
             })
             .collect();
+        let place = |wanted: &Keyspace| data_sets.iter().position(|set| set.keyspace == *wanted).unwrap_or(0);
+        let data_set_of_class = plan.classes.iter().map(|class| place(&class.keyspace)).collect();
+        let chooser = |class: &Class| {
+            Arc::new(KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed))
+        };
+        let choosers = plan.classes.iter().map(chooser).collect();
         let value_max = plan.classes.iter().map(|class| class.keyspace.value_size.max()).max().unwrap_or(0);
-        let mut layout = Layout::of(&plan);
-        // Always metered: the report states what a send costs, because that bounds how evenly requests can be spaced.
-        if !layout.meters.contains(&MeterKind::SendCost) {
-            layout.meters.push(MeterKind::SendCost);
-        }
+        let servers: Vec<ServerAddress> = endpoints.iter().map(|endpoint| endpoint.server.clone()).collect();
+        let by_key = servers.len() > 1 && plan.placement.is_by_key();
         Self {
             payload: Arc::new(Payload::new(plan.data_seed, value_max)),
-            layout,
-            keyspaces,
-            keyspace_of_class,
+            layout: Layout::of(&plan),
+            router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
+            data_sets,
+            data_set_of_class,
             choosers,
             plan,
             endpoints,
         }
     }
 
-    /// How many keys preload stores.
-    pub(crate) fn preload_keys(&self) -> u64 {
-        self.keyspaces.iter().map(|(keyspace, _)| keyspace.keys).sum()
+    /// How many stores preload makes.
+    pub(crate) fn preload_stores(&self) -> u64 {
+        self.plan.preload_stores()
     }
 
-    /// The connections of each class within a worker, numbered from 0.
-    fn connections(&self, shard: &Shard) -> Vec<Range<u32>> {
+    fn servers(&self) -> u32 {
+        self.endpoints.len() as u32
+    }
+
+    /// The connections of each class within a worker. Connection `c` of a class goes to server `c` modulo their number,
+    /// so that over all workers every server has its share.
+    fn links(&self, shard: &Shard) -> Vec<ClassLinks> {
         let mut next = 0;
-        let range = |class: &brunt_plan::shard::ClassShard| {
+        let servers = self.servers();
+        let mut to_server = |own: &Range<u32>, server: u32| {
             let start = next;
-            next += class.connections.len() as u32;
+            next += own.clone().filter(|connection| connection % servers == server).count() as u32;
             start..next
         };
-        shard.classes.iter().map(range).collect()
+        let of_class = |class: &brunt_plan::shard::ClassShard| {
+            (0..servers).map(|server| to_server(&class.connections, server)).collect()
+        };
+        shard.classes.iter().map(of_class).collect()
     }
 
     /// Keys and key bytes of the longest request of a class, and the copied bytes of its longest value.
@@ -115,74 +144,211 @@ impl Blueprint {
         (keys, key_bytes, value)
     }
 
-    fn preload_lanes(&self, shard: &Shard, connections: &[Range<u32>], depth: u32) -> Vec<Lane> {
+    /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
+    fn preload_lanes(&self, shard: &Shard, links: &[ClassLinks], depth: u32) -> Lanes {
+        let mut lanes = Lanes::default();
         if !self.plan.preload {
-            return Vec::new();
+            return lanes;
         }
-        let lane = |(index, ids): (usize, &Range<u64>)| {
-            // The connections of the first class that uses this data set.
-            let class = self.keyspace_of_class.iter().position(|used| *used == index)?;
-            let range = connections[class].clone();
-            let session =
-                Session::preload(class as u16, index as u32, ids.clone(), range.len() as u32, depth, 0);
-            Some(Lane::new(session, self.keyspaces[index].1.clone(), true, range, depth, WAITING_MAX))
-        };
-        shard.preload.iter().enumerate().filter_map(lane).collect()
-    }
-
-    /// The lanes of the schedule: a session per worker and class, or one per connection.
-    fn schedule_lanes(&self, shard: &Shard, connections: &[Range<u32>], window: Window) -> Vec<Lane> {
-        let mut lanes = Vec::new();
-        let sessions: usize =
-            self.plan.classes.iter().zip(connections).map(|(class, range)| sessions_of(class, range)).sum();
-        let waiting_max = (WAITING_MAX / sessions).max(WAITING_MIN);
-        for (class_index, class) in self.plan.classes.iter().enumerate() {
-            let own = &shard.classes[class_index];
-            let range = connections[class_index].clone();
-            let sessions: Vec<(Range<u32>, StreamPart, Option<u64>)> = match class.sessions {
-                SessionScope::Worker => vec![(range, shard.part, own.requests)],
-                SessionScope::Connection => range
-                    .clone()
-                    .map(|connection| {
-                        let nth = connection - range.start;
-                        let part = StreamPart { index: own.connections.start + nth, of: class.connections };
-                        let budget = own.requests.map(|total| {
-                            let share = brunt_plan::shard::share(total, nth, range.len() as u32);
-                            share.end - share.start
-                        });
-                        (connection..connection + 1, part, budget)
-                    })
-                    .collect(),
+        for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
+            let of_class = &links[set.class];
+            let spans: Vec<&[Range<u32>]> = match self.router {
+                Some(_) => vec![of_class.as_slice()],
+                None => of_class.chunks(1).collect(),
             };
-            for (range, part, budget) in sessions {
-                let session = Session::new(SessionSpec {
-                    class_id: class_index as u16,
-                    session_id: lanes.len() as u32,
-                    class,
-                    part,
-                    connections: range.len() as u32,
-                    budget,
-                    seed: self.plan.seed,
-                    chooser: self.choosers[class_index].clone(),
-                    window: brunt_workload::session::Window {
-                        start_ns: window.start_ns,
-                        measure_ns: window.measure_ns,
-                        end_ns: window.end_ns,
-                    },
-                });
-                let keyspace = self.keyspaces[self.keyspace_of_class[class_index]].1.clone();
-                lanes.push(Lane::new(session, keyspace, false, range, class.depth, waiting_max));
+            for span in spans {
+                let count = span.iter().map(|range| range.len() as u32).sum();
+                let session = Session::preload(
+                    set.class as u16,
+                    lanes.lanes.len() as u32,
+                    ids.clone(),
+                    set.ttl_s,
+                    count,
+                    depth,
+                    0,
+                );
+                let slots = count as usize * depth as usize;
+                let room = RouteRoom { depth, waiting_max: slots, extra: 0, parks: false };
+                let lane = self.lane(session, set, true, Routing::Only);
+                self.add_lane(&mut lanes, lane, span, room);
             }
         }
         lanes
     }
+
+    /// A lane that has no routes yet.
+    fn lane(&self, session: Session, set: &DataSet, is_preload: bool, routing: Routing) -> Lane {
+        Lane {
+            session,
+            keyspace: set.keys.clone(),
+            is_preload,
+            routes: 0..0,
+            routing,
+            pins: false,
+            follows: false,
+            noreply: false,
+            extends: set.extends,
+            full_routes: 0,
+        }
+    }
+
+    /// Adds a lane with a route for each of these spans of connections.
+    fn add_lane(&self, lanes: &mut Lanes, mut lane: Lane, spans: &[Range<u32>], room: RouteRoom) {
+        let first = lanes.routes.len() as u32;
+        lane.routes = first..first + spans.len() as u32;
+        if let (Some(router), true) = (&self.router, spans.len() > 1) {
+            lane.routing = Routing::ByKey(router.clone());
+        }
+        let index = lanes.lanes.len() as u32;
+        lanes.routes.extend(spans.iter().map(|span| Route::new(index, span.clone(), room)));
+        lanes.lanes.push(lane);
+    }
+
+    /// The lanes of the schedule: a session per worker and class, or one per connection.
+    fn schedule_lanes(&self, shard: &Shard, links: &[ClassLinks], window: Window) -> Lanes {
+        let mut lanes = Lanes::default();
+        let routes: usize =
+            self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
+        for (class_index, links) in links.iter().enumerate() {
+            for part in self.parts(shard, class_index, links) {
+                self.add_session(&mut lanes, class_index, &part, window, routes);
+            }
+        }
+        lanes
+    }
+
+    /// How a class's connections on a worker are grouped into sessions.
+    fn parts(&self, shard: &Shard, class_index: usize, links: &ClassLinks) -> Vec<SessionPart> {
+        let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
+        match class.sessions {
+            SessionScope::Worker => {
+                vec![SessionPart { spans: links.clone(), part: shard.part, budget: own.requests }]
+            }
+            SessionScope::Connection => {
+                let count = own.connections.len() as u32;
+                let of_connection = |(nth, link): (u32, u32)| SessionPart {
+                    spans: std::iter::once(link..link + 1).collect(),
+                    part: StreamPart { index: own.connections.start + nth, of: class.connections },
+                    budget: own.requests.map(|total| share_of(total, nth, count)),
+                };
+                (0..).zip(links.iter().flat_map(Range::clone)).map(of_connection).collect()
+            }
+        }
+    }
+
+    fn add_session(
+        &self,
+        lanes: &mut Lanes,
+        class_index: usize,
+        part: &SessionPart,
+        window: Window,
+        routes: usize,
+    ) {
+        let class = &self.plan.classes[class_index];
+        let connections: u32 = part.spans.iter().map(|span| span.len() as u32).sum();
+        // A slot has a connection of its own only where its operations can go nowhere else.
+        let has_one_route = part.spans.len() == 1;
+        let session = Session::new(SessionSpec {
+            class_id: class_index as u16,
+            session_id: lanes.lanes.len() as u32,
+            class,
+            part: part.part,
+            connections,
+            budget: part.budget,
+            seed: self.plan.seed,
+            chooser: self.choosers[class_index].clone(),
+            begins_taken: has_one_route && class.lifetime.connect_rate.is_some(),
+            window: brunt_workload::session::Window {
+                start_ns: window.start_ns,
+                measure_ns: window.measure_ns,
+                end_ns: window.end_ns,
+            },
+        });
+        let slots = connections as usize * class.depth as usize;
+        let is_open = session.is_open();
+        let waiting_max = if is_open { (WAITING_MAX / routes).max(WAITING_MIN) } else { slots };
+        let follows = class.on_miss == OnMiss::Set;
+        let room = RouteRoom {
+            depth: class.depth,
+            waiting_max,
+            extra: if follows { slots * follow_ups_of(class) } else { 0 },
+            parks: !is_open && has_one_route,
+        };
+        let set = &self.data_sets[self.data_set_of_class[class_index]];
+        let mut lane = self.lane(session, set, false, self.routing(class_index, part));
+        lane.pins = room.parks;
+        lane.follows = follows;
+        lane.noreply = class.noreply;
+        self.add_lane(lanes, lane, &part.spans, room);
+    }
+
+    /// Which server an operation goes to, where its key does not decide.
+    fn routing(&self, class_index: usize, part: &SessionPart) -> Routing {
+        match self.plan.placement {
+            _ if part.spans.len() == 1 => Routing::Only,
+            Placement::Random => {
+                let mut rng =
+                    Rng::for_stream(self.plan.seed, Purpose::Ops, class_index as u16, part.part.index);
+                let seed = brunt_workload::rng::Draw::next_u64(&mut rng);
+                Routing::AtRandom(DrawRng::from_draw(seed))
+            }
+            // Workers do not all begin with the same server.
+            _ => Routing::InTurn(part.part.index % self.servers()),
+        }
+    }
 }
 
-/// How many sessions a worker has for a class.
-fn sessions_of(class: &Class, connections: &Range<u32>) -> usize {
+/// A session's share of a class on a worker.
+struct SessionPart {
+    /// Its connections, by server.
+    spans: Vec<Range<u32>>,
+    part: StreamPart,
+    budget: Option<u64>,
+}
+
+/// How many routes a worker has for a class.
+fn routes_of(class: &Class, links: &ClassLinks) -> usize {
     match class.sessions {
-        SessionScope::Worker => 1,
-        SessionScope::Connection => connections.len(),
+        SessionScope::Worker => links.len(),
+        SessionScope::Connection => links.iter().map(|range| range.len()).sum(),
+    }
+}
+
+/// Operations that may follow one of a class.
+fn follow_ups_of(class: &Class) -> usize {
+    if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 }
+}
+
+/// Bounds of what a worker holds at a time, from the plan.
+struct Bounds {
+    in_flight: usize,
+    groups: usize,
+    leases: usize,
+}
+
+impl Bounds {
+    fn of(blueprint: &Blueprint, links: &[ClassLinks], preload_depth: u32) -> Self {
+        let servers = blueprint.endpoints.len();
+        let mut bounds = Self { in_flight: 0, groups: 0, leases: 0 };
+        let routes: usize =
+            blueprint.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
+        for (class, links) in blueprint.plan.classes.iter().zip(links) {
+            let connections: usize = links.iter().map(|range| range.len()).sum();
+            let slots = connections * class.depth as usize;
+            let follows = class.on_miss == OnMiss::Set;
+            let extra = if follows { slots * follow_ups_of(class) } else { 0 };
+            bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
+            bounds.leases += if follows { slots } else { 0 };
+            if servers > 1 && class.mix.contains(OpKind::Mget) {
+                let waiting = if matches!(class.load, Load::Open { .. }) {
+                    servers * (WAITING_MAX / routes).max(WAITING_MIN)
+                } else {
+                    0
+                };
+                bounds.groups += slots + waiting;
+            }
+        }
+        bounds
     }
 }
 
@@ -197,13 +363,12 @@ pub(crate) fn build<C: Codec, I: Io>(
     may_spin: bool,
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
-    let connections = blueprint.connections(&shard);
-    let total = connections.last().map_or(0, |range| range.end) as usize;
+    let links = blueprint.links(&shard);
     let depth_max = plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
     let preload_depth = if plan.preload { depth_max.max(PRELOAD_DEPTH_MIN) } else { depth_max };
+    let bounds = Bounds::of(blueprint, &links, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
-    let samples = brunt_plan::shard::share(plan.samples_max, shard.part.index, shard.part.of);
-    let samples_max = (samples.end - samples.start) as usize;
+    let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
     let recording = Recording::new(
         RecorderSet::new(&blueprint.layout),
         exchange,
@@ -214,18 +379,22 @@ pub(crate) fn build<C: Codec, I: Io>(
     let traffic = Traffic::new(TrafficParts {
         room: codec.encoded_len_max(keys_max, key_bytes_max, value_copied).max(ROOM_MIN),
         codec,
-        connections: total,
+        links: link_plans(&links),
+        servers: blueprint.endpoints.len(),
+        lifetimes: lifetimes(plan, &shard, &links),
         keys_max,
         key_bytes_max,
-        in_flight_max: total * preload_depth as usize,
+        in_flight_max: bounds.in_flight,
+        groups_max: bounds.groups,
+        leases_max: bounds.leases,
         recording,
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
-        checks_values: plan.preload,
+        checking: if plan.preload { Checking::Ours } else { Checking::Named },
     });
-    let preload_lanes = blueprint.preload_lanes(&shard, &connections, preload_depth);
+    let preload_lanes = blueprint.preload_lanes(&shard, &links, preload_depth);
     let shared = blueprint.clone();
-    let make_lanes: MakeLanes = Box::new(move |window| shared.schedule_lanes(&shard, &connections, window));
+    let make_lanes: MakeLanes = Box::new(move |window| shared.schedule_lanes(&shard, &links, window));
     Worker::new(WorkerParts {
         io,
         traffic,
@@ -237,10 +406,32 @@ pub(crate) fn build<C: Codec, I: Io>(
             drain_ns: plan.drain.0,
         },
         orders,
-        addresses: blueprint.endpoints[0].addresses.clone(),
+        addresses: blueprint.endpoints.iter().map(|endpoint| endpoint.addresses.clone()).collect(),
         preload_lanes,
         make_lanes,
     })
+}
+
+/// Class and server of every connection of a worker, in the order of their numbers.
+fn link_plans(links: &[ClassLinks]) -> Vec<LinkPlan> {
+    let mut plans = Vec::new();
+    for (class, of_class) in links.iter().enumerate() {
+        for (server, range) in of_class.iter().enumerate() {
+            let link = LinkPlan { class: class as u16, server: server as u16 };
+            plans.extend(std::iter::repeat_n(link, range.len()));
+        }
+    }
+    plans
+}
+
+fn lifetimes(plan: &Plan, shard: &Shard, links: &[ClassLinks]) -> Vec<Lifetimes> {
+    let of_class = |(class, own): (usize, &brunt_plan::shard::ClassShard)| {
+        let of_class = &links[class];
+        let all =
+            of_class.first().map_or(0, |range| range.start)..of_class.last().map_or(0, |range| range.end);
+        Lifetimes::new(&plan.classes[class], own, all, shard.part)
+    };
+    shard.classes.iter().enumerate().map(of_class).collect()
 }
 
 /// Starts a worker's thread.
@@ -260,6 +451,7 @@ pub(crate) fn spawn(
     let thread = std::thread::Builder::new().name(name).spawn(move || {
         // Without this a sleep ends up to 50 µs late by the kernel's own leave.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
+        pin(&blueprint.plan.cpus, shard.part.index)?;
         let links = shard.classes.iter().map(|class| class.connections.len()).sum();
         let may_spin = shard.part.of <= parallelism();
         match (blueprint.plan.protocol, blueprint.plan.io) {
@@ -273,6 +465,16 @@ pub(crate) fn spawn(
         }
     })?;
     Ok(Hand { thread, filled: filled_out, spares })
+}
+
+/// Binds the calling thread to its processor of the plan's, if the plan names any.
+fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(cpus[worker as usize % cpus.len()] as usize);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
 /// Turns until the end.

@@ -9,10 +9,14 @@
 mod agenda;
 mod clock;
 mod connection;
+mod group;
+mod health;
 mod in_flight;
 mod io;
 mod lane;
 mod launch;
+mod lease;
+mod lifetime;
 mod pace;
 mod ready;
 mod recording;

@@ -4,11 +4,14 @@
 //! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
 //! hand-over waits. When the other set is not back yet, the interval simply goes on.
 
+use crate::group::Group;
 use crate::in_flight::Entry;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
+use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::outage::OutageSpan;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::tap::Tap;
@@ -38,6 +41,8 @@ pub(crate) struct RecordingEnd {
     pub garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
     pub error_text: Option<Vec<u8>>,
+    /// Values that were none of ours, where others may have stored some.
+    pub values_foreign: u64,
 }
 
 /// Where a worker records.
@@ -53,6 +58,7 @@ pub(crate) struct Recording {
     garbage: Option<FirstGarbage>,
     error_text: Vec<u8>,
     has_error: bool,
+    values_foreign: u64,
 }
 
 impl Recording {
@@ -75,6 +81,7 @@ impl Recording {
             garbage: None,
             error_text: Vec::with_capacity(ERROR_TEXT_MAX),
             has_error: false,
+            values_foreign: 0,
         }
     }
 
@@ -101,9 +108,45 @@ impl Recording {
         self.set.unsent(phase, op);
     }
 
+    /// An operation in parts was handed over; noted when it is over, for only then all its commands are known.
+    pub(crate) fn sent_in_parts(&mut self, group: &Group) {
+        self.set.sent(group.phase, &group.op, group.wire_requests);
+    }
+
+    /// An operation follows another and is due.
+    pub(crate) fn followup(&mut self, phase: Phase, op: &Op) {
+        self.set.followup(phase, op);
+    }
+
     /// An operation has no reply when the run ends.
-    pub(crate) fn in_flight(&mut self, entry: &Entry) {
-        self.set.in_flight(entry.phase, &entry.op, entry.sent_ns);
+    pub(crate) fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
+        self.set.in_flight(phase, op, sent_ns);
+    }
+
+    /// Something happened to a connection.
+    pub(crate) fn connection(&mut self, phase: Phase, event: ConnectionEvent) {
+        self.set.connection(phase, event);
+    }
+
+    /// A server answered as its protocol provides.
+    #[inline]
+    pub(crate) fn answered(&mut self, server: u16) {
+        self.set.answered(server);
+    }
+
+    /// A request to a server failed.
+    pub(crate) fn failed_at(&mut self, server: u16) {
+        self.set.failed_at(server);
+    }
+
+    /// A server was gone for a while.
+    pub(crate) fn outage(&mut self, span: OutageSpan) {
+        self.set.outage(span);
+    }
+
+    /// A value was none of ours, where others may have stored some.
+    pub(crate) fn note_foreign(&mut self) {
+        self.values_foreign += 1;
     }
 
     /// Bytes were handed over.
@@ -172,6 +215,7 @@ impl Recording {
     pub(crate) fn end(self, now_ns: u64) -> (Filled, RecordingEnd) {
         let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
         let error_text = self.has_error.then_some(self.error_text);
-        (last, RecordingEnd { tap: self.tap, garbage: self.garbage, error_text })
+        let values_foreign = self.values_foreign;
+        (last, RecordingEnd { tap: self.tap, garbage: self.garbage, error_text, values_foreign })
     }
 }

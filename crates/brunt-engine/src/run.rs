@@ -124,6 +124,8 @@ pub struct RunData {
     pub samples: Vec<Sample>,
     /// Samples there was no room for.
     pub samples_overflow: u64,
+    /// Values read that were none of ours, where others may have stored some.
+    pub values_foreign: u64,
     /// How the workers waited.
     pub wait: Wait,
     /// Which kernel interface ran.
@@ -197,7 +199,7 @@ pub fn run(
 
 /// Why preparation ended.
 enum Trouble {
-    Unreachable(i32),
+    Unreachable { server: u16, errno: i32 },
     PreloadFailed(u64),
     Interrupted,
     WorkerGone,
@@ -211,8 +213,8 @@ fn explain(
 ) -> RunError {
     match trouble {
         Trouble::Interrupted => RunError::Interrupted,
-        Trouble::Unreachable(errno) => RunError::Unreachable {
-            server: blueprint.endpoints[0].server.clone(),
+        Trouble::Unreachable { server, errno } => RunError::Unreachable {
+            server: blueprint.endpoints[usize::from(server)].server.clone(),
             reason: io::Error::from_raw_os_error(errno),
         },
         Trouble::PreloadFailed(confirmed) => {
@@ -222,7 +224,7 @@ fn explain(
                 faults.merge(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns).faults);
             }
             let reason = first_reason(&ends, faults.rows());
-            RunError::PreloadFailed { confirmed, wanted: blueprint.preload_keys(), reason }
+            RunError::PreloadFailed { confirmed, wanted: blueprint.preload_stores(), reason }
         }
         Trouble::WorkerGone => {
             let error = ends.into_iter().find_map(Result::err);
@@ -267,7 +269,9 @@ impl Control<'_> {
                     prepared += 1;
                     confirmed_by_others += confirmed;
                 }
-                Ok(Notice::Unreachable(errno)) => return Err(Trouble::Unreachable(errno)),
+                Ok(Notice::Unreachable { server, errno }) => {
+                    return Err(Trouble::Unreachable { server, errno });
+                }
                 Ok(Notice::PreloadFailed { confirmed }) => {
                     return Err(Trouble::PreloadFailed(confirmed + confirmed_by_others));
                 }
@@ -323,6 +327,7 @@ impl Control<'_> {
             error_text: None,
             samples: Vec::new(),
             samples_overflow: 0,
+            values_foreign: 0,
             wait: Wait::Sleep,
             io: "epoll",
             interrupted,
@@ -358,5 +363,6 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.error_text = data.error_text.take().or(end.recording.error_text);
     data.samples.extend_from_slice(end.recording.tap.samples());
     data.samples_overflow += end.recording.tap.overflow();
+    data.values_foreign += end.recording.values_foreign;
     data.wait = end.wait;
 }

@@ -350,6 +350,7 @@ fn faults_are_counted_exactly() {
                     drop_every: every(5_000),
                     error_every: every(1_000),
                     wrong_every: every(900),
+                    ..Faults::default()
                 },
                 ..CoreOptions::default()
             },

@@ -1,26 +1,33 @@
 //! The traffic of one worker: sessions, connections, operations in flight, and the recording of what became of them.
 //!
-//! Not the loop (that is [`crate::worker`]) and not the kernel: everything here works on bytes and times that are handed
-//! in, except [`Traffic::flush`], which hands bytes out. Invariant: every operation taken from a session is, at every
-//! moment, in exactly one place — waiting, parked, or on one connection's chain — until it is booked as ended or unsent.
+//! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
+//! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `losing` books what goes wrong.
+//! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
+//! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
+//! unsent.
+
+mod losing;
+mod receiving;
+mod sending;
 
 use crate::agenda::Agenda;
-use crate::connection::{Connection, Link, fault_of_errno};
-use crate::in_flight::{Entry, EntryId, InFlight, NO_ENTRY};
-use crate::io::{CloseHow, Io};
-use crate::lane::{Lane, Picked};
+use crate::connection::{Connection, Link};
+use crate::group::{Groups, NO_GROUP};
+use crate::health::Health;
+use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
+use crate::lane::{Lane, Lanes, Picked, Route, RouteId, Routing};
+use crate::lease::{Leases, NO_LEASE};
+use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
-use brunt_plan::op::{KeyRef, Op, ValueRef};
-use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::op::{Op, ValueRef};
+use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
-use brunt_proto::out::{Out, PARTS_MAX};
-use brunt_proto::{Codec, Event, Keys, Malformed, Request, Value};
-use brunt_stats::fault::FaultKind;
-use brunt_stats::sample::{Sample, Times};
-use brunt_workload::payload::Payload;
-use brunt_workload::verify::{Integrity, Verifier};
-use std::io::IoSlice;
+use brunt_proto::out::Out;
+use brunt_proto::{Codec, Keys, Request, Value};
+use brunt_stats::connection::ConnectionEvent;
+use brunt_workload::keys::COUNTER_START;
+use brunt_workload::payload::{HEAD_LEN, Payload};
 use std::sync::Arc;
 
 /// The times that part the phases, on the worker's clock.
@@ -60,27 +67,57 @@ enum Placing {
     FlushFirst,
 }
 
+/// Which connection of a worker goes where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkPlan {
+    /// Its class.
+    pub class: u16,
+    /// Its server.
+    pub server: u16,
+}
+
+/// How values read are compared with those stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checking {
+    /// The data set is ours, every value in it was stored by us.
+    Ours,
+    /// Others may have stored values: those that name themselves as ours are compared, the others counted.
+    Named,
+}
+
 /// Everything a worker owns but its Io.
 pub(crate) struct Traffic<C: Codec> {
     codec: C,
     pub connections: Vec<Connection<C>>,
     pub lanes: Vec<Lane>,
+    pub routes: Vec<Route>,
     pub agenda: Agenda,
+    /// When each connection wants to be looked at: to be begun, given up, or ended by plan.
+    pub dials: Agenda,
+    /// The servers as this worker sees them.
+    pub servers: Vec<Health>,
+    /// The lifetimes of each class's connections.
+    pub lifetimes: Vec<Lifetimes>,
     in_flight: InFlight,
+    groups: Groups,
+    leases: Leases,
     pub recording: Recording,
     payload: Arc<Payload>,
     pub window: Window,
     timeout_ns: u64,
-    /// Compare every value read with what was stored: the data set is ours.
-    checks_values: bool,
+    checking: Checking,
     /// A connection went down since [`Traffic::take_lost_any`] was asked.
     lost_any: bool,
     /// Connections with something to send.
     dirty: Vec<u32>,
-    /// Lanes with waiting operations.
-    listed: Vec<u32>,
+    /// Connections that have lived: nothing is out on them any more.
+    retired: Vec<u32>,
+    /// Routes with waiting operations.
+    listed: Vec<RouteId>,
     key_bytes: Vec<u8>,
     key_ends: Vec<u32>,
+    /// How many keys of the multi-get in hand each route has.
+    route_keys: Vec<u16>,
     /// The keys of the multi-get whose reply is being read, and which one that is.
     reply_ids: Vec<u64>,
     reply_ids_of: EntryId,
@@ -89,61 +126,76 @@ pub(crate) struct Traffic<C: Codec> {
 /// What a [`Traffic`] is made of.
 pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
-    pub connections: usize,
+    pub links: Vec<LinkPlan>,
+    pub servers: usize,
+    pub lifetimes: Vec<Lifetimes>,
     /// Bytes that a connection can queue, and the longest request in keys and key bytes.
     pub room: usize,
     pub keys_max: usize,
     pub key_bytes_max: usize,
-    /// Operations in flight at most, over all connections.
+    /// Requests in flight at most, over all connections.
     pub in_flight_max: usize,
+    /// Operations that are split over servers, and slots that are shared with follow-ups, at most.
+    pub groups_max: usize,
+    pub leases_max: usize,
     pub recording: Recording,
     pub payload: Arc<Payload>,
     pub timeout_ns: u64,
-    pub checks_values: bool,
+    pub checking: Checking,
 }
 
 impl<C: Codec> Traffic<C> {
     pub(crate) fn new(parts: TrafficParts<C>) -> Self {
-        let connection = |_| Connection::new(parts.codec.clone(), parts.room);
+        let count = parts.links.len();
+        let connection =
+            |link: &LinkPlan| Connection::new(parts.codec.clone(), parts.room, link.class, link.server);
+        let mut dials = Agenda::new(count as u32);
+        (0..count as u32).for_each(|link| dials.set(link, 0));
         Self {
-            connections: (0..parts.connections).map(connection).collect(),
+            connections: parts.links.iter().map(connection).collect(),
             codec: parts.codec,
             lanes: Vec::new(),
+            routes: Vec::new(),
             agenda: Agenda::new(0),
+            dials,
+            servers: (0..parts.servers).map(|server| Health::new(server as u16)).collect(),
+            lifetimes: parts.lifetimes,
             in_flight: InFlight::with_capacity(parts.in_flight_max),
+            groups: Groups::with_capacity(parts.groups_max),
+            leases: Leases::with_capacity(parts.leases_max),
             recording: parts.recording,
             payload: parts.payload,
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
-            checks_values: parts.checks_values,
+            checking: parts.checking,
             lost_any: false,
-            dirty: Vec::with_capacity(parts.connections),
+            dirty: Vec::with_capacity(count),
+            retired: Vec::with_capacity(count),
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
             key_ends: Vec::with_capacity(parts.keys_max),
+            route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),
             reply_ids_of: NO_ENTRY,
         }
     }
 
     /// Lets these lanes have the connections. The old ones must have nothing in flight.
-    pub(crate) fn install(&mut self, lanes: Vec<Lane>) {
+    pub(crate) fn install(&mut self, lanes: Lanes) {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
-        self.listed = Vec::with_capacity(lanes.len());
-        self.agenda = Agenda::new(lanes.len() as u32);
-        self.lanes = lanes;
-        for index in 0..self.lanes.len() {
-            for connection in self.lanes[index].connections.clone() {
-                self.connections[connection as usize].lane = index as u32;
+        self.listed = Vec::with_capacity(lanes.routes.len());
+        self.agenda = Agenda::new(lanes.lanes.len() as u32);
+        self.lanes = lanes.lanes;
+        self.routes = lanes.routes;
+        for index in 0..self.routes.len() {
+            for connection in self.routes[index].connections.clone() {
+                self.connections[connection as usize].route = index as RouteId;
                 self.mark_ready(connection);
             }
+        }
+        for index in 0..self.lanes.len() {
             self.agenda.set(index as u32, self.lanes[index].due_ns());
         }
-    }
-
-    /// Is any connection established?
-    pub(crate) fn is_any_up(&self) -> bool {
-        self.connections.iter().any(|connection| connection.link == Link::Up)
     }
 
     /// Operations in flight.
@@ -153,16 +205,22 @@ impl<C: Codec> Traffic<C> {
 
     /// Operations that are due and have not been sent.
     pub(crate) fn backlog(&self) -> usize {
-        self.lanes.iter().map(Lane::backlog).sum()
+        self.routes.iter().map(Route::backlog).sum()
     }
 
     /// No lane will ever send again of itself, and nothing is waiting or in flight.
     pub(crate) fn is_finished(&self) -> bool {
         self.in_flight.len() == 0
-            && self.lanes.iter().all(|lane| lane.session.is_exhausted() && lane.backlog() == 0)
+            && self.lanes.iter().all(|lane| lane.session.is_exhausted())
+            && self.backlog() == 0
     }
 
-    // ---- from schedules to bytes ------------------------------------------------------------------------------------
+    /// The lane that uses a connection now.
+    #[inline]
+    fn lane_of(&self, connection: u32) -> u32 {
+        let route = self.connections[connection as usize].route;
+        self.routes.get(route as usize).map_or(0, |route| route.lane)
+    }
 
     /// Takes every operation that is due and queues its bytes. Returns whether some connection must send before more
     /// can be queued.
@@ -170,10 +228,10 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn pick(&mut self, now_ns: u64) -> bool {
         let mut flush_first = false;
         for at in (0..self.listed.len()).rev() {
-            let lane = self.listed[at];
-            flush_first |= self.place_waiting(lane);
-            if self.lanes[lane as usize].waiting.is_empty() {
-                self.lanes[lane as usize].listed = false;
+            let route = self.listed[at];
+            flush_first |= self.place_waiting(route);
+            if self.routes[route as usize].waiting.is_empty() {
+                self.routes[route as usize].listed = false;
                 self.listed.swap_remove(at);
             }
         }
@@ -195,50 +253,129 @@ impl<C: Codec> Traffic<C> {
         let lane = &mut self.lanes[lane_index as usize];
         let issue = lane.session.take();
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
-        let picked = Picked {
+        let (first_route, pins, splits) = (lane.routes.start, lane.pins, lane.splits(&issue.op));
+        self.recording.scheduled(phase, &issue.op);
+        let mut picked = Picked {
             op: issue.op,
             phase,
             intended_ns: issue.intended_ns,
             picked_ns: now_ns,
-            // Whichever connection works will do for a preload.
-            connection: issue.connection.filter(|_| !lane.is_preload).map(|own| lane.connections.start + own),
+            connection: None,
+            route: first_route,
+            group: NO_GROUP,
+            lease: NO_LEASE,
         };
-        let queue_is_empty = lane.waiting.is_empty();
-        self.recording.scheduled(phase, &picked.op);
+        if splits {
+            return self.split(lane_index, picked);
+        }
+        match issue.connection {
+            // The slot names the connection, and a lane that pins has one route.
+            Some(own) if pins => {
+                picked.connection = Some(self.routes[first_route as usize].connections.start + own);
+            }
+            _ => picked.route = self.route_of(lane_index, &picked.op),
+        }
+        self.submit(picked)
+    }
+
+    /// The route of an operation that goes to one server.
+    #[inline]
+    fn route_of(&mut self, lane_index: u32, op: &Op) -> RouteId {
+        let lane = &mut self.lanes[lane_index as usize];
+        let first = lane.routes.start;
+        match &lane.routing {
+            Routing::Only => first,
+            Routing::ByKey(router) => {
+                self.key_bytes.clear();
+                if let Some(id) = lane.session.ids(op).next() {
+                    lane.keyspace.write_key(id, &mut self.key_bytes);
+                }
+                first + router.route(&self.key_bytes)
+            }
+            Routing::InTurn(_) | Routing::AtRandom(_) => first + lane.routing.any(lane.routes.len() as u32),
+        }
+    }
+
+    /// Hands a multi-get out in as many parts as there are servers that hold its keys.
+    fn split(&mut self, lane_index: u32, picked: Picked) -> bool {
+        let lane = &self.lanes[lane_index as usize];
+        let Routing::ByKey(router) = &lane.routing else { return self.submit(picked) };
+        self.route_keys.fill(0);
+        for id in lane.session.ids(&picked.op) {
+            self.key_bytes.clear();
+            lane.keyspace.write_key(id, &mut self.key_bytes);
+            self.route_keys[router.route(&self.key_bytes) as usize] += 1;
+        }
+        let first_route = lane.routes.start;
+        let parts = self.route_keys.iter().filter(|keys| **keys > 0).count() as u32;
+        let group = match parts {
+            0 | 1 => NO_GROUP,
+            _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
+        };
+        let mut flush_first = false;
+        for server in 0..self.route_keys.len() {
+            let count = self.route_keys[server];
+            if count > 0 {
+                let op = Op { count, ..picked.op };
+                flush_first |=
+                    self.submit(Picked { op, route: first_route + server as u32, group, ..picked });
+            }
+        }
+        flush_first
+    }
+
+    /// Places an operation, or lets it wait.
+    #[inline]
+    fn submit(&mut self, picked: Picked) -> bool {
+        let queue_is_empty = self.routes[picked.route as usize].waiting.is_empty();
         let placing = match picked.connection {
             None if !queue_is_empty => Placing::NoConnection,
-            _ => self.place(lane_index, &picked),
+            _ => self.place(&picked),
         };
         match placing {
             Placing::Placed => false,
             Placing::NoConnection if picked.connection.is_some() => {
-                self.lanes[lane_index as usize].parked.push(picked);
+                self.routes[picked.route as usize].parked.push(picked);
                 false
             }
             other => {
-                self.lanes[lane_index as usize].waiting.push_back(picked);
-                self.list(lane_index);
+                self.enqueue(picked);
                 matches!(other, Placing::FlushFirst)
             }
         }
     }
 
-    /// Places as many waiting operations of a lane as find room.
-    fn place_waiting(&mut self, lane_index: u32) -> bool {
-        while let Some(picked) = self.lanes[lane_index as usize].waiting.front().copied() {
-            let placing = self.place(lane_index, &picked);
-            let lane = &mut self.lanes[lane_index as usize];
+    /// Lets an operation wait on its route.
+    fn enqueue(&mut self, picked: Picked) {
+        let route = &mut self.routes[picked.route as usize];
+        let was_full = route.is_full();
+        route.waiting.push_back(picked);
+        if route.is_full() && !was_full {
+            let lane = route.lane;
+            self.lanes[lane as usize].full_routes += 1;
+            self.agenda.set(lane, self.lanes[lane as usize].due_ns());
+        }
+        self.list(picked.route);
+    }
+
+    /// Places as many waiting operations of a route as find room.
+    fn place_waiting(&mut self, route_index: RouteId) -> bool {
+        while let Some(picked) = self.routes[route_index as usize].waiting.front().copied() {
+            let placing = self.place(&picked);
+            let route = &mut self.routes[route_index as usize];
             match placing {
                 Placing::FlushFirst => return true,
                 Placing::NoConnection if picked.connection.is_none() => return false,
-                Placing::NoConnection => lane.parked.push(picked),
+                Placing::NoConnection => route.parked.push(picked),
                 Placing::Placed => {}
             }
-            let was_full = lane.is_full();
-            lane.waiting.pop_front();
-            if was_full {
+            let was_full = route.is_full();
+            route.waiting.pop_front();
+            if was_full && !route.is_full() {
                 // That had taken the lane off the agenda.
-                self.agenda.set(lane_index, lane.due_ns());
+                let lane = route.lane;
+                self.lanes[lane as usize].full_routes -= 1;
+                self.agenda.set(lane, self.lanes[lane as usize].due_ns());
             }
         }
         false
@@ -246,68 +383,81 @@ impl<C: Codec> Traffic<C> {
 
     /// Lets the parked operations of a connection that has become usable again wait for their turn on it.
     fn unpark(&mut self, connection: u32) {
-        let lane_index = self.connections[connection as usize].lane;
-        let lane = &mut self.lanes[lane_index as usize];
-        let waiting = &mut lane.waiting;
-        lane.parked.retain(|picked| {
+        let route_index = self.connections[connection as usize].route;
+        let route = &mut self.routes[route_index as usize];
+        let was_full = route.is_full();
+        let waiting = &mut route.waiting;
+        route.parked.retain(|picked| {
             let is_its_own = picked.connection == Some(connection);
             if is_its_own {
                 waiting.push_back(*picked);
             }
             !is_its_own
         });
-        self.list(lane_index);
+        if route.is_full() && !was_full {
+            let lane = route.lane;
+            self.lanes[lane as usize].full_routes += 1;
+            self.agenda.set(lane, self.lanes[lane as usize].due_ns());
+        }
+        self.list(route_index);
     }
 
-    /// Puts a lane with waiting operations on the list.
-    fn list(&mut self, lane_index: u32) {
-        let lane = &mut self.lanes[lane_index as usize];
-        if !lane.listed && !lane.waiting.is_empty() {
-            lane.listed = true;
-            self.listed.push(lane_index);
+    /// Puts a route with waiting operations on the list.
+    fn list(&mut self, route_index: RouteId) {
+        let route = &mut self.routes[route_index as usize];
+        if !route.listed && !route.waiting.is_empty() {
+            route.listed = true;
+            self.listed.push(route_index);
         }
     }
 
     /// Gives an operation to the connection it is pinned to, or to the one with the fewest outstanding.
     #[inline]
-    fn place(&mut self, lane_index: u32, picked: &Picked) -> Placing {
-        let lane = &mut self.lanes[lane_index as usize];
+    fn place(&mut self, picked: &Picked) -> Placing {
         let chosen = match picked.connection {
             Some(pinned) => self.connections[pinned as usize].is_usable().then_some(pinned),
-            None => lane.ready.least(),
+            None => self.routes[picked.route as usize].ready.least(),
         };
-        let Some(connection_index) = chosen else { return Placing::NoConnection };
-        if self.encode(lane_index, connection_index, picked) { Placing::Placed } else { Placing::FlushFirst }
+        let Some(connection) = chosen else { return Placing::NoConnection };
+        if self.encode(connection, picked) { Placing::Placed } else { Placing::FlushFirst }
+    }
+
+    /// Writes the keys of an operation; of a part, those that live on its server. Yields the id of the first.
+    #[inline]
+    fn write_keys(&mut self, lane_index: u32, picked: &Picked) -> u64 {
+        let lane = &self.lanes[lane_index as usize];
+        self.key_bytes.clear();
+        self.key_ends.clear();
+        let mut first_id = None;
+        let (router, op) = match &lane.routing {
+            Routing::ByKey(router) if picked.group != NO_GROUP => {
+                (Some(router), &self.groups.get(picked.group).op)
+            }
+            _ => (None, &picked.op),
+        };
+        for id in lane.session.ids(op) {
+            let start = self.key_bytes.len();
+            lane.keyspace.write_key(id, &mut self.key_bytes);
+            if let Some(router) = router
+                && lane.routes.start + router.route(&self.key_bytes[start..]) != picked.route
+            {
+                self.key_bytes.truncate(start);
+                continue;
+            }
+            first_id.get_or_insert(id);
+            self.key_ends.push(self.key_bytes.len() as u32);
+        }
+        first_id.unwrap_or(0)
     }
 
     /// Queues the bytes of an operation on a connection; false if there is no room before it has sent.
-    fn encode(&mut self, lane_index: u32, connection_index: u32, picked: &Picked) -> bool {
+    fn encode(&mut self, connection_index: u32, picked: &Picked) -> bool {
+        let lane_index = self.routes[picked.route as usize].lane;
+        let first_id = self.write_keys(lane_index, picked);
         let lane = &self.lanes[lane_index as usize];
         let op = &picked.op;
-        self.key_bytes.clear();
-        self.key_ends.clear();
-        let mut first_id = 0;
-        for (index, id) in lane.session.ids(op).enumerate() {
-            if index == 0 {
-                first_id = id;
-            }
-            lane.keyspace.write_key(id, &mut self.key_bytes);
-            self.key_ends.push(self.key_bytes.len() as u32);
-        }
-        let head;
-        let value = match op.value {
-            ValueRef::Version(version) => {
-                let parts = self.payload.value(first_id, version, lane.keyspace.value_len(first_id));
-                head = parts.head;
-                Value {
-                    head: &head[..parts.head_len],
-                    block: self.payload.block(),
-                    offset: parts.offset,
-                    len: parts.len,
-                }
-            }
-            ValueRef::None | ValueRef::Offset(_) => Value::NONE,
-        };
+        let mut head = [0; HEAD_LEN];
+        let value = value_of(lane, op, first_id, &self.payload, &mut head);
         let connection = &mut self.connections[connection_index as usize];
         let copied = value.head.len() + Out::copied_len(value.len);
         let needed = connection.codec.encoded_len_max(self.key_ends.len(), self.key_bytes.len(), copied);
@@ -321,24 +471,18 @@ impl<C: Codec> Traffic<C> {
             flags: 0,
             ttl_s: op.ttl_s,
             operand: op.operand,
-            noreply: false,
+            noreply: lane.noreply && !op.kind.is_retrieval(),
             token: 0,
         };
         let queued_before = connection.out.queued_total();
         let encoded = connection.codec.encode(&request, &mut connection.out);
-        debug_assert!(encoded.replied, "nothing asks for no reply yet");
-        let outstanding = connection.chain.len;
-        let id = self.in_flight.push(
-            &mut connection.chain,
-            *op,
-            picked.phase,
-            picked.intended_ns,
-            picked.picked_ns,
-        );
+        let outstanding = connection.outstanding();
+        let chain = if encoded.replied { &mut connection.chain } else { &mut connection.unacknowledged };
+        let id = self.in_flight.push(chain, picked);
         let entry = self.in_flight.get_mut(id);
         entry.stream_end = connection.out.queued_total();
         entry.wire_requests = encoded.wire_requests;
-        if connection.unsent == NO_ENTRY {
+        if encoded.replied && connection.unsent == NO_ENTRY {
             connection.unsent = id;
         }
         if !connection.dirty {
@@ -346,7 +490,14 @@ impl<C: Codec> Traffic<C> {
             self.dirty.push(connection_index);
         }
         let request_bytes = connection.out.queued_total() - queued_before;
-        self.lanes[lane_index as usize].ready.set(connection_index, outstanding + 1);
+        connection.calls_left -= 1;
+        let route = &mut self.routes[picked.route as usize];
+        if connection.calls_left == 0 {
+            connection.retiring = true;
+            route.ready.remove(connection_index);
+        } else {
+            route.ready.set(connection_index, outstanding + 1);
+        }
         if picked.phase == Phase::Measure {
             self.recording.meter(MeterKind::Outstanding, u64::from(outstanding));
             self.recording.meter(MeterKind::RequestSize, request_bytes);
@@ -354,349 +505,158 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// Sends what is queued, one call per connection. Returns the clock after the last call.
-    pub(crate) fn flush<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> u64 {
-        for at in 0..self.dirty.len() {
-            let index = self.dirty[at];
-            self.connections[index as usize].dirty = false;
-            now_ns = self.send(io, index, now_ns);
-        }
-        self.dirty.clear();
-        now_ns
-    }
-
-    /// Sends what one connection has queued and stamps what went out.
+    /// An operation ended on a connection: its slot is free, unless others that follow it share it.
     #[inline]
-    fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
-        let connection = &mut self.connections[index as usize];
-        if connection.out.is_empty() {
-            return before_ns;
-        }
-        let result = match connection.out.contiguous() {
-            Some(bytes) => io.send(index, &[IoSlice::new(bytes)]),
-            None => {
-                let mut parts = [IoSlice::new(&[]); PARTS_MAX];
-                let count = connection.out.gather(self.payload.block(), &mut parts);
-                io.send(index, &parts[..count])
-            }
-        };
-        match result.taken {
-            Ok(taken) => {
-                connection.out.advance(taken);
-                let was_stuck = connection.stuck;
-                connection.stuck = !connection.out.is_empty();
-                if !was_stuck {
-                    connection.stuck_ns = result.at_ns;
-                }
-                let (is_stuck, lane) = (connection.stuck, connection.lane);
-                self.stamp_sent(index, result.at_ns, taken as u64, result.at_ns - before_ns);
-                if is_stuck {
-                    self.lanes[lane as usize].ready.remove(index);
-                } else if was_stuck {
-                    self.became_usable(index);
-                }
-            }
-            Err(errno) => {
-                self.lose(index, result.at_ns, fault_of_errno(errno), OutcomeClass::Lost);
-                io.close(index, CloseHow::Orderly);
-            }
-        }
-        result.at_ns
-    }
-
-    /// Stamps the operations of a connection whose last byte has been handed over.
-    fn stamp_sent(&mut self, index: u32, at_ns: u64, bytes: u64, cost_ns: u64) {
-        let connection = &mut self.connections[index as usize];
-        let sent_total = connection.out.sent_total();
-        while connection.unsent != NO_ENTRY {
-            let entry = self.in_flight.get_mut(connection.unsent);
-            if entry.stream_end > sent_total {
-                break;
-            }
-            entry.sent_ns = at_ns;
-            self.recording.sent(entry);
-            connection.unsent = self.in_flight.next(connection.unsent);
-        }
-        let phase = self.phase_now(at_ns);
-        self.recording.bytes_sent(phase, bytes);
-        if phase == Phase::Measure {
-            self.recording.meter(MeterKind::SendCost, cost_ns);
-        }
-    }
-
-    /// A socket takes bytes again.
-    pub(crate) fn writable<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64) {
-        if self.connections[index as usize].stuck {
-            self.send(io, index, at_ns);
-        }
-    }
-
-    // ---- from bytes to samples --------------------------------------------------------------------------------------
-
-    /// Takes in bytes that were received. An error means that the connection was given up and is to be closed.
-    pub(crate) fn receive(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<(), ()> {
-        let phase = self.phase_now(at_ns);
-        self.recording.bytes_received(phase, input.len() as u64);
-        let mut input = input;
-        while !self.connections[index as usize].leftover.is_empty() {
-            // The cut event is completed in the leftover, which has room for the longest.
-            let mut joined = std::mem::take(&mut self.connections[index as usize].leftover);
-            let carried = joined.len();
-            let added = input.len().min(C::UNIT_BYTES_MAX - carried);
-            joined.extend_from_slice(&input[..added]);
-            let used = self.decode(index, &joined, at_ns, polled_ns);
-            let outcome = used.map(|used| {
-                if used >= carried {
-                    input = &input[used - carried..];
-                    joined.clear();
-                } else {
-                    input = &input[added..];
-                    joined.drain(..used);
-                }
-                input.is_empty()
-            });
-            self.connections[index as usize].leftover = joined;
-            if outcome? {
-                return Ok(());
-            }
-        }
-        let used = self.decode(index, input, at_ns, polled_ns)?;
-        self.connections[index as usize].leftover.extend_from_slice(&input[used..]);
-        Ok(())
-    }
-
-    /// Decodes as much as there is; how many bytes were used up.
-    #[inline]
-    fn decode(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
-        let mut used = 0;
-        loop {
-            let connection = &mut self.connections[index as usize];
-            let (step, event) = connection.codec.decode(&input[used..]);
-            used += step;
-            let Some(event) = event else { return Ok(used) };
-            let head = connection.chain.head;
-            match event {
-                Event::Bad(reason) => return self.garbage(index, &input[used..], at_ns, reason),
-                _ if head == NO_ENTRY => {
-                    return self.garbage(index, &input[used..], at_ns, Malformed::UnknownReply);
-                }
-                Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
-                Event::Key { hit, key, bytes, .. } => {
-                    let entry = self.in_flight.get_mut(head);
-                    entry.hits += u32::from(hit);
-                    if entry.hits > u32::from(entry.op.count) {
-                        // More keys than were asked for: requests and replies are out of step.
-                        return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
-                    }
-                    if entry.phase == Phase::Measure && hit {
-                        self.recording.meter(MeterKind::ValueReceived, u64::from(bytes));
-                    }
-                    self.begin_value(index, key);
-                }
-                Event::Value(piece) => {
-                    if let Some(verifier) = &mut connection.verifier {
-                        verifier.feed(&self.payload, piece);
-                    }
-                }
-                Event::End { reply, text, .. } => {
-                    self.end_value(index);
-                    let kind = self.in_flight.get(head).op.kind;
-                    let outcome = Outcome::of_reply(kind, reply);
-                    if outcome.class == OutcomeClass::Error {
-                        self.recording.note_error(text);
-                    }
-                    self.finish(index, outcome, at_ns, polled_ns);
-                }
-                // Nothing that is asked today has such lines in its reply.
-                Event::Control(_) => {}
-            }
-        }
-    }
-
-    /// A value begins, under the key that the server names: from here on its bytes are compared with those that were
-    /// stored under the key that was asked for.
-    #[inline]
-    fn begin_value(&mut self, index: u32, key: &[u8]) {
-        self.end_value(index);
-        if !self.checks_values {
-            return;
-        }
-        let connection = &mut self.connections[index as usize];
-        let entry = self.in_flight.get_mut(connection.chain.head);
-        let keyspace = &self.lanes[connection.lane as usize].keyspace;
-        let named = keyspace.id_of_key(key);
-        let lane = &self.lanes[connection.lane as usize];
-        let asked = match entry.op.key {
-            KeyRef::Id(id) if entry.op.count == 1 => Some(id),
-            _ => {
-                if self.reply_ids_of != connection.chain.head {
-                    self.reply_ids_of = connection.chain.head;
-                    self.reply_ids.clear();
-                    self.reply_ids.extend(lane.session.ids(&entry.op));
-                }
-                // Keys come in the order of the request, those that are missing passed over.
-                let rest = &self.reply_ids[entry.key_cursor as usize..];
-                let place = rest.iter().position(|id| named == Some(*id));
-                entry.key_cursor += place.map_or(0, |place| place as u32 + 1);
-                named.filter(|_| place.is_some())
-            }
-        };
-        match asked.filter(|id| named == Some(*id)) {
-            Some(id) => connection.verifier = Some(Verifier::new(id, 0, keyspace.value_len(id))),
-            None => entry.mismatched = true,
-        }
-    }
-
-    /// The value that was being compared, if any, is complete.
-    #[inline]
-    fn end_value(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        if let Some(verifier) = connection.verifier.take() {
-            let entry = self.in_flight.get_mut(connection.chain.head);
-            entry.mismatched |= verifier.finish(&self.payload) != Integrity::Intact;
-        }
-    }
-
-    /// Ends the oldest operation of a connection and books it.
-    #[inline]
-    fn finish(&mut self, index: u32, outcome: Outcome, at_ns: u64, polled_ns: u64) {
-        let connection = &mut self.connections[index as usize];
-        let Some(mut entry) = self.in_flight.pop(&mut connection.chain) else { return };
-        self.reply_ids_of = NO_ENTRY;
-        if entry.sent_ns == 0 {
-            // A reply to a request that has not gone out whole: the server refused it early.
-            connection.unsent = connection.chain.head;
-            entry.sent_ns = at_ns;
-            self.recording.sent(&entry);
-        }
-        if outcome.reply != ReplyKind::None {
-            // Only a reply shows that this connection is of use.
-            connection.failures = 0;
-        }
-        let (lane, outstanding) = (connection.lane, connection.chain.len);
-        if connection.is_usable() {
-            self.lanes[lane as usize].ready.set(index, outstanding);
-        }
-        let class = if entry.mismatched && outcome.class == OutcomeClass::Hit {
-            OutcomeClass::Mismatch
-        } else {
-            outcome.class
-        };
-        self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
-    }
-
-    /// Books the end of an operation that was sent, and gives its slot back.
-    #[inline]
-    fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
-        let sample = Sample {
-            op: entry.op.kind,
-            class: entry.op.class,
-            outcome,
-            times: Times {
-                intended_ns: entry.intended_ns,
-                picked_ns: entry.picked_ns,
-                sent_ns: entry.sent_ns,
-                polled_ns: polled_ns.min(done_ns),
-                first_byte_ns: if entry.first_byte_ns == 0 { done_ns } else { entry.first_byte_ns },
-                done_ns,
+    fn release(&mut self, index: u32, lease: u32, op: &Op, outcome: Outcome, done_ns: u64) {
+        let owner = match lease {
+            NO_LEASE => index,
+            lease => match self.leases.leave(lease) {
+                Some(owner) => owner,
+                None => return,
             },
         };
-        let asked = if entry.op.kind.is_retrieval() { u32::from(entry.op.count) } else { 0 };
-        self.recording.record(entry.phase, &sample, asked, entry.hits);
-        self.release(index, &entry.op, outcome, done_ns);
-    }
-
-    #[inline]
-    fn release(&mut self, index: u32, op: &Op, outcome: Outcome, done_ns: u64) {
-        let lane_index = self.connections[index as usize].lane;
+        let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
-        if !lane.session.is_open() {
-            lane.session.release(index - lane.connections.start, op, outcome, done_ns);
-            self.agenda.set(lane_index, lane.due_ns());
+        if lane.session.is_open() {
+            return;
         }
+        if lane.pins && self.connections[owner as usize].retiring {
+            // The next call of this slot is the first of the next connection.
+            self.connections[owner as usize].withheld += 1;
+            return;
+        }
+        let own =
+            if lane.pins { owner - self.routes[lane.routes.start as usize].connections.start } else { 0 };
+        lane.session.release(own, op, outcome, done_ns);
+        self.agenda.set(lane_index, lane.due_ns());
     }
 
-    // ---- trouble ----------------------------------------------------------------------------------------------------
-
-    /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up.
-    fn garbage(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) -> Result<usize, ()> {
-        self.recording.note_garbage(bytes, at_ns, reason.describe());
-        if self.connections[index as usize].chain.head != NO_ENTRY {
-            self.finish(index, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
-        }
-        self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
-        Err(())
-    }
-
-    /// A connection is gone: books everything on it and prepares it for another attempt.
-    pub(crate) fn lose(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
-        let phase = self.phase_now(at_ns);
-        self.recording.fault(phase, fault, at_ns);
-        let lane_index = self.connections[index as usize].lane;
-        if let Some(lane) = self.lanes.get_mut(lane_index as usize) {
-            lane.ready.remove(index);
-        }
-        while let Some(entry) = self.in_flight.pop(&mut self.connections[index as usize].chain) {
-            if entry.sent_ns == 0 {
-                self.recording.unsent(entry.phase, &entry.op);
-                self.release(index, &entry.op, Outcome::without_reply(OutcomeClass::Lost), at_ns);
-                continue;
-            }
-            let deadline_ns = entry.sent_ns + self.timeout_ns;
-            let (class, done_ns) = match class {
-                // Booked at the time-out value, however late the loop noticed.
-                OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
-                _ => (OutcomeClass::Lost, at_ns),
-            };
-            self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
-        }
-        let codec = self.codec.clone();
-        self.lost_any = true;
-        let connection = &mut self.connections[index as usize];
-        let retry_ns = at_ns + connection.backoff_ns();
-        connection.failures += 1;
-        connection.reset(codec, retry_ns);
-    }
-
-    /// Gives up every connection whose oldest operation has timed out. Returns when to look again.
-    ///
-    /// One look over the heads suffices until the earliest deadline found: whatever is sent later times out later.
-    pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
-        let mut earliest_ns = now_ns + self.timeout_ns;
-        for index in 0..self.connections.len() as u32 {
-            let head = self.connections[index as usize].chain.head;
-            if head == NO_ENTRY {
-                continue;
-            }
-            let entry = self.in_flight.get(head);
-            // A request that the peer does not even take in is timed from when its socket was full.
-            let since_ns =
-                if entry.sent_ns == 0 { self.connections[index as usize].stuck_ns } else { entry.sent_ns };
-            let deadline_ns = since_ns + self.timeout_ns;
-            if deadline_ns <= now_ns {
-                self.lose(index, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
-                io.close(index, CloseHow::Reset);
-            } else {
-                earliest_ns = earliest_ns.min(deadline_ns);
-            }
-        }
-        earliest_ns
-    }
-
-    /// Did a connection go down since the last call, so that another attempt must be scheduled?
-    #[inline]
-    pub(crate) fn take_lost_any(&mut self) -> bool {
-        std::mem::take(&mut self.lost_any)
-    }
+    // ---- connections ------------------------------------------------------------------------------------------------
 
     /// A connection is established.
     pub(crate) fn connected(&mut self, index: u32, at_ns: u64) {
+        let phase = self.phase_now(at_ns);
+        self.recording.connection(phase, ConnectionEvent::Established);
         let connection = &mut self.connections[index as usize];
         if let Link::Connecting { began_ns } = connection.link {
             self.recording.meter(MeterKind::ConnectTime, at_ns - began_ns);
         }
         connection.link = Link::Up;
+        let server = &mut self.servers[usize::from(connection.server)];
+        server.up += 1;
+        server.last_up_ns = at_ns;
+        if server.prober == Some(index) {
+            server.prober = None;
+        }
+        self.live(index, at_ns, false);
         self.became_usable(index);
+    }
+
+    /// A life begins: of a connection just established, or of one that the schedule takes over.
+    fn live(&mut self, index: u32, at_ns: u64, is_first: bool) {
+        let connection = &mut self.connections[index as usize];
+        let lifetimes = &self.lifetimes[usize::from(connection.class)];
+        connection.calls_left = lifetimes.calls();
+        connection.retire_ns = lifetimes.retire_ns(index, at_ns, is_first);
+        self.dials.set(index, connection.retire_ns);
+        let withheld = std::mem::take(&mut connection.withheld);
+        let lane_index = self.lane_of(index);
+        if let Some(lane) = self.lanes.get_mut(lane_index as usize).filter(|lane| lane.pins && withheld > 0) {
+            let own = index - self.routes[lane.routes.start as usize].connections.start;
+            for _ in 0..withheld {
+                lane.session.free(own, at_ns);
+            }
+            self.agenda.set(lane_index, lane.due_ns());
+        }
+    }
+
+    /// The schedule begins: lifetimes count from here. Connections that are to be born by a schedule are ended first.
+    pub(crate) fn begin_lifetimes(&mut self, start_ns: u64) {
+        for class in 0..self.lifetimes.len() {
+            self.lifetimes[class].begin(start_ns);
+            for link in self.lifetimes[class].links.clone() {
+                let is_up = self.connections[link as usize].link == Link::Up;
+                if self.lifetimes[class].has_schedule() {
+                    let pins = self.lanes.get(self.lane_of(link) as usize).is_some_and(|lane| lane.pins);
+                    let depth = self.lifetimes[class].depth;
+                    self.connections[link as usize].withheld = if pins { depth } else { 0 };
+                    match self.connections[link as usize].link {
+                        Link::Up => self.retire(link),
+                        Link::Down { .. } => self.lay_down(link, start_ns),
+                        // Will be one born before its time.
+                        Link::Connecting { .. } | Link::Idle | Link::Gone => {}
+                    }
+                } else if self.lifetimes[class].reserve() && is_up {
+                    self.live(link, start_ns, true);
+                } else if is_up {
+                    unreachable!("the plan has at least as many connections in all as at a time");
+                } else {
+                    self.lifetimes[class].give_back();
+                }
+            }
+        }
+    }
+
+    /// Has the last connection of every class lived, so that no operation can ever be sent again?
+    pub(crate) fn has_lived(&self) -> bool {
+        let has_gone = |link: u32| self.connections[link as usize].link == Link::Gone;
+        let is_spent = |lifetimes: &Lifetimes| {
+            lifetimes.is_spent()
+                && lifetimes.links.clone().all(|link| match self.connections[link as usize].link {
+                    Link::Idle => true,
+                    _ => has_gone(link),
+                })
+        };
+        self.lifetimes.iter().all(is_spent)
+    }
+
+    /// Takes no more operations on a connection, and ends it when the last has ended.
+    pub(crate) fn retire(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        connection.retiring = true;
+        if let Some(route) = self.routes.get_mut(connection.route as usize) {
+            route.ready.remove(index);
+        }
+        self.dials.set(index, u64::MAX);
+        self.check_retired(index);
+    }
+
+    /// Has a connection that takes no more operations lived?
+    #[inline]
+    fn check_retired(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if connection.retiring && connection.link == Link::Up && connection.outstanding() == 0 {
+            self.retired.push(index);
+        }
+    }
+
+    /// The next connection that has lived; to be closed and given back with [`Traffic::bury`].
+    #[inline]
+    pub(crate) fn take_retired(&mut self) -> Option<u32> {
+        self.retired.pop()
+    }
+
+    /// A connection that has lived is closed.
+    pub(crate) fn bury(&mut self, index: u32, now_ns: u64) {
+        let phase = self.phase_now(now_ns);
+        self.recording.connection(phase, ConnectionEvent::Retired);
+        let server = usize::from(self.connections[index as usize].server);
+        self.servers[server].up -= 1;
+        self.lay_down(index, now_ns);
+    }
+
+    /// Prepares a connection for its next life, at the earliest at this time.
+    fn lay_down(&mut self, index: u32, retry_ns: u64) {
+        let class = usize::from(self.connections[index as usize].class);
+        let link = if self.lifetimes[class].has_schedule() && self.lifetimes[class].has_begun() {
+            self.lifetimes[class].lay_idle(index);
+            Link::Idle
+        } else {
+            Link::Down { retry_ns }
+        };
+        self.connections[index as usize].reset(self.codec.clone(), link);
+        self.dials.set(index, if link == Link::Idle { u64::MAX } else { retry_ns });
+        self.lost_any = true;
     }
 
     fn became_usable(&mut self, index: u32) {
@@ -709,10 +669,10 @@ impl<C: Codec> Traffic<C> {
     fn mark_ready(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
         if connection.is_usable()
-            && let Some(lane) = self.lanes.get_mut(connection.lane as usize)
-            && lane.connections.contains(&index)
+            && let Some(route) = self.routes.get_mut(connection.route as usize)
+            && route.connections.contains(&index)
         {
-            lane.ready.set(index, connection.chain.len);
+            route.ready.set(index, connection.outstanding());
         }
     }
 
@@ -734,30 +694,31 @@ impl<C: Codec> Traffic<C> {
             self.agenda.set(index as u32, lane.due_ns());
         }
     }
+}
 
-    /// The run is over: books what was never sent and what is still in flight.
-    pub(crate) fn close_books(&mut self) {
-        let window = self.window;
-        for lane in &mut self.lanes {
-            for picked in lane.waiting.drain(..).chain(lane.parked.drain(..)) {
-                self.recording.unsent(picked.phase, &picked.op);
-            }
-            // Still in the schedule, because the queue before it was full.
-            while lane.session.is_open() && lane.session.due_ns() < window.end_ns {
-                let issue = lane.session.take();
-                let phase = window.phase_of(issue.intended_ns);
-                self.recording.scheduled(phase, &issue.op);
-                self.recording.unsent(phase, &issue.op);
+/// The value that an operation writes, its own bytes in `head`.
+#[inline]
+fn value_of<'a>(
+    lane: &Lane,
+    op: &Op,
+    first_id: u64,
+    payload: &'a Payload,
+    head: &'a mut [u8; HEAD_LEN],
+) -> Value<'a> {
+    match op.value {
+        ValueRef::Version(_) if lane.keyspace.is_counter(first_id) => {
+            Value { head: COUNTER_START, ..Value::NONE }
+        }
+        ValueRef::Version(version) => {
+            let parts = payload.value(first_id, version, lane.keyspace.value_len(first_id));
+            *head = parts.head;
+            Value {
+                head: &head[..parts.head_len],
+                block: payload.block(),
+                offset: parts.offset,
+                len: parts.len,
             }
         }
-        for connection in &mut self.connections {
-            while let Some(entry) = self.in_flight.pop(&mut connection.chain) {
-                if entry.sent_ns == 0 {
-                    self.recording.unsent(entry.phase, &entry.op);
-                } else {
-                    self.recording.in_flight(&entry);
-                }
-            }
-        }
+        ValueRef::None | ValueRef::Offset(_) => Value::NONE,
     }
 }

@@ -5,8 +5,8 @@
 //! warm-up and the last of the drain, nothing is allocated, locked or logged here.
 
 use crate::connection::{Link, fault_of_errno};
-use crate::io::{Completion, Io, Until, What};
-use crate::lane::Lane;
+use crate::io::{CloseHow, Completion, Io, Until, What};
+use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
 use crate::traffic::{Traffic, Window};
@@ -14,6 +14,7 @@ use crate::usage::ThreadUsage;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
+use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -48,8 +49,13 @@ pub(crate) struct Orders {
 /// What a worker tells the control thread before the schedule starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// A server could not be reached by any of its addresses: the last errno.
-    Unreachable(i32),
+    /// A server could not be reached by any of its addresses.
+    Unreachable {
+        /// Its index in the plan.
+        server: u16,
+        /// The last errno.
+        errno: i32,
+    },
     /// Every connection stands and every key is confirmed.
     Prepared {
         /// Keys confirmed by this worker.
@@ -74,7 +80,7 @@ pub(crate) struct Terms {
 }
 
 /// Builds the lanes of the schedule once its times are known.
-pub(crate) type MakeLanes = Box<dyn FnOnce(Window) -> Vec<Lane> + Send>;
+pub(crate) type MakeLanes = Box<dyn FnOnce(Window) -> Lanes + Send>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -106,12 +112,12 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     stage: Stage,
     terms: Terms,
     orders: Arc<Orders>,
-    /// Where every connection may go to, in the order of preference.
-    addresses: Vec<SocketAddr>,
+    /// Where connections to each server may go to, in the order of preference.
+    addresses: Vec<Vec<SocketAddr>>,
     connecting: u32,
     /// Connections that have been up at least once.
     reached: u32,
-    preload_lanes: Vec<Lane>,
+    preload_lanes: Lanes,
     make_lanes: Option<MakeLanes>,
     notice: Option<Notice>,
     /// The next time anything but a schedule or a socket wants attention.
@@ -120,8 +126,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     interval_end_ns: u64,
     drain_end_ns: u64,
     drained_ns: u64,
-    /// When a connection was last seen established.
-    last_up_ns: u64,
+    /// What waits can never be sent.
+    is_cut_off: bool,
     /// Time in waits that were allowed to sleep.
     slept_ns: u64,
     usage: ThreadUsage,
@@ -134,14 +140,14 @@ pub(crate) struct WorkerParts<C: Codec, I: Io> {
     pub pace: Pace,
     pub terms: Terms,
     pub orders: Arc<Orders>,
-    pub addresses: Vec<SocketAddr>,
-    pub preload_lanes: Vec<Lane>,
+    pub addresses: Vec<Vec<SocketAddr>>,
+    pub preload_lanes: Lanes,
     pub make_lanes: MakeLanes,
 }
 
 impl<C: Codec, I: Io> Worker<C, I> {
     pub(crate) fn new(parts: WorkerParts<C, I>) -> Self {
-        assert!(!parts.addresses.is_empty(), "a server has an address");
+        assert!(parts.addresses.iter().all(|of_server| !of_server.is_empty()), "a server has an address");
         Self {
             io: parts.io,
             traffic: parts.traffic,
@@ -157,10 +163,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
             notice: None,
             tend_ns: 0,
             expire_ns: 0,
-            interval_end_ns: u64::MAX,
+            interval_end_ns: 0,
             drain_end_ns: u64::MAX,
             drained_ns: 0,
-            last_up_ns: 0,
+            is_cut_off: false,
             slept_ns: 0,
             usage: ThreadUsage::default(),
         }
@@ -207,6 +213,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 break;
             }
         }
+        while let Some(link) = self.traffic.take_retired() {
+            self.io.close(link, CloseHow::Orderly);
+            self.traffic.bury(link, now_ns);
+        }
         if now_ns >= self.tend_ns || self.traffic.take_lost_any() || self.is_stage_over(now_ns) {
             self.tend(now_ns);
         }
@@ -246,7 +256,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             What::Received(chunk) => {
                 let bytes = self.io.bytes(chunk);
                 if self.traffic.receive(link, bytes, at_ns, polled_ns).is_err() {
-                    self.io.close(link, crate::io::CloseHow::Reset);
+                    self.io.close(link, CloseHow::Reset);
                 }
             }
             What::Writable => self.traffic.writable(&mut self.io, link, at_ns),
@@ -315,55 +325,84 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     // ---- connections ------------------------------------------------------------------------------------------------
 
-    /// Begins as many connections as are due. Returns when the next one is.
+    /// Begins, gives up and ends as many connections as are due. Returns when the next one is.
     fn dial(&mut self, now_ns: u64) -> u64 {
-        let mut next_ns = u64::MAX;
         if self.stage == Stage::Running && now_ns >= self.traffic.window.end_ns && self.traffic.backlog() == 0
         {
             // Nothing is left to send.
-            return next_ns;
+            return u64::MAX;
         }
-        for link in 0..self.traffic.connections.len() as u32 {
-            let connection = &mut self.traffic.connections[link as usize];
-            let due_ns = match connection.link {
-                Link::Up => continue,
-                Link::Down { retry_ns } => retry_ns,
-                Link::Connecting { began_ns } => began_ns + self.terms.timeout_ns,
-            };
+        let next_birth_ns = self.bear(now_ns);
+        while let Some((link, due_ns)) = self.traffic.dials.first() {
             if due_ns > now_ns {
-                next_ns = next_ns.min(due_ns);
-                continue;
+                return due_ns.min(next_birth_ns);
             }
-            if let Link::Connecting { .. } = connection.link {
-                // The kernel alone would go on for minutes.
-                self.io.close(link, crate::io::CloseHow::Reset);
-                self.connecting -= 1;
-                self.connect_failed(link, libc::ETIMEDOUT, now_ns);
-                continue;
+            match self.traffic.connections[link as usize].link {
+                Link::Up => self.traffic.retire(link),
+                Link::Idle | Link::Gone => self.traffic.dials.set(link, u64::MAX),
+                Link::Connecting { .. } => {
+                    // The kernel alone would go on for minutes.
+                    self.io.close(link, CloseHow::Reset);
+                    self.connecting -= 1;
+                    self.connect_failed(link, libc::ETIMEDOUT, now_ns);
+                }
+                // A completion makes room, and brings us back here.
+                Link::Down { .. } if self.connecting >= CONNECTING_MAX => return next_birth_ns,
+                Link::Down { .. } => self.connect(link, now_ns),
             }
-            if self.connecting >= CONNECTING_MAX {
-                continue;
+        }
+        next_birth_ns
+    }
+
+    /// Lets the connections whose birth is due be begun. Returns when the next birth is.
+    fn bear(&mut self, now_ns: u64) -> u64 {
+        let mut next_ns = u64::MAX;
+        for class in 0..self.traffic.lifetimes.len() {
+            while self.traffic.lifetimes[class].birth_ns() <= now_ns {
+                let Some(link) = self.traffic.lifetimes[class].bear() else { break };
+                self.traffic.connections[link as usize].link = Link::Down { retry_ns: now_ns };
+                self.traffic.dials.set(link, now_ns);
             }
-            let address = self.addresses[connection.address % self.addresses.len()];
-            connection.link = Link::Connecting { began_ns: now_ns };
-            match self.io.connect(link, address) {
-                Ok(()) => self.connecting += 1,
-                Err(errno) => self.connect_failed(link, errno, now_ns),
-            }
+            next_ns = next_ns.min(self.traffic.lifetimes[class].birth_ns());
         }
         next_ns
+    }
+
+    /// Begins a connection, if the plan has one left.
+    fn connect(&mut self, link: u32, now_ns: u64) {
+        let connection = &mut self.traffic.connections[link as usize];
+        if !self.traffic.lifetimes[usize::from(connection.class)].reserve() {
+            connection.link = Link::Gone;
+            self.traffic.dials.set(link, u64::MAX);
+            return;
+        }
+        let addresses = &self.addresses[usize::from(connection.server)];
+        let address = addresses[connection.address % addresses.len()];
+        connection.link = Link::Connecting { began_ns: now_ns };
+        self.traffic.dials.set(link, now_ns + self.terms.timeout_ns);
+        let phase = self.traffic.phase_now(now_ns);
+        self.traffic.recording.connection(phase, ConnectionEvent::Begun);
+        match self.io.connect(link, address) {
+            Ok(()) => self.connecting += 1,
+            Err(errno) => self.connect_failed(link, errno, now_ns),
+        }
     }
 
     /// An attempt failed: the next address next time, and the end of the run if this was the last one of the first round.
     fn connect_failed(&mut self, link: u32, errno: i32, at_ns: u64) {
         let connection = &mut self.traffic.connections[link as usize];
         connection.address += 1;
-        if self.stage == Stage::Connecting && connection.address < self.addresses.len() {
+        let server = connection.server;
+        let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
+        if is_first_round && connection.address < self.addresses[usize::from(server)].len() {
             // Another address of the same name, at once, and no fault: a name has addresses to be tried in turn.
             connection.link = Link::Down { retry_ns: at_ns };
+            self.traffic.dials.set(link, at_ns);
+            let phase = self.traffic.phase_now(at_ns);
+            self.traffic.recording.connection(phase, ConnectionEvent::Failed);
         } else {
-            if self.stage == Stage::Connecting {
-                self.notice = Some(Notice::Unreachable(errno));
+            if is_first_round {
+                self.notice = Some(Notice::Unreachable { server, errno });
             }
             self.traffic.lose(link, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
         }
@@ -381,16 +420,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 self.notice = Some(Notice::Prepared { confirmed: 0 });
             }
             self.traffic.install(lanes);
-            self.last_up_ns = self.io.now_ns();
+            let now_ns = self.io.now_ns();
+            self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = now_ns);
         }
     }
 
     fn tend_preloading(&mut self, now_ns: u64) {
-        if self.traffic.is_any_up() {
-            self.last_up_ns = now_ns;
-        }
+        self.hand_over_early(now_ns);
         let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
-        let is_lost = now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns.max(NOBODY_THERE_NS);
+        let is_lost = self.is_server_gone(now_ns);
         // A port on which something else listens takes every connection and keeps none.
         let is_hopeless = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= HOPELESS_FAILURES);
@@ -400,6 +438,26 @@ impl<C: Codec, I: Io> Worker<C, I> {
         } else if self.traffic.is_finished() {
             self.notice = Some(Notice::Prepared { confirmed });
             self.stage = Stage::AwaitingStart;
+        }
+    }
+
+    /// Is there a server that nobody has been connected to for too long?
+    fn is_server_gone(&mut self, now_ns: u64) -> bool {
+        let patience_ns = self.terms.timeout_ns.max(NOBODY_THERE_NS);
+        let mut is_gone = false;
+        for server in &mut self.traffic.servers {
+            if server.up > 0 {
+                server.last_up_ns = now_ns;
+            }
+            is_gone |= now_ns.saturating_sub(server.last_up_ns) > patience_ns;
+        }
+        is_gone
+    }
+
+    /// Hands over what was recorded before the schedule begins, so that progress can be seen.
+    fn hand_over_early(&mut self, now_ns: u64) {
+        if now_ns >= self.interval_end_ns && self.traffic.recording.hand_over(now_ns) {
+            self.interval_end_ns = now_ns + INTERVAL_NS;
         }
     }
 
@@ -414,8 +472,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.window = window;
         self.traffic.recording.set_window_end(end_ns);
         self.traffic.install(make_lanes(window));
+        self.traffic.begin_lifetimes(start_ns);
         self.interval_end_ns = start_ns;
-        self.last_up_ns = start_ns;
+        self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = start_ns);
         self.stage = Stage::Running;
         self.usage.begin_at(window.measure_ns);
     }
@@ -433,14 +492,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.recording.set_window_end(now_ns);
         }
         self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
-        if self.traffic.is_any_up() {
-            self.last_up_ns = now_ns;
-        } else if now_ns.saturating_sub(self.last_up_ns) > self.terms.timeout_ns.max(NOBODY_THERE_NS)
-            && self.terms.time_ns.is_none()
-        {
-            // A number of requests that nobody is there to answer would never be reached.
+        // A number of requests that nobody is there to answer would never be reached; and when the last connection has
+        // lived, nothing can follow.
+        let is_hopeless = self.terms.time_ns.is_none() && self.is_server_gone(now_ns);
+        if (is_hopeless || self.traffic.has_lived()) && now_ns < self.traffic.window.end_ns {
             self.traffic.end_at(now_ns);
             self.traffic.recording.set_window_end(now_ns);
+            self.is_cut_off = true;
         }
         let window = self.traffic.window;
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
@@ -448,7 +506,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         let is_over = match window.end_ns {
             u64::MAX => self.traffic.is_finished(),
-            end_ns => now_ns >= end_ns && (self.is_quiet() || now_ns >= self.drain_end_ns),
+            end_ns => {
+                let is_over = self.is_quiet() || self.is_cut_off && self.traffic.in_flight() == 0;
+                now_ns >= end_ns && (is_over || now_ns >= self.drain_end_ns)
+            }
         };
         if is_over || (window.end_ns != u64::MAX && self.traffic.is_finished()) {
             self.finish(now_ns);
@@ -464,7 +525,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.window.end_ns = now_ns;
         }
         self.usage.end(now_ns, self.slept_ns, self.io.syscalls());
-        self.traffic.close_books();
+        self.traffic.close_books(now_ns);
         self.stage = Stage::Finished;
     }
 

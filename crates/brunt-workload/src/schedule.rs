@@ -71,6 +71,11 @@ impl Slots {
         Self { count: free.len(), free, think_ns }
     }
 
+    /// No slot is free until it is released.
+    pub fn take_all(&mut self) {
+        self.free.clear();
+    }
+
     /// How many slots have a request in flight.
     pub fn in_flight(&self) -> usize {
         self.count - self.free.len()

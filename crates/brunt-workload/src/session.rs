@@ -13,6 +13,7 @@ use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueR
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
 use brunt_plan::shard::StreamPart;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ pub struct SessionSpec<'a> {
     pub seed: u64,
     /// Which keys; of the class's popularity and keyspace, shared by all its sessions.
     pub chooser: Arc<KeyChooser>,
+    /// The slots of a closed loop begin taken, each to be freed with [`Session::free`] when its connection is born.
+    pub begins_taken: bool,
     /// When.
     pub window: Window,
 }
@@ -97,12 +100,33 @@ struct Drawn {
     kinds: KindChooser,
     rng: Rng,
     multiget: u16,
+    ttl_s: u32,
+    uniques: Uniques,
+}
+
+/// What gets has read and no cas has used: key ids with their uniques. Bounded; the oldest give way, for they are the
+/// most likely to be out of date.
+#[derive(Clone, Debug)]
+struct Uniques {
+    held: VecDeque<(u64, u64)>,
+}
+
+impl Uniques {
+    const COUNT_MAX: usize = 64;
+
+    fn push(&mut self, id: u64, unique: u64) {
+        if self.held.len() == Self::COUNT_MAX {
+            self.held.pop_front();
+        }
+        self.held.push_back((id, unique));
+    }
 }
 
 /// A SET for every id of a range, each until it is done.
 #[derive(Clone, Debug)]
 struct Preload {
     ids: Range<u64>,
+    ttl_s: u32,
     /// Ids that failed and wait for another try; never more than there are slots.
     again: Vec<u64>,
     retries: u64,
@@ -128,7 +152,11 @@ impl Session {
             },
             Load::Closed { think } => {
                 let depth = spec.class.depth;
-                Schedule::Closed(Slots::new(spec.connections, depth, think.0, spec.window.start_ns))
+                let mut slots = Slots::new(spec.connections, depth, think.0, spec.window.start_ns);
+                if spec.begins_taken {
+                    slots.take_all();
+                }
+                Schedule::Closed(slots)
             }
         };
         let drawn = Drawn {
@@ -137,6 +165,8 @@ impl Session {
             kinds: KindChooser::new(&spec.class.mix),
             rng: stream(Purpose::Ops),
             multiget: spec.class.multiget,
+            ttl_s: spec.class.ttl_s,
+            uniques: Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) },
         };
         let budget = spec.budget.unwrap_or(u64::MAX);
         Self::from_parts(spec.class_id, spec.session_id, schedule, Source::Drawn(drawn), spec.window, budget)
@@ -148,13 +178,14 @@ impl Session {
         class_id: ClassId,
         session_id: SessionId,
         ids: Range<u64>,
+        ttl_s: u32,
         connections: u32,
         depth: u32,
         start_ns: u64,
     ) -> Self {
         let schedule = Schedule::Closed(Slots::new(connections, depth, 0, start_ns));
         let again = Vec::with_capacity(connections as usize * depth as usize);
-        let source = Source::Preload(Preload { ids, again, retries: 0, confirmed: 0, failed: false });
+        let source = Source::Preload(Preload { ids, ttl_s, again, retries: 0, confirmed: 0, failed: false });
         let window = Window { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
     }
@@ -192,21 +223,8 @@ impl Session {
         assert!(intended_ns != u64::MAX, "an op was taken where none is due");
         let connection = self.schedule.take();
         let since_ns = intended_ns - self.window.start_ns;
-        let (kind, key, count, operand) = self.source.next(since_ns);
+        let op = self.source.next(since_ns, self.class, self.session);
         self.account(intended_ns);
-        let value = if kind.carries_value() { ValueRef::Version(0) } else { ValueRef::None };
-        let op = Op {
-            kind,
-            class: self.class,
-            session: self.session,
-            key,
-            count,
-            value,
-            ttl_s: 0,
-            operand,
-            expectation: Expectation::Any,
-            template: 0,
-        };
         Issue { intended_ns, op, connection }
     }
 
@@ -221,6 +239,36 @@ impl Session {
             }
             self.latest_ns = self.latest_ns.max(done_ns);
             self.update_due();
+        }
+    }
+
+    /// A slot of a connection is free from `at_ns` on without an op having ended: the connection has just been born.
+    pub fn free(&mut self, connection: u32, at_ns: u64) {
+        if let Schedule::Closed(slots) = &mut self.schedule {
+            slots.release(connection, at_ns);
+            self.latest_ns = self.latest_ns.max(at_ns);
+            self.update_due();
+        }
+    }
+
+    /// A gets of this session has read a key with this unique; a later cas may use it.
+    #[inline]
+    pub fn saw_unique(&mut self, id: u64, unique: u64) {
+        if let Source::Drawn(drawn) = &mut self.source {
+            drawn.uniques.push(id, unique);
+        }
+    }
+
+    /// The op that stores a key which a retrieval of this session missed. It counts against no budget.
+    pub fn follow_up(&self, id: u64) -> Op {
+        let ttl_s = match &self.source {
+            Source::Drawn(drawn) => drawn.ttl_s,
+            Source::Preload(preload) => preload.ttl_s,
+        };
+        Op {
+            value: ValueRef::Version(0),
+            ttl_s,
+            ..blank(OpKind::Set, KeyRef::Id(id), self.class, self.session)
         }
     }
 
@@ -322,27 +370,62 @@ impl Source {
     }
 
     #[inline]
-    fn next(&mut self, since_ns: u64) -> (OpKind, KeyRef, u16, u64) {
+    fn next(&mut self, since_ns: u64, class: ClassId, session: SessionId) -> Op {
         match self {
-            Self::Drawn(drawn) => drawn.next(since_ns),
-            Self::Preload(preload) => (OpKind::Set, KeyRef::Id(preload.next()), 1, 0),
+            Self::Drawn(drawn) => drawn.next(since_ns, class, session),
+            Self::Preload(preload) => {
+                let op = blank(OpKind::Set, KeyRef::Id(preload.next()), class, session);
+                Op { value: ValueRef::Version(0), ttl_s: preload.ttl_s, ..op }
+            }
         }
     }
 }
 
+/// An op of one key that writes nothing.
+#[inline]
+fn blank(kind: OpKind, key: KeyRef, class: ClassId, session: SessionId) -> Op {
+    Op {
+        kind,
+        class,
+        session,
+        key,
+        count: 1,
+        value: ValueRef::None,
+        ttl_s: 0,
+        operand: 0,
+        expectation: Expectation::Any,
+        template: 0,
+    }
+}
+
 impl Drawn {
-    /// Kind, keys, how many, and the operand of the next op.
     #[inline]
-    fn next(&mut self, since_ns: u64) -> (OpKind, KeyRef, u16, u64) {
+    fn next(&mut self, since_ns: u64, class: ClassId, session: SessionId) -> Op {
         let kind = self.kinds.choose(&mut self.rng);
         if kind == OpKind::Mget {
-            let (key, origin) =
+            let (key, operand) =
                 self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);
-            return (kind, key, self.multiget, origin);
+            return Op { count: self.multiget, operand, ..blank(kind, key, class, session) };
         }
         let inserts = matches!(kind, OpKind::Set | OpKind::Add);
         let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, inserts);
-        (kind, KeyRef::Id(id), 1, 0)
+        let op = blank(kind, KeyRef::Id(id), class, session);
+        match kind {
+            OpKind::Set | OpKind::Add | OpKind::Replace => {
+                Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..op }
+            }
+            // Another version, so that a value which has grown can be told apart; the time to live stays.
+            OpKind::Append | OpKind::Prepend => Op { value: ValueRef::Version(1), ..op },
+            OpKind::Cas => {
+                // Before anything was read there is no unique: the server will say so.
+                let (id, operand) = self.uniques.held.pop_back().unwrap_or((id, 0));
+                Op { key: KeyRef::Id(id), value: ValueRef::Version(0), ttl_s: self.ttl_s, operand, ..op }
+            }
+            // Counters are ids of their own behind those of the keys.
+            OpKind::Incr | OpKind::Decr => Op { key: KeyRef::Id(self.chooser.keys() + id), operand: 1, ..op },
+            OpKind::Touch => Op { ttl_s: self.ttl_s, ..op },
+            OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete | OpKind::Raw => op,
+        }
     }
 }
 
@@ -373,7 +456,6 @@ mod tests {
     use brunt_plan::popularity::Popularity;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
-    use std::collections::VecDeque;
 
     const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
@@ -429,6 +511,7 @@ mod tests {
             budget,
             seed: 1,
             chooser: Arc::new(KeyChooser::new(&class.popularity, None, class.keyspace.keys, 1)),
+            begins_taken: false,
             window,
         })
     }
@@ -640,7 +723,7 @@ mod tests {
     #[test]
     fn preload_stores_every_id_and_tries_again() {
         // Every third try fails; ids must all be confirmed once, in as many tries as that takes.
-        let mut session = Session::preload(3, 5, 10..40, 2, 3, 100);
+        let mut session = Session::preload(3, 5, 10..40, 0, 2, 3, 100);
         assert_eq!(session.due_ns(), 100);
         let (mut confirmed, mut tries) = (Vec::new(), 0);
         while !session.is_exhausted() {
@@ -668,7 +751,7 @@ mod tests {
     fn preload_gives_up_after_its_retries() {
         // A server that stores the first five and then nothing: 5 + 1 + 1000 tries, and one for each other slot.
         for slots in [1, 4] {
-            let mut session = Session::preload(0, 0, 0..100, slots, 1, 0);
+            let mut session = Session::preload(0, 0, 0..100, 0, slots, 1, 0);
             let mut tries = 0;
             while !session.is_exhausted() {
                 for issue in taken(&mut session, u64::MAX) {
@@ -689,8 +772,8 @@ mod tests {
 
     #[test]
     fn preload_of_nothing_and_an_interrupted_one_are_over() {
-        assert!(Session::preload(0, 0, 7..7, 1, 1, 0).is_exhausted());
-        let mut session = Session::preload(0, 0, 0..10, 1, 1, 0);
+        assert!(Session::preload(0, 0, 7..7, 0, 1, 1, 0).is_exhausted());
+        let mut session = Session::preload(0, 0, 0..10, 0, 1, 1, 0);
         let issue = session.take();
         session.end_at(50);
         assert!(session.is_exhausted());

@@ -25,14 +25,42 @@ pub enum Integrity {
     Overlong,
     /// Bytes that belong to no value, or to several.
     Torn,
+    /// Bytes that name no value of ours, where others may have stored some.
+    Foreign,
 }
+
+/// What is known of a value before it comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// This version of the key's value, with this length.
+    Version {
+        /// Which.
+        version: u32,
+        /// In bytes.
+        len: u32,
+    },
+    /// Values of the key, one behind the other: appended and prepended ones grow. It begins with a head of any version.
+    Grown {
+        /// The shortest that it can be, in bytes.
+        len_min: u32,
+    },
+    /// Version 0 of the key's value in whatever length it has, if it names itself as one of ours.
+    Named {
+        /// As the server announces it, in bytes.
+        len: u32,
+    },
+}
+
+/// Of a long value so many bytes at the front are compared, and [`TAIL_LEN`] at the end: what was cut, spliced or mixed up
+/// differs there, and comparing a megabyte would cost more than receiving it.
+const FRONT_LEN: usize = 1024;
+const TAIL_LEN: usize = 16;
 
 /// Checks one value. Feed it every piece in order, then ask [`Verifier::finish`].
 #[derive(Clone, Copy, Debug)]
 pub struct Verifier {
     id: u64,
-    version: u32,
-    expected_len: u32,
+    expected: Expected,
     /// Bytes seen so far.
     received: usize,
     head: [u8; HEAD_LEN],
@@ -40,10 +68,19 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Expects this version of the value of key `id` with `expected_len` bytes.
+    /// Expects a value of the key `id`.
     #[inline]
-    pub fn new(id: u64, version: u32, expected_len: u32) -> Self {
-        Self { id, version, expected_len, received: 0, head: [0; HEAD_LEN], body_differs: false }
+    pub fn new(id: u64, expected: Expected) -> Self {
+        Self { id, expected, received: 0, head: [0; HEAD_LEN], body_differs: false }
+    }
+
+    /// The one version and length that it may have; `None` where only its head is known.
+    fn exact(&self, payload: &Payload) -> Option<(u32, u32)> {
+        match self.expected {
+            Expected::Version { version, len } => Some((version, len)),
+            Expected::Named { len } if len <= payload.value_len_max() => Some((0, len)),
+            Expected::Named { .. } | Expected::Grown { .. } => None,
+        }
     }
 
     /// Takes the next piece of the value; `payload` is that of the data set, the same every time.
@@ -55,17 +92,24 @@ impl Verifier {
         if body.is_empty() {
             return;
         }
-        let parts = payload.value(self.id, self.version, self.expected_len);
-        let expected = &payload.block()[parts.offset..parts.offset + parts.len];
-        let rest = expected.get(self.received - HEAD_LEN..).unwrap_or(&[]);
-        let comparable = body.len().min(rest.len());
-        self.body_differs |= body[..comparable] != rest[..comparable];
+        if let Some((version, len)) = self.exact(payload) {
+            let parts = payload.value(self.id, version, len);
+            let expected = &payload.block()[parts.offset..parts.offset + parts.len];
+            let from = self.received - HEAD_LEN;
+            for span in [0..FRONT_LEN, expected.len().saturating_sub(TAIL_LEN).max(FRONT_LEN)..expected.len()]
+            {
+                let (start, end) =
+                    (span.start.max(from), span.end.min(expected.len()).min(from + body.len()));
+                self.body_differs |= start < end && body[start - from..end - from] != expected[start..end];
+            }
+        }
         self.received += body.len();
     }
 
     /// The verdict, once all pieces are in.
     pub fn finish(&self, payload: &Payload) -> Integrity {
-        let parts = payload.value(self.id, self.version, self.expected_len);
+        let Some((version, expected_len)) = self.exact(payload) else { return self.finish_head(payload) };
+        let parts = payload.value(self.id, version, expected_len);
         let received_head = &self.head[..self.received.min(HEAD_LEN)];
         // Bytes beyond the expected length are no part of the comparison: that is the length's business.
         let comparable = received_head.len().min(parts.head_len);
@@ -74,14 +118,33 @@ impl Verifier {
             return match named {
                 Some((id, _)) if id != self.id => Integrity::WrongKey { id },
                 Some((_, version)) => Integrity::WrongVersion { version },
+                None if matches!(self.expected, Expected::Named { .. }) => Integrity::Foreign,
                 None => Integrity::Torn,
             };
         }
-        match (self.body_differs, self.received.cmp(&(self.expected_len as usize))) {
+        match (self.body_differs, self.received.cmp(&(expected_len as usize))) {
             (true, _) => Integrity::Torn,
             (false, std::cmp::Ordering::Less) => Integrity::Truncated,
             (false, std::cmp::Ordering::Equal) => Integrity::Intact,
             (false, std::cmp::Ordering::Greater) => Integrity::Overlong,
+        }
+    }
+
+    /// The verdict where nothing but the head and the shortest length is known.
+    fn finish_head(&self, payload: &Payload) -> Integrity {
+        let (len_min, is_ours) = match self.expected {
+            Expected::Grown { len_min } => (len_min, true),
+            Expected::Version { .. } | Expected::Named { .. } => (0, false),
+        };
+        let named = (self.received >= HEAD_LEN).then(|| payload.read_head(&self.head)).flatten();
+        match named {
+            _ if self.received < len_min as usize => Integrity::Truncated,
+            Some((id, _)) if id != self.id => Integrity::WrongKey { id },
+            Some(_) => Integrity::Intact,
+            // Too short to hold a head, then and now.
+            None if is_ours && (len_min as usize) < HEAD_LEN => Integrity::Intact,
+            None if is_ours => Integrity::Torn,
+            None => Integrity::Foreign,
         }
     }
 }
@@ -98,7 +161,7 @@ mod tests {
     /// Whole, byte by byte, and cut in two at every place: the verdict must be the same.
     fn check(payload: &Payload, expected_len: u32, bytes: &[u8], expected: Integrity) {
         let verdict = |pieces: &[&[u8]]| {
-            let mut verifier = Verifier::new(7, 1, expected_len);
+            let mut verifier = Verifier::new(7, Expected::Version { version: 1, len: expected_len });
             pieces.iter().for_each(|piece| verifier.feed(payload, piece));
             verifier.finish(payload)
         };
@@ -107,6 +170,36 @@ mod tests {
             let (first, second) = bytes.split_at(cut);
             assert_eq!(verdict(&[first, second]), expected, "cut at {cut} of {}", bytes.len());
         }
+    }
+
+    #[test]
+    fn values_that_grew_or_that_others_stored() {
+        let payload = Payload::new(1, 300);
+        let verdict = |expected, bytes: &[u8]| {
+            let mut verifier = Verifier::new(7, expected);
+            bytes.chunks(7).for_each(|piece| verifier.feed(&payload, piece));
+            verifier.finish(&payload)
+        };
+        let (own, other) = (value(&payload, 7, 0, 100), value(&payload, 8, 0, 100));
+        let prepended = [value(&payload, 7, 1, 100), own.clone()].concat();
+        let grown = Expected::Grown { len_min: 100 };
+        assert_eq!(verdict(grown, &own), Integrity::Intact);
+        assert_eq!(verdict(grown, &prepended), Integrity::Intact);
+        assert_eq!(verdict(grown, &own[..60]), Integrity::Truncated);
+        assert_eq!(verdict(grown, &other), Integrity::WrongKey { id: 8 });
+        assert_eq!(verdict(grown, &[b'x'; 100]), Integrity::Torn);
+        assert_eq!(verdict(Expected::Grown { len_min: 5 }, b"abcde"), Integrity::Intact);
+        let named = |len| Expected::Named { len };
+        assert_eq!(verdict(named(100), &own), Integrity::Intact);
+        assert_eq!(
+            verdict(named(40), &own[..40]),
+            Integrity::Intact,
+            "another length is another run's data set"
+        );
+        assert_eq!(verdict(named(100), &other), Integrity::WrongKey { id: 8 });
+        assert_eq!(verdict(named(100), &[b'x'; 100]), Integrity::Foreign);
+        assert_eq!(verdict(named(400), &[b'x'; 400]), Integrity::Foreign);
+        assert_eq!(verdict(named(5), b"abcde"), Integrity::Foreign);
     }
 
     #[test]
@@ -130,6 +223,14 @@ mod tests {
             let mut torn = own(100);
             torn[at] ^= 1;
             check(&payload, 100, &torn, Integrity::Torn);
+        }
+        // Of long values the front and the end are compared.
+        let long = Payload::new(1, 5_000);
+        check(&long, 5_000, &value(&long, 7, 1, 5_000), Integrity::Intact);
+        for (at, verdict) in [(500, Integrity::Torn), (3_000, Integrity::Intact), (4_990, Integrity::Torn)] {
+            let mut torn = value(&long, 7, 1, 5_000);
+            torn[at] ^= 1;
+            check(&long, 5_000, &torn, verdict);
         }
         let spliced = [&own(100)[..50], &value(&payload, 8, 1, 100)[50..]].concat();
         check(&payload, 100, &spliced, Integrity::Torn);

@@ -198,7 +198,7 @@ fn summarise(plan: Plan, measured: Measured) -> Summary {
             drained_ns: data.times.drained_ns,
         },
         values_checked: plan.preload,
-        values_foreign: 0,
+        values_foreign: data.values_foreign,
         samples: data.samples,
         samples_overflow: data.samples_overflow,
         first_garbage: data.garbage,

@@ -1,0 +1,149 @@
+//! A multi-get that was split over servers: one operation and one sample, several requests on the wire.
+//!
+//! Not in a chain: its parts are. A group counts them down and gathers what they came to. Invariant: the operation ends
+//! when its last part has ended, with the first of their failures.
+
+use crate::in_flight::Entry;
+use crate::lease::{LeaseId, NO_LEASE};
+use brunt_plan::op::Op;
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::phase::Phase;
+
+/// Index of a group; [`NO_GROUP`] is none.
+pub(crate) type GroupId = u32;
+/// The operation is whole.
+pub(crate) const NO_GROUP: GroupId = u32::MAX;
+
+/// An operation in parts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    /// The whole.
+    pub op: Op,
+    /// The phase its intended time lies in.
+    pub phase: Phase,
+    /// When it was to be sent.
+    pub intended_ns: u64,
+    /// When the loop first looked at it.
+    pub picked_ns: u64,
+    /// When the last byte of the last part was handed over; 0 while no part that was sent has ended.
+    pub sent_ns: u64,
+    /// When the first byte of the first reply came; 0 before.
+    pub first_byte_ns: u64,
+    /// Commands on the wire.
+    pub wire_requests: u32,
+    /// Keys found so far.
+    pub hits: u32,
+    /// A value was not the one that was stored.
+    pub mismatched: bool,
+    /// The slot that it shares with operations that follow it.
+    pub lease: LeaseId,
+    /// The first outcome that was a failure.
+    failure: Option<Outcome>,
+    /// Parts that have not ended, or the next free group.
+    left: u32,
+}
+
+impl Group {
+    /// What the whole came to, once all parts have ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match (self.failure, self.mismatched, self.hits) {
+            (Some(failure), _, _) => failure,
+            (None, true, _) => Outcome { class: OutcomeClass::Mismatch, reply: ReplyKind::Value },
+            (None, false, 0) => Outcome { class: OutcomeClass::Miss, reply: ReplyKind::NotFound },
+            (None, false, _) => Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value },
+        }
+    }
+}
+
+/// All groups of a worker.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    groups: Vec<Group>,
+    free: GroupId,
+}
+
+impl Groups {
+    /// Room for this many operations.
+    pub(crate) fn with_capacity(operations: usize) -> Self {
+        Self { groups: Vec::with_capacity(operations), free: NO_GROUP }
+    }
+
+    /// An operation that is about to be handed out in parts, of which there are at least two.
+    pub(crate) fn open(
+        &mut self,
+        op: Op,
+        phase: Phase,
+        intended_ns: u64,
+        picked_ns: u64,
+        parts: u32,
+    ) -> GroupId {
+        let group = Group {
+            op,
+            phase,
+            intended_ns,
+            picked_ns,
+            sent_ns: 0,
+            first_byte_ns: 0,
+            wire_requests: 0,
+            hits: 0,
+            mismatched: false,
+            lease: NO_LEASE,
+            failure: None,
+            left: parts,
+        };
+        if self.free == NO_GROUP {
+            debug_assert!(self.groups.len() < self.groups.capacity(), "no more groups than operations");
+            self.groups.push(group);
+            (self.groups.len() - 1) as GroupId
+        } else {
+            let id = self.free;
+            self.free = self.groups[id as usize].left;
+            self.groups[id as usize] = group;
+            id
+        }
+    }
+
+    /// The group with this id.
+    pub(crate) fn get(&self, id: GroupId) -> &Group {
+        &self.groups[id as usize]
+    }
+
+    /// The group with this id.
+    pub(crate) fn get_mut(&mut self, id: GroupId) -> &mut Group {
+        &mut self.groups[id as usize]
+    }
+
+    /// A part that was sent has ended, in this way. Yields the group when it was the last.
+    pub(crate) fn end_sent(&mut self, id: GroupId, part: &Entry, outcome: Outcome) -> Option<Group> {
+        let group = &mut self.groups[id as usize];
+        group.sent_ns = group.sent_ns.max(part.sent_ns);
+        if part.first_byte_ns != 0 && (group.first_byte_ns == 0 || part.first_byte_ns < group.first_byte_ns) {
+            group.first_byte_ns = part.first_byte_ns;
+        }
+        group.wire_requests += part.wire_requests;
+        group.hits += part.hits;
+        group.mismatched |= part.mismatched;
+        if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
+            group.failure.get_or_insert(outcome);
+        }
+        self.count_down(id)
+    }
+
+    /// A part will never be sent. Yields the group when it was the last.
+    pub(crate) fn end_unsent(&mut self, id: GroupId) -> Option<Group> {
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
+        self.groups[id as usize].failure.get_or_insert(lost);
+        self.count_down(id)
+    }
+
+    fn count_down(&mut self, id: GroupId) -> Option<Group> {
+        let group = &mut self.groups[id as usize];
+        group.left -= 1;
+        (group.left == 0).then(|| {
+            let ended = *group;
+            group.left = self.free;
+            self.free = id;
+            ended
+        })
+    }
+}

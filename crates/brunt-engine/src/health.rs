@@ -1,0 +1,172 @@
+//! Whether a server answers: the gaps in which it did not, as the worker that talks to it saw them.
+//!
+//! Not a verdict and not a table of faults: one state per server, fed by every reply and every failure, which yields a
+//! span whenever a success ends a gap. Invariant: a span begins no earlier than the last success before it.
+
+use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
+
+/// Failures that were over sooner are no outage: one connection broke, and another went on.
+const OUTAGE_MIN_NS: u64 = 10_000_000;
+/// A server that merely says nothing for this long, while a reply is due, has stalled…
+const STALL_MIN_NS: u64 = 100_000_000;
+/// …unless it usually takes that long: this many times less.
+const STALL_FACTOR: u64 = 20;
+
+/// A server as one worker sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Health {
+    server: u16,
+    /// Connections to it that are established.
+    pub up: u32,
+    /// When one was last up.
+    pub last_up_ns: u64,
+    /// The connection that looks whether it is back, or none.
+    pub prober: Option<u32>,
+    /// It has answered since it was last in trouble.
+    pub answers: bool,
+    last_success_ns: u64,
+    /// The usual gap between two replies, while one was due.
+    usual_gap_ns: u64,
+    /// Since when there was trouble and no success; 0 while all is well.
+    trouble_since_ns: u64,
+    kinds: OutageKinds,
+    failed: u64,
+}
+
+impl Health {
+    pub(crate) fn new(server: u16) -> Self {
+        Self {
+            server,
+            up: 0,
+            last_up_ns: 0,
+            prober: None,
+            answers: false,
+            last_success_ns: 0,
+            usual_gap_ns: 0,
+            trouble_since_ns: 0,
+            kinds: OutageKinds::NONE,
+            failed: 0,
+        }
+    }
+
+    /// A reply came to a request that was sent at `sent_ns`. Yields the gap that it ended.
+    #[inline]
+    pub(crate) fn success(&mut self, sent_ns: u64, at_ns: u64) -> Option<OutageSpan> {
+        let gap_from_ns = self.last_success_ns.max(sent_ns);
+        let gap_ns = at_ns.saturating_sub(gap_from_ns);
+        let is_first = std::mem::replace(&mut self.last_success_ns, at_ns) == 0;
+        self.answers = true;
+        if self.trouble_since_ns == 0 && (gap_ns < STALL_MIN_NS || is_first) {
+            // A moving average, in which a gap is one part of 16; the first gap is all that is known.
+            self.usual_gap_ns = if is_first { gap_ns } else { (self.usual_gap_ns * 15 + gap_ns) / 16 };
+            return None;
+        }
+        self.end(gap_from_ns, at_ns)
+    }
+
+    fn end(&mut self, gap_from_ns: u64, at_ns: u64) -> Option<OutageSpan> {
+        let trouble_since_ns = std::mem::take(&mut self.trouble_since_ns);
+        let (mut kinds, failed) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.failed));
+        let (start_ns, least_ns) = if trouble_since_ns == 0 {
+            kinds.insert(OutageKind::Stalled);
+            let gap_ns = at_ns.saturating_sub(gap_from_ns);
+            let usual_ns = self.usual_gap_ns;
+            self.usual_gap_ns = (usual_ns * 15 + gap_ns) / 16;
+            (gap_from_ns, STALL_MIN_NS.max(usual_ns.saturating_mul(STALL_FACTOR)))
+        } else {
+            (trouble_since_ns, OUTAGE_MIN_NS)
+        };
+        let is_outage = at_ns.saturating_sub(start_ns) >= least_ns;
+        is_outage.then_some(OutageSpan { server: self.server, start_ns, end_ns: at_ns, failed, kinds })
+    }
+
+    /// Something went wrong; `evidence_ns` is the earliest instant at which it showed.
+    pub(crate) fn trouble(&mut self, kind: OutageKind, evidence_ns: u64) {
+        if self.trouble_since_ns == 0 {
+            self.trouble_since_ns = evidence_ns.max(self.last_success_ns).max(1);
+        }
+        // An error is an answer, too.
+        self.answers &= kind == OutageKind::Error;
+        self.kinds.insert(kind);
+    }
+
+    /// A request that was sent at `sent_ns` failed.
+    pub(crate) fn request_failed(&mut self, kind: OutageKind, sent_ns: u64) {
+        self.trouble(kind, sent_ns);
+        self.failed += 1;
+    }
+
+    /// The run is over: the gap that is still open, if there is one. `waiting_since_ns`: when the oldest request without
+    /// a reply was sent.
+    pub(crate) fn close(&mut self, now_ns: u64, waiting_since_ns: Option<u64>) -> Option<OutageSpan> {
+        let gap_from_ns = match waiting_since_ns {
+            Some(sent_ns) => sent_ns.max(self.last_success_ns),
+            None if self.trouble_since_ns == 0 => return None,
+            None => now_ns,
+        };
+        let span = self.end(gap_from_ns, now_ns)?;
+        Some(OutageSpan { end_ns: u64::MAX, ..span })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A server that answers every millisecond from 1 000 to 1 100 ms.
+    fn healthy() -> Health {
+        let mut health = Health::new(3);
+        for ms in 1_000..=1_100 {
+            assert_eq!(health.success((ms - 1) * MS, ms * MS), None);
+        }
+        health
+    }
+
+    #[test]
+    fn a_gap_with_failures_lasts_from_the_first_evidence_to_the_next_success() {
+        let mut health = healthy();
+        health.trouble(OutageKind::Reset, 1_101 * MS);
+        health.request_failed(OutageKind::Reset, 1_099 * MS);
+        health.trouble(OutageKind::Refused, 1_105 * MS);
+        let span = health.success(3_100 * MS, 3_101 * MS).unwrap();
+        assert_eq!((span.server, span.start_ns, span.end_ns, span.failed), (3, 1_101 * MS, 3_101 * MS, 1));
+        assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Refused, OutageKind::Reset]);
+        assert_eq!(health.success(3_101 * MS, 3_102 * MS), None);
+    }
+
+    #[test]
+    fn one_broken_connection_among_many_is_no_outage() {
+        let mut health = healthy();
+        health.request_failed(OutageKind::Reset, 1_100 * MS);
+        assert_eq!(health.success(1_100 * MS, 1_109 * MS), None);
+        health.request_failed(OutageKind::Reset, 1_109 * MS);
+        assert!(health.success(1_109 * MS, 1_120 * MS).is_some());
+    }
+
+    #[test]
+    fn silence_while_a_reply_is_due_is_a_stall_and_idleness_is_none() {
+        let mut health = healthy();
+        let span = health.success(1_100 * MS, 1_300 * MS).unwrap();
+        assert_eq!((span.start_ns, span.end_ns), (1_100 * MS, 1_300 * MS));
+        assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Stalled]);
+        // Nothing was asked for a second.
+        assert_eq!(health.success(2_300 * MS, 2_301 * MS), None);
+        // A server that takes 200 ms for everything is slow, not gone.
+        let mut slow = Health::new(0);
+        let spans = (0..100).filter(|n| slow.success(n * 200 * MS, (n + 1) * 200 * MS).is_some()).count();
+        assert_eq!(spans, 0);
+    }
+
+    #[test]
+    fn a_gap_that_is_open_at_the_end_says_so() {
+        let mut health = healthy();
+        assert_eq!(health.clone().close(1_101 * MS, None), None);
+        assert_eq!(health.clone().close(5_000 * MS, Some(4_990 * MS)), None);
+        assert_eq!(health.clone().close(5_000 * MS, Some(1_101 * MS)).unwrap().start_ns, 1_101 * MS);
+        health.trouble(OutageKind::Refused, 1_200 * MS);
+        let span = health.close(5_000 * MS, None).unwrap();
+        assert_eq!((span.start_ns, span.end_ns), (1_200 * MS, u64::MAX));
+    }
+}

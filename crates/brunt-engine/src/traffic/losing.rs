@@ -1,0 +1,221 @@
+//! Going wrong: connections that are lost, requests that time out, and what is left when the run is over.
+//!
+//! Network trouble is data: everything here is booked, and the run goes on. Invariant: an operation that was sent ends
+//! as lost or timed out, one that was not is unsent.
+
+use super::Traffic;
+use crate::connection::Link;
+use crate::group::NO_GROUP;
+use crate::in_flight::{Entry, NO_ENTRY};
+use crate::io::{CloseHow, Io};
+use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_proto::Codec;
+use brunt_stats::connection::ConnectionEvent;
+use brunt_stats::fault::FaultKind;
+use brunt_stats::outage::OutageKind;
+
+impl<C: Codec> Traffic<C> {
+    /// A connection is gone: books everything on it and prepares it for another attempt.
+    pub(crate) fn lose(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
+        let phase = self.phase_now(at_ns);
+        self.recording.fault(phase, fault, at_ns);
+        let (was_up, route) = {
+            let connection = &self.connections[index as usize];
+            (connection.link == Link::Up, connection.route)
+        };
+        self.recording
+            .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
+        if let Some(route) = self.routes.get_mut(route as usize) {
+            route.ready.remove(index);
+        }
+        self.note_loss(index, at_ns, fault);
+        while let Some(entry) = self.in_flight.pop(&mut self.connections[index as usize].chain) {
+            self.lose_one(index, &entry, at_ns, fault, class);
+        }
+        while let Some(entry) = self.in_flight.pop(&mut self.connections[index as usize].unacknowledged) {
+            self.lose_one(index, &entry, at_ns, fault, class);
+        }
+        let connection = &mut self.connections[index as usize];
+        let probes = self.servers[usize::from(connection.server)].prober == Some(index);
+        let retry_ns = at_ns + connection.backoff_ns(probes);
+        connection.failures += 1;
+        if !was_up {
+            self.lifetimes[usize::from(connection.class)].give_back();
+        }
+        self.lay_down(index, retry_ns);
+    }
+
+    /// What the loss of a connection says of its server; while no other is up, one of them looks whether it is back.
+    fn note_loss(&mut self, index: u32, at_ns: u64, fault: FaultKind) {
+        let connection = &self.connections[index as usize];
+        let health = &mut self.servers[usize::from(connection.server)];
+        let oldest = connection.chain.head;
+        let evidence_ns = match fault {
+            // What timed out has shown nothing since it was sent.
+            FaultKind::TimedOut if oldest != NO_ENTRY => self.in_flight.get(oldest).sent_ns.max(1),
+            _ => at_ns,
+        };
+        health.trouble(OutageKind::from(fault), evidence_ns);
+        if connection.link == Link::Up {
+            health.up -= 1;
+            health.last_up_ns = at_ns;
+        }
+        if health.up == 0 && health.prober.is_none() {
+            health.prober = Some(index);
+        }
+    }
+
+    fn lose_one(&mut self, index: u32, entry: &Entry, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
+        if entry.sent_ns == 0 {
+            if entry.group == NO_GROUP {
+                self.recording.unsent(entry.phase, &entry.op);
+                self.release(index, entry.lease, &entry.op, lost, at_ns);
+            } else if let Some(group) = self.groups.end_unsent(entry.group) {
+                self.book_group(index, &group, at_ns, at_ns);
+            }
+            return;
+        }
+        let server = self.connections[index as usize].server;
+        self.servers[usize::from(server)].request_failed(OutageKind::from(fault), entry.sent_ns);
+        self.recording.failed_at(server);
+        let deadline_ns = entry.sent_ns + self.timeout_ns;
+        let (class, done_ns) = match class {
+            // Booked at the time-out value, however late the loop noticed.
+            OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
+            _ => (OutcomeClass::Lost, at_ns),
+        };
+        self.book(index, entry, Outcome::without_reply(class), done_ns, done_ns);
+    }
+
+    /// A server answers again: whoever pauses before another attempt need not.
+    #[cold]
+    pub(super) fn wake(&mut self, server: u16, now_ns: u64) {
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            if connection.server == server
+                && let Link::Down { retry_ns } = &mut connection.link
+                && *retry_ns > now_ns
+            {
+                *retry_ns = now_ns;
+                self.dials.set(index as u32, now_ns);
+                self.lost_any = true;
+            }
+        }
+    }
+
+    /// Gives up every connection whose oldest operation has timed out. Returns when to look again.
+    ///
+    /// One look over the heads suffices until the earliest deadline found: whatever is sent later times out later.
+    pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
+        let mut earliest_ns = now_ns + self.timeout_ns;
+        for index in 0..self.connections.len() as u32 {
+            let connection = &self.connections[index as usize];
+            let head = match connection.chain.head {
+                NO_ENTRY => connection.unacknowledged.head,
+                head => head,
+            };
+            if head == NO_ENTRY {
+                continue;
+            }
+            let entry = self.in_flight.get(head);
+            // A request that the peer does not even take in is timed from when its socket was full.
+            let since_ns = if entry.sent_ns == 0 { connection.stuck_ns } else { entry.sent_ns };
+            let deadline_ns = since_ns + self.timeout_ns;
+            if deadline_ns <= now_ns {
+                self.lose(index, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
+                io.close(index, CloseHow::Reset);
+            } else {
+                earliest_ns = earliest_ns.min(deadline_ns);
+            }
+        }
+        earliest_ns
+    }
+
+    /// Did a connection go down since the last call, so that another attempt must be scheduled?
+    #[inline]
+    pub(crate) fn take_lost_any(&mut self) -> bool {
+        std::mem::take(&mut self.lost_any)
+    }
+
+    /// The run is over: books what was never sent and what is still in flight.
+    pub(crate) fn close_books(&mut self, now_ns: u64) {
+        self.close_health(now_ns);
+        let window = self.window;
+        for index in 0..self.routes.len() {
+            let route = &mut self.routes[index];
+            let (mut waiting, mut parked) =
+                (std::mem::take(&mut route.waiting), std::mem::take(&mut route.parked));
+            for picked in waiting.drain(..).chain(parked.drain(..)) {
+                if picked.group == NO_GROUP {
+                    self.recording.unsent(picked.phase, &picked.op);
+                } else if let Some(group) = self.groups.end_unsent(picked.group) {
+                    self.close_group(&group);
+                }
+            }
+        }
+        for lane in &mut self.lanes {
+            // Still in the schedule, because the queue before it was full.
+            while lane.session.is_open() && lane.session.due_ns() < window.end_ns {
+                let issue = lane.session.take();
+                let phase = window.phase_of(issue.intended_ns);
+                self.recording.scheduled(phase, &issue.op);
+                self.recording.unsent(phase, &issue.op);
+            }
+        }
+        for index in 0..self.connections.len() {
+            let connection = &mut self.connections[index];
+            let mut chains = [connection.chain, connection.unacknowledged];
+            for chain in &mut chains {
+                while let Some(entry) = self.in_flight.pop(chain) {
+                    self.close_entry(&entry);
+                }
+            }
+        }
+    }
+
+    /// Books an operation, or a part of one, that has not ended when the run has.
+    fn close_entry(&mut self, entry: &Entry) {
+        if entry.group != NO_GROUP {
+            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            let ended = match entry.sent_ns {
+                0 => self.groups.end_unsent(entry.group),
+                _ => self.groups.end_sent(entry.group, entry, lost),
+            };
+            if let Some(group) = ended {
+                self.close_group(&group);
+            }
+        } else if entry.sent_ns == 0 {
+            self.recording.unsent(entry.phase, &entry.op);
+        } else {
+            self.recording.in_flight(entry.phase, &entry.op, entry.sent_ns);
+        }
+    }
+
+    /// Books an operation in parts that has not ended when the run has.
+    fn close_group(&mut self, group: &crate::group::Group) {
+        if group.sent_ns == 0 {
+            self.recording.unsent(group.phase, &group.op);
+        } else {
+            self.recording.sent_in_parts(group);
+            self.recording.in_flight(group.phase, &group.op, group.sent_ns);
+        }
+    }
+
+    /// Notes outages that are not over.
+    fn close_health(&mut self, now_ns: u64) {
+        for server in 0..self.servers.len() {
+            let of_server =
+                self.connections.iter().filter(|connection| usize::from(connection.server) == server);
+            let oldest = of_server
+                .map(|connection| connection.chain.head)
+                .filter(|head| *head != NO_ENTRY)
+                .map(|head| self.in_flight.get(head).sent_ns)
+                .filter(|sent_ns| *sent_ns != 0)
+                .min();
+            if let Some(span) = self.servers[server].close(now_ns, oldest) {
+                self.recording.outage(span);
+            }
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Taking in: bytes become events, events end operations, operations become samples.
+//!
+//! Not parsing (that is the codec's). Invariant: every reply ends the oldest operation of its connection that wants
+//! one, once.
+
+use super::{Checking, Traffic};
+use crate::group::{Group, NO_GROUP};
+use crate::in_flight::{Entry, EntryId, NO_ENTRY};
+use crate::lane::{Picked, Routing};
+use crate::lease::NO_LEASE;
+use brunt_plan::op::{KeyRef, OpKind};
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::MeterKind;
+use brunt_proto::{Codec, Event, Malformed};
+use brunt_stats::fault::FaultKind;
+use brunt_stats::outage::OutageKind;
+use brunt_stats::sample::{Sample, Times};
+use brunt_workload::verify::{Expected, Integrity, Verifier};
+
+impl<C: Codec> Traffic<C> {
+    /// Takes in bytes that were received. An error means that the connection was given up and is to be closed.
+    pub(crate) fn receive(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<(), ()> {
+        let phase = self.phase_now(at_ns);
+        self.recording.bytes_received(phase, input.len() as u64);
+        let mut input = input;
+        while !self.connections[index as usize].leftover.is_empty() {
+            // The cut event is completed in the leftover, which has room for the longest.
+            let mut joined = std::mem::take(&mut self.connections[index as usize].leftover);
+            let carried = joined.len();
+            let added = input.len().min(C::UNIT_BYTES_MAX - carried);
+            joined.extend_from_slice(&input[..added]);
+            let used = self.decode(index, &joined, at_ns, polled_ns);
+            let outcome = used.map(|used| {
+                if used >= carried {
+                    input = &input[used - carried..];
+                    joined.clear();
+                } else {
+                    input = &input[added..];
+                    joined.drain(..used);
+                }
+                input.is_empty()
+            });
+            self.connections[index as usize].leftover = joined;
+            if outcome? {
+                return Ok(());
+            }
+        }
+        let used = self.decode(index, input, at_ns, polled_ns)?;
+        self.connections[index as usize].leftover.extend_from_slice(&input[used..]);
+        Ok(())
+    }
+
+    /// Decodes as much as there is; how many bytes were used up.
+    #[inline]
+    fn decode(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
+        let mut used = 0;
+        loop {
+            let connection = &mut self.connections[index as usize];
+            let (step, event) = connection.codec.decode(&input[used..]);
+            used += step;
+            let Some(event) = event else { return Ok(used) };
+            let head = connection.chain.head;
+            match event {
+                Event::Bad(reason) => return self.garbage(index, &input[used..], at_ns, reason),
+                _ if head == NO_ENTRY => {
+                    return self.garbage(index, &input[used..], at_ns, Malformed::UnknownReply);
+                }
+                Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
+                Event::Key { hit, key, bytes, unique, .. } => {
+                    let entry = self.in_flight.get_mut(head);
+                    entry.hits += u32::from(hit);
+                    if entry.hits > u32::from(entry.op.count) {
+                        // More keys than were asked for: requests and replies are out of step.
+                        return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
+                    }
+                    if entry.phase == Phase::Measure && hit {
+                        self.recording.meter(MeterKind::ValueReceived, u64::from(bytes));
+                    }
+                    self.begin_value(index, key, bytes, unique, at_ns);
+                }
+                Event::Value(piece) => {
+                    if let Some(verifier) = &mut connection.verifier {
+                        verifier.feed(&self.payload, piece);
+                    }
+                }
+                Event::End { reply, text, .. } => {
+                    self.end_value(index);
+                    let entry = self.in_flight.get(head);
+                    let outcome = Outcome::of_reply(entry.op.kind, reply);
+                    if outcome.class == OutcomeClass::Error {
+                        self.recording.note_error(text);
+                    } else if entry.op.kind.is_retrieval() {
+                        self.follow_rest(index, at_ns);
+                    }
+                    self.finish(index, outcome, at_ns, polled_ns);
+                }
+                // Nothing that is asked today has such lines in its reply.
+                Event::Control(_) => {}
+            }
+        }
+    }
+
+    /// A value begins, under the key that the server names: from here on its bytes are compared with those that were
+    /// stored under the key that was asked for.
+    #[inline]
+    fn begin_value(&mut self, index: u32, key: &[u8], bytes: u32, unique: u64, at_ns: u64) {
+        self.end_value(index);
+        let head = self.connections[index as usize].chain.head;
+        let lane_index = self.lane_of(index);
+        let named = self.lanes[lane_index as usize].keyspace.id_of_key(key);
+        let entry = self.in_flight.get(head);
+        let asked = match entry.op.key {
+            KeyRef::Id(id) if entry.op.count == 1 => Some(id),
+            _ => self.pass_keys(index, head, named, at_ns),
+        };
+        let Some(id) = asked.filter(|id| named == Some(*id)) else {
+            self.in_flight.get_mut(head).mismatched = true;
+            return;
+        };
+        let lane = &mut self.lanes[lane_index as usize];
+        if unique != 0 {
+            lane.session.saw_unique(id, unique);
+        }
+        let expected = match self.checking {
+            Checking::Ours if lane.extends => Expected::Grown { len_min: lane.keyspace.value_len(id) },
+            Checking::Ours => Expected::Version { version: 0, len: lane.keyspace.value_len(id) },
+            Checking::Named => Expected::Named { len: bytes },
+        };
+        self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
+    }
+
+    /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
+    /// passed over. Yields the key's id if it was asked for.
+    fn pass_keys(&mut self, index: u32, head: EntryId, named: Option<u64>, at_ns: u64) -> Option<u64> {
+        self.fetch_reply_ids(index, head);
+        let cursor = self.in_flight.get(head).key_cursor as usize;
+        let place = self.reply_ids[cursor..].iter().position(|id| named == Some(*id))?;
+        self.in_flight.get_mut(head).key_cursor += place as u32 + 1;
+        if self.lanes[self.lane_of(index) as usize].follows {
+            for at in cursor..cursor + place {
+                self.follow(index, head, self.reply_ids[at], at_ns);
+            }
+        }
+        named
+    }
+
+    /// Makes sure that the ids of this multi-get (of a part, those that it asked its server for) are at hand.
+    fn fetch_reply_ids(&mut self, index: u32, head: EntryId) {
+        if self.reply_ids_of == head {
+            return;
+        }
+        self.reply_ids_of = head;
+        self.reply_ids.clear();
+        let route = self.connections[index as usize].route;
+        let lane = &self.lanes[self.routes[route as usize].lane as usize];
+        let entry = self.in_flight.get(head);
+        match &lane.routing {
+            Routing::ByKey(router) if entry.group != NO_GROUP => {
+                for id in lane.session.ids(&self.groups.get(entry.group).op) {
+                    self.key_bytes.clear();
+                    lane.keyspace.write_key(id, &mut self.key_bytes);
+                    if lane.routes.start + router.route(&self.key_bytes) == route {
+                        self.reply_ids.push(id);
+                    }
+                }
+            }
+            _ => self.reply_ids.extend(lane.session.ids(&entry.op)),
+        }
+    }
+
+    /// A retrieval is over: the keys that its reply did not get to are missing.
+    #[inline]
+    fn follow_rest(&mut self, index: u32, at_ns: u64) {
+        if !self.lanes[self.lane_of(index) as usize].follows {
+            return;
+        }
+        let head = self.connections[index as usize].chain.head;
+        let entry = self.in_flight.get(head);
+        match entry.op.key {
+            KeyRef::Id(id) if entry.op.count == 1 => {
+                if entry.hits == 0 {
+                    self.follow(index, head, id, at_ns);
+                }
+            }
+            _ => {
+                self.fetch_reply_ids(index, head);
+                for at in self.in_flight.get(head).key_cursor as usize..self.reply_ids.len() {
+                    self.follow(index, head, self.reply_ids[at], at_ns);
+                }
+            }
+        }
+    }
+
+    /// Stores a key that a retrieval missed: an operation of its own, due now. In closed loop the slot of the retrieval
+    /// is not free before it has ended.
+    fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
+        let lane_index = self.lane_of(index);
+        let lane = &self.lanes[lane_index as usize];
+        let (op, pins, is_open) = (lane.session.follow_up(id), lane.pins, lane.session.is_open());
+        let phase = self.window.phase_of(at_ns);
+        self.recording.followup(phase, &op);
+        let lease = if is_open { NO_LEASE } else { self.share_slot(index, head) };
+        let route = self.route_of(lane_index, &op);
+        self.enqueue(Picked {
+            op,
+            phase,
+            intended_ns: at_ns,
+            picked_ns: at_ns,
+            connection: pins.then_some(index),
+            route,
+            group: NO_GROUP,
+            lease,
+        });
+    }
+
+    /// One more operation shares the slot of an operation in flight.
+    fn share_slot(&mut self, index: u32, head: EntryId) -> u32 {
+        let entry = self.in_flight.get_mut(head);
+        let lease = match entry.group {
+            NO_GROUP => &mut entry.lease,
+            group => &mut self.groups.get_mut(group).lease,
+        };
+        if *lease == NO_LEASE {
+            *lease = self.leases.open(index);
+        }
+        self.leases.join(*lease);
+        *lease
+    }
+
+    /// The value that was being compared, if any, is complete.
+    #[inline]
+    fn end_value(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if let Some(verifier) = connection.verifier.take() {
+            match verifier.finish(&self.payload) {
+                Integrity::Intact => {}
+                Integrity::Foreign => self.recording.note_foreign(),
+                _ => self.in_flight.get_mut(connection.chain.head).mismatched = true,
+            }
+        }
+    }
+
+    /// Ends the oldest operation of a connection and books it.
+    #[inline]
+    pub(super) fn finish(&mut self, index: u32, outcome: Outcome, at_ns: u64, polled_ns: u64) {
+        let connection = &mut self.connections[index as usize];
+        let Some(mut entry) = self.in_flight.pop(&mut connection.chain) else { return };
+        self.reply_ids_of = NO_ENTRY;
+        if entry.sent_ns == 0 {
+            // A reply to a request that has not gone out whole: the server refused it early.
+            connection.unsent = connection.chain.head;
+            entry.sent_ns = at_ns;
+            self.recording.sent(&entry);
+        }
+        if outcome.reply != ReplyKind::None {
+            // Only a reply shows that this connection is of use.
+            connection.failures = 0;
+        }
+        let (route, outstanding) = (connection.route, connection.outstanding());
+        if connection.is_usable() {
+            self.routes[route as usize].ready.set(index, outstanding);
+        }
+        let class = if entry.mismatched && outcome.class == OutcomeClass::Hit {
+            OutcomeClass::Mismatch
+        } else {
+            outcome.class
+        };
+        self.note_health(index, entry.sent_ns, class, at_ns);
+        self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
+        self.check_retired(index);
+    }
+
+    /// What a reply says of its server.
+    #[inline]
+    fn note_health(&mut self, index: u32, sent_ns: u64, class: OutcomeClass, at_ns: u64) {
+        let server = self.connections[index as usize].server;
+        let health = &mut self.servers[usize::from(server)];
+        match class {
+            OutcomeClass::Error => {
+                health.request_failed(OutageKind::Error, sent_ns);
+                self.recording.failed_at(server);
+            }
+            class => {
+                let was_silent = !health.answers;
+                if let Some(span) = health.success(sent_ns, at_ns) {
+                    self.recording.outage(span);
+                }
+                if class.is_completed() {
+                    self.recording.answered(server);
+                } else {
+                    self.recording.failed_at(server);
+                }
+                if was_silent {
+                    self.wake(server, at_ns);
+                }
+            }
+        }
+    }
+
+    /// Books the end of an operation that was sent, or of a part of one, and gives its slot back.
+    #[inline]
+    pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
+        if entry.group != NO_GROUP {
+            if let Some(group) = self.groups.end_sent(entry.group, entry, outcome) {
+                self.book_group(index, &group, done_ns, polled_ns);
+            }
+            return;
+        }
+        let sample = Sample {
+            op: entry.op.kind,
+            class: entry.op.class,
+            outcome,
+            times: Times {
+                intended_ns: entry.intended_ns,
+                picked_ns: entry.picked_ns,
+                sent_ns: entry.sent_ns,
+                polled_ns: polled_ns.min(done_ns),
+                first_byte_ns: if entry.first_byte_ns == 0 { done_ns } else { entry.first_byte_ns },
+                done_ns,
+            },
+        };
+        let asked = if entry.op.kind.is_retrieval() { u32::from(entry.op.count) } else { 0 };
+        self.recording.record(entry.phase, &sample, asked, entry.hits);
+        self.release(index, entry.lease, &entry.op, outcome, done_ns);
+    }
+
+    /// Books the end of an operation that was split over servers, when its last part has ended.
+    pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
+        let outcome = group.outcome();
+        if group.sent_ns == 0 {
+            self.recording.unsent(group.phase, &group.op);
+        } else {
+            self.recording.sent_in_parts(group);
+            let sent_ns = group.sent_ns.min(done_ns);
+            let first_byte_ns =
+                if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
+            let sample = Sample {
+                op: OpKind::Mget,
+                class: group.op.class,
+                outcome,
+                times: Times {
+                    intended_ns: group.intended_ns,
+                    picked_ns: group.picked_ns,
+                    sent_ns,
+                    polled_ns: polled_ns.min(done_ns),
+                    first_byte_ns,
+                    done_ns,
+                },
+            };
+            self.recording.record(group.phase, &sample, u32::from(group.op.count), group.hits);
+        }
+        self.release(index, group.lease, &group.op, outcome, done_ns);
+    }
+
+    /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up.
+    fn garbage(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) -> Result<usize, ()> {
+        self.recording.note_garbage(bytes, at_ns, reason.describe());
+        if self.connections[index as usize].chain.head != NO_ENTRY {
+            self.finish(index, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
+        }
+        self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
+        Err(())
+    }
+}
