@@ -1,7 +1,7 @@
 //! Live progress on standard error: one line that is redrawn on a terminal, or a plain line at times.
 //!
 //! Drawn by the control thread between two looks at the workers; no worker knows of it. What there is to see is made by
-//! [`watch`], how it reads by [`line`]; this file decides where and how often. Invariant: on a terminal the line is gone
+//! [`watch`], how it reads by [`mod@line`]; this file decides where and how often. Invariant: on a terminal the line is gone
 //! before anything else is written there.
 
 mod line;

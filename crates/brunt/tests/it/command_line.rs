@@ -160,6 +160,20 @@ fn an_option_may_stand_in_a_file() {
     }
 }
 
+/// What `load` stores for a mix that counts, a run of that mix finds: every counter, too.
+#[test]
+fn load_stores_counters_for_a_mix_that_counts() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let output =
+        brunt(&["load", "-s", &server.address, "--keys", "100", "--mix", "get=1,incr=1", "--ttl", "1h"])
+            .output()
+            .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("stored 200 keys"), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(server.statistics()["curr_items"], 200);
+}
+
 /// The same plan with the same seeds asks for the same keys in the same order.
 #[test]
 fn a_seed_repeats_a_run() {
@@ -364,6 +378,18 @@ fn seconds_are_written() {
     let booked =
         measured.over_phases("requests.completed") - measured.count("phases.preload.requests.completed");
     assert!(sum <= booked && sum + 20 >= booked, "{sum} of {booked}: {text}");
+}
+
+/// Whoever asks for no reply gets none: that is no server without a valid reply.
+#[test]
+fn requests_without_replies_are_no_failure() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let flags = ["--mix", "set", "--noreply", "--no-preload", "--keys", "50", "-n", "500", "--warmup", "0s"];
+    let measured = Measured::run(&server.address, &flags);
+    assert!(matches!(measured.exit, 0 | 3), "{}", measured.text);
+    measured.check_books();
+    assert_eq!(measured.count("requests.completed") + measured.count("requests.unacknowledged"), 500);
 }
 
 /// Raw samples hold the six times of every measured request, in order.
