@@ -91,7 +91,7 @@ words! {
         Modulo = "modulo",
         /// By the key: consistent hashing as libmemcached's `MEMCACHED_BEHAVIOR_KETAMA` does it.
         Ketama = "ketama",
-        /// By the key: as `MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED` with equal weights, which is also libketama's continuum.
+        /// By the key: as `MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED` does it with equal weights.
         KetamaWeighted = "ketama-weighted",
         /// Each op to the next server; every server holds the whole data set.
         RoundRobin = "round-robin",

@@ -285,6 +285,12 @@ fn resolve_class(
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
         return Err(complaint.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
     }
+    let popularity = spec.popularity.clone().unwrap_or(Popularity::Uniform);
+    if let (Some(drift), Popularity::Uniform | Popularity::Sequential) = (&spec.drift, &popularity) {
+        let accepted =
+            "--drift together with a --popularity that has hot keys: zipf, hotspot, latest or gaussian";
+        return Err(complaint.error("drift", drift, accepted));
+    }
     if mix.contains(OpKind::Cas) && !mix.contains(OpKind::Gets) {
         return Err(complaint.error("mix", mix, "gets beside cas: a cas writes what a gets has read"));
     }
@@ -294,7 +300,7 @@ fn resolve_class(
         connections: connections as u32,
         depth: depth as u32,
         sessions: SessionScope::Worker,
-        popularity: spec.popularity.clone().unwrap_or(Popularity::Uniform),
+        popularity,
         drift: spec.drift,
         keyspace: resolve_keyspace(complaint, spec, mix.counts())?,
         multiget: multiget as u16,
@@ -493,7 +499,7 @@ mod tests {
             "threads = 2\n[[class]]\nname='load'\nrate=1000\nconnections=8\n[[class]]\nname='probe'\nrate=50.5\n\
              connections=2\nmix='mget'\nmultiget=5",
             "server = ['a', 'b:5']\nplacement = 'ketama'\ncpus = '0,2'\nttl = '60s'\nnoreply = true\non-miss = 'set'\n\
-             rate-profile = '0s=1k,5s=2k'\ndrift = '10/1s'",
+             rate-profile = '0s=1k,5s=2k'\npopularity = 'zipf'\ndrift = '10/1s'",
             "server = 'a'\nmix = 'gets,cas,incr,decr'\nconnect-rate = 100\ncalls-per-connection = 5\n\
              connections-total = 1000\nreconnect-every = '10s'",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
@@ -576,6 +582,10 @@ mod tests {
             (
                 "noreply = true\nmix = 'get,mget'",
                 "--noreply: 'get=1,mget=1' was given; accepted: a --mix with a change in it, such as get=9,set=1",
+            ),
+            (
+                "drift = '10/1s'",
+                "--drift: '10/1s' was given; accepted: --drift together with a --popularity that has hot keys: zipf, hotspot, latest or gaussian",
             ),
             (
                 "on-miss = 'set'\nmix = 'set'",

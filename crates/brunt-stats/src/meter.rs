@@ -16,20 +16,22 @@ pub struct MeterRecorder {
     kind: MeterKind,
     histogram: RecordingHistogram,
     sum_ln: u128,
+    /// Somebody wants the logarithms.
+    sums_ln: bool,
     positive: u64,
 }
 
 impl MeterRecorder {
     /// Empty.
-    pub fn new(kind: MeterKind) -> Self {
-        Self { kind, histogram: RecordingHistogram::new(), sum_ln: 0, positive: 0 }
+    pub fn new(kind: MeterKind, sums_ln: bool) -> Self {
+        Self { kind, histogram: RecordingHistogram::new(), sum_ln: 0, sums_ln, positive: 0 }
     }
 
     /// Adds one value, in the unit of the kind.
     #[inline]
     pub fn record(&mut self, value: u64) {
         self.histogram.record(value);
-        if value > 0 {
+        if self.sums_ln && value > 0 {
             // At most 44.4 · 2³², so the conversion is exact to the rounding.
             self.sum_ln += ((value as f64).ln() * LN_SCALE).round() as u128;
             self.positive += 1;
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn sums_and_means() {
-        let mut recorder = MeterRecorder::new(MeterKind::Outstanding);
+        let mut recorder = MeterRecorder::new(MeterKind::Outstanding, true);
         [0, 1, 10, 100].into_iter().for_each(|value| recorder.record(value));
         let mut meter = recorder.take();
         recorder.record(1000);
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_printed() {
-        let mut recorder = MeterRecorder::new(MeterKind::RequestSize);
+        let mut recorder = MeterRecorder::new(MeterKind::RequestSize, true);
         (1..=100).for_each(|value| recorder.record(value));
         let summary = recorder.take().summary();
         assert_eq!((summary.count, summary.sum, summary.mean), (100, 5_050, Some(50.5)));

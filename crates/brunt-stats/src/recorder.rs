@@ -25,6 +25,9 @@ pub struct Layout {
     pub kinds: Vec<Vec<OpKind>>,
     /// The metered quantities, each once.
     pub meters: Vec<MeterKind>,
+    /// How many of these, from the front, the plan asks for: only they have their logarithms summed, which costs more than
+    /// all the rest of a meter.
+    pub meters_asked: usize,
     /// How many servers there are; at least 1.
     pub servers: usize,
 }
@@ -46,7 +49,12 @@ impl Layout {
         let mut meters = plan.meters.clone();
         let always = ALWAYS_METERED.into_iter().filter(|kind| !plan.meters.contains(kind));
         meters.extend(always);
-        Self { kinds: plan.classes.iter().map(kinds_of).collect(), meters, servers: plan.server_count() }
+        Self {
+            kinds: plan.classes.iter().map(kinds_of).collect(),
+            meters,
+            meters_asked: plan.meters.len(),
+            servers: plan.server_count(),
+        }
     }
 
     /// Every (class, op) that has histograms, in order.
@@ -148,7 +156,12 @@ impl RecorderSet {
             faults: FaultTable::new(),
             servers: vec![ServerCounts::default(); layout.servers],
             outages: OutageSpans::with_room(),
-            meters: layout.meters.iter().map(|kind| MeterRecorder::new(*kind)).collect(),
+            meters: layout
+                .meters
+                .iter()
+                .enumerate()
+                .map(|(index, kind)| MeterRecorder::new(*kind, index < layout.meters_asked))
+                .collect(),
             meter_index,
         })
     }
@@ -301,6 +314,7 @@ mod tests {
         Layout {
             kinds: vec![vec![OpKind::Get, OpKind::Set], vec![OpKind::Mget]],
             meters: vec![MeterKind::SendCost],
+            meters_asked: 1,
             servers: 2,
         }
     }

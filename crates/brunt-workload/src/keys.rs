@@ -104,6 +104,24 @@ impl KeySpace {
         }
     }
 
+    /// Is this the key of `id`? The same as writing it and comparing, without the writing.
+    #[inline]
+    pub fn is_key_of(&self, id: u64, key: &[u8]) -> bool {
+        if key.len() != self.key_len(id) {
+            return false;
+        }
+        let mut rest = id;
+        let mut at = key.len();
+        while rest > 0 {
+            at -= 1;
+            if key[at] != b'0' + (rest % 10) as u8 {
+                return false;
+            }
+            rest /= 10;
+        }
+        key[..at] == self.template[..at]
+    }
+
     /// The id whose key this is, if it is one of ours: the inverse of [`KeySpace::write_key`].
     #[inline]
     pub fn id_of_key(&self, key: &[u8]) -> Option<u64> {
@@ -167,6 +185,12 @@ mod tests {
             let text = key(&space, id);
             let width = space.key_len(id) - prefix.len();
             prop_assert_eq!(&text, &format!("{prefix}{id:0width$}"));
+            prop_assert!(space.is_key_of(id, text.as_bytes()));
+            let mut other = text.into_bytes();
+            let at = (id % other.len() as u64) as usize;
+            other[at] ^= 1;
+            prop_assert!(!space.is_key_of(id, &other));
+            prop_assert!(!space.is_key_of(id, &other[1..]));
         }
 
         #[test]

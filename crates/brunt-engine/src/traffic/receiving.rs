@@ -108,13 +108,14 @@ impl<C: Codec> Traffic<C> {
         self.end_value(index);
         let head = self.connections[index as usize].chain.head;
         let lane_index = self.lane_of(index);
-        let named = self.lanes[lane_index as usize].keyspace.id_of_key(key);
         let entry = self.in_flight.get(head);
         let asked = match entry.op.key {
-            KeyRef::Id(id) if entry.op.count == 1 => Some(id),
-            _ => self.pass_keys(index, head, named, at_ns),
+            KeyRef::Id(id) if entry.op.count == 1 => {
+                Some(id).filter(|id| self.lanes[lane_index as usize].keyspace.is_key_of(*id, key))
+            }
+            _ => self.pass_keys(index, head, key, at_ns),
         };
-        let Some(id) = asked.filter(|id| named == Some(*id)) else {
+        let Some(id) = asked else {
             self.in_flight.get_mut(head).mismatched = true;
             return;
         };
@@ -132,17 +133,18 @@ impl<C: Codec> Traffic<C> {
 
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
     /// passed over. Yields the key's id if it was asked for.
-    fn pass_keys(&mut self, index: u32, head: EntryId, named: Option<u64>, at_ns: u64) -> Option<u64> {
+    fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
         self.fetch_reply_ids(index, head);
         let cursor = self.in_flight.get(head).key_cursor as usize;
-        let place = self.reply_ids[cursor..].iter().position(|id| named == Some(*id))?;
+        let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+        let place = self.reply_ids[cursor..].iter().position(|id| keyspace.is_key_of(*id, key))?;
         self.in_flight.get_mut(head).key_cursor += place as u32 + 1;
         if self.lanes[self.lane_of(index) as usize].follows {
             for at in cursor..cursor + place {
                 self.follow(index, head, self.reply_ids[at], at_ns);
             }
         }
-        named
+        Some(self.reply_ids[cursor + place])
     }
 
     /// Makes sure that the ids of this multi-get (of a part, those that it asked its server for) are at hand.
