@@ -213,6 +213,10 @@ fn sum_of_gaps(unit_gaps: &UnitGaps, rng: &mut Rng, count: u64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goodness_of_fit::{
+        anderson_darling, exceedance, kolmogorov_smirnov, ks_critical, lag_1_correlation, mean_above_zero,
+    };
+    use brunt_plan::law::Law;
     use proptest::prelude::*;
 
     const WHOLE: StreamPart = StreamPart { index: 0, of: 1 };
@@ -331,32 +335,6 @@ mod tests {
         assert!(correlation.abs() < 0.003, "lag-1 correlation {correlation}");
     }
 
-    /// The largest distance between the distribution of `quantiles` and the even one.
-    fn kolmogorov_smirnov(quantiles: &[f64]) -> f64 {
-        let n = quantiles.len() as f64;
-        let distance = |(rank, u): (usize, f64)| (u - rank as f64 / n).max((rank as f64 + 1.0) / n - u);
-        sorted(quantiles).into_iter().enumerate().map(distance).fold(0.0, f64::max)
-    }
-
-    /// A² = −n − 1/n Σ (2i−1)(ln uᵢ + ln(1 − uₙ₊₁₋ᵢ)).
-    fn anderson_darling(quantiles: &[f64]) -> f64 {
-        let (u, n) = (sorted(quantiles), quantiles.len());
-        let term = |i: usize| (2 * i + 1) as f64 * (u[i].ln() + (-u[n - 1 - i]).ln_1p());
-        -(n as f64) - (0..n).map(term).sum::<f64>() / n as f64
-    }
-
-    fn sorted(values: &[f64]) -> Vec<f64> {
-        let mut sorted = values.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted
-    }
-
-    fn lag_1_correlation(values: &[f64]) -> f64 {
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        values.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / variance
-    }
-
     #[test]
     fn poisson_counts_are_as_dispersed_as_they_are_many() {
         // Variance over mean of the counts of 1000 intervals of 10 ms: 1 ± 0.13 is three standard deviations.
@@ -377,6 +355,189 @@ mod tests {
         let part = StreamPart { index: 1, of: u32::MAX };
         for arrival in [Arrival::Uniform, Arrival::Poisson] {
             let times = times(arrivals(arrival.clone(), slowest, part), 100);
+            assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{arrival}");
+        }
+    }
+
+    /// Laws of gaps of every kind: with and without a part below 0, smooth and in steps.
+    const LAWS: [&str; 12] = [
+        "fb_ia",
+        "fb_key",
+        "fb_value",
+        "exponential:7",
+        "uniform:0,2",
+        "uniform:-1,3",
+        "normal:1,0.25",
+        "normal:1,1",
+        "pareto:-1,2,0.3",
+        "gev:0,1,0.2",
+        "lognormal:500,1",
+        "discrete:0=1,1=5,10=1",
+    ];
+
+    fn of_law(text: &str) -> Arrival {
+        Arrival::Law(text.parse().unwrap())
+    }
+
+    /// The places of gaps in a law cut at 0, of which this is the mean gap.
+    fn places(gaps_ns: impl Iterator<Item = f64>, law: &Law, mean_gap_ns: f64) -> Vec<f64> {
+        let mean = mean_above_zero(law);
+        // A little on, by more than times and the mean are rounded: a gap in a step of the law shall be at its upper end.
+        let gap = |gap_ns: f64| (gap_ns + 1.5) * 1.001 / mean_gap_ns * mean;
+        gaps_ns.map(|gap_ns| 1.0 - exceedance(law, gap(gap_ns))).collect()
+    }
+
+    #[test]
+    fn gaps_follow_the_law_cut_at_0_and_scaled_to_the_rate() {
+        // Slow enough (mean gap 1 s) that whole nanoseconds do not show.
+        let rate = Rate::per_second(1);
+        for text in LAWS {
+            // Of a logarithm's law only the shape is left, wherever it lies.
+            let law: Law = text.replace("lognormal:500", "lognormal:0").parse().unwrap();
+            let times = times(arrivals(of_law(text), rate, WHOLE), 200_000);
+            let gaps_ns = std::iter::once(times[0]).chain(times.windows(2).map(|pair| pair[1] - pair[0]));
+            let places = places(gaps_ns.map(|gap_ns| gap_ns as f64), &law, 1e9);
+            let distance = kolmogorov_smirnov(&places);
+            assert!(distance < ks_critical(places.len()), "{text}: {distance}");
+        }
+    }
+
+    #[test]
+    fn laws_have_the_rate_that_was_asked_for() {
+        for text in LAWS {
+            let times = times(arrivals(of_law(text), Rate::per_second(100_000), WHOLE), 1_000_000);
+            // The coefficient of variation of these laws is at most 2: four standard errors of a million gaps.
+            let rate = 1e15 / *times.last().unwrap() as f64;
+            assert!((rate / 100_000.0 - 1.0).abs() < 4.0 * 2.0 / 1e3, "{text}: {rate}");
+        }
+    }
+
+    #[test]
+    fn streams_deal_out_the_one_sequence_of_a_law() {
+        let end_ns = 1_000_000_000;
+        for text in LAWS {
+            let whole = times_before(arrivals(of_law(text), Rate::per_second(20_000), WHOLE), end_ns);
+            assert!(whole.len() > 18_000, "{text}: {}", whole.len());
+            for of in [2, 8] {
+                assert_eq!(
+                    union(of_law(text), Rate::per_second(20_000), of, end_ns),
+                    whole,
+                    "{text} by {of}"
+                );
+            }
+            let third = StreamPart { index: 2, of: 8 };
+            let dealt = times(arrivals(of_law(text), Rate::per_second(20_000), third), 100);
+            assert!(
+                dealt.iter().zip(whole.iter().skip(2).step_by(8)).all(|(one, other)| one == other),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_schedule_of_fb_ia_is_golden() {
+        // Computed by a second implementation (another language, logarithm and exponential): 10 s at 100 000/s, seed 1.
+        let times = times_before(arrivals(of_law("fb_ia"), Rate::per_second(100_000), WHOLE), 10_000_000_000);
+        let hash = times.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, due_ns| {
+            (hash ^ due_ns).wrapping_mul(0x0000_0100_0000_01B3)
+        });
+        assert_eq!((times.len(), &times[..4]), (1_000_130, &[20_376, 59_597, 97_851, 98_569][..]));
+        assert_eq!((times.last(), hash), (Some(&9_999_971_280), 0x3F73_5D33_7E12_A106));
+    }
+
+    #[test]
+    fn a_fixed_gap_is_evenly_spaced() {
+        // From the first gap on, where `uniform` begins at 0.
+        let rate = Rate { micro_per_second: 333_333_250_001 };
+        let fixed = times(arrivals(of_law("fixed:5"), rate, WHOLE), 1_000);
+        assert_eq!(fixed, times(arrivals(Arrival::Uniform, rate, WHOLE), 1_001)[1..]);
+    }
+
+    const RAMP: &str = "0s=100,10s=20k,10s=0,15s=0,15s=1k,40s=60k";
+
+    fn profiled(arrival: &Arrival, profile: &str, part: StreamPart, lead_ns: u64) -> Arrivals {
+        Arrivals::new(arrival, &OpenRate::Profile(profile.parse().unwrap()), part, 1, 0, lead_ns)
+    }
+
+    #[test]
+    fn a_flat_profile_is_the_constant_rate() {
+        for (arrival, rate) in [
+            (Arrival::Uniform, "333333.25"),
+            (of_law("fb_ia"), "20k"),
+            ("mmpp:2,1ms,0.3".parse().unwrap(), "5k"),
+        ] {
+            for lead_ns in [0, 1_500_000_000] {
+                let part = StreamPart { index: 1, of: 3 };
+                let flat = profiled(&arrival, &format!("1s={rate},7s={rate}"), part, lead_ns);
+                let constant = arrivals(arrival.clone(), rate.parse().unwrap(), part);
+                assert_eq!(times(flat, 10_000), times(constant, 10_000), "{arrival}");
+            }
+        }
+    }
+
+    #[test]
+    fn streams_of_a_profile_add_up() {
+        for arrival in [Arrival::Uniform, of_law("fb_ia"), of_law("normal:1,1")] {
+            let end_ns = 20_000_000_000;
+            let whole = times_before(profiled(&arrival, RAMP, WHOLE, 0), end_ns);
+            for of in [2, 8] {
+                let stream =
+                    |index| times_before(profiled(&arrival, RAMP, StreamPart { index, of }, 0), end_ns);
+                let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
+                union.sort_unstable();
+                assert_eq!(union, whole, "{arrival} by {of}");
+            }
+        }
+    }
+
+    #[test]
+    fn evenly_spaced_requests_of_a_profile_are_where_its_integral_is_whole() {
+        // 100 and 20 000 with a second's mean of 10 050: 100 500 requests in the first ramp, then a pause.
+        let lead_ns = 2_000_000_000;
+        let times = times(profiled(&Arrival::Uniform, RAMP, WHOLE, lead_ns), 200_000);
+        let profile: brunt_plan::profile::RateProfile = RAMP.parse().unwrap();
+        // The warm-up takes the first 200, at 100/s.
+        assert_eq!(times[..3], [0, 10_000_000, 20_000_000]);
+        assert_eq!(times[200], lead_ns);
+        assert_eq!(times[100_700], lead_ns + 15_000_000_000);
+        for (request, due_ns) in (0..).zip(&times).skip(201).step_by(101) {
+            let (before, after) = (due_ns - lead_ns, due_ns - lead_ns + 1);
+            // As exact as the plan's integral in floating point is; the exact floor is shown where it is computed.
+            let due = |at_ns| 200.0 + profile.requests_between(0, at_ns) - f64::from(request);
+            assert!(due(before) < 1e-4 && due(after) > -1e-4, "request {request} at {due_ns}");
+        }
+    }
+
+    #[test]
+    fn under_a_profile_arrivals_keep_their_law() {
+        // In the time of the integral of the rate, gaps must be as they are at one request per second.
+        let profile: brunt_plan::profile::RateProfile = RAMP.parse().unwrap();
+        for (arrival, law) in [
+            (Arrival::Poisson, "exponential:1"),
+            (of_law("fb_ia"), "fb_ia"),
+            (of_law("lognormal:0,1"), "lognormal:0,1"),
+        ] {
+            let (of, end_ns) = (4, 35_000_000_000);
+            let stream = |index| times_before(profiled(&arrival, RAMP, StreamPart { index, of }, 0), end_ns);
+            let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
+            union.sort_unstable();
+            let gaps_ns = union.windows(2).map(|pair| profile.requests_between(pair[0], pair[1]) * 1e9);
+            let places = places(gaps_ns, &law.parse().unwrap(), 1e9);
+            let distance = kolmogorov_smirnov(&places);
+            assert!(places.len() > 500_000 && distance < ks_critical(places.len()), "{arrival}: {distance}");
+        }
+    }
+
+    #[test]
+    fn the_slowest_rate_is_no_trouble_to_a_law_or_a_profile() {
+        let slowest = Rate { micro_per_second: 1 };
+        let part = StreamPart { index: 1, of: 1_000 };
+        for text in LAWS {
+            let times = times(arrivals(of_law(text), slowest, part), 100);
+            assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{text}");
+        }
+        for arrival in [Arrival::Uniform, Arrival::Poisson, of_law("fb_ia")] {
+            let times = times(profiled(&arrival, "0s=0,876600h=0.000001", part, 1), 100);
             assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{arrival}");
         }
     }

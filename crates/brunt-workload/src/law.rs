@@ -344,3 +344,165 @@ fn logarithm_integral(x: f64) -> f64 {
     }
     sum
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goodness_of_fit::{self, distribution, exceedance, kolmogorov_smirnov, ks_critical};
+    use crate::rng::{Draw, Purpose, Rng};
+
+    /// Laws without steps, of every kind and on both sides of every branch.
+    const CONTINUOUS: [&str; 17] = [
+        "uniform:-3,7",
+        "normal:200,50",
+        "normal:0,1",
+        "exponential:0.1",
+        "pareto:15,214.476,0.348238",
+        "pareto:-5,10,0.9",
+        "pareto:1,2,0",
+        "pareto:1,2,1e-12",
+        "pareto:3,2,-0.5",
+        "gev:30.7984,8.20449,0.078688",
+        "gev:0,1,0",
+        "gev:-1,2,1e-12",
+        "gev:5,2,-0.4",
+        "gev:1,1,0.9",
+        "lognormal:5,1.5",
+        "fb_key",
+        "fb_ia",
+    ];
+
+    fn law(text: &str) -> Law {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn quantiles_invert_the_distribution_functions() {
+        for text in CONTINUOUS {
+            let (law, quantiles) = (law(text), Quantiles::new(&law(text)));
+            let powers = (0..64).map(|bit| 1u64 << bit);
+            for bits in powers.flat_map(|power| [power, !power, power | power >> 1, !(power | power >> 1)]) {
+                let (place, x) = (Place::of(bits), quantiles.at(bits));
+                let (p, q) = (distribution(&law, x), exceedance(&law, x));
+                assert!(
+                    (p - place.below).abs() <= 1e-9 * place.below + 1e-14,
+                    "{text}: P(X ≤ {x}) is {p}, not {}",
+                    place.below
+                );
+                assert!(
+                    (q - place.above).abs() <= 1e-9 * place.above + 1e-14,
+                    "{text}: P(X > {x}) is {q}, not {}",
+                    place.above
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_do_not_fall() {
+        for text in CONTINUOUS.into_iter().chain(["fb_value", "discrete:7=1,2=5,9=0.5", "fixed:4"]) {
+            let quantiles = Quantiles::new(&law(text));
+            let at: Vec<f64> = (0..100_000u64).map(|step| quantiles.at(step << 47 | 12_345)).collect();
+            assert!(at.is_sorted(), "{text}");
+        }
+    }
+
+    #[test]
+    fn draws_follow_their_laws() {
+        let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
+        for text in CONTINUOUS {
+            let (law, quantiles) = (law(text), Quantiles::new(&law(text)));
+            let places: Vec<f64> =
+                (0..100_000).map(|_| distribution(&law, quantiles.at(rng.next_u64()))).collect();
+            let distance = kolmogorov_smirnov(&places);
+            assert!(distance < ks_critical(places.len()), "{text}: {distance}");
+        }
+    }
+
+    #[test]
+    fn tables_give_every_value_its_share() {
+        for (text, shares) in [
+            ("discrete:100=3,4096=1", vec![(100.0, 0.75), (4096.0, 0.25)]),
+            ("discrete:9=1,2=0,-5=1,9=2", vec![(-5.0, 0.25), (9.0, 0.75)]),
+            ("fixed:7", vec![(7.0, 1.0)]),
+            (
+                "fb_value",
+                vec![(0.0, 0.00536), (1.0, 0.00047), (2.0, 0.17820), (3.0, 0.09239), (14.0, 0.01980)],
+            ),
+        ] {
+            let quantiles = Quantiles::new(&law(text));
+            let draws: Vec<f64> = (0..1u64 << 20).map(|step| quantiles.at(step << 44)).collect();
+            for (value, share) in shares {
+                let count = draws.iter().filter(|draw| **draw == value).count() as f64;
+                // Evenly spaced places: off by one at each end.
+                assert!((count - share * draws.len() as f64).abs() <= 2.0, "{text}: {count} times {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_pool_etc_has_its_published_numbers() {
+        let place = |probability: f64| (probability * 18_446_744_073_709_551_616.0) as u64;
+        let (key, value) = (Quantiles::new(&Law::FbKey), Quantiles::new(&Law::FbValue));
+        for (probability, expected) in [(0.5, 33.8), (0.99, 76.3), (0.9999, 141.8)] {
+            let size = key.at(place(probability));
+            assert!((size / expected - 1.0).abs() < 0.005, "key {probability}: {size}");
+        }
+        // The head ends at P(≤ 14) = 0.44155; behind it the tail begins at 15.
+        assert_eq!([value.at(place(0.441549)), value.at(place(0.441551)).floor()], [14.0, 15.0]);
+        for (law, mean) in [(Law::FbKey, 36.2), (Law::FbValue, 194.4), (Law::FbInterarrival, 18.97)] {
+            assert!((mean_above_zero(&law) / mean - 1.0).abs() < 0.005, "{law}: {}", mean_above_zero(&law));
+        }
+    }
+
+    #[test]
+    fn laws_mean_what_they_mean_in_mutilate() {
+        // Recorded: a hash as the uniform number U; length of a key by fb_key, uniform:100 (both rounded), exponential:0.1.
+        // It takes the exponential law from the other end, at 1 − U.
+        for (hash, key, uniform, exponential) in [
+            (0xa8c7f832281a39c5, 38.0, 66.0, 4.166),
+            (0x89cd31291d2aefa4, 35.0, 54.0, 6.194),
+            (0xe6bd86443df8ce07, 51.0, 90.0, 1.039),
+            (0xc7c2bf3b330983e6, 43.0, 78.0, 2.481),
+            (0x2cdcdc0dfc5d1141, 26.0, 18.0, 17.416),
+            (0x0de21504f16dc720, 22.0, 5.0, 29.145),
+            (0x1360e2f6001de983, 23.0, 8.0, 25.810),
+        ] {
+            assert_eq!(Quantiles::new(&Law::FbKey).at(hash).round(), key);
+            assert_eq!(Quantiles::new(&law("uniform:100")).at(hash).round(), uniform);
+            assert!((Quantiles::new(&law("exponential:0.1")).at(!hash) - exponential).abs() < 0.000_6);
+        }
+    }
+
+    #[test]
+    fn means_are_those_of_the_laws_cut_at_0() {
+        for text in CONTINUOUS.into_iter().chain([
+            "fixed:3",
+            "uniform:2,3",
+            "normal:-2,1",
+            "pareto:-1,2,0",
+            "pareto:-1,2,-0.5",
+            "gev:-2,1,0",
+            "gev:-2,1,0.5",
+            "gev:-1,1,-0.5",
+            "gev:9,1,0.3",
+            "gev:9,1,0.05",
+            "gev:300,1,0",
+            "discrete:-4=1,8=1,2=2",
+            "fb_value",
+        ]) {
+            let law = law(text);
+            let (mean, expected) = (mean_above_zero(&law), goodness_of_fit::mean_above_zero(&law));
+            assert!((mean / expected - 1.0).abs() < 5e-4, "{text}: {mean} is not {expected}");
+        }
+        // Limits in the shape: no jump where another formula takes over.
+        for (text, other) in [
+            ("gev:-2,1,0", "gev:-2,1,1.1e-8"),
+            ("gev:50,1,0", "gev:50,1,-1.1e-8"),
+            ("pareto:-1,2,0", "pareto:-1,2,1e-9"),
+        ] {
+            let ratio = mean_above_zero(&law(text)) / mean_above_zero(&law(other));
+            assert!((ratio - 1.0).abs() < 1e-6, "{text}: {ratio}");
+        }
+    }
+}

@@ -10,6 +10,8 @@
 
 mod alias;
 pub mod arrivals;
+#[cfg(test)]
+mod goodness_of_fit;
 mod hash;
 pub mod keys;
 mod law;

@@ -159,3 +159,132 @@ impl Segment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn intensity(profile: &str, lead_ns: u64) -> Intensity {
+        Intensity::new(&OpenRate::Profile(profile.parse().unwrap()), lead_ns)
+    }
+
+    const PROFILES: [&str; 7] = [
+        "0s=1k",
+        "0s=1k,10s=50k,10s=10k,20s=10k,30s=200k",
+        "0s=0,10s=100k",
+        "5s=30k,10s=0,20s=0,25s=77.777k,26s=1",
+        "0s=0,1s=0,1s=300k",
+        "0s=333333.25,7s=0.5,9s=1M",
+        "0s=100k,1s=0,1000000001ns=100k",
+    ];
+
+    /// What a profile has collected after `at_ns`, as a fraction: the definition with everything multiplied out, which fits
+    /// 128 bits for stretches of up to a minute.
+    fn collected(profile: &OpenRate, at_ns: u64) -> (i128, i128) {
+        let OpenRate::Profile(profile) = profile else { panic!("no profile") };
+        let points = &profile.points;
+        let rate = |index: usize| i128::from(points[index].rate.micro_per_second);
+        let time = |index: usize| i128::from(points[index].at.0);
+        let at = i128::from(at_ns);
+        let mut sum = 2 * rate(0) * at.min(time(0));
+        for index in 1..points.len() {
+            let (from, to) = (time(index - 1), time(index));
+            if at >= to {
+                sum += (rate(index - 1) + rate(index)) * (to - from);
+            } else if at > from {
+                let part = 2 * rate(index - 1) * (to - from) * (at - from)
+                    + (rate(index) - rate(index - 1)) * (at - from) * (at - from);
+                return (sum * (to - from) + part, to - from);
+            }
+        }
+        let last = points.len() - 1;
+        (sum + 2 * rate(last) * (at - time(last)).max(0), 1)
+    }
+
+    #[test]
+    fn the_inverse_is_the_exact_floor() {
+        for text in PROFILES {
+            let rate = OpenRate::Profile(text.parse().unwrap());
+            let mut intensity = Intensity::new(&rate, 0);
+            for request in (0..1_000_000u64).step_by(97) {
+                let mass = u128::from(request) * MASS_PER_REQUEST;
+                let at_ns = intensity.time_of(mass);
+                let exceeds = |at_ns| {
+                    let (numerator, denominator) = collected(&rate, at_ns);
+                    numerator > mass as i128 * denominator
+                };
+                assert!(!exceeds(at_ns) && exceeds(at_ns + 1), "{text}: request {request} at {at_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_inverse_agrees_with_the_integral_of_the_plan() {
+        for text in PROFILES {
+            let profile: brunt_plan::profile::RateProfile = text.parse().unwrap();
+            let mut intensity = intensity(text, 0);
+            for request in (1..1_000_000u64).step_by(9_973) {
+                let at_ns = intensity.time_of(u128::from(request) * MASS_PER_REQUEST);
+                let due = profile.requests_between(0, at_ns);
+                assert!((due - request as f64).abs() < 1e-3, "{text}: {due} and not {request} at {at_ns}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_rate_holds_through_the_warm_up() {
+        let mut intensity = intensity("1s=100,3s=300", 2_000_000_000);
+        // 100/s for two seconds before the window and one in it, then a ramp of 400 requests, then 300/s.
+        for (request, expected_ns) in
+            [(0, 0), (1, 10_000_000), (300, 3_000_000_000), (700, 5_000_000_000), (1_000, 6_000_000_000)]
+        {
+            assert_eq!(intensity.time_of(request * MASS_PER_REQUEST), expected_ns);
+            assert_eq!(intensity.mass_at(expected_ns), request * MASS_PER_REQUEST);
+        }
+    }
+
+    #[test]
+    fn nothing_is_due_while_the_rate_is_0() {
+        let mut intensity = intensity("0s=0,10s=0,10s=100,11s=100,11s=0,20s=0,20s=100", 0);
+        let slots: Vec<u64> = (0..102).map(|slot| intensity.time_of(slot * MASS_PER_REQUEST)).collect();
+        assert_eq!(slots[..2], [10_000_000_000, 10_010_000_000]);
+        assert_eq!(slots[99..], [10_990_000_000, 20_000_000_000, 20_010_000_000]);
+    }
+
+    #[test]
+    fn slow_and_long_stretches_lose_nothing() {
+        // A request every 11.6 days for a century, then down to a thousandth of that within another.
+        let mut slow = intensity("0s=0.000001,876600h=0.000001,876600h=0.001,1753200h=0.000001", 0);
+        let century_s = 876_600 * 3_600u128;
+        assert_eq!(slow.time_of(MASS_PER_REQUEST), 1_000_000_000_000_000);
+        assert_eq!(slow.time_of(century_s * MASS_PER_REQUEST / 1_000_000), century_s as u64 * 1_000_000_000);
+        // The ramp has the mean of its ends.
+        let ramp = century_s * MASS_PER_REQUEST * 1_001 / 2_000_000;
+        let end = century_s * MASS_PER_REQUEST / 1_000_000 + ramp;
+        assert_eq!(slow.mass_at(2 * century_s as u64 * 1_000_000_000), end);
+        assert_eq!(slow.time_of(end), 2 * century_s as u64 * 1_000_000_000);
+        assert_eq!(slow.time_of(u128::MAX), u64::MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn time_and_mass_agree_at_all_sizes(
+            rates in prop::array::uniform2(0..=1_000_000_000_000_000u64), length_bits in 0..64u32, length in any::<u64>(), place in 0.0..1.0f64,
+        ) {
+            let length_ns = (length >> length_bits).max(1);
+            let [from, to] = rates;
+            let end_mass = (u128::from(from) + u128::from(to)) * u128::from(length_ns);
+            prop_assume!(end_mass > 0);
+            let segment = Segment { start_ns: 0, length_ns, start_mass: 0, end_mass, from, to };
+            prop_assert_eq!(segment.mass_at(length_ns).whole, end_mass);
+            let mass = ((end_mass as f64 * place) as u128).min(end_mass - 1);
+            let at = segment.time_of(mass);
+            prop_assert!(at < length_ns && !segment.exceeds(at, mass) && segment.exceeds(at + 1, mass));
+            // Against floating point, which is good to its own precision.
+            let t = at as f64;
+            let expected = 2.0 * from as f64 * t + (to as f64 - from as f64) * (t / length_ns as f64) * t;
+            prop_assert!((segment.mass_at(at).whole as f64 - expected).abs() <= 1e-12 * end_mass as f64 + 2.0);
+        }
+    }
+}
