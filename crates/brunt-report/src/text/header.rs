@@ -128,3 +128,52 @@ fn size(size: &SizeDistribution) -> String {
         SizeDistribution::Law { law, min, max } => format!("{law}, {} to {} B", count(*min), count(*max)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    fn class(toml: &str) -> Class {
+        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
+        resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap().classes.remove(0)
+    }
+
+    #[test]
+    fn arrivals_say_how_they_are_spaced() {
+        for (toml, expected) in [
+            ("rate = '200k'", vec!["open loop", "poisson", "200 000/s"]),
+            // 1 + 2 · 1000/s · 0.1 s · 0.1 · 3².
+            (
+                "rate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
+                vec!["open loop", "mmpp:4,100ms,0.1", "1 000/s", "index of dispersion 181"],
+            ),
+            (
+                "rate-profile = '0s=0,5s=1k'\narrival = 'mmpp:4,100ms,0.1'",
+                vec![
+                    "open loop",
+                    "mmpp:4,100ms,0.1",
+                    "rate by profile 0s=0/s,5s=1000/s",
+                    "index of dispersion 181 at the highest rate",
+                ],
+            ),
+            ("rate = 5\narrival = 'fb_ia'", vec!["open loop", "gaps of fb_ia, scaled to the rate", "5/s"]),
+        ] {
+            let facts = load(&class(toml));
+            assert_eq!(facts[..expected.len()], expected);
+        }
+    }
+
+    #[test]
+    fn sizes_say_how_they_are_cut() {
+        for (text, expected) in [
+            ("4KiB", "4 096 B"),
+            ("uniform:10,1000", "10 to 1 000 B"),
+            ("fb_value", "fb_value, 0 to 1 000 000 B"),
+            ("normal:200,50@1..64KiB", "normal:200,50, 1 to 65 536 B"),
+        ] {
+            assert_eq!(size(&text.parse().unwrap()), expected);
+        }
+    }
+}
