@@ -1,10 +1,14 @@
 //! A table: columns of text, aligned.
 //!
 //! Not a layout engine: a column is as wide as its widest cell, and nothing is ever cut, so numbers stay whole. The
-//! first column stands left, the others right, as numbers should; the last one can be prose and stand left, too.
+//! first column stands left, the others right, as numbers should; the last one can be prose, which stands left, too, and
+//! goes on below itself where it is too long for a line.
 
 /// Between two columns.
 const GAP: &str = "  ";
+/// Lines of prose end here; those of a column that begins far to the right may go on for [`PROSE_MIN`] characters.
+const LINE_MAX: usize = 110;
+const PROSE_MIN: usize = 30;
 
 /// Rows of cells. Missing cells at the end of a row are empty.
 pub(crate) struct Table {
@@ -49,16 +53,40 @@ impl Table {
         for row in &self.rows {
             let mut line = String::new();
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                let stands_left = column == 0 || (self.last_is_prose && column + 1 == columns);
                 let gap = if column == 0 { "" } else { GAP };
-                let padded = if stands_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
                 line.push_str(gap);
-                line.push_str(&padded);
+                if self.last_is_prose && column + 1 == columns {
+                    let start = width_of(&line);
+                    line.push_str(&folded(cell, start));
+                } else if column == 0 {
+                    line.push_str(&format!("{cell:<width$}"));
+                } else {
+                    line.push_str(&format!("{cell:>width$}"));
+                }
             }
             out.push_str(line.trim_end());
             out.push('\n');
         }
     }
+}
+
+/// Prose that begins at this column, broken between its facts where a line would be too long.
+fn folded(prose: &str, start: usize) -> String {
+    let room = LINE_MAX.saturating_sub(start).max(PROSE_MIN);
+    let (mut text, mut used) = (String::new(), 0);
+    for fact in prose.split(" · ") {
+        let width = width_of(fact);
+        if used > 0 && used + 3 + width > room {
+            text.push_str(&format!(" ·\n{}", " ".repeat(start)));
+            used = 0;
+        } else if used > 0 {
+            text.push_str(" · ");
+            used += 3;
+        }
+        text.push_str(fact);
+        used += width;
+    }
+    text
 }
 
 /// Width in characters: what we print is ASCII but for `·` and `×`, which take one column each.
@@ -83,5 +111,19 @@ get          88.1 us  1.21 ms  fine
   client <=     3 us
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn long_prose_goes_on_below_itself() {
+        let mut table = Table::new(&["phase", "ops"]).with_prose_last();
+        let facts: Vec<String> = (0..20).map(|fact| format!("fact {fact:02}")).collect();
+        table.push(vec!["one".to_owned(), facts.join(" · ")]);
+        let mut text = String::new();
+        table.write(&mut text);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[1].starts_with("one    fact 00 · ") && lines[1].ends_with("fact 09 ·"), "{text}");
+        assert_eq!(lines[2], format!("       {}", facts[10..].join(" · ")), "{text}");
+        assert!(lines.iter().all(|line| width_of(line) <= LINE_MAX), "{text}");
     }
 }

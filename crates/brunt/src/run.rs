@@ -197,7 +197,7 @@ fn summarise(plan: Plan, measured: Measured) -> Summary {
             end_ns: data.times.end_ns,
             drained_ns: data.times.drained_ns,
         },
-        values_checked: plan.preload,
+        values_checked: true,
         values_foreign: data.values_foreign,
         samples: data.samples,
         samples_overflow: data.samples_overflow,
