@@ -128,7 +128,7 @@ impl OutageKinds {
 pub struct OutageSpan {
     /// Index of the server in the plan.
     pub server: u16,
-    /// The last success before the trouble, or the first sign of it where there was none.
+    /// The first sign of the trouble, no earlier than the last success before it.
     pub start_ns: u64,
     /// The first success after it; `u64::MAX`: not over when the run ended.
     pub end_ns: u64,
