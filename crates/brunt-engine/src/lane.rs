@@ -97,7 +97,8 @@ pub(crate) struct RouteRoom {
     pub depth: u32,
     /// Operations of the schedule that may wait.
     pub waiting_max: usize,
-    /// Operations that may wait beside those: follow-ups, which cannot stay in the schedule.
+    /// Operations that may wait beside those, because they cannot stay in the schedule: follow-ups, and those that come back
+    /// from a connection that is lost.
     pub extra: usize,
     /// Operations may be bound to a connection, and then have to be kept while it is gone.
     pub parks: bool,

@@ -168,7 +168,7 @@ impl Blueprint {
                     0,
                 );
                 let slots = count as usize * depth as usize;
-                let room = RouteRoom { depth, waiting_max: slots, extra: 0, parks: false };
+                let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
                 let lane = self.lane(session, set, true, Routing::Only);
                 self.add_lane(&mut lanes, lane, span, room);
             }
@@ -271,7 +271,7 @@ impl Blueprint {
         let room = RouteRoom {
             depth: class.depth,
             waiting_max,
-            extra: if follows { slots * follow_ups_of(class) } else { 0 },
+            extra: slots + if follows { slots * follow_ups_of(class) } else { 0 },
             parks: !is_open && has_one_route,
         };
         let set = &self.data_sets[self.data_set_of_class[class_index]];

@@ -1,13 +1,14 @@
 //! Going wrong: connections that are lost, requests that time out, and what is left when the run is over.
 //!
 //! Network trouble is data: everything here is booked, and the run goes on. Invariant: an operation that was sent ends
-//! as lost or timed out, one that was not is unsent.
+//! as lost or timed out; one that was not waits for another connection, and is unsent when the run ends first.
 
 use super::Traffic;
 use crate::connection::Link;
 use crate::group::NO_GROUP;
 use crate::in_flight::{Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
+use crate::lane::Picked;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
@@ -66,14 +67,8 @@ impl<C: Codec> Traffic<C> {
     }
 
     fn lose_one(&mut self, index: u32, entry: &Entry, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
-        let lost = Outcome::without_reply(OutcomeClass::Lost);
         if entry.sent_ns == 0 {
-            if entry.group == NO_GROUP {
-                self.recording.unsent(entry.phase, &entry.op);
-                self.release(index, entry.lease, &entry.op, lost, at_ns);
-            } else if let Some(group) = self.groups.end_unsent(entry.group) {
-                self.book_group(index, &group, at_ns, at_ns);
-            }
+            self.take_back(index, entry);
             return;
         }
         let server = self.connections[index as usize].server;
@@ -86,6 +81,22 @@ impl<C: Codec> Traffic<C> {
             _ => (OutcomeClass::Lost, at_ns),
         };
         self.book(index, entry, Outcome::without_reply(class), done_ns, done_ns);
+    }
+
+    /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
+    fn take_back(&mut self, index: u32, entry: &Entry) {
+        let route = self.connections[index as usize].route;
+        let pins = self.lanes[self.lane_of(index) as usize].pins;
+        self.enqueue(Picked {
+            op: entry.op,
+            phase: entry.phase,
+            intended_ns: entry.intended_ns,
+            picked_ns: entry.picked_ns,
+            connection: pins.then_some(index),
+            route,
+            group: entry.group,
+            lease: entry.lease,
+        });
     }
 
     /// A server answers again: whoever pauses before another attempt need not.
