@@ -49,11 +49,12 @@ impl Health {
         }
     }
 
-    /// A reply came to a request that was sent at `sent_ns`. Yields the gap that it ended.
+    /// A reply came to a request that was sent at `sent_ns`; at `polled_ns` it was last looked for in vain, so that what
+    /// lies behind that may be the client's own delay. Yields the gap that the reply ended.
     #[inline]
-    pub(crate) fn success(&mut self, sent_ns: u64, at_ns: u64) -> Option<OutageSpan> {
+    pub(crate) fn success(&mut self, sent_ns: u64, polled_ns: u64, at_ns: u64) -> Option<OutageSpan> {
         let gap_from_ns = self.last_success_ns.max(sent_ns);
-        let gap_ns = at_ns.saturating_sub(gap_from_ns);
+        let gap_ns = polled_ns.saturating_sub(gap_from_ns);
         let is_first = std::mem::replace(&mut self.last_success_ns, at_ns) == 0;
         self.answers = true;
         if self.trouble_since_ns == 0 && (gap_ns < STALL_MIN_NS || is_first) {
@@ -61,22 +62,21 @@ impl Health {
             self.usual_gap_ns = if is_first { gap_ns } else { (self.usual_gap_ns * 15 + gap_ns) / 16 };
             return None;
         }
-        self.end(gap_from_ns, at_ns)
+        self.end(gap_from_ns, gap_ns, at_ns)
     }
 
-    fn end(&mut self, gap_from_ns: u64, at_ns: u64) -> Option<OutageSpan> {
+    /// Ends the gap that is open; `silent_ns`: for how long of it a reply was due and looked for.
+    fn end(&mut self, gap_from_ns: u64, silent_ns: u64, at_ns: u64) -> Option<OutageSpan> {
         let trouble_since_ns = std::mem::take(&mut self.trouble_since_ns);
         let (mut kinds, failed) = (std::mem::take(&mut self.kinds), std::mem::take(&mut self.failed));
-        let (start_ns, least_ns) = if trouble_since_ns == 0 {
+        let (start_ns, is_outage) = if trouble_since_ns == 0 {
             kinds.insert(OutageKind::Stalled);
-            let gap_ns = at_ns.saturating_sub(gap_from_ns);
             let usual_ns = self.usual_gap_ns;
-            self.usual_gap_ns = (usual_ns * 15 + gap_ns) / 16;
-            (gap_from_ns, STALL_MIN_NS.max(usual_ns.saturating_mul(STALL_FACTOR)))
+            self.usual_gap_ns = (usual_ns * 15 + silent_ns) / 16;
+            (gap_from_ns, silent_ns >= STALL_MIN_NS.max(usual_ns.saturating_mul(STALL_FACTOR)))
         } else {
-            (trouble_since_ns, OUTAGE_MIN_NS)
+            (trouble_since_ns, at_ns.saturating_sub(trouble_since_ns) >= OUTAGE_MIN_NS)
         };
-        let is_outage = at_ns.saturating_sub(start_ns) >= least_ns;
         is_outage.then_some(OutageSpan { server: self.server, start_ns, end_ns: at_ns, failed, kinds })
     }
 
@@ -104,7 +104,7 @@ impl Health {
             None if self.trouble_since_ns == 0 => return None,
             None => now_ns,
         };
-        let span = self.end(gap_from_ns, now_ns)?;
+        let span = self.end(gap_from_ns, now_ns.saturating_sub(gap_from_ns), now_ns)?;
         Some(OutageSpan { end_ns: u64::MAX, ..span })
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     fn healthy() -> Health {
         let mut health = Health::new(3);
         for ms in 1_000..=1_100 {
-            assert_eq!(health.success((ms - 1) * MS, ms * MS), None);
+            assert_eq!(health.success((ms - 1) * MS, ms * MS, ms * MS), None);
         }
         health
     }
@@ -130,32 +130,36 @@ mod tests {
         health.trouble(OutageKind::Reset, 1_101 * MS);
         health.request_failed(OutageKind::Reset, 1_099 * MS);
         health.trouble(OutageKind::Refused, 1_105 * MS);
-        let span = health.success(3_100 * MS, 3_101 * MS).unwrap();
+        let span = health.success(3_100 * MS, 3_101 * MS, 3_101 * MS).unwrap();
         assert_eq!((span.server, span.start_ns, span.end_ns, span.failed), (3, 1_101 * MS, 3_101 * MS, 1));
         assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Refused, OutageKind::Reset]);
-        assert_eq!(health.success(3_101 * MS, 3_102 * MS), None);
+        assert_eq!(health.success(3_101 * MS, 3_102 * MS, 3_102 * MS), None);
     }
 
     #[test]
     fn one_broken_connection_among_many_is_no_outage() {
         let mut health = healthy();
         health.request_failed(OutageKind::Reset, 1_100 * MS);
-        assert_eq!(health.success(1_100 * MS, 1_109 * MS), None);
+        assert_eq!(health.success(1_100 * MS, 1_109 * MS, 1_109 * MS), None);
         health.request_failed(OutageKind::Reset, 1_109 * MS);
-        assert!(health.success(1_109 * MS, 1_120 * MS).is_some());
+        assert!(health.success(1_109 * MS, 1_120 * MS, 1_120 * MS).is_some());
     }
 
     #[test]
     fn silence_while_a_reply_is_due_is_a_stall_and_idleness_is_none() {
         let mut health = healthy();
-        let span = health.success(1_100 * MS, 1_300 * MS).unwrap();
+        let span = health.success(1_100 * MS, 1_300 * MS, 1_300 * MS).unwrap();
         assert_eq!((span.start_ns, span.end_ns), (1_100 * MS, 1_300 * MS));
         assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Stalled]);
         // Nothing was asked for a second.
-        assert_eq!(health.success(2_300 * MS, 2_301 * MS), None);
+        assert_eq!(health.success(2_300 * MS, 2_301 * MS, 2_301 * MS), None);
+        // The client did not look.
+        assert_eq!(health.success(2_400 * MS, 2_401 * MS, 2_700 * MS), None);
         // A server that takes 200 ms for everything is slow, not gone.
         let mut slow = Health::new(0);
-        let spans = (0..100).filter(|n| slow.success(n * 200 * MS, (n + 1) * 200 * MS).is_some()).count();
+        let spans = (0..100)
+            .filter(|n| slow.success(n * 200 * MS, (n + 1) * 200 * MS, (n + 1) * 200 * MS).is_some())
+            .count();
         assert_eq!(spans, 0);
     }
 

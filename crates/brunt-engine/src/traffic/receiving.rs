@@ -268,14 +268,14 @@ impl<C: Codec> Traffic<C> {
         } else {
             outcome.class
         };
-        self.note_health(index, entry.sent_ns, class, at_ns);
+        self.note_health(index, entry.sent_ns, class, polled_ns, at_ns);
         self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
         self.check_retired(index);
     }
 
     /// What a reply says of its server.
     #[inline]
-    fn note_health(&mut self, index: u32, sent_ns: u64, class: OutcomeClass, at_ns: u64) {
+    fn note_health(&mut self, index: u32, sent_ns: u64, class: OutcomeClass, polled_ns: u64, at_ns: u64) {
         let server = self.connections[index as usize].server;
         let health = &mut self.servers[usize::from(server)];
         match class {
@@ -285,7 +285,7 @@ impl<C: Codec> Traffic<C> {
             }
             class => {
                 let was_silent = !health.answers;
-                if let Some(span) = health.success(sent_ns, at_ns) {
+                if let Some(span) = health.success(sent_ns, polled_ns, at_ns) {
                     self.recording.outage(span);
                 }
                 if class.is_completed() {
