@@ -167,18 +167,7 @@ mod tests {
     use brunt_plan::op::{Expectation, KeyRef, OpKind, ValueRef};
 
     fn picked(id: u64) -> Picked {
-        let op = Op {
-            kind: OpKind::Get,
-            class: 0,
-            session: 0,
-            key: KeyRef::Id(id),
-            count: 1,
-            value: ValueRef::None,
-            ttl_s: 0,
-            operand: 0,
-            expectation: Expectation::Any,
-            template: 0,
-        };
+        let op = Op::of(OpKind::Get, KeyRef::Id(id));
         Picked {
             op,
             phase: Phase::Measure,

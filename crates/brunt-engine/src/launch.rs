@@ -21,7 +21,7 @@ use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::out::Out;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
-use brunt_workload::payload::Payload;
+use brunt_workload::payload::{HEAD_LEN, Payload};
 use brunt_workload::placement::Router;
 use brunt_workload::popularity::KeyChooser;
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
@@ -136,10 +136,13 @@ impl Blueprint {
             let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
             keys = keys.max(count);
             key_bytes = key_bytes.max(count * class.keyspace.key_size.max() as usize);
-            // The head of a value is copied in any case.
+            // The head of a value is copied in any case, the rest where it is short; so the value that takes most room may be
+            // shorter than the longest.
             let size = &class.keyspace.value_size;
-            let copied = |bytes: u32| 16 + Out::copied_len(bytes as usize);
-            value = value.max(copied(size.min().max(size.max().min(4095 + 16)))).max(copied(size.max()));
+            let head = HEAD_LEN as u32;
+            let copied = |bytes: u32| HEAD_LEN + Out::copied_len(bytes.saturating_sub(head) as usize);
+            let longest_copied = (Out::REFERENCE_FROM as u32 - 1 + head).clamp(size.min(), size.max());
+            value = value.max(copied(longest_copied)).max(copied(size.max()));
         }
         (keys, key_bytes, value)
     }
@@ -498,4 +501,42 @@ fn parallelism() -> u32 {
 pub fn allowed_cpus() -> Vec<u32> {
     let Ok(set) = rustix::thread::sched_getaffinity(None) else { return (0..parallelism()).collect() };
     (0..rustix::thread::CpuSet::MAX_CPU as u32).filter(|cpu| set.is_set(*cpu as usize)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    /// There is room for every value of a size law: what is copied of it is its head and, where that is short, the rest.
+    #[test]
+    fn the_longest_request_is_as_long_as_any() {
+        let table = [
+            "0",
+            "10",
+            "200",
+            "4095",
+            "4096",
+            "4100",
+            "4111",
+            "4112",
+            "uniform:10,9000",
+            "uniform:4112,9000",
+        ];
+        for text in table {
+            let spec = PlanSpec::from_toml(&format!("value-size = '{text}'")).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+            let sizes = plan.classes[0].keyspace.value_size.clone();
+            let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new() };
+            let (_, _, room) = Blueprint::new(plan, vec![endpoint]).longest_request();
+            for len in sizes.min()..=sizes.max() {
+                let head = (len as usize).min(HEAD_LEN);
+                assert!(
+                    head + Out::copied_len(len as usize - head) <= room,
+                    "{len} of {text}: room for {room}"
+                );
+            }
+        }
+    }
 }

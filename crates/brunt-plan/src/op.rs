@@ -165,6 +165,25 @@ pub struct Op {
     pub template: u16,
 }
 
+impl Op {
+    /// An op of one key that writes nothing and expects nothing, of the first session of the first class.
+    #[inline]
+    pub const fn of(kind: OpKind, key: KeyRef) -> Self {
+        Self {
+            kind,
+            class: 0,
+            session: 0,
+            key,
+            count: 1,
+            value: ValueRef::None,
+            ttl_s: 0,
+            operand: 0,
+            expectation: Expectation::Any,
+            template: 0,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,10 +6,6 @@
 use crate::Value;
 use std::io::IoSlice;
 
-/// Values at least this long are referenced. Below, a copy costs less than two more entries of the vector that the
-/// kernel walks.
-const REFERENCE_FROM: usize = 4096;
-
 /// A part of the block, to be sent before the copied byte at `at`.
 #[derive(Clone, Copy, Debug)]
 struct Reference {
@@ -37,6 +33,10 @@ pub struct Out {
 pub const PARTS_MAX: usize = 2 * Out::REFERENCES_MAX + 1;
 
 impl Out {
+    /// Values with at least this much behind their head are referenced. Below, a copy costs less than two more entries of
+    /// the vector that the kernel walks.
+    pub const REFERENCE_FROM: usize = 4096;
+
     /// How many values may be referenced at a time; further ones are the caller's signal to send first.
     pub const REFERENCES_MAX: usize = 15;
 
@@ -60,7 +60,7 @@ impl Out {
     /// How many bytes are copied of a value whose range of the block is this long ([`Value::len`]); its head, which
     /// is always copied, comes on top.
     pub const fn copied_len(block_bytes: usize) -> usize {
-        if block_bytes >= REFERENCE_FROM { 0 } else { block_bytes }
+        if block_bytes >= Self::REFERENCE_FROM { 0 } else { block_bytes }
     }
 
     /// Appends bytes.
@@ -91,7 +91,7 @@ impl Out {
     #[inline]
     pub fn put_value(&mut self, value: &Value<'_>) {
         self.put(value.head);
-        if value.len >= REFERENCE_FROM {
+        if value.len >= Self::REFERENCE_FROM {
             debug_assert!(self.references.len() < Self::REFERENCES_MAX, "the caller asks has_room first");
             self.references.push(Reference { at: self.bytes.len(), offset: value.offset, len: value.len });
             self.count(value.len);

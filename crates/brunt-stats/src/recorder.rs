@@ -320,18 +320,7 @@ mod tests {
     }
 
     fn asked(class: ClassId, kind: OpKind) -> Op {
-        Op {
-            kind,
-            class,
-            session: 0,
-            key: KeyRef::Id(0),
-            count: 1,
-            value: ValueRef::None,
-            ttl_s: 0,
-            operand: 0,
-            expectation: Expectation::Any,
-            template: 0,
-        }
+        Op { class, ..Op::of(kind, KeyRef::Id(0)) }
     }
 
     fn sample(op: OpKind, class: ClassId, outcome: Outcome, intended_ns: u64, done_ns: u64) -> Sample {

@@ -355,18 +355,7 @@ mod tests {
     }
 
     fn op(key: KeyRef, count: u16) -> Op {
-        Op {
-            kind: OpKind::Mget,
-            class: 0,
-            session: 0,
-            key,
-            count,
-            value: ValueRef::None,
-            ttl_s: 0,
-            operand: 0,
-            expectation: Expectation::Any,
-            template: 0,
-        }
+        Op { count, ..Op::of(OpKind::Mget, key) }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::mix::KindChooser;
 use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{Schedule, Slots};
-use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueRef};
+use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
 use brunt_plan::shard::StreamPart;
@@ -266,9 +266,11 @@ impl Session {
             Source::Preload(preload) => preload.ttl_s,
         };
         Op {
+            class: self.class,
+            session: self.session,
             value: ValueRef::Version(0),
             ttl_s,
-            ..blank(OpKind::Set, KeyRef::Id(id), self.class, self.session)
+            ..Op::of(OpKind::Set, KeyRef::Id(id))
         }
     }
 
@@ -374,27 +376,10 @@ impl Source {
         match self {
             Self::Drawn(drawn) => drawn.next(since_ns, class, session),
             Self::Preload(preload) => {
-                let op = blank(OpKind::Set, KeyRef::Id(preload.next()), class, session);
+                let op = Op { class, session, ..Op::of(OpKind::Set, KeyRef::Id(preload.next())) };
                 Op { value: ValueRef::Version(0), ttl_s: preload.ttl_s, ..op }
             }
         }
-    }
-}
-
-/// An op of one key that writes nothing.
-#[inline]
-fn blank(kind: OpKind, key: KeyRef, class: ClassId, session: SessionId) -> Op {
-    Op {
-        kind,
-        class,
-        session,
-        key,
-        count: 1,
-        value: ValueRef::None,
-        ttl_s: 0,
-        operand: 0,
-        expectation: Expectation::Any,
-        template: 0,
     }
 }
 
@@ -405,11 +390,11 @@ impl Drawn {
         if kind == OpKind::Mget {
             let (key, operand) =
                 self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);
-            return Op { count: self.multiget, operand, ..blank(kind, key, class, session) };
+            return Op { class, session, count: self.multiget, operand, ..Op::of(kind, key) };
         }
         let inserts = matches!(kind, OpKind::Set | OpKind::Add);
         let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, inserts);
-        let op = blank(kind, KeyRef::Id(id), class, session);
+        let op = Op { class, session, ..Op::of(kind, KeyRef::Id(id)) };
         match kind {
             OpKind::Set | OpKind::Add | OpKind::Replace => {
                 Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..op }

@@ -5,8 +5,10 @@
 
 use anyhow::{Context, bail};
 use brunt_plan::cpus::CpuList;
+use brunt_plan::distribution::SizeDistribution;
 use brunt_plan::plan::{DataSet, Plan};
 use brunt_plan::server::ServerAddress;
+use brunt_workload::size::{SizeOf, Sizes};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -86,8 +88,12 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
 
 fn memory_bytes(plan: &Plan) -> u64 {
     let needed = |set: &DataSet<'_>| {
-        let (key, value) = (set.keyspace.key_size.max(), set.keyspace.value_size.max());
-        set.ids().saturating_mul(u64::from(key) + u64::from(value) + ITEM_OVERHEAD_BYTES)
+        // The mean, for the longest value that a law allows may be a thousand times that; both sums are over many keys.
+        let mean =
+            |sizes: &SizeDistribution, of| Sizes::new(sizes.clone(), of, plan.data_seed).mean().ceil() as u64;
+        let key = mean(&set.keyspace.key_size, SizeOf::Key);
+        let value = mean(&set.keyspace.value_size, SizeOf::Value);
+        set.ids().saturating_mul(key + value + ITEM_OVERHEAD_BYTES)
     };
     let data: u64 = plan.data_sets().iter().map(needed).fold(0, u64::saturating_add);
     data.saturating_add(data / 4).max(MEMORY_MIN_BYTES)

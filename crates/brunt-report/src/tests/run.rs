@@ -1,6 +1,6 @@
 //! Made-up runs, recorded the way a worker records, with the raw samples kept beside the summary.
 
-use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, ValueRef};
+use brunt_plan::op::{ClassId, KeyRef, Op, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
@@ -33,18 +33,7 @@ fn plan(text: &str) -> Plan {
 }
 
 fn op(class: ClassId, kind: OpKind) -> Op {
-    Op {
-        kind,
-        class,
-        session: 0,
-        key: KeyRef::Id(0),
-        count: 1,
-        value: ValueRef::None,
-        ttl_s: 0,
-        operand: 0,
-        expectation: Expectation::Any,
-        template: 0,
-    }
+    Op { class, ..Op::of(kind, KeyRef::Id(0)) }
 }
 
 /// Six times of an op that was picked, sent, looked for and done so long after it was intended.

@@ -63,18 +63,7 @@ impl Event {
     }
 
     fn op(self) -> Op {
-        Op {
-            kind: self.kind,
-            class: self.class,
-            session: 0,
-            key: KeyRef::Id(0),
-            count: 1,
-            value: ValueRef::None,
-            ttl_s: 0,
-            operand: 0,
-            expectation: Expectation::Any,
-            template: 0,
-        }
+        Op { class: self.class, ..Op::of(self.kind, KeyRef::Id(0)) }
     }
 
     fn phase(self) -> Phase {

@@ -204,7 +204,7 @@ fn time_for(count: u64, rate: f64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::op::{Expectation, KeyRef, Op, OpKind, ValueRef};
+    use brunt_plan::op::{KeyRef, Op, OpKind};
     use brunt_plan::outcome::{Outcome, ReplyKind};
     use brunt_stats::recorder::{Layout, RecorderSet};
     use brunt_stats::sample::{Sample, Times};
@@ -225,18 +225,7 @@ mod tests {
             &brunt_plan::resolve::Host { allowed_cpus: vec![0], random_seed: 1 },
         );
         let mut set = RecorderSet::new(&Layout::of(&plan.unwrap()));
-        let op = Op {
-            kind: OpKind::Get,
-            class: 0,
-            session: 0,
-            key: KeyRef::Id(0),
-            count: 1,
-            value: ValueRef::None,
-            ttl_s: 0,
-            operand: 0,
-            expectation: Expectation::Any,
-            template: 0,
-        };
+        let op = Op::of(OpKind::Get, KeyRef::Id(0));
         let good = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
         let bad = Outcome::without_reply(OutcomeClass::Lost);
         for (count, outcome) in [(recorded.completed, good), (recorded.failed, bad)] {
