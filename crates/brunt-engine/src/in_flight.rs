@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::group::NO_GROUP;
     use crate::lease::NO_LEASE;
-    use brunt_plan::op::{Expectation, KeyRef, OpKind, ValueRef};
+    use brunt_plan::op::{KeyRef, OpKind};
 
     fn picked(id: u64) -> Picked {
         let op = Op::of(OpKind::Get, KeyRef::Id(id));
