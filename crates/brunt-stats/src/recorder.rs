@@ -307,7 +307,7 @@ impl RecorderSet {
 mod tests {
     use super::*;
     use crate::sample::Times;
-    use brunt_plan::op::{Expectation, KeyRef, ValueRef};
+    use brunt_plan::op::KeyRef;
     use brunt_plan::outcome::{Outcome, ReplyKind};
 
     fn layout() -> Layout {

@@ -330,7 +330,7 @@ impl ExactSizeIterator for Ids<'_> {}
 mod tests {
     use super::*;
     use crate::rng::{Purpose, Rng};
-    use brunt_plan::op::{Expectation, OpKind, ValueRef};
+    use brunt_plan::op::OpKind;
     use proptest::prelude::*;
 
     const ZIPF: Popularity = Popularity::Zipf { exponent: 0.99 };

@@ -436,6 +436,7 @@ impl Preload {
 mod tests {
     use super::*;
     use brunt_plan::distribution::{Arrival, SizeDistribution};
+    use brunt_plan::op::Expectation;
     use brunt_plan::outcome::ReplyKind;
     use brunt_plan::plan::{Keyspace, Lifetime, OnMiss, OpenRate, SessionScope};
     use brunt_plan::popularity::Popularity;

@@ -10,7 +10,7 @@ use crate::quantile::Quantile;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::Times;
 use crate::verdict::{Check, CheckStatus, Status};
-use brunt_plan::op::{Expectation, KeyRef, Op, ValueRef};
+use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
