@@ -7,7 +7,7 @@
 //! These tests have the machine to themselves: the others of this program wait.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, unique};
+use crate::server::{Server, alone, temporary};
 use brunt_server::Service;
 use rustix::process::{Signal, kill_process};
 
@@ -159,10 +159,6 @@ fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3
     }
     std::fs::remove_file(&csv).unwrap();
     std::fs::remove_file(&log).unwrap();
-}
-
-fn temporary(ending: &str) -> std::path::PathBuf {
-    std::env::temp_dir().join(format!("brunt-queue-{}-{}.{ending}", std::process::id(), unique()))
 }
 
 /// Lindley's recursion: how long each customer is in the system.

@@ -12,7 +12,10 @@
 
 mod accuracy;
 mod command_line;
+mod many;
 mod measured;
 mod memcached;
+mod operations;
+mod outages;
 mod server;
 mod wire;

@@ -36,6 +36,11 @@ impl Measured {
         value.as_u64().unwrap_or_else(|| panic!("{path} is {value}"))
     }
 
+    /// The same; 0 where there is none.
+    pub(crate) fn count_or_0(&self, path: &str) -> u64 {
+        self.at(path).as_u64().unwrap_or(0)
+    }
+
     /// The value at a path.
     pub(crate) fn at(&self, path: &str) -> &Value {
         path.split('.').fold(&self.json, |value, key| &value[key])
@@ -68,5 +73,18 @@ impl Measured {
         for (key, value) in self.json["requests"].as_object().unwrap() {
             assert_eq!(value, &self.json["phases"]["measure"]["requests"][key], "{key}");
         }
+    }
+
+    /// Every connection that was begun has become something, and those that stand are no more than they may be.
+    pub(crate) fn check_connections(&self) {
+        let count = |key: &str| self.count(&format!("connections.{key}"));
+        let begun = count("begun");
+        let classes = self.at("plan.class").as_array().unwrap();
+        let most = classes.iter().map(|class| class["connections"].as_u64().unwrap()).sum();
+        assert_eq!(begun, count("established") + count("failed") + count("pending"), "{}", self.text);
+        assert_eq!(count("established"), count("retired") + count("lost") + count("open"), "{}", self.text);
+        assert!(count("pending") + count("open") <= most, "{}", self.text);
+        let phases = self.at("connections.phases").as_object().unwrap();
+        assert_eq!(phases.values().map(|phase| phase["begun"].as_u64().unwrap()).sum::<u64>(), begun);
     }
 }

@@ -52,12 +52,18 @@ impl Server {
 
     /// A real memcached with one thread; `None` (and a word on stderr) where it is not installed and that was allowed.
     pub(crate) fn memcached(flags: &[&str]) -> Option<Self> {
+        Self::memcached_at("127.0.0.1", -1, flags)
+    }
+
+    /// The same at this address; -1 is a free port. Once it is back, it listens.
+    pub(crate) fn memcached_at(host: &str, port: i32, flags: &[&str]) -> Option<Self> {
         let directory =
             std::env::temp_dir().join(format!("brunt-memcached-{}-{}", std::process::id(), unique()));
         std::fs::create_dir_all(&directory).unwrap();
         let port_file = directory.join("port");
         let spawned = Command::new("memcached")
-            .args(["-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", "-u", "root", "-m", "256"])
+            .args(["-l", host, "-p", &port.to_string()])
+            .args(["-U", "0", "-t", "1", "-u", "root", "-m", "256"])
             .args(flags)
             .env("MEMCACHED_PORT_FILENAME", &port_file)
             .spawn();
@@ -73,13 +79,21 @@ impl Server {
         let port = loop {
             match std::fs::read_to_string(&port_file) {
                 Ok(text) => {
-                    break text.lines().find_map(|line| line.strip_prefix("TCP INET: ")).unwrap().to_owned();
+                    let port = text.lines().find_map(|line| line.strip_prefix("TCP INET"));
+                    break port.unwrap().trim_start_matches('6').trim_start_matches(": ").to_owned();
                 }
                 Err(_) => assert!(child.try_wait().unwrap().is_none(), "memcached ended early"),
             }
             std::thread::yield_now();
         };
-        Some(Self { child, address: format!("127.0.0.1:{port}"), directory: Some(directory) })
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        Some(Self { child, address: format!("{host}:{port}"), directory: Some(directory) })
+    }
+
+    /// Kills it, and sees it gone.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Its process.
@@ -89,11 +103,17 @@ impl Server {
 
     /// What the server says of itself.
     pub(crate) fn statistics(&self) -> BTreeMap<String, u64> {
+        self.statistics_and_len().0
+    }
+
+    /// The same, and in how many bytes it says so.
+    pub(crate) fn statistics_and_len(&self) -> (BTreeMap<String, u64>, u64) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.write_all(b"stats\r\n").unwrap();
-        let mut statistics = BTreeMap::new();
+        let (mut statistics, mut len) = (BTreeMap::new(), 0);
         for line in BufReader::new(stream).lines() {
             let line = line.unwrap();
+            len += line.len() as u64 + 2;
             let mut words = line.split(' ');
             match (words.next(), words.next(), words.next()) {
                 (Some("STAT"), Some(name), Some(value)) => {
@@ -104,7 +124,7 @@ impl Server {
                 _ => break,
             }
         }
-        statistics
+        (statistics, len)
     }
 }
 
@@ -135,4 +155,22 @@ pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
 pub(crate) fn unique() -> u64 {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+/// Where a test may put a file.
+pub(crate) fn temporary(ending: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("brunt-{}-{}.{ending}", std::process::id(), unique()))
+}
+
+/// A port that is free, and stays so while its server is gone: the kernel takes none of these for a connection of its
+/// own.
+pub(crate) fn lasting_port() -> u16 {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap();
+    let first: u64 = range.split_whitespace().next().unwrap().parse().unwrap();
+    let (least, count) = (1_024, first - 1_024);
+    let begin = u64::from(std::process::id()) * 7_919;
+    (0..count)
+        .map(|_| (least + (begin + unique()) % count) as u16)
+        .find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .unwrap()
 }

@@ -1,0 +1,118 @@
+//! Ten thousand connections, and more than there may be.
+
+use crate::measured::Measured;
+use crate::server::{Server, alone, beside_others, brunt, temporary};
+use std::process::{Command, Stdio};
+use std::thread::park_timeout;
+use std::time::Duration;
+
+const CONNECTIONS: u64 = 10_000;
+const PEAK_BYTES_MAX: u64 = 200_000_000;
+
+/// The most memory that a process has had resident so far; 0 once it has ended.
+fn peak_bytes(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    peak.map_or(0, |peak| peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10)
+}
+
+/// Ten thousand of them, begun once, never lost, and every one carries requests: the server's log says so.
+#[test]
+fn ten_thousand_connections_fit_into_200_mb() {
+    let _alone = alone();
+    let log = temporary("log");
+    let server = Server::reference(&["--log", log.to_str().unwrap(), "--script-after", "20000"]);
+    let mut run = brunt(&["run", "--server", &server.address, "--json", "-", "-n", "50000"])
+        .args(["--warmup", "0s", "--keys", "20000", "-c", &CONNECTIONS.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut peak = 0;
+    while run.try_wait().unwrap().is_none() {
+        peak = peak.max(peak_bytes(run.id()));
+        park_timeout(Duration::from_millis(2));
+    }
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    eprintln!("{CONNECTIONS} connections: at most {} MB resident\n{}", peak / 1_000_000, measured.text);
+    assert_eq!(measured.exit, 0, "{}", measured.text);
+    measured.check_books();
+    measured.check_connections();
+    for key in ["begun", "established", "open"] {
+        assert_eq!(measured.count(&format!("connections.{key}")), CONNECTIONS, "{key}");
+    }
+    assert_eq!(measured.count("connect_ns.count"), CONNECTIONS);
+    assert!((1..PEAK_BYTES_MAX).contains(&peak), "{peak} bytes");
+
+    let mut calls = vec![0; CONNECTIONS as usize];
+    for record in served(&log, 70_000).iter().filter(|record| record.number >= 20_000) {
+        calls[record.connection as usize] += 1;
+    }
+    assert_eq!(calls.iter().sum::<u64>(), 50_000);
+    assert!(
+        calls.iter().all(|calls| *calls > 0),
+        "{} carried none",
+        calls.iter().filter(|calls| **calls == 0).count()
+    );
+    std::fs::remove_file(&log).unwrap();
+}
+
+/// What the server served, once it has written that down.
+fn served(log: &std::path::Path, requests: usize) -> Vec<brunt_server::log::Record> {
+    loop {
+        let read = brunt_server::log::read(&std::fs::read(log).unwrap());
+        let records = read.map(|(_, records)| records).unwrap_or_default();
+        if records.len() == requests {
+            return records;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// As many open files as a shell allows its children, and no more connections than fit.
+#[test]
+fn connections_beyond_the_limit_of_open_files_are_refused_before_the_run() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    // Limit → connections → what is said; a soft limit is raised.
+    let table: [(&str, &str, Option<&[&str]>); 4] = [
+        ("ulimit -n 300", "264", None),
+        (
+            "ulimit -n 300",
+            "265",
+            Some(&["--connections: '265'", "up to 264 here", "hard limit of open files is 300"]),
+        ),
+        ("ulimit -S -n 100", "264", None),
+        ("ulimit -n 20", "1", Some(&["--connections: '1'", "none here", "hard limit of open files is 20"])),
+    ];
+    for (limit, connections, refusal) in table {
+        let script = format!("{limit} && exec \"$0\" \"$@\"");
+        let output = Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_brunt"), "run", "--server", &server.address])
+            .args([
+                "-T",
+                "1",
+                "-n",
+                "2000",
+                "--warmup",
+                "0s",
+                "--keys",
+                "500",
+                "--json",
+                "-",
+                "-c",
+                connections,
+            ])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let Some(words) = refusal else {
+            let measured = Measured::of(&output);
+            assert_eq!(measured.count("connections.open").to_string(), connections, "{}", measured.text);
+            continue;
+        };
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        words.iter().for_each(|word| assert!(message.contains(word), "{message}"));
+    }
+}

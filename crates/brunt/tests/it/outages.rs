@@ -1,0 +1,97 @@
+//! Servers that go away and come back while a run goes on: nothing is missing from the books, the gap is told as long as
+//! it was, and whoever had to wait is told from the intended times.
+
+use crate::measured::Measured;
+use crate::server::{Server, alone, brunt, lasting_port};
+use std::net::TcpStream;
+use std::process::Stdio;
+use std::thread::park_timeout;
+use std::time::{Duration, Instant};
+
+/// How far what is told may be from what was: one look in 20 ms whether the server is back, and the host.
+const TOLERANCE_MS: f64 = 50.0;
+
+/// 1 000 requests/s, evenly spaced.
+const SCHEDULE: &[&str] =
+    &["-r", "1000", "--arrival", "uniform", "--warmup", "0s", "--keys", "1000", "-d", "4"];
+
+/// One outage, so long; every request in the books. Who was due within it waited for the rest of it: in D seconds, a
+/// part L/D of all requests waits evenly between 0 and L, so that Q_p = L − (1 − p)·D.
+fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: f64) {
+    measured.check_books();
+    measured.check_connections();
+    let text = &measured.text;
+    let [scheduled, unsent] = ["scheduled", "unsent"].map(|key| measured.count(&format!("requests.{key}")));
+    assert_eq!((scheduled, unsent), (seconds * 1_000, 0), "{text}");
+    let lost = measured.count("requests.lost");
+    assert_eq!(measured.count("requests.completed") + lost, scheduled, "{text}");
+    // What was in flight: one request every millisecond to a server that answers sooner.
+    assert!(lost <= 4, "{text}");
+    let outages = measured.at("outages").as_array().unwrap();
+    assert_eq!(outages.len(), 1, "{text}");
+    let outage = &outages[0];
+    assert_eq!(outage["server"], server, "{text}");
+    assert_eq!(outage["failed"], lost, "{text}");
+    let told_ms = outage["length_ns"].as_f64().unwrap() / 1e6;
+    eprintln!("an outage of {length_ms:.1} ms is told as {told_ms:.1} ms");
+    assert!((told_ms - length_ms).abs() <= TOLERANCE_MS, "{text}");
+    assert!(outage["recovered_ns"].as_u64() >= outage["end_ns"].as_u64(), "{text}");
+    for (percentile, p) in [("p90", 0.9), ("p95", 0.95), ("p99", 0.99)] {
+        let ms = measured.ms(&format!("latency.response_ns.{percentile}"));
+        let expected_ms = length_ms - (1.0 - p) * seconds as f64 * 1e3;
+        eprintln!("{percentile} {ms:.1} ms, expected {expected_ms:.1} ms");
+        assert!((ms - expected_ms).abs() <= TOLERANCE_MS, "{percentile}\n{text}");
+    }
+    assert_eq!(measured.exit, 0, "{text}");
+}
+
+/// A memcached is killed at a quarter of the run and is back on its port after a while.
+fn check_killed_memcached(connections: &str, seconds: u64, gone: Duration) {
+    let _alone = alone();
+    let port = i32::from(lasting_port());
+    let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
+    let address = server.address.clone();
+    let run = brunt(&["run", "--server", &address, "--json", "-"])
+        .args(SCHEDULE)
+        .args(["-t", &format!("{seconds}s"), "-c", connections])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Those of the preload, and the first quarter.
+    while server.statistics()["cmd_set"] + server.statistics()["cmd_get"] < 1_000 + seconds * 250 {
+        park_timeout(Duration::from_millis(5));
+    }
+    let killed = Instant::now();
+    server.kill();
+    while killed.elapsed() < gone {
+        park_timeout(gone.saturating_sub(killed.elapsed()));
+    }
+    let _server = Server::memcached_at("127.0.0.1", port, &[]).unwrap();
+    TcpStream::connect(&address).unwrap();
+    let length_ms = killed.elapsed().as_secs_f64() * 1e3;
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    check_outage(&measured, &address, seconds, length_ms);
+    // What was asked of the empty server was missed, and that is nobody's failure.
+    assert!(measured.count("keys.miss") > 0, "{}", measured.text);
+}
+
+#[test]
+fn a_killed_memcached_is_told_truly() {
+    check_killed_memcached("16", 10, Duration::from_secs(2));
+}
+
+#[test]
+fn two_hundred_connections_find_a_memcached_that_is_back() {
+    check_killed_memcached("200", 5, Duration::from_secs(1));
+}
+
+/// The reference server does the same by script, from its first scripted request on.
+#[test]
+fn a_scripted_outage_is_told_truly() {
+    let _alone = alone();
+    let server = Server::reference(&["--outage", "3s:2s", "--script-after", "1000"]);
+    let measured = Measured::run(&server.address, &[SCHEDULE, &["-t", "6s"]].concat());
+    check_outage(&measured, &server.address, 6, 2_000.0);
+    assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
+}
