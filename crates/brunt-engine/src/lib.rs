@@ -31,6 +31,8 @@ mod worker;
 pub use launch::allowed_cpus;
 
 #[cfg(test)]
+mod allocations;
+#[cfg(test)]
 mod loopback;
 #[cfg(test)]
 mod simulated;

@@ -3,6 +3,7 @@
 //! Here is what a simulated world cannot show: that a running worker allocates nothing, and that the kernel's ways of
 //! taking and returning bytes in pieces change nothing.
 
+use crate::allocations::allocations;
 use crate::clock::Clock;
 use crate::io::epoll::Epoll;
 use crate::launch::{Blueprint, build};
@@ -17,47 +18,11 @@ use brunt_proto::memcached::text::TextCodec;
 use brunt_server::{CoreOptions, Options};
 use brunt_stats::book::Book;
 use brunt_stats::recorder::RecorderSet;
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // Not there any more while a thread is being taken down; nobody asks then.
-    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-}
-
-#[allow(unsafe_code, reason = "an allocator is unsafe by nature; this one only counts")]
-// SAFETY: every call is passed on unchanged to the system's allocator, whose promises are thereby ours.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are those of `GlobalAlloc::alloc`, passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above; the pointer came from `System`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as above; the pointer came from `System`.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Passes what is written on to a channel.
 struct Announcement(mpsc::Sender<Vec<u8>>);
@@ -143,10 +108,10 @@ fn allocations_of(toml: &str) -> u64 {
             orders.start_ns.store(worker.now_ns() + 1_000_000, Ordering::Relaxed);
         }
         if worker.is_measuring() && before.is_none() {
-            before = Some(ALLOCATIONS.get());
+            before = Some(allocations());
         }
     }
-    let allocations = ALLOCATIONS.get() - before.unwrap();
+    let allocations = allocations() - before.unwrap();
     let end = worker.end();
     assert!(end.window.end_ns > end.window.measure_ns);
     drop(end);

@@ -4,7 +4,7 @@
 //! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
 //! hand-over waits. When the other set is not back yet, the interval simply goes on.
 
-use crate::group::Group;
+use crate::group::{Group, NO_GROUP};
 use crate::in_flight::Entry;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
@@ -97,10 +97,12 @@ impl Recording {
         self.set.scheduled(phase, op);
     }
 
-    /// The last byte of an operation was handed over.
+    /// The last byte of an operation was handed over. A part of one is noted with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
-        self.set.sent(entry.phase, &entry.op, entry.wire_requests);
+        if entry.group == NO_GROUP {
+            self.set.sent(entry.phase, &entry.op, entry.wire_requests);
+        }
     }
 
     /// An operation that was due will never be sent.

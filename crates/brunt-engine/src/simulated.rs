@@ -2,46 +2,117 @@
 //!
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
-use crate::io::sim::{Sim, SimOptions};
+mod noreply;
+
+use crate::allocations::allocations;
+use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::launch::{Blueprint, build};
-use crate::recording::Exchange;
+use crate::recording::{Exchange, Filled};
 use crate::run::Endpoint;
-use crate::worker::{Notice, Orders, WorkerEnd};
+use crate::worker::{Notice, Orders, Worker, WorkerEnd};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
 use brunt_plan::spec::PlanSpec;
 use brunt_proto::memcached::text::TextCodec;
+use brunt_server::cache::Counters;
+use brunt_server::text::{Command, Parsed, Verb, parse};
 use brunt_server::{CoreOptions, Faults, Service, Stall};
 use brunt_stats::book::Book;
+use brunt_stats::connection::ConnectionCounts;
+use brunt_stats::interval::Interval;
+use brunt_stats::meter::Meter;
+use brunt_stats::outage::{Outage, OutageSpan, outages};
+use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
+use brunt_workload::keys::KeySpace;
+use brunt_workload::placement::Router;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
+/// The schedule starts this long after the worker is prepared.
+const START_AHEAD_NS: u64 = 10 * MS;
+/// A run that takes more of its own time than this does not end by itself.
+const VIRTUAL_NS_MAX: u64 = 1_000 * SECOND;
+/// Nor does one that takes more turns.
+const TURNS_MAX: u64 = 20_000_000;
+
 /// What a simulated run yields.
 struct Outcome {
-    /// Measured operations by intended time.
+    /// Measured operations by intended time; of equal ones the one that ended first comes first.
     samples: Vec<Sample>,
     store: IntervalStore,
+    spans: Vec<OutageSpan>,
+    meters: Vec<Meter>,
     end: WorkerEnd,
     notice: Option<Notice>,
+    /// What each server counted.
+    counters: Vec<Counters>,
+    /// Items that each server held at the end.
+    items: Vec<usize>,
+    attempts: Vec<Attempt>,
+    /// Every byte that was sent.
+    sent: Vec<u8>,
+    /// What the worker allocated while the schedule ran.
+    allocations: u64,
 }
 
 impl Outcome {
+    /// The book of everything that is selected.
+    fn sum(&self, of: impl Fn(Phase, OpKind) -> bool) -> Book {
+        let mut sum = Book::default();
+        let entries = self.store.books().entries().filter(|entry| of(entry.phase, entry.op));
+        entries.for_each(|entry| sum.merge(&entry.book));
+        sum
+    }
+
     /// The book of a phase, over all operations.
     fn book(&self, phase: Phase) -> Book {
-        let mut sum = Book::default();
-        self.store
-            .books()
-            .entries()
-            .filter(|entry| entry.phase == phase)
-            .for_each(|entry| sum.merge(&entry.book));
+        self.sum(|held, _| held == phase)
+    }
+
+    /// The measured book of a kind.
+    fn measured(&self, kind: OpKind) -> Book {
+        self.sum(|phase, held| phase == Phase::Measure && held == kind)
+    }
+
+    /// How many measured operations ended so.
+    fn count(&self, class: OutcomeClass) -> u64 {
+        self.book(Phase::Measure).requests.outcome(class)
+    }
+
+    /// Connections of the whole run.
+    fn connections(&self) -> ConnectionCounts {
+        let mut sum = ConnectionCounts::default();
+        self.store.connections().iter().for_each(|counts| sum.merge(counts));
         sum
+    }
+
+    fn outages(&self) -> Vec<Outage> {
+        outages(&self.spans, self.store.timeline(), &(self.end.window.start_ns..self.end.window.end_ns))
+    }
+
+    fn meter(&self, kind: MeterKind) -> &Meter {
+        self.meters.iter().find(|meter| meter.kind == kind).unwrap()
+    }
+
+    /// When the schedule began.
+    fn start_ns(&self) -> u64 {
+        self.end.window.start_ns
+    }
+
+    /// Intended times, counted from the start of the schedule.
+    fn intended_ns(&self) -> Vec<u64> {
+        self.samples.iter().map(|sample| sample.times.intended_ns - self.start_ns()).collect()
     }
 
     /// A quantile of the samples by sorting them: the smallest value with at least `p·n` samples at or below it.
@@ -52,66 +123,212 @@ impl Outcome {
     }
 }
 
-fn plan(toml: &str) -> Plan {
+fn resolved(toml: &str) -> Plan {
     let spec = PlanSpec::from_toml(toml).unwrap();
     resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
 }
 
-/// Runs a plan (of one thread) in a simulated world.
-fn simulate(toml: &str, options: SimOptions) -> Outcome {
-    let toml = format!("threads = 1\nwait = 'sleep'\nseed = 1\nsamples-max = 1000000\n{toml}");
-    simulate_plan(plan(&toml), options)
+/// A plan of one thread that keeps its samples.
+fn plan(toml: &str) -> Plan {
+    resolved(&format!("threads = 1\nwait = 'sleep'\nseed = 1\nsamples-max = 1000000\n{toml}"))
 }
 
-fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
-    let endpoint =
-        Endpoint { server: "sim:1".parse().unwrap(), addresses: vec!["127.0.0.1:1".parse().unwrap()] };
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![endpoint]));
-    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
-    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
-    spares.push(brunt_stats::recorder::RecorderSet::new(&blueprint.layout)).unwrap();
-    let orders = Arc::new(Orders::default());
-    let shard = shards(&plan).remove(0);
-    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
-    let exchange = Exchange { filled, spares: spares_in };
-    let sim = Sim::new(links, options);
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), sim, true);
-    let mut store = IntervalStore::new(&blueprint.layout);
-    let mut notice = None;
-    while worker.is_running() {
-        worker.turn();
-        while let Ok(mut filled) = filled_out.pop() {
-            let filled: &mut crate::recording::Filled = &mut filled;
-            store.push(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
-            let set = std::mem::replace(
-                &mut filled.set,
-                brunt_stats::recorder::RecorderSet::new(&blueprint.layout),
-            );
-            spares.push(set).unwrap();
+/// Runs a plan (of one thread) in a simulated world.
+fn simulate(toml: &str, options: SimOptions) -> Outcome {
+    simulate_plan(plan(toml), options)
+}
+
+/// The world's server `n` has port `n + 1` and whatever name the plan gives it.
+fn endpoints(plan: &Plan) -> Vec<Endpoint> {
+    let embedded = [ServerAddress { host: "sim".to_owned(), port: 1 }];
+    let servers = if plan.servers().is_empty() { &embedded } else { plan.servers() };
+    let endpoint = |(port, server): (u16, &ServerAddress)| Endpoint {
+        server: server.clone(),
+        addresses: vec![([127, 0, 0, 1], port).into()],
+    };
+    (1..).zip(servers).map(endpoint).collect()
+}
+
+/// How many stores of the preload each server gets.
+fn preload_stores(plan: &Plan) -> Vec<u64> {
+    let servers: Vec<ServerAddress> = endpoints(plan).into_iter().map(|endpoint| endpoint.server).collect();
+    let mut stores = vec![0; servers.len()];
+    let router = plan.placement.is_by_key().then(|| Router::new(plan.placement, &servers));
+    for set in plan.data_sets().iter().filter(|_| plan.preload) {
+        let keys = KeySpace::new(set, plan.data_seed);
+        for id in 0..set.ids() {
+            let mut key = Vec::new();
+            keys.write_key(id, &mut key);
+            match &router {
+                Some(router) => stores[router.route(&key) as usize] += 1,
+                None => stores.iter_mut().for_each(|count| *count += 1),
+            }
         }
-        match worker.take_notice() {
+    }
+    stores
+}
+
+/// A worker with the control thread's part of the work.
+struct Run {
+    worker: Worker<TextCodec, Sim>,
+    blueprint: Arc<Blueprint>,
+    orders: Arc<Orders>,
+    filled: rtrb::Consumer<Filled>,
+    spares: rtrb::Producer<Box<RecorderSet>>,
+    kept: Kept,
+    notice: Option<Notice>,
+    allocations: u64,
+}
+
+/// What the control thread keeps.
+struct Kept {
+    store: IntervalStore,
+    spans: Vec<OutageSpan>,
+    meters: Vec<Meter>,
+}
+
+impl Kept {
+    fn keep(&mut self, interval: &Interval) {
+        self.store.push(interval);
+        self.spans.extend_from_slice(&interval.outages.spans);
+        self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.merge(theirs));
+    }
+}
+
+impl Run {
+    fn new(plan: Plan, options: SimOptions) -> Self {
+        let endpoints = endpoints(&plan);
+        let shard = shards(&plan).remove(0);
+        let blueprint = Arc::new(Blueprint::new(plan, endpoints));
+        let (filled, filled_out) = rtrb::RingBuffer::new(2);
+        let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+        spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+        let orders = Arc::new(Orders::default());
+        let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+        let exchange = Exchange { filled, spares: spares_in };
+        let sim = Sim::new(links, options);
+        Self {
+            worker: build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), sim, true),
+            kept: Kept {
+                store: IntervalStore::new(&blueprint.layout),
+                spans: Vec::new(),
+                meters: blueprint.layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
+            },
+            blueprint,
+            orders,
+            filled: filled_out,
+            spares,
+            notice: None,
+            allocations: 0,
+        }
+    }
+
+    /// One turn of the worker; counts what it allocates once its schedule is set up.
+    fn turn(&mut self) {
+        let is_counted = self.worker.is_measuring();
+        let before = allocations() - self.worker.io_mut().allocations();
+        self.worker.turn();
+        if is_counted {
+            self.allocations += allocations() - self.worker.io_mut().allocations() - before;
+        }
+        while let Ok(mut filled) = self.filled.pop() {
+            let interval = filled.set.take_interval(0, filled.start_ns, filled.end_ns);
+            self.kept.keep(&interval);
+            self.spares.push(filled.set).unwrap();
+        }
+    }
+
+    /// Starts the schedule when the worker is ready for it.
+    fn attend(&mut self) {
+        match self.worker.take_notice() {
             Some(Notice::Prepared { .. }) => {
-                let start_ns = worker.now_ns() + 10 * MS;
-                store.align(start_ns + plan.warmup.0);
-                orders.start_ns.store(start_ns, Ordering::Relaxed);
+                let start_ns = self.worker.now_ns() + START_AHEAD_NS;
+                self.kept.store.align(start_ns + self.blueprint.plan.warmup.0);
+                self.orders.start_ns.store(start_ns, Ordering::Relaxed);
             }
             Some(trouble) => {
-                notice = Some(trouble);
-                orders.abandon.store(true, Ordering::Relaxed);
+                self.notice = Some(trouble);
+                self.orders.abandon.store(true, Ordering::Relaxed);
             }
             None => {}
         }
     }
-    let mut end = worker.end();
-    store.push(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
-    let mut samples = end.recording.tap.samples().to_vec();
-    samples.sort_by_key(|sample| sample.times.intended_ns);
-    Outcome { samples, store, end, notice }
+
+    fn end(mut self) -> Outcome {
+        let sim = self.worker.io_mut();
+        sim.settle();
+        let servers = self.blueprint.endpoints.len();
+        let counters = (0..servers).map(|server| *sim.core(server).counters()).collect();
+        let items = (0..servers).map(|server| sim.core(server).store().items()).collect();
+        let (attempts, sent) = (sim.attempts().to_vec(), sim.sent().to_vec());
+        let mut end = self.worker.end();
+        self.kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+        let mut samples = end.recording.tap.samples().to_vec();
+        samples.sort_by_key(|sample| sample.times.intended_ns);
+        Outcome {
+            samples,
+            store: self.kept.store,
+            spans: self.kept.spans,
+            meters: self.kept.meters,
+            end,
+            notice: self.notice,
+            counters,
+            items,
+            attempts,
+            sent,
+            allocations: self.allocations,
+        }
+    }
 }
 
+fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
+    simulate_within(plan, options, VIRTUAL_NS_MAX)
+}
+
+/// Runs a plan, which must be over `bound_ns` after the world began.
+fn simulate_within(plan: Plan, options: SimOptions, bound_ns: u64) -> Outcome {
+    let mut run = Run::new(plan, options);
+    let mut turns = 0;
+    while run.worker.is_running() {
+        run.turn();
+        run.attend();
+        turns += 1;
+        let now_ns = run.worker.now_ns();
+        assert!(now_ns - EPOCH_NS <= bound_ns, "still running after {bound_ns} ns of its own time");
+        assert!(turns < TURNS_MAX, "still running at {now_ns} ns after {turns} turns");
+    }
+    run.end()
+}
+
+/// The data commands among these bytes, as verbs and whether they want no reply.
+fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
+    let mut commands = Vec::new();
+    while let Parsed::Complete { used, command } = parse(bytes, 1 << 20) {
+        if let Command::Data(command) = command {
+            commands.push((command.verb, command.noreply));
+        }
+        bytes = &bytes[used..];
+    }
+    assert!(bytes.is_empty(), "{} stands behind the last command", bytes.escape_ascii());
+    commands
+}
+
+/// What holds of every run, whatever went wrong in it.
 fn check_books(outcome: &Outcome) {
     for entry in outcome.store.books().entries() {
         assert!(entry.book.balances(), "{entry:?}");
+    }
+    let connections = outcome.connections();
+    assert!(connections.balances(), "{connections:?}");
+    // Every attempt that failed and every connection that was lost has its row in the table of faults.
+    assert_eq!(outcome.store.faults().total(), connections.failed + connections.lost, "{connections:?}");
+    assert_eq!(outcome.attempts.len() as u64, connections.begun);
+    assert_eq!(outcome.allocations, 0, "a running worker allocates nothing");
+    for sample in &outcome.samples {
+        let times = &sample.times;
+        let in_order =
+            [times.intended_ns, times.picked_ns, times.sent_ns, times.first_byte_ns, times.done_ns];
+        assert!(in_order.is_sorted() && times.polled_ns <= times.done_ns, "{sample:?}");
     }
 }
 
@@ -297,22 +514,41 @@ fn a_pause_of_the_client_is_booked_as_its_own() {
     }
 }
 
-/// However replies are cut on their way, the same samples come out.
+/// However replies are cut on their way, at every byte at the shortest, the same samples come out: of all operations.
 #[test]
 fn cut_replies_yield_the_same_samples() {
-    let toml = "rate = 5000\nconnections = 3\ndepth = 8\nrequests = 500\nwarmup = '0s'\nkeys = 50\nmix = 'get=2,set=1,mget=1'\n\
-                value-size = 'uniform:0,40'\nmultiget = 4";
-    let run =
-        |piece_bytes| simulate(toml, SimOptions { piece_bytes, latency_ns: 20_000, ..SimOptions::default() });
-    let whole = run(usize::MAX);
-    check_books(&whole);
-    assert_eq!(whole.samples.len(), 500);
-    let keys = whole.book(Phase::Measure).keys;
-    assert_eq!((keys.hit, keys.miss, keys.failed), (keys.asked, 0, 0), "everything was preloaded");
-    for piece_bytes in 1..20 {
-        let cut = run(piece_bytes);
-        assert_eq!(cut.samples, whole.samples, "pieces of {piece_bytes} bytes");
-        assert_eq!(cut.book(Phase::Measure), whole.book(Phase::Measure));
+    for (toml, is_full) in [
+        ("mix = 'get=2,set=1,mget=1'\nmultiget = 4", true),
+        (
+            "mix = 'get,gets,mget,set,add,replace,append,prepend,cas,incr,decr,delete,touch'\non-miss = 'set'\n\
+             multiget = 3",
+            false,
+        ),
+        ("mix = 'get,gets,mget,set,cas,delete,incr'\nnoreply = true\nserver = ['a', 'b']", false),
+    ] {
+        let toml = format!(
+            "rate = 5000\nconnections = 4\ndepth = 8\nrequests = 500\nwarmup = '0s'\nkeys = 50\n\
+             value-size = 'uniform:0,40'\n{toml}"
+        );
+        let run = |piece_bytes| {
+            let others = vec![CoreOptions::default()];
+            simulate(&toml, SimOptions { piece_bytes, others, latency_ns: 20 * US, ..SimOptions::default() })
+        };
+        let whole = run(usize::MAX);
+        check_books(&whole);
+        let book = whole.book(Phase::Measure);
+        assert_eq!(book.requests.offered(), 500);
+        assert_eq!((book.requests.failed(), book.requests.unsent, book.keys.failed), (0, 0, 0));
+        assert_eq!(
+            book.keys.hit == book.keys.asked,
+            is_full,
+            "everything was preloaded, and deleted with the second"
+        );
+        for piece_bytes in 1..20 {
+            let cut = run(piece_bytes);
+            assert_eq!(cut.samples, whole.samples, "pieces of {piece_bytes} bytes");
+            assert_eq!(cut.book(Phase::Measure), whole.book(Phase::Measure));
+        }
     }
 }
 
@@ -472,7 +708,7 @@ fn a_preload_that_is_refused_fails() {
 #[test]
 fn sessions_of_one_connection_keep_their_own_schedules() {
     let mut plan = plan(
-        "threads = 1\nwait = 'sleep'\nseed = 1\nsamples-max = 100000\nrate = 1000\narrival = 'uniform'\nconnections = 40\n\
+        "rate = 1000\narrival = 'uniform'\nconnections = 40\n\
          time = '5s'\nwarmup = '0s'\nkeys = 100\npreload = false",
     );
     plan.classes[0].sessions = brunt_plan::plan::SessionScope::Connection;

@@ -189,6 +189,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.io.now_ns()
     }
 
+    /// What it runs on.
+    #[cfg(test)]
+    pub(crate) fn io_mut(&mut self) -> &mut I {
+        &mut self.io
+    }
+
     /// Something the control thread must know; at most one a turn.
     pub(crate) fn take_notice(&mut self) -> Option<Notice> {
         self.notice.take()

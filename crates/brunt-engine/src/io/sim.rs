@@ -1,23 +1,73 @@
-//! A deterministic network, server and clock behind [`Io`], for tests only.
+//! A deterministic network, servers and clock behind [`Io`], for tests only.
 //!
 //! The production worker runs on it unchanged. Time moves only inside `wait`, to the next event or to the instant asked
-//! for, exactly; the server is the reference server's own core, which shares no code with the codecs. Everything is a
-//! function of the options, so every latency is known to the nanosecond.
+//! for, exactly; the servers are the reference server's own core, which shares no code with the codecs. Everything is a
+//! function of the options, so every latency is known to the nanosecond. Not a model of TCP: bytes arrive whole after
+//! the latency, or wait at a server that does not read, and a connection takes no more than its buffer holds.
 
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
-use brunt_server::{Core, CoreOptions};
+use crate::allocations::allocations;
+use brunt_server::core::ConnectionId;
+use brunt_server::{Core, CoreOptions, End};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::IoSlice;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
+
+/// The clock of every world begins here.
+pub(crate) const EPOCH_NS: u64 = 1_000_000_000;
+
+/// A span in which a server reads nothing: what is sent to it stays in the buffers of the connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deaf {
+    /// Which server.
+    pub server: usize,
+    /// On the clock of the world.
+    pub at_ns: u64,
+    pub for_ns: u64,
+}
+
+/// How an attempt to connect goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectTrouble {
+    /// The call itself says so.
+    AtOnce(i32),
+    /// Known after a way there and back.
+    Later(i32),
+    /// Nobody ever says anything.
+    Silence,
+}
+
+/// Attempts to connect that go wrong: of all attempts, counted from 0, those numbered `first`, `first + every`, and so
+/// on, `count` of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectFault {
+    pub first: u64,
+    pub every: u64,
+    pub count: u64,
+    pub trouble: ConnectTrouble,
+}
+
+impl ConnectFault {
+    fn hits(&self, attempt: u64) -> bool {
+        attempt.checked_sub(self.first).is_some_and(|since| {
+            since.is_multiple_of(self.every.max(1)) && since / self.every.max(1) < self.count
+        })
+    }
+}
 
 /// What the simulated world is like.
 #[derive(Clone, Debug)]
 pub(crate) struct SimOptions {
-    /// The server.
+    /// The first server: port 1.
     pub server: CoreOptions,
+    /// The others: ports 2, 3 and so on.
+    pub others: Vec<CoreOptions>,
     /// From one end of the network to the other, nanoseconds.
     pub latency_ns: u64,
+    /// Establishing a connection takes so much longer than a way there and back.
+    pub connect_ns: u64,
     /// What one call of send costs the client.
     pub send_cost_ns: u64,
     /// Looking without sleeping costs this much, so that a spinning worker gets on.
@@ -26,35 +76,91 @@ pub(crate) struct SimOptions {
     pub piece_bytes: usize,
     /// The client stands still from the first instant for the second's length.
     pub pause: Option<(u64, u64)>,
+    /// Bytes that a connection takes before the server has read them.
+    pub buffer_bytes: usize,
+    /// When servers read nothing.
+    pub deaf: Vec<Deaf>,
+    /// Attempts to connect that go wrong.
+    pub connect_faults: Vec<ConnectFault>,
+    /// Every so many calls of send the connection turns out to be broken, with this errno.
+    pub send_fault: Option<(NonZeroU64, i32)>,
+    /// What becomes of replies on their way to the client.
+    pub tamper: Option<fn(&mut Vec<u8>)>,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
         Self {
             server: CoreOptions::default(),
+            others: Vec::new(),
             latency_ns: 0,
+            connect_ns: 0,
             send_cost_ns: 0,
             look_cost_ns: 50,
             piece_bytes: usize::MAX,
             pause: None,
+            buffer_bytes: usize::MAX,
+            deaf: Vec::new(),
+            connect_faults: Vec::new(),
+            send_fault: None,
+            tamper: None,
         }
     }
 }
 
+/// Index of a connection among all there ever were; links are used again and again.
+type WireId = usize;
+
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// An attempt to connect reaches the server.
+    AtDoor { wire: WireId },
+    /// It is established, or refused, and the client gets to know.
+    Answered { wire: WireId, errno: Option<i32> },
     /// Bytes of a client reach the server.
-    AtServer { link: LinkId, generation: u32, bytes: Vec<u8> },
-    /// Bytes of the server reach the client; none means that it closed.
-    AtClient { link: LinkId, generation: u32, bytes: Vec<u8> },
-    /// A connection is established.
-    Connected { link: LinkId, generation: u32 },
+    AtServer { wire: WireId, bytes: Vec<u8> },
+    /// The end that the client made reaches the server.
+    EndAtServer { wire: WireId },
+    /// The client learns that the server has read so many bytes.
+    Read { wire: WireId, bytes: usize },
+    /// Bytes of the server reach the client.
+    AtClient { wire: WireId, bytes: Vec<u8> },
+    /// The end that the server made reaches the client.
+    EndAtClient { wire: WireId, errno: Option<i32> },
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Link {
-    generation: u32,
-    is_open: bool,
+/// One connection from its first attempt to its end.
+#[derive(Debug)]
+struct Wire {
+    link: LinkId,
+    server: usize,
+    /// The server's number for it, while it is open there.
+    peer: Option<ConnectionId>,
+    is_established: bool,
+    /// Bytes sent that the client does not know to be read.
+    unread: usize,
+    /// A send took fewer bytes than offered, and the client wants to be told when there is room.
+    wants_room: bool,
+    /// When the last bytes arrive at the server: what follows does not overtake them.
+    arrival_ns: u64,
+    /// It was reset, which the client has not noticed yet.
+    broken: Option<i32>,
+}
+
+#[derive(Debug)]
+struct Server {
+    core: Core,
+    /// By the server's number of the connection.
+    wires: Vec<WireId>,
+    free: Vec<ConnectionId>,
+}
+
+/// An attempt to connect, as it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub at_ns: u64,
+    pub link: LinkId,
+    pub server: usize,
 }
 
 /// The simulated world as one worker sees it.
@@ -62,32 +168,78 @@ struct Link {
 pub(crate) struct Sim {
     options: SimOptions,
     now_ns: u64,
-    core: Core,
-    links: Vec<Link>,
+    servers: Vec<Server>,
+    wires: Vec<Wire>,
+    /// The connection of each link, as long as the client holds it.
+    links: Vec<Option<WireId>>,
     /// By time, then in order of their making.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     made: u64,
     /// What the last wait found for the client.
-    ready: std::collections::VecDeque<(LinkId, u32, What, Vec<u8>)>,
+    ready: VecDeque<(WireId, What, Vec<u8>)>,
     current: Vec<u8>,
     polled_ns: u64,
     calls: u64,
+    sends: u64,
+    attempts: Vec<Attempt>,
+    sent: Vec<u8>,
+    /// Allocations that were the world's own.
+    allocations: u64,
 }
 
 impl Sim {
-    /// A world for links `0..links`; its clock begins at 1 s.
+    /// A world for links `0..links`; its clock begins at [`EPOCH_NS`].
     pub(crate) fn new(links: usize, options: SimOptions) -> Self {
+        let servers = std::iter::once(&options.server).chain(&options.others);
+        let server = |core: &CoreOptions| Server {
+            core: Core::new(core.clone()),
+            wires: Vec::new(),
+            free: Vec::new(),
+        };
         Self {
-            core: Core::new(options.server.clone()),
+            servers: servers.map(server).collect(),
             options,
-            now_ns: 1_000_000_000,
-            links: vec![Link::default(); links],
+            now_ns: EPOCH_NS,
+            wires: Vec::new(),
+            links: vec![None; links],
             events: BinaryHeap::new(),
             made: 0,
-            ready: std::collections::VecDeque::new(),
+            ready: VecDeque::new(),
             current: Vec::new(),
             polled_ns: 0,
             calls: 0,
+            sends: 0,
+            attempts: Vec::new(),
+            sent: Vec::new(),
+            allocations: 0,
+        }
+    }
+
+    /// A server's core, for its counters.
+    pub(crate) fn core(&self, server: usize) -> &Core {
+        &self.servers[server].core
+    }
+
+    /// Every attempt to connect, in order.
+    pub(crate) fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// Every byte that was taken from the client, in the order of the calls.
+    pub(crate) fn sent(&self) -> &[u8] {
+        &self.sent
+    }
+
+    /// How often memory was allocated for the world itself, and not by the worker in it.
+    pub(crate) fn allocations(&self) -> u64 {
+        self.allocations
+    }
+
+    /// Lets everything that is under way arrive, without a client.
+    pub(crate) fn settle(&mut self) {
+        while self.next_event_ns() != u64::MAX {
+            self.ready.clear();
+            self.advance(u64::MAX);
         }
     }
 
@@ -96,31 +248,63 @@ impl Sim {
         self.events.push(Reverse((at_ns, self.made, event)));
     }
 
-    fn is_current(&self, link: LinkId, generation: u32) -> bool {
-        self.links[link as usize].is_open && self.links[link as usize].generation == generation
+    /// Does the client still hold this connection?
+    fn is_held(&self, wire: WireId) -> bool {
+        self.links[self.wires[wire].link as usize] == Some(wire)
     }
 
-    /// Lets the server send what is due at `at_ns`.
+    /// When what leaves the client now is read by the server.
+    fn arrival_ns(&self, wire: WireId) -> u64 {
+        let Wire { server, arrival_ns, .. } = self.wires[wire];
+        let mut at_ns = arrival_ns.max(self.now_ns + self.options.latency_ns);
+        // Spans may follow each other in any order.
+        while let Some(deaf) = self.options.deaf.iter().find(|deaf| {
+            deaf.server == server && (deaf.at_ns..deaf.at_ns.saturating_add(deaf.for_ns)).contains(&at_ns)
+        }) {
+            at_ns = deaf.at_ns.saturating_add(deaf.for_ns);
+        }
+        at_ns
+    }
+
+    /// Lets the servers send what is due at `at_ns`.
     fn serve(&mut self, at_ns: u64) {
-        while let Some(departure) = self.core.pop_due(at_ns) {
-            let (link, arrives_ns) = (departure.connection, departure.departure_ns + self.options.latency_ns);
-            let pieces: Vec<Vec<u8>> =
-                departure.bytes.chunks(self.options.piece_bytes).map(<[u8]>::to_vec).collect();
-            let closes = departure.is_last();
-            let generation = self.links[link as usize].generation;
-            for bytes in pieces {
-                self.make(arrives_ns, Event::AtClient { link, generation, bytes });
+        for server in 0..self.servers.len() {
+            while let Some(departure) = self.servers[server].core.pop_due(at_ns) {
+                let (peer, end) = (departure.connection, departure.end);
+                let arrives_ns = departure.departure_ns + self.options.latency_ns;
+                let mut bytes = departure.bytes.to_vec();
+                if let Some(tamper) = self.options.tamper {
+                    tamper(&mut bytes);
+                }
+                let wire = self.servers[server].wires[peer as usize];
+                for piece in bytes.chunks(self.options.piece_bytes) {
+                    self.make(arrives_ns, Event::AtClient { wire, bytes: piece.to_vec() });
+                }
+                let errno = match end {
+                    End::Stays => continue,
+                    End::Closes => None,
+                    End::Resets => Some(libc::ECONNRESET),
+                };
+                self.make(arrives_ns, Event::EndAtClient { wire, errno });
+                self.disconnect(wire);
             }
-            if closes {
-                self.make(arrives_ns, Event::AtClient { link, generation, bytes: Vec::new() });
-            }
+        }
+    }
+
+    /// The server's side of a connection is over.
+    fn disconnect(&mut self, wire: WireId) {
+        if let Some(peer) = self.wires[wire].peer.take() {
+            let server = &mut self.servers[self.wires[wire].server];
+            server.core.disconnect(peer);
+            server.free.push(peer);
         }
     }
 
     /// The next thing that happens anywhere.
     fn next_event_ns(&self) -> u64 {
         let network_ns = self.events.peek().map_or(u64::MAX, |Reverse((at_ns, _, _))| *at_ns);
-        network_ns.min(self.core.next_departure_ns().unwrap_or(u64::MAX))
+        let departures = self.servers.iter().filter_map(|server| server.core.next_departure_ns());
+        departures.fold(network_ns, u64::min)
     }
 
     /// Lets everything happen up to and including `until_ns`, but not beyond the instant at which the client first has
@@ -128,7 +312,8 @@ impl Sim {
     fn advance(&mut self, until_ns: u64) {
         loop {
             let next_ns = self.next_event_ns();
-            if next_ns > until_ns || (!self.ready.is_empty() && next_ns > self.now_ns) {
+            let is_over = next_ns > until_ns || next_ns == u64::MAX;
+            if is_over || (!self.ready.is_empty() && next_ns > self.now_ns) {
                 break;
             }
             self.now_ns = self.now_ns.max(next_ns);
@@ -146,55 +331,137 @@ impl Sim {
 
     fn happen(&mut self, at_ns: u64, event: Event) {
         match event {
-            Event::AtServer { link, generation, bytes } if self.is_current(link, generation) => {
-                self.core.receive(link, &bytes, at_ns);
+            Event::AtDoor { wire } => self.knock(wire, at_ns),
+            Event::AtServer { wire, bytes } => {
+                let Wire { server, peer, .. } = self.wires[wire];
+                if let Some(peer) = peer {
+                    self.servers[server].core.receive(peer, &bytes, at_ns);
+                    if self.options.buffer_bytes != usize::MAX {
+                        let bytes = bytes.len();
+                        self.make(at_ns + self.options.latency_ns, Event::Read { wire, bytes });
+                    }
+                }
             }
-            Event::AtClient { link, generation, bytes } if self.is_current(link, generation) => {
+            Event::EndAtServer { wire } => self.disconnect(wire),
+            Event::Answered { wire, .. }
+            | Event::Read { wire, .. }
+            | Event::AtClient { wire, .. }
+            | Event::EndAtClient { wire, .. }
+                if !self.is_held(wire) => {}
+            Event::Answered { wire, errno } => {
+                self.wires[wire].is_established = errno.is_none();
+                let what = errno.map_or(What::Connected, What::ConnectFailed);
+                self.ready.push_back((wire, what, Vec::new()));
+            }
+            Event::Read { wire, bytes } => {
+                self.wires[wire].unread -= bytes;
+                if std::mem::take(&mut self.wires[wire].wants_room) {
+                    self.ready.push_back((wire, What::Writable, Vec::new()));
+                }
+            }
+            Event::AtClient { wire, bytes } => {
                 let chunk = Chunk { start: 0, len: bytes.len() };
-                let what = if bytes.is_empty() { What::Closed(None) } else { What::Received(chunk) };
-                self.ready.push_back((link, generation, what, bytes));
+                self.ready.push_back((wire, What::Received(chunk), bytes));
             }
-            Event::Connected { link, generation } if self.links[link as usize].generation == generation => {
-                self.links[link as usize].is_open = true;
-                self.core.connect(link);
-                self.ready.push_back((link, generation, What::Connected, Vec::new()));
+            Event::EndAtClient { wire, errno } => {
+                self.wires[wire].broken = errno;
+                self.ready.push_back((wire, What::Closed(errno), Vec::new()));
             }
-            _ => {}
         }
     }
-}
 
-impl Io for Sim {
-    fn now_ns(&mut self) -> u64 {
-        self.now_ns
+    /// An attempt to connect is at the server's door.
+    fn knock(&mut self, wire: WireId, at_ns: u64) {
+        let answered_ns = at_ns + self.options.latency_ns + self.options.connect_ns;
+        let server = &mut self.servers[self.wires[wire].server];
+        let errno = if server.core.is_gone(at_ns) {
+            Some(libc::ECONNREFUSED)
+        } else {
+            let peer = server.free.pop().unwrap_or_else(|| {
+                server.wires.push(wire);
+                server.wires.len() as ConnectionId - 1
+            });
+            server.wires[peer as usize] = wire;
+            server.core.connect(peer);
+            self.wires[wire].peer = Some(peer);
+            None
+        };
+        self.make(answered_ns, Event::Answered { wire, errno });
     }
 
-    fn connect(&mut self, link: LinkId, _address: SocketAddr) -> Result<(), i32> {
-        self.links[link as usize].generation += 1;
-        let generation = self.links[link as usize].generation;
-        self.make(self.now_ns + 2 * self.options.latency_ns, Event::Connected { link, generation });
+    fn begin_connecting(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+        assert_eq!(self.links[link as usize], None, "link {link} is in use");
+        let server = usize::from(address.port()) - 1;
+        let attempt = self.attempts.len() as u64;
+        self.attempts.push(Attempt { at_ns: self.now_ns, link, server });
+        let fault = self.options.connect_faults.iter().find(|fault| fault.hits(attempt));
+        let trouble = fault.map(|fault| fault.trouble);
+        if let Some(ConnectTrouble::AtOnce(errno)) = trouble {
+            return Err(errno);
+        }
+        let wire = self.wires.len();
+        self.wires.push(Wire {
+            link,
+            server,
+            peer: None,
+            is_established: false,
+            unread: 0,
+            wants_room: false,
+            arrival_ns: 0,
+            broken: None,
+        });
+        self.links[link as usize] = Some(wire);
+        let latency_ns = self.options.latency_ns;
+        match trouble {
+            None => self.make(self.now_ns + latency_ns, Event::AtDoor { wire }),
+            Some(ConnectTrouble::Later(errno)) => {
+                self.make(self.now_ns + 2 * latency_ns, Event::Answered { wire, errno: Some(errno) });
+            }
+            Some(_) => {}
+        }
         Ok(())
     }
 
-    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        self.calls += 1;
+    fn take_bytes(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        self.sends += 1;
         self.now_ns += self.options.send_cost_ns;
-        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
-        let (taken, generation) = (bytes.len(), self.links[link as usize].generation);
-        self.make(self.now_ns + self.options.latency_ns, Event::AtServer { link, generation, bytes });
-        SendResult { taken: Ok(taken), at_ns: self.now_ns }
+        let at_ns = self.now_ns;
+        let Some(wire) = self.links[link as usize].filter(|wire| self.wires[*wire].is_established) else {
+            panic!("bytes for link {link}, which is not connected");
+        };
+        let scripted = self.options.send_fault.filter(|(every, _)| self.sends.is_multiple_of(every.get()));
+        if let Some(errno) = self.wires[wire].broken.or(scripted.map(|(_, errno)| errno)) {
+            return SendResult { taken: Err(errno), at_ns };
+        }
+        let room = self.options.buffer_bytes - self.wires[wire].unread;
+        let mut bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_vec()).collect();
+        let taken = bytes.len().min(room);
+        self.wires[wire].wants_room = taken < bytes.len();
+        bytes.truncate(taken);
+        self.sent.extend_from_slice(&bytes);
+        if taken > 0 {
+            if self.options.buffer_bytes != usize::MAX {
+                self.wires[wire].unread += taken;
+            }
+            let arrival_ns = self.arrival_ns(wire);
+            self.wires[wire].arrival_ns = arrival_ns;
+            self.make(arrival_ns, Event::AtServer { wire, bytes });
+        }
+        SendResult { taken: Ok(taken), at_ns }
     }
 
-    fn close(&mut self, link: LinkId, _how: CloseHow) {
-        let entry = &mut self.links[link as usize];
-        entry.generation += 1;
-        if std::mem::take(&mut entry.is_open) {
-            self.core.disconnect(link);
+    fn end(&mut self, link: LinkId, how: CloseHow) {
+        if let Some(wire) = self.links[link as usize].take() {
+            // In good order what was sent before is read before; a reset overtakes what is not read yet.
+            let at_ns = match how {
+                CloseHow::Orderly => self.arrival_ns(wire),
+                CloseHow::Reset => self.now_ns + self.options.latency_ns,
+            };
+            self.make(at_ns, Event::EndAtServer { wire });
         }
     }
 
-    fn wait(&mut self, until: Until) -> u64 {
-        self.calls += 1;
+    fn pass_time(&mut self, until: Until) -> u64 {
         let before_ns = self.now_ns;
         match until {
             Until::Now => {
@@ -210,7 +477,7 @@ impl Io for Sim {
         if let Some((at_ns, for_ns)) = self.options.pause
             && self.now_ns >= at_ns
         {
-            // The process stands still: the network and the server go on.
+            // The process stands still: the network and the servers go on.
             self.options.pause = None;
             self.polled_ns = self.now_ns;
             let resumed_ns = at_ns + for_ns;
@@ -225,19 +492,54 @@ impl Io for Sim {
         self.now_ns
     }
 
-    fn next(&mut self) -> Option<Completion> {
+    fn next_ready(&mut self) -> Option<Completion> {
         loop {
-            let (link, generation, what, bytes) = self.ready.pop_front()?;
-            if self.links[link as usize].generation != generation {
+            let (wire, what, bytes) = self.ready.pop_front()?;
+            if !self.is_held(wire) {
                 continue;
             }
-            self.calls += 1;
+            let link = self.wires[wire].link;
             self.current = bytes;
-            if let What::Closed(_) = what {
-                self.close(link, CloseHow::Orderly);
+            if let What::Closed(_) | What::ConnectFailed(_) = what {
+                self.links[link as usize] = None;
             }
             return Some(Completion { link, at_ns: self.now_ns, polled_ns: self.polled_ns, what });
         }
+    }
+
+    /// One call of the worker's, in which memory is the world's to take.
+    fn call<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = allocations();
+        self.calls += 1;
+        let result = act(self);
+        self.allocations += allocations() - before;
+        result
+    }
+}
+
+impl Io for Sim {
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+
+    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+        self.call(|sim| sim.begin_connecting(link, address))
+    }
+
+    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        self.call(|sim| sim.take_bytes(link, parts))
+    }
+
+    fn close(&mut self, link: LinkId, how: CloseHow) {
+        self.call(|sim| sim.end(link, how));
+    }
+
+    fn wait(&mut self, until: Until) -> u64 {
+        self.call(|sim| sim.pass_time(until))
+    }
+
+    fn next(&mut self) -> Option<Completion> {
+        self.call(Self::next_ready)
     }
 
     fn bytes(&self, chunk: Chunk) -> &[u8] {
