@@ -18,9 +18,9 @@ pub(crate) struct Health {
     server: u16,
     /// Connections to it that are established.
     pub up: u32,
-    /// When one was last up.
+    /// When one was last up, or the first attempt since then came to nothing.
     pub last_up_ns: u64,
-    /// The connection that looks whether it is back, or none.
+    /// The connection that looks whether it is back; none while one is up, or nobody has tried in vain.
     pub prober: Option<u32>,
     /// It has answered since it was last in trouble.
     pub answers: bool,

@@ -3,6 +3,10 @@
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
 mod noreply;
+mod on_miss;
+mod operations;
+mod outages;
+mod servers;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};

@@ -545,9 +545,7 @@ impl<C: Codec> Traffic<C> {
         let server = &mut self.servers[usize::from(connection.server)];
         server.up += 1;
         server.last_up_ns = at_ns;
-        if server.prober == Some(index) {
-            server.prober = None;
-        }
+        server.prober = None;
         self.live(index, at_ns, false);
         self.became_usable(index);
     }
@@ -612,11 +610,8 @@ impl<C: Codec> Traffic<C> {
 
     /// Takes no more operations on a connection, and ends it when the last has ended.
     pub(crate) fn retire(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        connection.retiring = true;
-        if let Some(route) = self.routes.get_mut(connection.route as usize) {
-            route.ready.remove(index);
-        }
+        self.connections[index as usize].retiring = true;
+        self.take_off(index);
         self.dials.set(index, u64::MAX);
         self.check_retired(index);
     }
@@ -673,6 +668,16 @@ impl<C: Codec> Traffic<C> {
             && route.connections.contains(&index)
         {
             route.ready.set(index, connection.outstanding());
+        }
+    }
+
+    /// A connection takes nothing for now. It may have no route: in a preload, a class that shares another's data set.
+    fn take_off(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if let Some(route) = self.routes.get_mut(connection.route as usize)
+            && route.connections.contains(&index)
+        {
+            route.ready.remove(index);
         }
     }
 

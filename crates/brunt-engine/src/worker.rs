@@ -115,6 +115,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     /// Where connections to each server may go to, in the order of preference.
     addresses: Vec<Vec<SocketAddr>>,
     connecting: u32,
+    /// No attempt under way takes too long before this.
+    give_up_ns: u64,
     /// Connections that have been up at least once.
     reached: u32,
     preload_lanes: Lanes,
@@ -157,6 +159,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             orders: parts.orders,
             addresses: parts.addresses,
             connecting: 0,
+            give_up_ns: u64::MAX,
             reached: 0,
             preload_lanes: parts.preload_lanes,
             make_lanes: Some(parts.make_lanes),
@@ -346,18 +349,37 @@ impl<C: Codec, I: Io> Worker<C, I> {
             match self.traffic.connections[link as usize].link {
                 Link::Up => self.traffic.retire(link),
                 Link::Idle | Link::Gone => self.traffic.dials.set(link, u64::MAX),
-                Link::Connecting { .. } => {
-                    // The kernel alone would go on for minutes.
-                    self.io.close(link, CloseHow::Reset);
-                    self.connecting -= 1;
-                    self.connect_failed(link, libc::ETIMEDOUT, now_ns);
-                }
-                // A completion makes room, and brings us back here.
-                Link::Down { .. } if self.connecting >= CONNECTING_MAX => return next_birth_ns,
-                Link::Down { .. } => self.connect(link, now_ns),
+                Link::Connecting { .. } => self.give_up_attempt(link, now_ns),
+                Link::Down { .. } if self.connecting < CONNECTING_MAX => self.connect(link, now_ns),
+                // A completion makes room, and brings us back here; so does an attempt that takes too long, which stands
+                // behind those that wait for room.
+                Link::Down { .. } if now_ns < self.give_up_ns => return next_birth_ns.min(self.give_up_ns),
+                Link::Down { .. } => self.give_up_attempts(now_ns),
             }
         }
         next_birth_ns
+    }
+
+    /// Gives up an attempt to connect: the kernel alone would go on for minutes.
+    fn give_up_attempt(&mut self, link: u32, now_ns: u64) {
+        self.io.close(link, CloseHow::Reset);
+        self.connecting -= 1;
+        self.connect_failed(link, libc::ETIMEDOUT, now_ns);
+    }
+
+    /// Gives up every attempt that takes too long, and finds out when the next one will.
+    fn give_up_attempts(&mut self, now_ns: u64) {
+        self.give_up_ns = u64::MAX;
+        for link in 0..self.traffic.connections.len() as u32 {
+            if let Link::Connecting { began_ns } = self.traffic.connections[link as usize].link {
+                let deadline_ns = began_ns + self.terms.timeout_ns;
+                if deadline_ns <= now_ns {
+                    self.give_up_attempt(link, now_ns);
+                } else {
+                    self.give_up_ns = self.give_up_ns.min(deadline_ns);
+                }
+            }
+        }
     }
 
     /// Lets the connections whose birth is due be begun. Returns when the next birth is.
@@ -389,7 +411,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let phase = self.traffic.phase_now(now_ns);
         self.traffic.recording.connection(phase, ConnectionEvent::Begun);
         match self.io.connect(link, address) {
-            Ok(()) => self.connecting += 1,
+            Ok(()) => {
+                self.connecting += 1;
+                self.give_up_ns = self.give_up_ns.min(now_ns + self.terms.timeout_ns);
+            }
             Err(errno) => self.connect_failed(link, errno, now_ns),
         }
     }
@@ -455,7 +480,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             if server.up > 0 {
                 server.last_up_ns = now_ns;
             }
-            is_gone |= now_ns.saturating_sub(server.last_up_ns) > patience_ns;
+            // Where nobody has tried in vain, connections come seldom by plan.
+            is_gone |= server.prober.is_some() && now_ns.saturating_sub(server.last_up_ns) > patience_ns;
         }
         is_gone
     }

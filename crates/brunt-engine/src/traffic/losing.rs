@@ -20,15 +20,12 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn lose(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
         let phase = self.phase_now(at_ns);
         self.recording.fault(phase, fault, at_ns);
-        let (was_up, route) = {
-            let connection = &self.connections[index as usize];
-            (connection.link == Link::Up, connection.route)
-        };
+        let was_up = self.connections[index as usize].link == Link::Up;
         self.recording
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
-        if let Some(route) = self.routes.get_mut(route as usize) {
-            route.ready.remove(index);
-        }
+        self.take_off(index);
+        // Its multi-get may be one of those that end here.
+        self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
         while let Some(entry) = self.in_flight.pop(&mut self.connections[index as usize].chain) {
             self.lose_one(index, &entry, at_ns, fault, class);
@@ -63,6 +60,7 @@ impl<C: Codec> Traffic<C> {
         }
         if health.up == 0 && health.prober.is_none() {
             health.prober = Some(index);
+            health.last_up_ns = at_ns;
         }
     }
 

@@ -72,6 +72,7 @@ impl<C: Codec> Traffic<C> {
                     entry.hits += u32::from(hit);
                     if entry.hits > u32::from(entry.op.count) {
                         // More keys than were asked for: requests and replies are out of step.
+                        entry.hits = u32::from(entry.op.count);
                         return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
                     }
                     if entry.phase == Phase::Measure && hit {

@@ -1,0 +1,371 @@
+//! Every kind of operation, against a model of one key: what comes back, what is booked, what was on the wire.
+
+use super::*;
+use brunt_plan::outcome::ReplyKind;
+use brunt_server::text::Verb;
+use brunt_stats::fault::FaultKind;
+use brunt_workload::payload::Payload;
+use std::num::NonZeroU64;
+use std::sync::OnceLock;
+
+const ALL_KINDS: &str = "get,gets,mget,set,add,replace,append,prepend,cas,incr,decr,delete,touch";
+
+/// One key as the protocol has it: whether it is there, and the unique of its value.
+struct OneKey {
+    unique: Option<u64>,
+    stores: u64,
+    /// Uniques that gets has read and no cas has used, the latest last.
+    read: Vec<u64>,
+}
+
+impl OneKey {
+    fn store(&mut self) -> (OutcomeClass, ReplyKind) {
+        self.stores += 1;
+        self.unique = Some(self.stores);
+        (OutcomeClass::Done, ReplyKind::Stored)
+    }
+
+    fn ask(&mut self, kind: OpKind) -> (OutcomeClass, ReplyKind) {
+        use OutcomeClass::{Done, Hit, Miss, Refused};
+        let is_there = self.unique.is_some();
+        match kind {
+            OpKind::Get | OpKind::Gets | OpKind::Mget if !is_there => (Miss, ReplyKind::NotFound),
+            OpKind::Get | OpKind::Mget => (Hit, ReplyKind::Value),
+            OpKind::Gets => {
+                self.read.extend(self.unique);
+                // As many as a session keeps.
+                self.read = self.read.split_off(self.read.len().saturating_sub(64));
+                (Hit, ReplyKind::Value)
+            }
+            OpKind::Set => self.store(),
+            OpKind::Add if is_there => (Refused, ReplyKind::NotStored),
+            OpKind::Replace | OpKind::Append | OpKind::Prepend if !is_there => {
+                (Refused, ReplyKind::NotStored)
+            }
+            OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend => self.store(),
+            OpKind::Cas => match (self.unique, self.read.pop()) {
+                (None, _) => (Refused, ReplyKind::NotFound),
+                (held, read) if held == read => self.store(),
+                _ => (Refused, ReplyKind::Exists),
+            },
+            OpKind::Incr | OpKind::Decr => (Done, ReplyKind::Number),
+            OpKind::Delete | OpKind::Touch if !is_there => (Refused, ReplyKind::NotFound),
+            OpKind::Delete => {
+                self.unique = None;
+                (Done, ReplyKind::Deleted)
+            }
+            OpKind::Touch => (Done, ReplyKind::Touched),
+            OpKind::Raw => unreachable!("no mix has it"),
+        }
+    }
+}
+
+/// One client, one key, all kinds: the outcome of every single operation is known.
+#[test]
+fn one_key_answers_as_the_protocol_says() {
+    for mix in
+        [ALL_KINDS, "gets=2,cas=2,set", "get,delete,add,replace,touch", "incr,decr", "mget,delete,set=2"]
+    {
+        let multiget = if mix.contains("mget") { "multiget = 3" } else { "" };
+        let outcome = simulate(
+            &format!(
+                "connections = 1\nrequests = 3000\nwarmup = '0s'\nkeys = 1\nvalue-size = 40\nmix = '{mix}'\n{multiget}"
+            ),
+            SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        let mut key = OneKey { unique: Some(0), stores: 0, read: Vec::new() };
+        let mut expected = [Book::default(); OpKind::COUNT];
+        for (nth, sample) in outcome.samples.iter().enumerate() {
+            let (class, reply) = key.ask(sample.op);
+            assert_eq!(
+                (sample.outcome.class, sample.outcome.reply),
+                (class, reply),
+                "operation {nth}: {} of {mix}",
+                sample.op
+            );
+            let asked = if sample.op == OpKind::Mget { 3 } else { 1 };
+            let hits = if class == OutcomeClass::Hit { asked } else { 0 };
+            let book = &mut expected[sample.op as usize];
+            book.record(sample.op, sample.outcome, asked, hits);
+            book.requests.scheduled += 1;
+            book.requests.sent += 1;
+            book.requests.wire_requests += 1;
+        }
+        assert_eq!(outcome.samples.len(), 3_000);
+        for kind in OpKind::ALL {
+            assert_eq!(outcome.measured(kind), expected[kind as usize], "{kind} of {mix}");
+        }
+        check_counters(&outcome, mix);
+    }
+}
+
+/// What was booked is what the server counted, kind by kind, and what went over the wire.
+fn check_counters(outcome: &Outcome, mix: &str) {
+    let of = |kind| outcome.sum(|_, held| held == kind).requests;
+    let counters = &outcome.counters[0];
+    let keys = outcome.sum(|_, _| true).keys;
+    let stores = [OpKind::Set, OpKind::Add, OpKind::Replace, OpKind::Append, OpKind::Prepend, OpKind::Cas];
+    let booked = [
+        keys.asked,
+        keys.hit,
+        keys.miss,
+        stores.iter().map(|kind| of(*kind).sent).sum(),
+        of(OpKind::Touch).sent,
+        of(OpKind::Cas).reply(ReplyKind::Stored),
+        of(OpKind::Cas).reply(ReplyKind::Exists),
+        of(OpKind::Cas).reply(ReplyKind::NotFound),
+        of(OpKind::Incr).outcome(OutcomeClass::Done),
+        of(OpKind::Decr).outcome(OutcomeClass::Done),
+        of(OpKind::Delete).outcome(OutcomeClass::Done),
+        of(OpKind::Delete).outcome(OutcomeClass::Refused),
+    ];
+    let counted = [
+        counters.cmd_get,
+        counters.get_hits,
+        counters.get_misses,
+        counters.cmd_set,
+        counters.cmd_touch,
+        counters.cas_hits,
+        counters.cas_badval,
+        counters.cas_misses,
+        counters.incr_hits,
+        counters.decr_hits,
+        counters.delete_hits,
+        counters.delete_misses,
+    ];
+    assert_eq!(booked, counted, "{mix}");
+    let commands = commands(&outcome.sent);
+    for (kinds, verb) in [
+        (&[OpKind::Get, OpKind::Mget][..], Verb::Get),
+        (&[OpKind::Gets], Verb::Gets),
+        (&[OpKind::Set], Verb::Set),
+        (&[OpKind::Add], Verb::Add),
+        (&[OpKind::Replace], Verb::Replace),
+        (&[OpKind::Append], Verb::Append),
+        (&[OpKind::Prepend], Verb::Prepend),
+        (&[OpKind::Cas], Verb::Cas),
+        (&[OpKind::Incr], Verb::Incr),
+        (&[OpKind::Decr], Verb::Decr),
+        (&[OpKind::Delete], Verb::Delete),
+        (&[OpKind::Touch], Verb::Touch),
+    ] {
+        let sent: u64 = kinds.iter().map(|kind| of(*kind).wire_requests).sum();
+        let on_wire = commands.iter().filter(|(held, _)| *held == verb).count() as u64;
+        assert_eq!(on_wire, sent, "{verb:?} of {mix}");
+    }
+}
+
+/// Many keys on many connections: nobody's value is taken for another's, and the books agree with the server's.
+#[test]
+fn pipelines_of_all_kinds_agree_with_the_server() {
+    for (load, mix) in [
+        ("", ALL_KINDS),
+        ("rate = 20000", ALL_KINDS),
+        ("think = '1ms'", "get=3,gets,cas,set,delete"),
+        ("rate = 20000\narrival = 'uniform'", "mget=2,set,delete"),
+    ] {
+        let outcome = simulate(
+            &format!(
+                "{load}\nconnections = 5\ndepth = 6\nrequests = 4000\nwarmup = '10ms'\nkeys = 40\nmix = '{mix}'\n\
+                 value-size = 'uniform:0,5000'\npopularity = 'zipf:0.8'"
+            ),
+            SimOptions {
+                server: CoreOptions { service: Service::Exponential(30 * US), ..CoreOptions::default() },
+                latency_ns: 40 * US,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.offered(), requests.completed(), requests.failed()), (4_000, 4_000, 0), "{mix}");
+        check_counters(&outcome, mix);
+    }
+}
+
+/// A key lives exactly its time to live; a touch gives it a new one.
+#[test]
+fn keys_live_as_long_as_they_were_told() {
+    for (touches, misses_from_ns) in [(false, SECOND), (true, u64::MAX)] {
+        let toucher = "[[class]]\nname = 'toucher'\nmix = 'touch'\nrate = 10\narrival = 'uniform'\n";
+        let outcome = simulate(
+            &format!(
+                "time = '3s'\nwarmup = '0s'\nkeys = 1\nttl = '1s'\nconnections = 1\n{}[[class]]\nname = 'reader'\n\
+                 mix = 'get'\nrate = 1000\narrival = 'uniform'\n",
+                if touches { toucher } else { "" }
+            ),
+            SimOptions::default(),
+        );
+        check_books(&outcome);
+        let reader = u16::from(touches);
+        // Preload took no time: the schedule began with its end, but for the time ahead.
+        let stored_ns = outcome.start_ns() - START_AHEAD_NS;
+        for sample in outcome.samples.iter().filter(|sample| sample.class == reader) {
+            let age_ns = sample.times.sent_ns - stored_ns;
+            let is_hit = sample.outcome.class == OutcomeClass::Hit;
+            assert_eq!(is_hit, age_ns < misses_from_ns, "{age_ns} ns after it was stored");
+        }
+        assert_eq!(outcome.counters[0].touch_hits, if touches { 30 } else { 0 });
+        assert!(touches || outcome.count(OutcomeClass::Miss) > 1_900);
+    }
+}
+
+/// The value of a key as stored, and of any other version.
+fn value(id: u64, version: u32) -> Vec<u8> {
+    static PAYLOAD: OnceLock<Payload> = OnceLock::new();
+    let payload = PAYLOAD.get_or_init(|| Payload::new(1, 40));
+    let parts = payload.value(id, version, 40);
+    [parts.head(), &payload.block()[parts.offset..parts.offset + parts.len]].concat()
+}
+
+/// Rewrites a reply with one value: `change` gets the id and makes what the server says of it.
+fn rewrite(reply: &mut Vec<u8>, change: impl Fn(u64) -> (u64, Vec<u8>)) {
+    if reply.starts_with(b"VALUE ") {
+        let key = std::str::from_utf8(&reply[6..36]).unwrap();
+        let (id, value) = change(key.parse().unwrap());
+        let line = format!("VALUE {id:030} 0 {}\r\n", value.len());
+        *reply = [line.as_bytes(), &value, b"\r\nEND\r\n"].concat();
+    }
+}
+
+/// Of two values, each in its place.
+fn reverse(reply: &mut Vec<u8>) {
+    let len = "VALUE  0 40\r\n\r\n".len() + 30 + 40;
+    if reply.len() == 2 * len + 5 {
+        reply[..2 * len].rotate_left(len);
+    }
+}
+
+/// A value that is not the one that was stored under the key is a mismatch, whatever is wrong with it.
+#[test]
+fn values_that_were_not_stored_are_mismatches() {
+    use OutcomeClass::{Error, Hit, Mismatch};
+    let table: [(&str, &str, fn(&mut Vec<u8>), OutcomeClass); 11] = [
+        ("as stored", "get", |_| {}, Hit),
+        ("as stored, spelt anew", "get", |reply| rewrite(reply, |id| (id, value(id, 0))), Hit),
+        ("of another key", "get", |reply| rewrite(reply, |id| (id, value(id ^ 1, 0))), Mismatch),
+        ("under another key", "get", |reply| rewrite(reply, |id| (id ^ 1, value(id ^ 1, 0))), Mismatch),
+        ("of another version", "get", |reply| rewrite(reply, |id| (id, value(id, 1))), Mismatch),
+        (
+            "spliced",
+            "gets",
+            |reply| rewrite(reply, |id| (id, [&value(id, 0)[..20], &value(id ^ 1, 0)[20..]].concat())),
+            Mismatch,
+        ),
+        ("cut", "get", |reply| rewrite(reply, |id| (id, value(id, 0)[..39].to_vec())), Mismatch),
+        ("cut to nothing", "get", |reply| rewrite(reply, |id| (id, Vec::new())), Mismatch),
+        ("overlong", "get", |reply| rewrite(reply, |id| (id, [value(id, 0), vec![0]].concat())), Mismatch),
+        ("in the wrong order", "mget", reverse, Mismatch),
+        (
+            "twice",
+            "get",
+            |reply| {
+                if reply.starts_with(b"VALUE ") {
+                    reply.truncate(reply.len() - 5);
+                    *reply = [&reply[..], &reply[..], b"END\r\n"].concat();
+                }
+            },
+            Error,
+        ),
+    ];
+    for (what, mix, tamper, class) in table {
+        let multiget = if mix == "mget" { "multiget = 2\npopularity = 'sequential'" } else { "" };
+        let outcome = simulate(
+            &format!(
+                "connections = 1\nrequests = 100\nwarmup = '0s'\nkeys = 2\nvalue-size = 40\nmix = '{mix}'\n{multiget}"
+            ),
+            SimOptions { tamper: Some(tamper), latency_ns: 10 * US, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        assert_eq!(outcome.count(class), 100, "{what}: {:?}", outcome.book(Phase::Measure));
+        let keys = outcome.book(Phase::Measure).keys;
+        assert_eq!(keys.failed, if class == Hit { 0 } else { keys.asked }, "{what}");
+        let garbage = outcome.store.faults().rows().iter().filter(|row| row.kind == FaultKind::Garbage);
+        assert_eq!(garbage.map(|row| row.count).sum::<u64>(), if class == Error { 100 } else { 0 }, "{what}");
+    }
+}
+
+/// Where others may have stored values, those that do not name themselves as ours are counted and no mismatch.
+#[test]
+fn values_of_others_are_foreign() {
+    let outcome = simulate(
+        "connections = 1\nrequests = 500\nwarmup = '0s'\nkeys = 2\nvalue-size = 40\nmix = 'get,set'\npreload = false",
+        SimOptions {
+            tamper: Some(|reply| rewrite(reply, |id| (id, vec![b'x'; 40]))),
+            latency_ns: 10 * US,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let hits = outcome.count(OutcomeClass::Hit);
+    assert!(hits > 200);
+    assert_eq!((outcome.end.recording.values_foreign, outcome.count(OutcomeClass::Mismatch)), (hits, 0));
+}
+
+/// Values that grow are compared as far as they are known: any of the right key is right.
+#[test]
+fn values_that_grow_are_known_by_their_heads() {
+    let outcome = simulate(
+        "connections = 3\ndepth = 4\nrequests = 2000\nwarmup = '0s'\nkeys = 10\nvalue-size = 'uniform:0,60'\n\
+         mix = 'get=3,gets,append,prepend,set'",
+        SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let book = outcome.book(Phase::Measure);
+    assert_eq!((book.requests.completed(), book.keys.hit), (2_000, book.keys.asked));
+}
+
+/// What the server does wrong to every so many requests: every value of them is wrong, and every key of them failed.
+#[test]
+fn wrong_values_fail_all_keys_of_their_request() {
+    let outcome = simulate(
+        "connections = 1\nrequests = 1000\nwarmup = '0s'\nkeys = 50\nmix = 'mget'\nmultiget = 7",
+        SimOptions {
+            server: CoreOptions {
+                script_after: 50,
+                faults: Faults { wrong_every: NonZeroU64::new(10), ..Faults::default() },
+                ..CoreOptions::default()
+            },
+            latency_ns: 10 * US,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let book = outcome.measured(OpKind::Mget);
+    assert_eq!((outcome.count(OutcomeClass::Mismatch), outcome.count(OutcomeClass::Hit)), (100, 900));
+    assert_eq!((book.keys.asked, book.keys.hit, book.keys.failed), (7_000, 6_300, 700));
+}
+
+/// A connection that is closed in the middle of a value takes along what is behind it, and the next one is as good as new.
+#[test]
+fn values_that_are_cut_off_are_lost() {
+    for (mix, depth) in [("get", 1), ("mget", 1), ("mget,get,set", 8)] {
+        let outcome = simulate(
+            &format!(
+                "connections = 1\ndepth = {depth}\nrequests = 2000\nwarmup = '0s'\nkeys = 50\nmix = '{mix}'"
+            ),
+            SimOptions {
+                server: CoreOptions {
+                    script_after: 50,
+                    faults: Faults { cut_every: NonZeroU64::new(40), ..Faults::default() },
+                    ..CoreOptions::default()
+                },
+                latency_ns: 10 * US,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        let cuts = outcome.counters[0].faults_cut;
+        assert_eq!(requests.failed(), requests.outcome(OutcomeClass::Lost), "{mix}: nothing worse than lost");
+        assert_eq!(requests.completed() + requests.failed() + requests.unsent, 2_000);
+        assert_eq!(outcome.connections().lost, cuts);
+        // Of the requests that the server counted, each fortieth.
+        assert!(cuts >= 2_000 / (40 + depth) && requests.failed() >= cuts, "{cuts} cuts");
+        assert!(
+            depth > 1 || (cuts, requests.failed()) == (50, 50),
+            "{cuts} cuts, {} lost",
+            requests.failed()
+        );
+    }
+}
