@@ -73,6 +73,8 @@ pub(crate) struct Connection<C> {
     pub retire_ns: u64,
     /// It ends by plan as soon as the replies that are out have come, and takes nothing more.
     pub retiring: bool,
+    /// Calls that are spoken for: slots of a closed loop that are free, and their operations that have no bytes yet.
+    pub promised: u32,
     /// Slots of a closed loop that wait for the next connection.
     pub withheld: u32,
     /// Compares the value that is coming in with what was stored.
@@ -105,6 +107,7 @@ impl<C: Codec> Connection<C> {
             calls_left: u64::MAX,
             retire_ns: u64::MAX,
             retiring: false,
+            promised: 0,
             withheld: 0,
             verifier: None,
             leftover: Vec::with_capacity(C::UNIT_BYTES_MAX),
@@ -117,6 +120,12 @@ impl<C: Codec> Connection<C> {
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
         self.link == Link::Up && !self.stuck && !self.retiring
+    }
+
+    /// Must a slot that has become free wait for the next connection?
+    #[inline]
+    pub(crate) fn withholds(&self) -> bool {
+        self.retiring || self.calls_left <= u64::from(self.promised)
     }
 
     /// Operations that it has not finished with.

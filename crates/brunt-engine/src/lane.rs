@@ -146,6 +146,10 @@ pub(crate) struct Lane {
     pub routing: Routing,
     /// Operations of its closed loop stay on the connection whose slot they fill.
     pub pins: bool,
+    /// Slots of each of its connections, where it pins.
+    pub depth: u32,
+    /// They are free only when the connection is born.
+    pub begins_taken: bool,
     /// Missing keys are stored.
     pub follows: bool,
     /// Changes ask for no reply.
@@ -161,6 +165,15 @@ impl Lane {
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
+    }
+
+    /// Slots of each of its connections when it begins: those that are free, and those that wait for a birth.
+    pub(crate) fn slots(&self) -> (u32, u32) {
+        match (self.pins, self.begins_taken) {
+            (false, _) => (0, 0),
+            (true, false) => (self.depth, 0),
+            (true, true) => (0, self.depth),
+        }
     }
 
     /// May the keys of an operation live on several servers?

@@ -188,6 +188,8 @@ impl Blueprint {
             routes: 0..0,
             routing,
             pins: false,
+            depth: 0,
+            begins_taken: false,
             follows: false,
             noreply: false,
             extends: set.extends,
@@ -251,6 +253,10 @@ impl Blueprint {
         let connections: u32 = part.spans.iter().map(|span| span.len() as u32).sum();
         // A slot has a connection of its own only where its operations can go nowhere else.
         let has_one_route = part.spans.len() == 1;
+        let lifetime = &class.lifetime;
+        // Slots that a connection has no call for must not be due, either.
+        let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
+        let begins_taken = has_one_route && (lifetime.connect_rate.is_some() || lacks_calls);
         let session = Session::new(SessionSpec {
             class_id: class_index as u16,
             session_id: lanes.lanes.len() as u32,
@@ -260,7 +266,7 @@ impl Blueprint {
             budget: part.budget,
             seed: self.plan.seed,
             chooser: self.choosers[class_index].clone(),
-            begins_taken: has_one_route && class.lifetime.connect_rate.is_some(),
+            begins_taken,
             window: brunt_workload::session::Window {
                 start_ns: window.start_ns,
                 measure_ns: window.measure_ns,
@@ -280,6 +286,8 @@ impl Blueprint {
         let set = &self.data_sets[self.data_set_of_class[class_index]];
         let mut lane = self.lane(session, set, false, self.routing(class_index, part));
         lane.pins = room.parks;
+        lane.depth = class.depth;
+        lane.begins_taken = begins_taken;
         lane.follows = follows;
         lane.noreply = class.noreply;
         self.add_lane(lanes, lane, &part.spans, room);

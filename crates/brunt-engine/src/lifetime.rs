@@ -13,8 +13,6 @@ pub(crate) struct Lifetimes {
     plan: Lifetime,
     /// Its connections, as numbers within the worker.
     pub links: Range<u32>,
-    /// Slots of each connection.
-    pub depth: u32,
     /// This worker's births among those of all.
     part: StreamPart,
     /// Zero of the schedule; `u64::MAX` before it begins.
@@ -31,7 +29,6 @@ impl Lifetimes {
     pub(crate) fn new(class: &Class, shard: &ClassShard, links: Range<u32>, part: StreamPart) -> Self {
         Self {
             plan: class.lifetime,
-            depth: class.depth,
             idle: Vec::with_capacity(links.len()),
             links,
             part,
@@ -90,6 +87,12 @@ impl Lifetimes {
                 true
             }
         }
+    }
+
+    /// Sets one aside for a link that has a connection, or an attempt under way, when the schedule begins.
+    pub(crate) fn reserve_first(&mut self) {
+        let reserved = self.reserve();
+        assert!(reserved, "the plan has at least as many connections in all as at a time");
     }
 
     /// An attempt failed: it does not count.

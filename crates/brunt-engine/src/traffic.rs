@@ -189,7 +189,9 @@ impl<C: Codec> Traffic<C> {
         self.routes = lanes.routes;
         for index in 0..self.routes.len() {
             for connection in self.routes[index].connections.clone() {
-                self.connections[connection as usize].route = index as RouteId;
+                let (promised, withheld) = self.lanes[self.routes[index].lane as usize].slots();
+                let entry = &mut self.connections[connection as usize];
+                (entry.route, entry.promised, entry.withheld) = (index as RouteId, promised, withheld);
                 self.mark_ready(connection);
             }
         }
@@ -491,6 +493,9 @@ impl<C: Codec> Traffic<C> {
         }
         let request_bytes = connection.out.queued_total() - queued_before;
         connection.calls_left -= 1;
+        // A store that follows a miss shares the slot of the retrieval.
+        let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
+        connection.promised -= u32::from(fills_slot);
         let route = &mut self.routes[picked.route as usize];
         if connection.calls_left == 0 {
             connection.retiring = true;
@@ -520,10 +525,13 @@ impl<C: Codec> Traffic<C> {
         if lane.session.is_open() {
             return;
         }
-        if lane.pins && self.connections[owner as usize].retiring {
-            // The next call of this slot is the first of the next connection.
-            self.connections[owner as usize].withheld += 1;
-            return;
+        if lane.pins {
+            let connection = &mut self.connections[owner as usize];
+            if connection.withholds() {
+                connection.withheld += 1;
+                return;
+            }
+            connection.promised += 1;
         }
         let own =
             if lane.pins { owner - self.routes[lane.routes.start as usize].connections.start } else { 0 };
@@ -557,15 +565,16 @@ impl<C: Codec> Traffic<C> {
         connection.calls_left = lifetimes.calls();
         connection.retire_ns = lifetimes.retire_ns(index, at_ns, is_first);
         self.dials.set(index, connection.retire_ns);
-        let withheld = std::mem::take(&mut connection.withheld);
         let lane_index = self.lane_of(index);
-        if let Some(lane) = self.lanes.get_mut(lane_index as usize).filter(|lane| lane.pins && withheld > 0) {
-            let own = index - self.routes[lane.routes.start as usize].connections.start;
-            for _ in 0..withheld {
-                lane.session.free(own, at_ns);
-            }
-            self.agenda.set(lane_index, lane.due_ns());
+        let Some(lane) = self.lanes.get_mut(lane_index as usize).filter(|lane| lane.pins) else { return };
+        let own = index - self.routes[lane.routes.start as usize].connections.start;
+        let connection = &mut self.connections[index as usize];
+        while connection.withheld > 0 && !connection.withholds() {
+            connection.withheld -= 1;
+            connection.promised += 1;
+            lane.session.free(own, at_ns);
         }
+        self.agenda.set(lane_index, lane.due_ns());
     }
 
     /// The schedule begins: lifetimes count from here. Connections that are to be born by a schedule are ended first.
@@ -574,22 +583,20 @@ impl<C: Codec> Traffic<C> {
             self.lifetimes[class].begin(start_ns);
             for link in self.lifetimes[class].links.clone() {
                 let is_up = self.connections[link as usize].link == Link::Up;
+                let is_connecting = matches!(self.connections[link as usize].link, Link::Connecting { .. });
                 if self.lifetimes[class].has_schedule() {
-                    let pins = self.lanes.get(self.lane_of(link) as usize).is_some_and(|lane| lane.pins);
-                    let depth = self.lifetimes[class].depth;
-                    self.connections[link as usize].withheld = if pins { depth } else { 0 };
                     match self.connections[link as usize].link {
                         Link::Up => self.retire(link),
                         Link::Down { .. } => self.lay_down(link, start_ns),
                         // Will be one born before its time.
-                        Link::Connecting { .. } | Link::Idle | Link::Gone => {}
+                        Link::Connecting { .. } => self.lifetimes[class].reserve_first(),
+                        Link::Idle | Link::Gone => {}
                     }
-                } else if self.lifetimes[class].reserve() && is_up {
-                    self.live(link, start_ns, true);
                 } else if is_up {
-                    unreachable!("the plan has at least as many connections in all as at a time");
-                } else {
-                    self.lifetimes[class].give_back();
+                    self.lifetimes[class].reserve_first();
+                    self.live(link, start_ns, true);
+                } else if is_connecting {
+                    self.lifetimes[class].reserve_first();
                 }
             }
         }
@@ -628,7 +635,14 @@ impl<C: Codec> Traffic<C> {
     /// The next connection that has lived; to be closed and given back with [`Traffic::bury`].
     #[inline]
     pub(crate) fn take_retired(&mut self) -> Option<u32> {
-        self.retired.pop()
+        while let Some(index) = self.retired.pop() {
+            // The peer may have ended it first.
+            let connection = &self.connections[index as usize];
+            if connection.retiring && connection.link == Link::Up {
+                return Some(index);
+            }
+        }
+        None
     }
 
     /// A connection that has lived is closed.

@@ -222,13 +222,22 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 break;
             }
         }
-        while let Some(link) = self.traffic.take_retired() {
-            self.io.close(link, CloseHow::Orderly);
-            self.traffic.bury(link, now_ns);
-        }
+        self.bury_retired(now_ns);
         if now_ns >= self.tend_ns || self.traffic.take_lost_any() || self.is_stage_over(now_ns) {
             self.tend(now_ns);
         }
+    }
+
+    /// Closes every connection that has lived. Returns whether there was one.
+    #[inline]
+    fn bury_retired(&mut self, now_ns: u64) -> bool {
+        let mut any = false;
+        while let Some(link) = self.traffic.take_retired() {
+            self.io.close(link, CloseHow::Orderly);
+            self.traffic.bury(link, now_ns);
+            any = true;
+        }
+        any
     }
 
     /// Waits for the next thing to do. Returns the clock.
@@ -295,6 +304,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         let mut next_ns = now_ns + LOOK_UP_NS;
         next_ns = next_ns.min(self.dial(now_ns));
+        if self.bury_retired(now_ns) {
+            // The next one follows at once.
+            next_ns = next_ns.min(self.dial(now_ns));
+        }
         if now_ns >= self.expire_ns {
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
         }
@@ -309,7 +322,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if self.stage == Stage::AwaitingStart {
             next_ns = next_ns.min(now_ns + AWAIT_START_NS);
         }
-        self.tend_ns = next_ns;
+        // Where connections are born by a schedule, those of the preload end when it begins.
+        let is_unsettled = self.bury_retired(now_ns);
+        self.tend_ns = if is_unsettled { now_ns } else { next_ns };
     }
 
     /// May the stage be over, so that [`Worker::tend`] must look?

@@ -9,6 +9,7 @@ use crate::group::NO_GROUP;
 use crate::in_flight::{Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
 use crate::lane::Picked;
+use crate::lease::NO_LEASE;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
@@ -85,6 +86,7 @@ impl<C: Codec> Traffic<C> {
     fn take_back(&mut self, index: u32, entry: &Entry) {
         let route = self.connections[index as usize].route;
         let pins = self.lanes[self.lane_of(index) as usize].pins;
+        self.connections[index as usize].promised += u32::from(pins && entry.lease == NO_LEASE);
         self.enqueue(Picked {
             op: entry.op,
             phase: entry.phase,

@@ -1,0 +1,225 @@
+//! Connections that come and go by plan: how many, when, and what the requests between two of them see.
+
+use super::*;
+
+/// A way there and back.
+const TRIP_NS: u64 = 100 * US;
+
+fn world() -> SimOptions {
+    SimOptions { latency_ns: TRIP_NS / 2, connect_ns: 300 * US, ..SimOptions::default() }
+}
+
+/// Attempts to connect from the start of the schedule on, counted from it.
+fn attempts_ns(outcome: &Outcome) -> Vec<u64> {
+    let since = |at_ns: u64| at_ns.checked_sub(outcome.start_ns());
+    outcome.attempts.iter().filter_map(|attempt| since(attempt.at_ns)).collect()
+}
+
+/// One connection in closed loop: the first call on each is due when the connection is there, the others when the
+/// former is done; so many calls need so many connections.
+#[test]
+fn calls_wait_for_their_connection() {
+    for (calls, requests) in [(1, 100), (7, 1_000), (7, 700), (250, 1_000)] {
+        let outcome = simulate(
+            &format!(
+                "connections = 1\nrequests = {requests}\nwarmup = '0s'\nkeys = 10\ncalls-per-connection = {calls}"
+            ),
+            world(),
+        );
+        check_books(&outcome);
+        let mut free_ns = outcome.start_ns();
+        for (nth, sample) in outcome.samples.iter().enumerate() {
+            assert_eq!(sample.times.intended_ns, free_ns, "request {nth} of {calls} a connection");
+            assert_eq!(sample.times.response_ns(), TRIP_NS);
+            let is_last_call = (nth + 1) % calls == 0;
+            free_ns = sample.times.done_ns + if is_last_call { TRIP_NS + 300 * US } else { 0 };
+        }
+        let counts = outcome.connections();
+        assert_eq!(counts.retired, (requests / calls) as u64);
+        assert_eq!((counts.failed, counts.lost), (0, 0));
+        let time = outcome.meter(MeterKind::ConnectTime).summary();
+        assert_eq!((time.count, time.min, time.max), (counts.established, Some(400_000), Some(400_000)));
+    }
+}
+
+/// In open loop requests keep their intended times; those that find no connection wait for it.
+#[test]
+fn open_loops_wait_for_connections_beside_their_schedule() {
+    for (rate, connections, depth, calls) in [(1_000, 1, 1, 5), (2_000, 4, 1, 1), (5_000, 3, 4, 9)] {
+        let outcome = simulate(
+            &format!(
+                "rate = {rate}\narrival = 'uniform'\nconnections = {connections}\ndepth = {depth}\ntime = '1s'\n\
+                 warmup = '0s'\nkeys = 10\ncalls-per-connection = {calls}"
+            ),
+            world(),
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.scheduled, requests.completed()), (rate, rate));
+        for (nth, sample) in outcome.samples.iter().enumerate() {
+            assert_eq!(sample.times.intended_ns, outcome.start_ns() + nth as u64 * SECOND / rate);
+            assert_eq!(sample.times.service_ns(), TRIP_NS);
+        }
+        // A gap of a millisecond is longer than it takes to connect.
+        let late = outcome.samples.iter().filter(|sample| sample.times.response_ns() > TRIP_NS).count();
+        assert!(rate > 1_000 || late == 0, "{late}");
+        let counts = outcome.connections();
+        assert!(
+            counts.retired * calls <= rate && rate <= (counts.retired + connections) * calls,
+            "{counts:?}"
+        );
+    }
+}
+
+/// However deep the pipeline, a connection carries as many requests as it was told to, and not one more.
+#[test]
+fn pipelines_end_with_the_last_call() {
+    for (load, connections, depth, calls) in
+        [("", 1, 8, 10), ("", 4, 8, 3), ("rate = 20000", 2, 8, 10), ("", 3, 2, 5)]
+    {
+        for mix in ["get", "get,set"] {
+            let noreply = mix == "get,set";
+            let outcome = simulate(
+                &format!(
+                    "{load}\nconnections = {connections}\ndepth = {depth}\nrequests = 3000\nwarmup = '0s'\nkeys = 10\n\
+                     mix = '{mix}'\nnoreply = {noreply}\ncalls-per-connection = {calls}",
+                ),
+                world(),
+            );
+            check_books(&outcome);
+            let requests = outcome.book(Phase::Measure).requests;
+            assert_eq!((requests.scheduled, requests.failed(), requests.unsent), (3_000, 0, 0));
+            let counts = outcome.connections();
+            let bounds = counts.retired * calls..=(counts.retired + connections) * calls;
+            assert!(bounds.contains(&3_000), "{load} {counts:?}");
+            // What was sent on a connection that then ended has arrived.
+            assert_eq!(
+                outcome.counters[0].cmd_set - 10,
+                requests.outcome(OutcomeClass::Unacknowledged),
+                "{load}"
+            );
+        }
+    }
+}
+
+/// The last connection is the end of the run: all calls that there were connections for, and nothing beside.
+#[test]
+fn the_last_connection_ends_the_run() {
+    for (load, noreply) in [("", false), ("think = '1ms'", false), ("rate = 5000", false), ("", true)] {
+        for (connections, total, calls, depth) in [(1, 1, 1, 1), (4, 20, 5, 1), (4, 23, 5, 3), (3, 3, 40, 8)]
+        {
+            let outcome = simulate(
+                &format!(
+                    "{load}\nconnections = {connections}\ndepth = {depth}\nwarmup = '0s'\nkeys = 10\nmix = 'set'\n\
+                     noreply = {noreply}\ncalls-per-connection = {calls}\nconnections-total = {total}"
+                ),
+                world(),
+            );
+            check_books(&outcome);
+            let requests = outcome.book(Phase::Measure).requests;
+            assert_eq!(requests.sent, total * calls, "{load} {total} connections");
+            assert_eq!((requests.failed(), requests.in_flight), (0, 0));
+            assert!(load.starts_with("rate") || requests.unsent == 0, "{requests:?}");
+            let counts = outcome.connections();
+            assert_eq!((counts.established, counts.retired, counts.failed), (total, total, 0), "{load}");
+            assert_eq!(outcome.counters[0].total_connections, total);
+        }
+    }
+}
+
+/// By age, too: the first ones live a part of it.
+#[test]
+fn connections_end_by_age_evenly_spread() {
+    let outcome = simulate(
+        "rate = 1000\narrival = 'uniform'\nconnections = 4\ntime = '10s'\nwarmup = '0s'\nkeys = 10\nreconnect-every = '1s'",
+        SimOptions::default(),
+    );
+    check_books(&outcome);
+    let expected: Vec<u64> = (1..40).map(|nth| nth * 250 * MS).collect();
+    assert_eq!(attempts_ns(&outcome), expected);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.scheduled, requests.completed()), (10_000, 10_000));
+    assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == 0));
+}
+
+/// An age that passes while a reply is due ends the connection when the reply has come.
+#[test]
+fn an_end_by_age_waits_for_replies() {
+    for (load, total) in [("", ""), ("rate = 3000", ""), ("", "connections-total = 30")] {
+        let outcome = simulate(
+            &format!(
+                "{load}\nconnections = 3\ndepth = 4\ntime = '2s'\nwarmup = '0s'\nkeys = 10\nreconnect-every = '50ms'\n{total}"
+            ),
+            SimOptions {
+                server: CoreOptions { service: Service::Fixed(200 * US), ..CoreOptions::default() },
+                ..world()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.failed(), requests.unsent, requests.in_flight), (0, 0, 0), "{load} {total}");
+        let counts = outcome.connections();
+        if total.is_empty() {
+            // Three connections with 40 lives each.
+            assert!((110..=120).contains(&counts.retired), "{counts:?}");
+        } else {
+            assert_eq!((counts.established, counts.retired), (30, 30));
+        }
+    }
+}
+
+/// Births keep their slots to the nanosecond.
+#[test]
+fn connections_are_born_on_their_slots() {
+    for (rate, load) in [(100, ""), (3_000, ""), (100, "rate = 500\narrival = 'uniform'")] {
+        let outcome = simulate(
+            &format!(
+                "{load}\nconnections = 10\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = {rate}\n\
+                 calls-per-connection = 1"
+            ),
+            world(),
+        );
+        check_books(&outcome);
+        let expected: Vec<u64> = (0..rate).map(|nth| nth * SECOND / rate).collect();
+        let mut attempts = attempts_ns(&outcome);
+        // What is left of an open loop's requests when the window is over needs connections, too.
+        attempts.retain(|at_ns| *at_ns < SECOND);
+        assert_eq!(attempts, expected, "{load}");
+        // In closed loop every connection has its one call, due when it is there.
+        if load.is_empty() {
+            let due_ns: Vec<u64> = expected.iter().map(|at_ns| at_ns + 400 * US).collect();
+            assert_eq!(outcome.intended_ns(), due_ns[..outcome.samples.len()]);
+            assert!((outcome.samples.len() as u64).abs_diff(rate) <= 2);
+        }
+    }
+}
+
+/// Births wait while the class has as many connections as it may.
+#[test]
+fn there_are_never_more_connections_than_allowed() {
+    let outcome = simulate(
+        "connections = 2\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 1",
+        SimOptions { latency_ns: 5 * MS, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let attempts = attempts_ns(&outcome);
+    // Each takes 10 ms to be there and 10 ms for its call.
+    let expected: Vec<u64> = (0..50).flat_map(|nth| [nth * 20 * MS, nth * 20 * MS + MS]).collect();
+    assert_eq!(attempts, expected);
+}
+
+/// Sessions of one connection have lifetimes as well.
+#[test]
+fn sessions_of_one_connection_have_lifetimes() {
+    for load in ["", "rate = 2000"] {
+        let mut plan = plan(&format!(
+            "{load}\nconnections = 5\nrequests = 2000\nwarmup = '0s'\nkeys = 10\ncalls-per-connection = 3"
+        ));
+        plan.classes[0].sessions = brunt_plan::plan::SessionScope::Connection;
+        let outcome = simulate_plan(plan, world());
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
+        assert!(outcome.connections().retired.abs_diff(2_000 / 3) <= 5);
+    }
+}
