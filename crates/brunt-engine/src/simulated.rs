@@ -2,12 +2,14 @@
 //!
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
+mod faults;
 mod lifetimes;
 mod noreply;
 mod on_miss;
 mod operations;
 mod outages;
 mod servers;
+mod timeouts;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};

@@ -1,12 +1,13 @@
 //! Going wrong: connections that are lost, requests that time out, and what is left when the run is over.
 //!
 //! Network trouble is data: everything here is booked, and the run goes on. Invariant: an operation that was sent ends
-//! as lost or timed out; one that was not waits for another connection, and is unsent when the run ends first.
+//! as lost or timed out; one that was not waits for another connection, and is unsent when the run ends first, or when
+//! the server has not taken it in within a time-out.
 
 use super::Traffic;
 use crate::connection::Link;
 use crate::group::NO_GROUP;
-use crate::in_flight::{Entry, NO_ENTRY};
+use crate::in_flight::{Chain, Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
 use crate::lane::Picked;
 use crate::lease::NO_LEASE;
@@ -28,11 +29,21 @@ impl<C: Codec> Traffic<C> {
         // Its multi-get may be one of those that end here.
         self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
-        while let Some(entry) = self.in_flight.pop(&mut self.connections[index as usize].chain) {
-            self.lose_one(index, &entry, at_ns, fault, class);
+        // Slots that become free by a loss are due now: that they find no connection is what the loss costs.
+        self.connections[index as usize].calls_left = u64::MAX;
+        let mut taken_back = 0;
+        while let Some(entry) = self.pop_oldest(index) {
+            if entry.sent_ns == 0 {
+                self.take_back(index, &entry);
+                taken_back += 1;
+            } else {
+                self.lose_one(index, &entry, at_ns, fault, class);
+            }
         }
-        while let Some(entry) = self.in_flight.pop(&mut self.connections[index as usize].unacknowledged) {
-            self.lose_one(index, &entry, at_ns, fault, class);
+        if taken_back > 0 {
+            // They have waited longer than whatever else does.
+            let route = self.connections[index as usize].route;
+            self.routes[route as usize].waiting.rotate_right(taken_back);
         }
         let connection = &mut self.connections[index as usize];
         let probes = self.servers[usize::from(connection.server)].prober == Some(index);
@@ -49,9 +60,11 @@ impl<C: Codec> Traffic<C> {
         let connection = &self.connections[index as usize];
         let health = &mut self.servers[usize::from(connection.server)];
         let oldest = connection.chain.head;
+        let oldest_sent_ns = if oldest == NO_ENTRY { 0 } else { self.in_flight.get(oldest).sent_ns };
         let evidence_ns = match fault {
-            // What timed out has shown nothing since it was sent.
-            FaultKind::TimedOut if oldest != NO_ENTRY => self.in_flight.get(oldest).sent_ns.max(1),
+            // What timed out has shown nothing since it was sent, or since the socket was full.
+            FaultKind::TimedOut if oldest_sent_ns != 0 => oldest_sent_ns,
+            FaultKind::TimedOut if connection.stuck => connection.stuck_ns,
             _ => at_ns,
         };
         health.trouble(OutageKind::from(fault), evidence_ns);
@@ -66,10 +79,6 @@ impl<C: Codec> Traffic<C> {
     }
 
     fn lose_one(&mut self, index: u32, entry: &Entry, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
-        if entry.sent_ns == 0 {
-            self.take_back(index, entry);
-            return;
-        }
         let server = self.connections[index as usize].server;
         self.servers[usize::from(server)].request_failed(OutageKind::from(fault), entry.sent_ns);
         self.recording.failed_at(server);
@@ -80,6 +89,17 @@ impl<C: Codec> Traffic<C> {
             _ => (OutcomeClass::Lost, at_ns),
         };
         self.book(index, entry, Outcome::without_reply(class), done_ns, done_ns);
+    }
+
+    /// Takes the operation off a connection that was queued on it first, whether it wants a reply or not.
+    fn pop_oldest(&mut self, index: u32) -> Option<Entry> {
+        let connection = &mut self.connections[index as usize];
+        let place = |chain: &Chain| match chain.head {
+            NO_ENTRY => u64::MAX,
+            head => self.in_flight.get(head).stream_end,
+        };
+        let is_silent = place(&connection.unacknowledged) < place(&connection.chain);
+        self.in_flight.pop(if is_silent { &mut connection.unacknowledged } else { &mut connection.chain })
     }
 
     /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
@@ -97,6 +117,19 @@ impl<C: Codec> Traffic<C> {
             group: entry.group,
             lease: entry.lease,
         });
+    }
+
+    /// The oldest operation of a connection has waited in vain to be taken in: it is never sent. Those behind it may fare
+    /// better elsewhere.
+    fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
+        let Some(entry) = self.pop_oldest(index) else { return };
+        if entry.group == NO_GROUP {
+            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            self.recording.unsent(entry.phase, &entry.op);
+            self.release(index, entry.lease, &entry.op, lost, now_ns);
+        } else if let Some(group) = self.groups.end_unsent(entry.group) {
+            self.book_group(index, &group, now_ns, now_ns);
+        }
     }
 
     /// A server answers again: whoever pauses before another attempt need not.
@@ -134,6 +167,9 @@ impl<C: Codec> Traffic<C> {
             let since_ns = if entry.sent_ns == 0 { connection.stuck_ns } else { entry.sent_ns };
             let deadline_ns = since_ns + self.timeout_ns;
             if deadline_ns <= now_ns {
+                if entry.sent_ns == 0 {
+                    self.give_up_stuck(index, now_ns);
+                }
                 self.lose(index, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
                 io.close(index, CloseHow::Reset);
             } else {

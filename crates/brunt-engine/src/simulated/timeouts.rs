@@ -1,0 +1,122 @@
+//! Time-outs, also of requests that the server does not even take in.
+
+use super::*;
+use crate::io::sim::Deaf;
+use brunt_stats::fault::FaultKind;
+
+/// The faults of a kind.
+fn faults(outcome: &Outcome, kind: FaultKind) -> u64 {
+    let rows = outcome.store.faults().rows().iter().filter(|row| row.kind == kind);
+    rows.map(|row| row.count).sum()
+}
+
+/// A server that never reads: every request is given up a time-out after the buffer was full, and counted as unsent.
+#[test]
+fn what_nobody_takes_in_is_given_up() {
+    for noreply in [false, true] {
+        let outcome = simulate(
+            &format!(
+                "connections = 1\ntime = '10s'\ndrain = '0s'\nwarmup = '0s'\nkeys = 10\nvalue-size = 1000\nmix = 'set'\n\
+                 noreply = {noreply}\ntimeout = '1s'\npreload = false"
+            ),
+            SimOptions {
+                buffer_bytes: 500,
+                deaf: vec![Deaf { server: 0, at_ns: 0, for_ns: u64::MAX }],
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        // One after the other, with pauses of 0, 1, 2, 4 … ms between them, which grow to 256 ms.
+        assert_eq!((requests.sent, requests.unsent), (0, requests.scheduled), "{requests:?}");
+        assert_eq!(faults(&outcome, FaultKind::TimedOut), 9);
+        assert_eq!(
+            requests.scheduled,
+            10,
+            "{noreply} {:?} {:?}",
+            outcome.connections(),
+            outcome.store.faults()
+        );
+        let outages = outcome.outages();
+        assert_eq!((outages.len(), outages[0].end_ns), (1, None), "{outages:?}");
+    }
+}
+
+/// A server that does not read for less than the time-out loses nothing.
+#[test]
+fn what_is_taken_in_late_is_only_late() {
+    for (noreply, buffer_bytes) in [(false, 100), (true, 100), (false, 5_000), (true, 5_000)] {
+        let outcome = simulate(
+            &format!(
+                "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 4\ntime = '2s'\nwarmup = '0s'\nkeys = 10\n\
+                 mix = 'set,get'\nnoreply = {noreply}\ntimeout = '1s'"
+            ),
+            SimOptions {
+                buffer_bytes,
+                deaf: vec![Deaf { server: 0, at_ns: EPOCH_NS + 500 * MS, for_ns: 900 * MS }],
+                latency_ns: 10 * US,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.scheduled, requests.failed(), requests.unsent), (2_000, 0, 0));
+        assert_eq!(outcome.store.faults().total(), 0);
+    }
+}
+
+/// Of a connection that is given up, what was sent has timed out or is lost; what has not left waits for the next one.
+#[test]
+fn a_stuck_connection_is_given_up_with_all_that_is_on_it() {
+    for (load, noreply) in [("", false), ("rate = 2000", false), ("", true), ("rate = 2000", true)] {
+        let outcome = simulate(
+            &format!(
+                "{load}\nconnections = 2\ndepth = 8\nrequests = 4000\nwarmup = '0s'\nkeys = 10\nmix = 'set,get'\n\
+                 noreply = {noreply}\ntimeout = '100ms'"
+            ),
+            SimOptions {
+                server: CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() },
+                buffer_bytes: 600,
+                deaf: vec![
+                    Deaf { server: 0, at_ns: EPOCH_NS + 50 * MS, for_ns: 250 * MS },
+                    Deaf { server: 0, at_ns: EPOCH_NS + 400 * MS, for_ns: 110 * MS },
+                ],
+                latency_ns: 10 * US,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.offered(), requests.in_flight), (4_000, 0), "{load} {noreply}");
+        assert_eq!(requests.sent + requests.unsent, 4_000, "{load} {noreply} {requests:?}");
+        assert!(faults(&outcome, FaultKind::TimedOut) >= 4);
+        let timed_out = outcome.samples.iter().filter(|sample| sample.outcome.class == OutcomeClass::Timeout);
+        timed_out.for_each(|sample| assert_eq!(sample.times.service_ns(), 100 * MS));
+        assert!(
+            requests.outcome(OutcomeClass::Timeout) + requests.unsent > 0,
+            "{load} {noreply} {requests:?}"
+        );
+    }
+}
+
+/// A connection that is not established in time is given up and tried again.
+#[test]
+fn establishing_may_take_too_long() {
+    let outcome = simulate(
+        "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64\ntime = '2s'\nwarmup = '0s'\nkeys = 10\n\
+         timeout = '50ms'\ncalls-per-connection = 300",
+        SimOptions {
+            connect_faults: vec![crate::io::sim::ConnectFault {
+                first: 2,
+                every: 2,
+                count: 3,
+                trouble: crate::io::sim::ConnectTrouble::Silence,
+            }],
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.scheduled, requests.completed()), (2_000, 2_000));
+    assert_eq!((faults(&outcome, FaultKind::TimedOut), outcome.connections().failed), (3, 3));
+}
