@@ -68,12 +68,6 @@ impl Payload {
         &self.block
     }
 
-    /// The longest value there is room for, in bytes.
-    #[inline]
-    pub fn value_len_max(&self) -> u32 {
-        (self.block.len() - OFFSETS) as u32
-    }
-
     /// The value of this version of the key `id`, `len` bytes long (at most the `value_len_max` of construction).
     #[inline]
     pub fn value(&self, id: u64, version: u32, len: u32) -> ValueParts {

@@ -44,10 +44,13 @@ pub enum Expected {
         /// The shortest that it can be, in bytes.
         len_min: u32,
     },
-    /// Version 0 of the key's value in whatever length it has, if it names itself as one of ours.
+    /// Version 0 of the key's value, if it names itself as one of ours. In another length than we would have stored it
+    /// has grown since, or is another run's, and only its head is compared.
     Named {
         /// As the server announces it, in bytes.
         len: u32,
+        /// As we would have stored it, in bytes.
+        own_len: u32,
     },
 }
 
@@ -75,10 +78,10 @@ impl Verifier {
     }
 
     /// The one version and length that it may have; `None` where only its head is known.
-    fn exact(&self, payload: &Payload) -> Option<(u32, u32)> {
+    fn exact(&self) -> Option<(u32, u32)> {
         match self.expected {
             Expected::Version { version, len } => Some((version, len)),
-            Expected::Named { len } if len <= payload.value_len_max() => Some((0, len)),
+            Expected::Named { len, own_len } if len == own_len => Some((0, len)),
             Expected::Named { .. } | Expected::Grown { .. } => None,
         }
     }
@@ -92,7 +95,7 @@ impl Verifier {
         if body.is_empty() {
             return;
         }
-        if let Some((version, len)) = self.exact(payload) {
+        if let Some((version, len)) = self.exact() {
             let parts = payload.value(self.id, version, len);
             let expected = &payload.block()[parts.offset..parts.offset + parts.len];
             let from = self.received - HEAD_LEN;
@@ -108,7 +111,7 @@ impl Verifier {
 
     /// The verdict, once all pieces are in.
     pub fn finish(&self, payload: &Payload) -> Integrity {
-        let Some((version, expected_len)) = self.exact(payload) else { return self.finish_head(payload) };
+        let Some((version, expected_len)) = self.exact() else { return self.finish_head(payload) };
         let parts = payload.value(self.id, version, expected_len);
         let received_head = &self.head[..self.received.min(HEAD_LEN)];
         // Bytes beyond the expected length are no part of the comparison: that is the length's business.
@@ -182,6 +185,7 @@ mod tests {
         };
         let (own, other) = (value(&payload, 7, 0, 100), value(&payload, 8, 0, 100));
         let prepended = [value(&payload, 7, 1, 100), own.clone()].concat();
+        let spliced = [&own[..50], &other[50..]].concat();
         let grown = Expected::Grown { len_min: 100 };
         assert_eq!(verdict(grown, &own), Integrity::Intact);
         assert_eq!(verdict(grown, &prepended), Integrity::Intact);
@@ -189,14 +193,17 @@ mod tests {
         assert_eq!(verdict(grown, &other), Integrity::WrongKey { id: 8 });
         assert_eq!(verdict(grown, &[b'x'; 100]), Integrity::Torn);
         assert_eq!(verdict(Expected::Grown { len_min: 5 }, b"abcde"), Integrity::Intact);
-        let named = |len| Expected::Named { len };
+        let named = |len| Expected::Named { len, own_len: 100 };
         assert_eq!(verdict(named(100), &own), Integrity::Intact);
         assert_eq!(
             verdict(named(40), &own[..40]),
             Integrity::Intact,
             "another length is another run's data set"
         );
+        assert_eq!(verdict(named(200), &prepended), Integrity::Intact, "it has grown since");
+        assert_eq!(verdict(named(100), &spliced), Integrity::Torn);
         assert_eq!(verdict(named(100), &other), Integrity::WrongKey { id: 8 });
+        assert_eq!(verdict(named(40), &other[..40]), Integrity::WrongKey { id: 8 });
         assert_eq!(verdict(named(100), &[b'x'; 100]), Integrity::Foreign);
         assert_eq!(verdict(named(400), &[b'x'; 400]), Integrity::Foreign);
         assert_eq!(verdict(named(5), b"abcde"), Integrity::Foreign);

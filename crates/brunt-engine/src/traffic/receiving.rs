@@ -127,7 +127,7 @@ impl<C: Codec> Traffic<C> {
         let expected = match self.checking {
             Checking::Ours if lane.extends => Expected::Grown { len_min: lane.keyspace.value_len(id) },
             Checking::Ours => Expected::Version { version: 0, len: lane.keyspace.value_len(id) },
-            Checking::Named => Expected::Named { len: bytes },
+            Checking::Named => Expected::Named { len: bytes, own_len: lane.keyspace.value_len(id) },
         };
         self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
     }
