@@ -1,7 +1,9 @@
 //! Every operation against a real memcached: what each came to is what the server counted.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others};
+use crate::server::{Server, beside_others, brunt};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 
 /// All thirteen kinds, so weighted that every outcome of every kind is met.
 const EVERY_KIND: &str =
@@ -77,4 +79,153 @@ fn a_million_mixed_operations_are_counted_alike() {
     for (op, replies) in [("add", "not_stored"), ("replace", "not_stored"), ("append", "not_stored")] {
         assert!(reply(op, replies) > 0 && reply(op, "stored") > 0, "{op}");
     }
+}
+
+/// Flags of a closed loop over 3 000 keys, without a preload.
+const COLD: &[&str] = &["--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4", "-d", "4"];
+
+/// What was missed is stored, key by key, as an operation of its own that is no part of `-n`.
+#[test]
+fn what_was_missed_is_stored() {
+    let _beside = beside_others();
+    for (mix, keys_of_each) in [("get", 1), ("gets", 1), ("mget", 10)] {
+        let Some(server) = Server::memcached(&[]) else { return };
+        let flags = [COLD, &["--popularity", "sequential", "--on-miss", "set"]].concat();
+        let run = |requests: u64| {
+            let requests = requests.to_string();
+            Measured::run(&server.address, &[&flags[..], &["--mix", mix, "-n", &requests]].concat())
+        };
+        // Once round: every key is missed once and stored once.
+        let first = run(3_000_u64.div_ceil(keys_of_each));
+        first.check_books();
+        let statistics = server.statistics();
+        let missed = first.count("keys.miss");
+        assert_eq!(first.count("requests.followup"), missed, "{mix}\n{}", first.text);
+        assert_eq!(first.count("ops.set.requests.replies.stored"), missed, "{mix}");
+        assert_eq!((statistics["get_misses"], statistics["cmd_set"]), (missed, missed), "{mix}");
+        assert_eq!(statistics["curr_items"], 3_000, "{mix}");
+        let asked = first.count(&format!("ops.{mix}.requests.scheduled"));
+        assert_eq!(first.count("requests.scheduled"), asked + missed, "{mix}");
+        // Once more: everything is there, and nothing follows.
+        let second = run(3_000);
+        assert_eq!((second.count("requests.scheduled"), second.count("requests.followup")), (3_000, 0));
+        assert_eq!(second.count("keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
+    }
+}
+
+/// Changes without a reply end when they are sent, and the server gets every one of them.
+#[test]
+fn changes_without_a_reply_arrive() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let flags = ["--noreply", "--mix", "get=2,set=3,delete=1,touch=1,incr=1,append=1", "-n", "30000"];
+    let measured =
+        Measured::run(&server.address, &[&flags[..], &["--keys", "3000", "--warmup", "0s"]].concat());
+    measured.check_books();
+    let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
+    // The last of them may still be on their way when the run is over.
+    let statistics = loop {
+        let statistics = server.statistics();
+        if statistics["cmd_set"] == sent("set") + sent("append") {
+            break statistics;
+        }
+        assert!(statistics["cmd_set"] < sent("set") + sent("append"), "{}", measured.text);
+    };
+    assert_eq!(statistics["delete_hits"] + statistics["delete_misses"], sent("delete"));
+    assert_eq!(statistics["cmd_touch"], sent("touch"));
+    assert_eq!(statistics["incr_hits"], sent("incr"));
+    assert_eq!(measured.count("keys.asked"), statistics["cmd_get"]);
+    let changed = ["set", "delete", "touch", "incr", "append"];
+    assert_eq!(
+        measured.count("requests.unacknowledged"),
+        changed.map(|op| measured.count(&format!("ops.{op}.requests.sent"))).iter().sum::<u64>()
+    );
+    assert_eq!(measured.exit, 0, "{}", measured.text);
+}
+
+/// A time to live is the server's: what is stored or touched with a short one is soon gone, with a long one it stays.
+#[test]
+fn what_was_stored_for_a_second_expires() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let read = [COLD, &["--mix", "get", "--popularity", "sequential", "-n", "3000"]].concat();
+    let hits = || Measured::run(&server.address, &read).count("keys.hit");
+    let expire = || while hits() > 0 {};
+    load(&server, &["--ttl", "1s"]);
+    expire();
+    load(&server, &["--ttl", "1h"]);
+    assert_eq!(hits(), 3_000);
+    let touch = ["--mix", "touch", "--popularity", "sequential", "-n", "3000", "--ttl", "1s"];
+    let touched = Measured::run(&server.address, &[COLD, &touch].concat());
+    assert_eq!(touched.count("requests.replies.touched"), 3_000, "{}", touched.text);
+    expire();
+}
+
+/// Reads every key in its turn, without having stored any: what values turn out to be.
+fn check_values(server: &Server, mismatch: u64, foreign: u64, verify: &str) {
+    let flags = ["--mix", "get", "--popularity", "sequential", "-n", "3000", "--value-size", SIZES];
+    let measured = Measured::run(&server.address, &[COLD, &flags].concat());
+    let text = &measured.text;
+    assert_eq!((measured.count("keys.miss"), measured.count("requests.mismatch")), (0, mismatch), "{text}");
+    assert_eq!(measured.count("values_foreign"), foreign, "{text}");
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    let check = checks.iter().find(|check| check["id"] == "VERIFY").unwrap();
+    assert_eq!(check["status"], verify, "{text}");
+    assert_eq!(measured.exit, if mismatch > 0 { 3 } else { 0 }, "{text}");
+}
+
+/// Long enough for every value to name its key.
+const SIZES: &str = "uniform:16,400";
+
+fn load(server: &Server, flags: &[&str]) {
+    let mut command = brunt(&["load", "--server", &server.address, "--keys", "3000", "--quiet"]);
+    assert!(command.args(["--value-size", SIZES]).args(flags).status().unwrap().success());
+}
+
+/// Without a preload the store may hold anything: what is ours is compared, and what is not is not held against it.
+#[test]
+fn values_of_ours_and_of_others_are_told_apart() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    load(&server, &[]);
+    check_values(&server, 0, 0, "ok");
+    // Grown by a run of which this one knows nothing.
+    let grow = ["--mix", "get=2,append=1,prepend=1", "-n", "12000", "--value-size", SIZES];
+    let grown = Measured::run(&server.address, &[COLD, &grow].concat());
+    assert_eq!((grown.exit, grown.count("requests.mismatch")), (0, 0), "{}", grown.text);
+    check_values(&server, 0, 0, "ok");
+    // One value of another key, and one with a wrong byte at its end.
+    load(&server, &[]);
+    let (id, mut value) = (7, value_of(&server, 7));
+    assert_eq!(store(&server, id + 1, &value), "STORED\r\n");
+    check_values(&server, 1, 0, "not_trusted");
+    *value.last_mut().unwrap() ^= 1;
+    assert_eq!(store(&server, id, &value), "STORED\r\n");
+    check_values(&server, 2, 0, "not_trusted");
+    // Another data set under the same keys, and one value of nobody's.
+    load(&server, &["--data-seed", "7"]);
+    check_values(&server, 0, 3_000, "skipped");
+    load(&server, &[]);
+    assert_eq!(store(&server, id, b"what somebody else has stored"), "STORED\r\n");
+    check_values(&server, 0, 1, "skipped");
+}
+
+fn store(server: &Server, id: u64, value: &[u8]) -> String {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = format!("set {id:030} 0 0 {}\r\n", value.len());
+    stream.write_all(&[head.as_bytes(), value, b"\r\n"].concat()).unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+fn value_of(server: &Server, id: u64) -> Vec<u8> {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(format!("get {id:030}\r\n").as_bytes()).unwrap();
+    let (mut reader, mut line) = (BufReader::new(stream), String::new());
+    reader.read_line(&mut line).unwrap();
+    let len = line.trim_end().rsplit(' ').next().unwrap().parse().unwrap();
+    let mut value = vec![0; len];
+    reader.read_exact(&mut value).unwrap();
+    value
 }
