@@ -572,7 +572,8 @@ impl<C: Codec> Traffic<C> {
         while connection.withheld > 0 && !connection.withholds() {
             connection.withheld -= 1;
             connection.promised += 1;
-            lane.session.free(own, at_ns);
+            // One that was under way when the schedule began may be there before its first instant.
+            lane.session.free(own, at_ns.max(self.window.start_ns));
         }
         self.agenda.set(lane_index, lane.due_ns());
     }
@@ -604,15 +605,37 @@ impl<C: Codec> Traffic<C> {
 
     /// Has the last connection of every class lived, so that no operation can ever be sent again?
     pub(crate) fn has_lived(&self) -> bool {
-        let has_gone = |link: u32| self.connections[link as usize].link == Link::Gone;
-        let is_spent = |lifetimes: &Lifetimes| {
-            lifetimes.is_spent()
-                && lifetimes.links.clone().all(|link| match self.connections[link as usize].link {
-                    Link::Idle => true,
-                    _ => has_gone(link),
-                })
+        self.lifetimes
+            .iter()
+            .all(|lifetimes| lifetimes.is_spent() && lifetimes.links.clone().all(|link| self.is_over(link)))
+    }
+
+    /// Will nothing ever happen again, because all that waits could go to connections only that have had their last life?
+    pub(crate) fn is_stranded(&self) -> bool {
+        let waits_in_vain = |picked: &Picked| match picked.connection {
+            Some(pinned) => self.is_over(pinned),
+            None => self.routes[picked.route as usize].connections.clone().all(|link| self.is_over(link)),
         };
-        self.lifetimes.iter().all(is_spent)
+        let is_idle =
+            self.in_flight.len() == 0 && self.agenda.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
+        is_idle
+            && (0..self.connections.len() as u32)
+                .all(|link| self.connections[link as usize].withheld == 0 || self.is_over(link))
+            && self
+                .routes
+                .iter()
+                .flat_map(|route| route.waiting.iter().chain(&route.parked))
+                .all(waits_in_vain)
+    }
+
+    /// Will a connection never be established again?
+    fn is_over(&self, link: u32) -> bool {
+        let connection = &self.connections[link as usize];
+        match connection.link {
+            Link::Gone => true,
+            Link::Idle => self.lifetimes[usize::from(connection.class)].is_spent(),
+            Link::Down { .. } | Link::Connecting { .. } | Link::Up => false,
+        }
     }
 
     /// Takes no more operations on a connection, and ends it when the last has ended.

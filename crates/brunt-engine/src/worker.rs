@@ -541,7 +541,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
         // A number of requests that nobody is there to answer would never be reached; and when the last connection has
         // lived, nothing can follow.
-        let is_hopeless = self.terms.time_ns.is_none() && self.is_server_gone(now_ns);
+        let is_hopeless =
+            self.terms.time_ns.is_none() && (self.is_server_gone(now_ns) || self.traffic.is_stranded());
         if (is_hopeless || self.traffic.has_lived()) && now_ns < self.traffic.window.end_ns {
             self.traffic.end_at(now_ns);
             self.traffic.recording.set_window_end(now_ns);

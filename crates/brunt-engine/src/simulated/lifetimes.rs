@@ -127,6 +127,39 @@ fn the_last_connection_ends_the_run() {
     }
 }
 
+/// A number of requests that there are not enough connections for ends with what they can carry: also where only one of
+/// several servers, or of several classes, has connections left.
+#[test]
+fn requests_without_connections_are_no_reason_to_wait() {
+    let servers = "server = ['a', 'b']\nplacement = 'round-robin'";
+    for (load, classes) in [
+        ("", ""),
+        ("rate = 5000", ""),
+        ("", servers),
+        ("rate = 5000", servers),
+        ("connect-rate = 1000\nrate = 5000", servers),
+        ("", "[[class]]\nname = 'ends'\n[[class]]\nname = 'goes-on'\nconnections-total = 10000"),
+    ] {
+        let outcome = simulate(
+            &format!(
+                "warmup = '0s'\nrequests = 1000\n{}\n{load}\nconnections = 4\nkeys = 10\nmix = 'get'\n\
+                 calls-per-connection = 7\nconnections-total = 21\n{}",
+                if classes == servers { servers } else { "" },
+                if classes == servers { "" } else { classes },
+            ),
+            SimOptions { others: vec![CoreOptions::default()], ..world() },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.failed(), requests.in_flight), (0, 0));
+        let carried = if classes.contains("class") { 21 * 7 + 500 } else { 21 * 7 };
+        // Of several servers the one whose connections were used up first leaves those of the other unused.
+        let unused = if classes == servers { 3 * 7 } else { 0 };
+        assert!((carried - unused..=carried).contains(&requests.sent), "{load} {classes}: {requests:?}");
+        assert!(outcome.end.drained_ns - outcome.start_ns() < 2 * SECOND, "{load} {classes}");
+    }
+}
+
 /// By age, too: the first ones live a part of it.
 #[test]
 fn connections_end_by_age_evenly_spread() {
@@ -206,6 +239,36 @@ fn there_are_never_more_connections_than_allowed() {
     // Each takes 10 ms to be there and 10 ms for its call.
     let expected: Vec<u64> = (0..50).flat_map(|nth| [nth * 20 * MS, nth * 20 * MS + MS]).collect();
     assert_eq!(attempts, expected);
+}
+
+/// An attempt that is under way when the schedule begins is one of the connections of it.
+#[test]
+fn attempts_under_way_at_the_start_count() {
+    for load in ["", "rate = 1000", "connect-rate = 500", "connect-rate = 500\nrate = 1000"] {
+        let outcome = simulate(
+            &format!(
+                "{load}\nconnections = 2\nwarmup = '0s'\nkeys = 100\nmix = 'get'\ncalls-per-connection = 5\n\
+                 connections-total = 10"
+            ),
+            SimOptions {
+                // The last store of the preload is made again on the other connection, while this one is replaced.
+                server: CoreOptions {
+                    faults: Faults { reset_every: std::num::NonZeroU64::new(100), ..Faults::default() },
+                    ..CoreOptions::default()
+                },
+                connect_ns: 3 * MS,
+                ..world()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.sent, requests.completed()), (50, 50), "{load}");
+        let counts = outcome.connections();
+        // Births by a schedule replace those of the preload.
+        let first = if load.starts_with("connect-rate") { 1 } else { 0 };
+        assert_eq!((counts.retired, counts.lost), (10 + first, 1), "{load} {counts:?}");
+        assert!(outcome.samples.iter().all(|sample| sample.times.intended_ns >= outcome.start_ns()));
+    }
 }
 
 /// Sessions of one connection have lifetimes as well.

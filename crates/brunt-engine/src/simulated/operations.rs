@@ -228,19 +228,22 @@ fn rewrite(reply: &mut Vec<u8>, change: impl Fn(u64) -> (u64, Vec<u8>)) {
     }
 }
 
-/// Of two values, each in its place.
-fn reverse(reply: &mut Vec<u8>) {
+/// Of two values each in the other's place.
+fn reverse(reply: &mut [u8]) {
     let len = "VALUE  0 40\r\n\r\n".len() + 30 + 40;
     if reply.len() == 2 * len + 5 {
         reply[..2 * len].rotate_left(len);
     }
 }
 
+/// What becomes of a reply on its way.
+type Tamper = fn(&mut Vec<u8>);
+
 /// A value that is not the one that was stored under the key is a mismatch, whatever is wrong with it.
 #[test]
 fn values_that_were_not_stored_are_mismatches() {
     use OutcomeClass::{Error, Hit, Mismatch};
-    let table: [(&str, &str, fn(&mut Vec<u8>), OutcomeClass); 11] = [
+    let table: [(&str, &str, Tamper, OutcomeClass); 11] = [
         ("as stored", "get", |_| {}, Hit),
         ("as stored, spelt anew", "get", |reply| rewrite(reply, |id| (id, value(id, 0))), Hit),
         ("of another key", "get", |reply| rewrite(reply, |id| (id, value(id ^ 1, 0))), Mismatch),
@@ -255,7 +258,7 @@ fn values_that_were_not_stored_are_mismatches() {
         ("cut", "get", |reply| rewrite(reply, |id| (id, value(id, 0)[..39].to_vec())), Mismatch),
         ("cut to nothing", "get", |reply| rewrite(reply, |id| (id, Vec::new())), Mismatch),
         ("overlong", "get", |reply| rewrite(reply, |id| (id, [value(id, 0), vec![0]].concat())), Mismatch),
-        ("in the wrong order", "mget", reverse, Mismatch),
+        ("in the wrong order", "mget", |reply| reverse(reply), Mismatch),
         (
             "twice",
             "get",
