@@ -12,10 +12,13 @@
 
 mod accuracy;
 mod command_line;
+mod faults;
+mod lifetimes;
 mod many;
 mod measured;
 mod memcached;
 mod operations;
 mod outages;
 mod server;
+mod servers;
 mod wire;

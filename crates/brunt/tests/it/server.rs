@@ -162,6 +162,21 @@ pub(crate) fn temporary(ending: &str) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("brunt-{}-{}.{ending}", std::process::id(), unique()))
 }
 
+/// A command of a shell script in namespaces of its own, of these kinds (flags of `unshare`), as root in them; `None` (and
+/// a word on stderr) where that is not allowed. What is appended to the command is `"$@"` in the script.
+pub(crate) fn in_namespace(kinds: &[&str], script: &str) -> Option<Command> {
+    let command = || {
+        let mut command = Command::new("unshare");
+        command.arg("-r").args(kinds).args(["sh", "-c", script, "sh"]).stdin(Stdio::null());
+        command
+    };
+    let is_allowed = command().arg("true").status().is_ok_and(|status| status.success());
+    if !is_allowed {
+        eprintln!("SKIPPED: namespaces cannot be made here");
+    }
+    is_allowed.then(command)
+}
+
 /// A port that is free, and stays so while its server is gone: the kernel takes none of these for a connection of its
 /// own.
 pub(crate) fn lasting_port() -> u16 {

@@ -1,0 +1,129 @@
+//! A server that wrongs its clients by script, live: whatever it does, the books are exact.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others};
+
+/// Faults of every Nth request; 0 is never.
+#[derive(Clone, Copy)]
+struct Every {
+    drop: u64,
+    reset: u64,
+    cut: u64,
+    error: u64,
+    wrong: u64,
+}
+
+impl Every {
+    const NONE: Self = Self { drop: 0, reset: 0, cut: 0, error: 0, wrong: 0 };
+
+    fn flags(self) -> Vec<String> {
+        let Self { drop, reset, cut, error, wrong } = self;
+        [("drop", drop), ("reset", reset), ("cut", cut), ("error", error), ("wrong", wrong)]
+            .into_iter()
+            .filter(|(_, every)| *every > 0)
+            .flat_map(|(fault, every)| [format!("--{fault}-every"), every.to_string()])
+            .collect()
+    }
+
+    /// What retrievals that are alone on their connections come to: (timed out, lost, in error, wrong). Of several faults
+    /// the first happens.
+    fn outcomes(self, requests: u64) -> [u64; 4] {
+        let mut outcomes = [0; 4];
+        for number in 1..=requests {
+            let is_due = |every: &u64| *every > 0 && number.is_multiple_of(*every);
+            let faults = [self.drop, self.reset, self.cut, self.error, self.wrong];
+            if let Some(first) = faults.iter().position(is_due) {
+                outcomes[[0, 1, 1, 2, 3][first]] += 1;
+            }
+        }
+        outcomes
+    }
+}
+
+/// One run against one server, whose script begins after so many stores.
+fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) -> Measured {
+    let script = every.flags();
+    let script: Vec<&str> = script.iter().map(String::as_str).collect();
+    let server = Server::reference(&[&["--script-after", stores], &script[..], serve].concat());
+    let base =
+        ["--warmup", "0s", "--keys", "1000", "--timeout", "300ms", "--drain", "1s", "--allow-untrusted"];
+    let seed = seed.to_string();
+    let measured = Measured::run(&server.address, &[&base[..], &["--seed", &seed], flags].concat());
+    let text = &measured.text;
+    measured.check_books();
+    measured.check_connections();
+    assert_eq!(measured.exit, 0, "{text}");
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    assert!(checks.iter().any(|check| check["id"] == "CONSERVE" && check["status"] == "ok"), "{text}");
+    // Every connection that was lost or could not be had is a fault, and nothing else is.
+    let faults: u64 =
+        measured.at("faults").as_array().unwrap().iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
+    let gone = ["lost", "failed"].map(|key| measured.count(&format!("connections.{key}")));
+    assert_eq!(faults, gone.iter().sum::<u64>(), "{text}");
+    measured
+}
+
+/// With one request at a time on each connection nothing is lost but what is hit, and that is known by its number.
+#[test]
+fn what_is_hit_is_what_fails() {
+    let _beside = beside_others();
+    let table: [(Every, &[&str], &[&str]); 6] = [
+        (Every { reset: 100, ..Every::NONE }, &[], &["-n", "4000", "-c", "4"]),
+        (Every { cut: 100, ..Every::NONE }, &[], &["-n", "4000", "-c", "4", "-T", "2"]),
+        (Every { error: 70, wrong: 30, ..Every::NONE }, &["--drip", "1:0"], &["-n", "4000", "-c", "16"]),
+        (Every { drop: 900, ..Every::NONE }, &["--drip", "3:20"], &["-n", "4000", "-c", "4"]),
+        (
+            Every { error: 90, ..Every::NONE },
+            &["--stall", "100ms:150ms"],
+            &["-r", "8k", "-n", "4000", "-c", "4"],
+        ),
+        (
+            Every { drop: 900, reset: 150, cut: 250, error: 70, wrong: 30 },
+            &[],
+            &["-r", "8k", "-n", "4000", "-c", "16"],
+        ),
+    ];
+    for (seed, (every, serve, flags)) in (1..).zip(table) {
+        let measured = run(seed, "1000", every, serve, &[&["--mix", "get"], flags].concat());
+        let failed =
+            ["timeout", "lost", "error", "mismatch"].map(|key| measured.count(&format!("requests.{key}")));
+        assert_eq!(failed, every.outcomes(4_000), "{seed}: {flags:?}\n{}", measured.text);
+        assert_eq!(measured.count("requests.completed"), 4_000 - failed.iter().sum::<u64>(), "{seed}");
+        assert_eq!(measured.count("connections.lost"), failed[0] + failed[1], "{seed}\n{}", measured.text);
+    }
+}
+
+/// In pipelines, with operations of every kind, with ends by plan between those by accident: only the books are known.
+#[test]
+fn books_are_exact_whatever_happens() {
+    let _beside = beside_others();
+    let mixed = "get=4,gets=1,mget=2,set=2,add=1,append=1,cas=1,incr=1,delete=1,touch=1";
+    let table: [(Every, &[&str], &[&str]); 4] = [
+        (
+            Every { reset: 150, wrong: 40, ..Every::NONE },
+            &["--drip", "1:0"],
+            &["-n", "3000", "-c", "4", "-d", "16", "-T", "2", "--calls-per-connection", "50"],
+        ),
+        (
+            Every { cut: 200, ..Every::NONE },
+            &["--outage", "100ms:100ms", "--stall", "300ms:50ms"],
+            &["-r", "6k", "-t", "600ms", "-c", "8", "-d", "8", "--on-miss", "set", "--noreply"],
+        ),
+        (
+            Every { drop: 800, error: 60, ..Every::NONE },
+            &["--drip", "3:20", "--outage", "200ms:50ms", "--outage-forgets"],
+            &["-t", "600ms", "-c", "8", "-d", "4", "--on-miss", "set", "--reconnect-every", "30ms"],
+        ),
+        (
+            Every { reset: 90, cut: 70, wrong: 11, ..Every::NONE },
+            &["--stall", "50ms:120ms"],
+            &["-r", "6k", "-t", "600ms", "-c", "1", "-d", "64", "--noreply"],
+        ),
+    ];
+    for (seed, (every, serve, flags)) in (1..).zip(table) {
+        // A key and a counter of each id.
+        let measured = run(seed, "2000", every, serve, &[&["--mix", mixed], flags].concat());
+        assert!(measured.count("requests.lost") > 0, "{seed}\n{}", measured.text);
+        assert!(measured.count("requests.completed") > 500, "{seed}\n{}", measured.text);
+    }
+}

@@ -1,0 +1,135 @@
+//! Connections that come and go by plan: as many as it says, when it says, and none of their requests is lost.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, in_namespace};
+
+const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000"];
+
+/// How many connections memcached took for a run; the question for that is another one, and not counted.
+fn run(flags: &[&str]) -> Option<(Measured, u64)> {
+    let server = Server::memcached(&[])?;
+    let before = server.statistics()["total_connections"];
+    let measured = Measured::run(&server.address, &[BASE, flags].concat());
+    let taken = server.statistics()["total_connections"] - before - 1;
+    measured.check_books();
+    measured.check_connections();
+    assert_eq!(
+        (measured.count("requests.lost"), measured.count("requests.unsent")),
+        (0, 0),
+        "{}",
+        measured.text
+    );
+    assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
+    // Each has its time to connect.
+    assert_eq!(measured.count("connect_ns.count"), measured.count("connections.established"));
+    assert!(measured.count("connect_ns.p50") > 0);
+    Some((measured, taken))
+}
+
+/// A connection carries a hundred requests and no more: of 20 000, those that have ended carried a hundred each, and
+/// those that stand the rest.
+#[test]
+fn connections_end_after_so_many_calls() {
+    let _beside = beside_others();
+    for shape in [&["-c", "8"][..], &["-c", "8", "-d", "4", "-T", "2"], &["-c", "3", "-r", "20k"]] {
+        let Some((measured, taken)) =
+            run(&[&["-n", "20000", "--calls-per-connection", "100"], shape].concat())
+        else {
+            return;
+        };
+        let count = |key: &str| measured.count(&format!("connections.{key}"));
+        assert_eq!(measured.count("requests.completed"), 20_000, "{shape:?}\n{}", measured.text);
+        // The last one may have been begun when the run was over.
+        assert_eq!((count("begun"), count("established") + count("pending")), (taken, taken), "{shape:?}");
+        let rest = 20_000 - count("retired") * 100;
+        assert!(rest <= count("open") * 100 && count("retired") <= 200, "{shape:?}\n{}", measured.text);
+    }
+}
+
+/// Fifty connections of a hundred calls are five thousand calls, and with the last of them the run is over.
+#[test]
+fn the_last_of_all_connections_ends_the_run() {
+    let _beside = beside_others();
+    for shape in [&["-c", "8"][..], &["-c", "8", "-d", "4", "-T", "2"]] {
+        let flags = ["-t", "60s", "--calls-per-connection", "100", "--connections-total", "50"];
+        let Some((measured, taken)) = run(&[&flags, shape].concat()) else { return };
+        let count = |key: &str| measured.count(&format!("connections.{key}"));
+        assert_eq!([taken, count("begun"), count("retired"), count("open")], [50, 50, 50, 0], "{shape:?}");
+        assert_eq!(measured.count("requests.completed"), 5_000, "{}", measured.text);
+        assert!(measured.ms("duration_ns") < 30_000.0, "{}", measured.text);
+        assert_eq!(measured.exit, 0, "{}", measured.text);
+    }
+}
+
+/// 200 a second for three seconds are 600. The thousand that preloaded were of another time, and ended with it.
+#[test]
+fn connections_are_born_at_their_rate() {
+    let _beside = beside_others();
+    let flags = ["-t", "3s", "-c", "1000", "--connect-rate", "200", "-r", "1000", "--allow-untrusted"];
+    let Some((measured, taken)) = run(&flags) else { return };
+    let born = measured.count("connections.phases.measure.begun");
+    assert!((599..=601).contains(&born), "{born}\n{}", measured.text);
+    assert_eq!(measured.count("connections.open") + measured.count("connections.pending"), born);
+    assert_eq!(taken, 1_000 + born);
+}
+
+/// Twenty that live half a second, the first ones n twentieths of that: all end six times in three seconds, but the last
+/// ends five times.
+#[test]
+fn connections_end_at_their_age() {
+    let _beside = beside_others();
+    let flags = ["-t", "3s", "-c", "20", "--reconnect-every", "500ms", "-r", "1000", "--allow-untrusted"];
+    let Some((measured, taken)) = run(&flags) else { return };
+    let ended = measured.count("connections.retired");
+    // A life begins when the connection is there, so that a busy host makes them fewer, and nothing makes them more.
+    assert!((100..=119).contains(&ended), "{ended}\n{}", measured.text);
+    let stand = measured.count("connections.open") + measured.count("connections.pending");
+    assert_eq!((taken, stand), (20 + ended, 20));
+}
+
+/// A host with fifty local ports: what cannot be is refused with the numbers, and what need not be is counted when it is.
+#[test]
+fn running_out_of_ports_is_foreseen_or_counted() {
+    let _beside = beside_others();
+    let script =
+        "ip link set lo up && echo 40000 40049 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
+    let run = |flags: &[&str]| {
+        let mut command = in_namespace(&["-n"], script)?;
+        command.args([env!("CARGO_BIN_EXE_brunt"), "run", "--json", "-", "-t", "500ms", "--allow-untrusted"]);
+        Some(command.args(BASE).args(flags).output().unwrap())
+    };
+    let refused: [(&[&str], &[&str]); 2] = [
+        (&["-c", "60"], &["--connections: '60'", "up to 50 here", "50 local ports (40000-40049)"]),
+        (
+            &["-c", "40", "--connect-rate", "200", "--calls-per-connection", "1"],
+            &["--connect-rate: '200/s'", "50 local ports (40000-40049)"],
+        ),
+    ];
+    for (flags, words) in refused {
+        let Some(output) = run(flags) else { return };
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {message}");
+        words.iter().for_each(|word| assert!(message.contains(word), "{flags:?}: {message}"));
+    }
+    // How fast a closed loop uses up its connections is the server's affair; at their age it is to be expected.
+    for (flags, is_noted) in [
+        (["-c", "40", "--calls-per-connection", "1"], false),
+        (["-c", "40", "--reconnect-every", "20ms"], true),
+    ] {
+        let measured = Measured::of(&run(&flags).unwrap());
+        measured.check_books();
+        measured.check_connections();
+        let faults = measured.at("faults").as_array().unwrap();
+        assert!(faults.iter().all(|fault| fault["kind"] == "no_port"), "{}", measured.text);
+        let counted: u64 = faults.iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
+        assert_eq!(counted, measured.count("connections.failed"), "{}", measured.text);
+        assert!(counted > 0, "{}", measured.text);
+        assert_eq!(
+            measured.text.contains("expect faults of the kind no_port"),
+            is_noted,
+            "{}",
+            measured.text
+        );
+        assert_eq!(measured.exit, 0, "{}", measured.text);
+    }
+}

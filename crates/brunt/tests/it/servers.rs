@@ -1,0 +1,220 @@
+//! Several servers, and servers of several addresses: keys lie where other clients look for them, and what happens to one
+//! server is no matter of the others.
+
+use crate::measured::Measured;
+use crate::server::{Server, alone, beside_others, brunt, in_namespace, temporary};
+use brunt_plan::plan::Placement;
+use brunt_plan::server::ServerAddress;
+use brunt_workload::placement::Router;
+use std::process::{Command, Stdio};
+use std::thread::park_timeout;
+use std::time::Duration;
+
+const KEYS: u64 = 9_000;
+
+/// Three memcacheds and the flags that name them.
+fn three() -> Option<(Vec<Server>, Vec<String>)> {
+    let servers: Vec<Server> = (0..3).map_while(|_| Server::memcached(&[])).collect();
+    let flags = servers.iter().flat_map(|server| ["-s".to_owned(), server.address.clone()]).collect();
+    (servers.len() == 3).then_some((servers, flags))
+}
+
+fn run(servers: &[String], flags: &[&str]) -> Measured {
+    Measured::of(&brunt(&["run", "--json", "-"]).args(servers).args(flags).output().unwrap())
+}
+
+/// The sum over the servers of what they counted.
+fn counted(servers: &[Server], name: &str) -> u64 {
+    servers.iter().map(|server| server.statistics()[name]).sum()
+}
+
+/// The rule is that of `Router`, which is held against another client's answers elsewhere: each server has exactly the
+/// keys that it names, and each key is found.
+fn check_by_key(placement: Placement) {
+    let _beside = beside_others();
+    let Some((servers, flags)) = three() else { return };
+    let addresses: Vec<ServerAddress> =
+        servers.iter().map(|server| server.address.parse().unwrap()).collect();
+    let router = Router::new(placement, &addresses);
+    let mut expected = [0; 3];
+    (0..KEYS).for_each(|id| expected[router.route(format!("{id:030}").as_bytes()) as usize] += 1);
+
+    let measured = run(
+        &flags,
+        &[
+            &["--placement", &placement.to_string(), "--mix", "mget=3,get=1,set=1", "--multiget", "8"][..],
+            &["-n", "9000", "--warmup", "0s", "-c", "9", "-d", "4", "-T", "2", "--keys", "9000"],
+        ]
+        .concat(),
+    );
+    let text = &measured.text;
+    measured.check_books();
+    measured.check_connections();
+    assert_eq!(servers.iter().map(|server| server.statistics()["curr_items"]).collect::<Vec<_>>(), expected);
+    // No share of a third is far from it: three servers of a hundred points each have 10 % more or less.
+    assert!(expected.iter().all(|keys| (KEYS / 5..KEYS / 2).contains(keys)), "{placement}: {expected:?}");
+    // One sample each, however many servers have a part of it.
+    let asked = measured.count("ops.mget.requests.sent") * 8 + measured.count("ops.get.requests.sent");
+    assert_eq!((measured.count("keys.asked"), measured.count("keys.hit")), (asked, asked), "{text}");
+    assert_eq!(counted(&servers, "get_hits"), asked);
+    assert_eq!(counted(&servers, "cmd_set"), measured.over_phases("ops.set"));
+    assert_eq!(measured.count("requests.completed"), 9_000, "{text}");
+    let parts = measured.count("ops.mget.requests.wire_requests");
+    // Eight keys on three servers: 3 − 3·(2/3)^8 + 3·(1/3)^8 of them have one, for even shares 2.88.
+    let mean_parts = parts as f64 / measured.count("ops.mget.requests.sent") as f64;
+    assert!((2.7..2.95).contains(&mean_parts), "{placement}: {mean_parts}");
+    for (server, told) in servers.iter().zip(measured.at("servers").as_array().unwrap()) {
+        assert_eq!(told["server"], server.address);
+        assert_eq!(told["failed"], 0);
+    }
+    assert_eq!(measured.exit, 0, "{text}");
+}
+
+#[test]
+fn modulo_finds_every_key() {
+    check_by_key(Placement::Modulo);
+}
+
+#[test]
+fn ketama_finds_every_key() {
+    check_by_key(Placement::Ketama);
+}
+
+#[test]
+fn weighted_ketama_finds_every_key() {
+    check_by_key(Placement::KetamaWeighted);
+}
+
+/// Where a key may be asked for anywhere, it is everywhere; in turn each server gets a third, at random nearly that.
+#[test]
+fn every_server_has_every_key_where_any_may_be_asked() {
+    let _beside = beside_others();
+    for (placement, tolerance) in [("round-robin", 2.0), ("random", 4.0 * (9_000.0_f64 * 2.0 / 9.0).sqrt())] {
+        let Some((servers, flags)) = three() else { return };
+        let measured = run(
+            &flags,
+            &[
+                &["--placement", placement, "--mix", "get=8,mget=1", "-n", "9000", "--warmup", "0s"][..],
+                &["-c", "9", "-d", "4", "-T", "2", "--keys", "1000"],
+            ]
+            .concat(),
+        );
+        measured.check_books();
+        assert!(servers.iter().all(|server| server.statistics()["curr_items"] == 1_000), "{placement}");
+        assert_eq!(measured.over_phases("ops.set"), 3_000);
+        assert_eq!((measured.count("keys.miss"), measured.count("requests.wire_requests")), (0, 9_000));
+        for told in measured.at("servers").as_array().unwrap() {
+            let answered = told["answered"].as_f64().unwrap() - 1_000.0;
+            assert!((answered - 3_000.0).abs() <= tolerance, "{placement}: {answered}\n{}", measured.text);
+        }
+    }
+}
+
+/// One of three is killed for good: what belongs to it waits until the run is over, and the others do not wait for it.
+#[test]
+fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
+    let _alone = alone();
+    let Some((mut servers, flags)) = three() else { return };
+    let run =
+        brunt(&["run", "--json", "-", "-r", "3000", "--arrival", "uniform", "-t", "3s", "--warmup", "0s"])
+            .args(["-c", "9", "-d", "4", "--keys", "9000", "--drain", "200ms", "--allow-untrusted"])
+            .args(&flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    while counted(&servers, "cmd_get") + counted(&servers, "cmd_set") < KEYS + 3_000 {
+        park_timeout(Duration::from_millis(5));
+    }
+    let gone = servers.remove(1);
+    let gone_address = gone.address.clone();
+    gone.kill();
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    let text = &measured.text;
+    measured.check_books();
+    measured.check_connections();
+    let outages = measured.at("outages").as_array().unwrap();
+    assert_eq!(outages.len(), 1, "{text}");
+    assert_eq!(
+        (&outages[0]["server"], outages[0]["end_ns"].as_u64()),
+        (&gone_address.into(), None),
+        "{text}"
+    );
+    // A second of three has passed: two thirds of a third are never sent.
+    let count = |key: &str| measured.count(&format!("requests.{key}"));
+    assert_eq!(count("scheduled"), 9_000);
+    assert_eq!(count("completed") + count("lost") + count("unsent"), 9_000, "{text}");
+    assert!((1_700..2_200).contains(&count("unsent")) && count("lost") <= 36, "{text}");
+    for server in &servers {
+        let told = measured.at("servers").as_array().unwrap();
+        let told = told.iter().find(|told| told["server"] == server.address).unwrap();
+        let statistics = server.statistics();
+        assert_eq!(told["answered"], statistics["cmd_get"] + statistics["cmd_set"], "{text}");
+        assert_eq!(told["failed"], 0);
+    }
+    // Nothing that was answered had waited for the one that is gone.
+    assert!(measured.ms("latency.response_ns.p99") < 200.0, "{text}");
+}
+
+/// A run against this name, and how many attempts to connect it took.
+fn check_address(command: &mut Command, address: &str, failed: u64) {
+    let flags = ["--json", "-", "-n", "2000", "--warmup", "0s", "--keys", "500", "-c", "4"];
+    let measured = Measured::of(&command.args(["run", "--server", address]).args(flags).output().unwrap());
+    measured.check_books();
+    measured.check_connections();
+    let connections = ["established", "failed"].map(|key| measured.count(&format!("connections.{key}")));
+    assert_eq!(connections, [4, failed], "{}", measured.text);
+    assert_eq!(measured.count("requests.completed"), 2_000, "{}", measured.text);
+    assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
+    assert_eq!(measured.at("server"), address);
+}
+
+fn has_ipv6() -> bool {
+    let has = std::net::TcpListener::bind("[::1]:0").is_ok();
+    if !has {
+        eprintln!("SKIPPED: this host has no IPv6");
+    }
+    has
+}
+
+#[test]
+fn ipv6_literals_name_servers() {
+    let _beside = beside_others();
+    if !has_ipv6() {
+        return;
+    }
+    let Some(server) = Server::memcached_at("::1", -1, &[]) else { return };
+    assert!(server.address.starts_with("[::1]:"));
+    check_address(&mut brunt(&[]), &server.address, 0);
+    assert_eq!(server.statistics()["curr_items"], 500);
+}
+
+/// A name has every address that it has: the server listens on one of two, and which one is of no importance.
+#[test]
+fn every_address_of_a_name_is_tried() {
+    let _beside = beside_others();
+    if !has_ipv6() {
+        return;
+    }
+    let hosts = temporary("hosts");
+    std::fs::write(&hosts, "127.0.0.1 cache.test\n::1 cache.test\n").unwrap();
+    // In a namespace of its own the file of names is ours.
+    let script = format!("mount --bind {} /etc/hosts && exec \"$@\"", hosts.display());
+    let namespaced = || in_namespace(&["-m"], &script);
+    let mut attempts = Vec::new();
+    for host in ["127.0.0.1", "::1"] {
+        let Some(server) = Server::memcached_at(host, -1, &[]) else { return };
+        let Some(mut getent) = namespaced() else { break };
+        let port = server.address.rsplit_once(':').unwrap().1;
+        let first = getent.args(["getent", "ahosts", "cache.test"]).output().unwrap();
+        let is_first = String::from_utf8(first.stdout).unwrap().starts_with(&format!("{host} "));
+        let failed = if is_first { 0 } else { 4 };
+        attempts.push(failed);
+        let mut command = namespaced().unwrap();
+        check_address(command.arg(env!("CARGO_BIN_EXE_brunt")), &format!("cache.test:{port}"), failed);
+    }
+    // Once it was the first address, and once it was not.
+    attempts.sort_unstable();
+    assert!(attempts.is_empty() || attempts == [0, 4], "{attempts:?}");
+    std::fs::remove_file(&hosts).unwrap();
+}
