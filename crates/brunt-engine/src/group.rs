@@ -29,6 +29,8 @@ pub(crate) struct Group {
     pub sent_ns: u64,
     /// When the first byte of the first reply came; 0 before.
     pub first_byte_ns: u64,
+    /// When the part that took longest ended, so far.
+    pub done_ns: u64,
     /// Commands on the wire.
     pub wire_requests: u32,
     /// Keys found so far.
@@ -84,6 +86,7 @@ impl Groups {
             picked_ns,
             sent_ns: 0,
             first_byte_ns: 0,
+            done_ns: 0,
             wire_requests: 0,
             hits: 0,
             mismatched: false,
@@ -114,9 +117,17 @@ impl Groups {
     }
 
     /// A part that was sent has ended, in this way. Yields the group when it was the last.
-    pub(crate) fn end_sent(&mut self, id: GroupId, part: &Entry, outcome: Outcome) -> Option<Group> {
+    pub(crate) fn end_sent(
+        &mut self,
+        id: GroupId,
+        part: &Entry,
+        outcome: Outcome,
+        done_ns: u64,
+    ) -> Option<Group> {
         let group = &mut self.groups[id as usize];
         group.sent_ns = group.sent_ns.max(part.sent_ns);
+        // Not always that of the last: a time-out is booked at its own value, however late it is noticed.
+        group.done_ns = group.done_ns.max(done_ns);
         if part.first_byte_ns != 0 && (group.first_byte_ns == 0 || part.first_byte_ns < group.first_byte_ns) {
             group.first_byte_ns = part.first_byte_ns;
         }

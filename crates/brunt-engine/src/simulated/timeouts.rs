@@ -99,6 +99,40 @@ fn a_stuck_connection_is_given_up_with_all_that_is_on_it() {
     }
 }
 
+/// A time-out is booked at its own value, also where the client stood still meanwhile and then saw a part of the reply.
+#[test]
+fn a_reply_that_is_seen_too_late_is_none() {
+    for (servers, mix) in [("['a']", "get"), ("['a', 'b']", "mget")] {
+        let dripping = CoreOptions {
+            drip: Some(brunt_server::Drip {
+                piece_bytes: std::num::NonZeroUsize::new(3).unwrap(),
+                pause_ns: 80 * MS,
+            }),
+            ..CoreOptions::default()
+        };
+        let outcome = simulate(
+            &format!(
+                "server = {servers}\nconnections = 2\nrequests = 1\nwarmup = '0s'\nkeys = 100\nmix = '{mix}'\n\
+                 timeout = '50ms'\npreload = false"
+            ),
+            SimOptions {
+                server: dripping,
+                others: vec![CoreOptions::default()],
+                latency_ns: MS,
+                pause: Some((EPOCH_NS + START_AHEAD_NS + 2 * MS + MS / 2, 60 * MS)),
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        assert_eq!(outcome.count(OutcomeClass::Timeout), 1, "{mix}");
+        // The other server's part of a multi-get was seen when the client went on.
+        let times = &outcome.samples[0].times;
+        let resumed_ns = EPOCH_NS + START_AHEAD_NS + 62 * MS + MS / 2;
+        let expected_ns = if mix == "get" { times.sent_ns + 50 * MS } else { resumed_ns };
+        assert_eq!(times.done_ns, expected_ns, "{mix} {times:?}");
+    }
+}
+
 /// A connection that is not established in time is given up and tried again.
 #[test]
 fn establishing_may_take_too_long() {

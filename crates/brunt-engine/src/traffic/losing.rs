@@ -88,7 +88,12 @@ impl<C: Codec> Traffic<C> {
             OutcomeClass::Timeout if deadline_ns <= at_ns => (OutcomeClass::Timeout, deadline_ns),
             _ => (OutcomeClass::Lost, at_ns),
         };
-        self.book(index, entry, Outcome::without_reply(class), done_ns, done_ns);
+        let mut entry = *entry;
+        if entry.first_byte_ns > done_ns {
+            // It came to be seen only after the time-out.
+            entry.first_byte_ns = 0;
+        }
+        self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
     }
 
     /// Takes the operation off a connection that was queued on it first, whether it wants a reply or not.
@@ -227,7 +232,7 @@ impl<C: Codec> Traffic<C> {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
                 0 => self.groups.end_unsent(entry.group),
-                _ => self.groups.end_sent(entry.group, entry, lost),
+                _ => self.groups.end_sent(entry.group, entry, lost, 0),
             };
             if let Some(group) = ended {
                 self.close_group(&group);

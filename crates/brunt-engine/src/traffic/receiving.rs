@@ -305,7 +305,7 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
         if entry.group != NO_GROUP {
-            if let Some(group) = self.groups.end_sent(entry.group, entry, outcome) {
+            if let Some(group) = self.groups.end_sent(entry.group, entry, outcome, done_ns) {
                 self.book_group(index, &group, done_ns, polled_ns);
             }
             return;
@@ -331,6 +331,7 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was split over servers, when its last part has ended.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         let outcome = group.outcome();
+        let done_ns = done_ns.max(group.done_ns);
         if group.sent_ns == 0 {
             self.recording.unsent(group.phase, &group.op);
         } else {
