@@ -71,6 +71,8 @@ struct Outcome {
     sent: Vec<u8>,
     /// What the worker allocated while the schedule ran.
     allocations: u64,
+    /// How often it looked for something without sleeping, and there was nothing.
+    looks_in_vain: u64,
 }
 
 impl Outcome {
@@ -267,7 +269,8 @@ impl Run {
         let servers = self.blueprint.endpoints.len();
         let counters = (0..servers).map(|server| *sim.core(server).counters()).collect();
         let items = (0..servers).map(|server| sim.core(server).store().items()).collect();
-        let (attempts, sent) = (sim.attempts().to_vec(), sim.sent().to_vec());
+        let (attempts, sent, looks_in_vain) =
+            (sim.attempts().to_vec(), sim.sent().to_vec(), sim.looks_in_vain());
         let mut end = self.worker.end();
         self.kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
         let mut samples = end.recording.tap.samples().to_vec();
@@ -284,6 +287,7 @@ impl Run {
             attempts,
             sent,
             allocations: self.allocations,
+            looks_in_vain,
         }
     }
 }
@@ -331,6 +335,9 @@ fn check_books(outcome: &Outcome) {
     assert_eq!(outcome.store.faults().total(), connections.failed + connections.lost, "{connections:?}");
     assert_eq!(outcome.attempts.len() as u64, connections.begun);
     assert_eq!(outcome.allocations, 0, "a running worker allocates nothing");
+    // A look without sleep is for something that is due.
+    let due = outcome.sum(|_, _| true).requests.scheduled + connections.begun + connections.established;
+    assert!(outcome.looks_in_vain <= due + 10, "{} looks for {due} things", outcome.looks_in_vain);
     for sample in &outcome.samples {
         let times = &sample.times;
         let in_order =

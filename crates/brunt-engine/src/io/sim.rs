@@ -180,6 +180,8 @@ pub(crate) struct Sim {
     current: Vec<u8>,
     polled_ns: u64,
     calls: u64,
+    /// Waits that did not sleep and brought nothing.
+    looks_in_vain: u64,
     sends: u64,
     attempts: Vec<Attempt>,
     sent: Vec<u8>,
@@ -208,6 +210,7 @@ impl Sim {
             current: Vec::new(),
             polled_ns: 0,
             calls: 0,
+            looks_in_vain: 0,
             sends: 0,
             attempts: Vec::new(),
             sent: Vec::new(),
@@ -228,6 +231,11 @@ impl Sim {
     /// Every byte that was taken from the client, in the order of the calls.
     pub(crate) fn sent(&self) -> &[u8] {
         &self.sent
+    }
+
+    /// How often the worker looked without sleeping, and there was nothing.
+    pub(crate) fn looks_in_vain(&self) -> u64 {
+        self.looks_in_vain
     }
 
     /// How often memory was allocated for the world itself, and not by the worker in it.
@@ -468,6 +476,7 @@ impl Sim {
                 let look_ns = self.now_ns + self.options.look_cost_ns;
                 self.advance(look_ns);
                 self.polled_ns = before_ns;
+                self.looks_in_vain += u64::from(self.ready.is_empty());
             }
             Until::Instant(at_ns) => {
                 self.advance(at_ns);

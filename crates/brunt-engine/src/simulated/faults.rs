@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::io::sim::{ConnectFault, ConnectTrouble, Deaf};
-use brunt_plan::plan::Load;
+use brunt_plan::plan::{Load, SessionScope};
 use brunt_server::{Drip, Outage as Gone};
 use brunt_workload::rng::{Draw, DrawRng};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -11,6 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A plan and a world to run it in.
 struct FaultPlan {
     toml: String,
+    /// Every connection is a session of its own.
+    is_per_connection: bool,
     options: SimOptions,
     /// A server goes and never comes back.
     is_fatal: bool,
@@ -78,7 +80,15 @@ impl FaultPlan {
             || options.buffer_bytes != usize::MAX
             || options.send_fault.is_some()
             || !options.deaf.is_empty();
-        Self { toml, options, is_fatal, disturbs_preload }
+        Self { is_per_connection: dice.one_in(5), toml, options, is_fatal, disturbs_preload }
+    }
+
+    fn plan(&self) -> Plan {
+        let mut plan = plan(&self.toml);
+        if self.is_per_connection {
+            plan.classes.iter_mut().for_each(|class| class.sessions = SessionScope::Connection);
+        }
+        plan
     }
 }
 
@@ -123,6 +133,13 @@ fn plan_of(dice: &mut Dice, servers: u64, connections: u64) -> String {
             .maybe(3, |dice| format!("connections-total = {}", connections + dice.below(20 * connections)));
     }
     toml += &dice.maybe(5, |dice| format!("connect-rate = {}", dice.between(100, 5_000)));
+    // A second class with the same traffic on connections of its own, and the same keys or others.
+    toml += &dice.maybe(4, |dice| {
+        let prefix = if dice.one_in(2) { "prefix = 'two'\n" } else { "" };
+        format!(
+            "[[class]]\nname = 'one'\n[[class]]\nname = 'two'\nconnections = {servers}\ndepth = 1\n{prefix}"
+        )
+    });
     toml
 }
 
@@ -206,7 +223,7 @@ fn network_of(dice: &mut Dice, servers: u64, connections: u64) -> SimOptions {
     }
     let connect_faults = (0..dice.below(3)).map(|_| ConnectFault {
         // Not before everybody has been there once.
-        first: connections + dice.below(10),
+        first: connections + servers + dice.below(10),
         every: dice.between(1, 5),
         count: dice.between(1, 20),
         trouble: match dice.below(3) {
@@ -232,7 +249,7 @@ fn network_of(dice: &mut Dice, servers: u64, connections: u64) -> SimOptions {
 
 /// Runs one and holds it to everything that holds of every run.
 fn check(fault_plan: &FaultPlan) -> Outcome {
-    let plan = plan(&fault_plan.toml);
+    let plan = fault_plan.plan();
     let pause_ns = fault_plan.options.pause.map_or(0, |(_, for_ns)| for_ns);
     // Each request may time out, and each attempt to connect, one after the other; a server that is gone is waited for.
     let tries = plan.stop.requests.unwrap_or(0) + plan.preload_stores();
@@ -292,8 +309,11 @@ fn run_seed(seed: u64) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| check(&fault_plan))).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<String>().cloned();
         let what = what.or(panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
-        let FaultPlan { toml, options, .. } = &fault_plan;
-        panic!("seed {seed}: {what}\n\nthreads = 1\nwait = 'sleep'\nseed = 1\n{toml}\nin this world:\n{options:#?}");
+        let FaultPlan { toml, options, is_per_connection, .. } = &fault_plan;
+        panic!(
+            "seed {seed}: {what}\n\nthreads = 1\nwait = 'sleep'\nseed = 1\n{toml}\n\
+             a session per connection: {is_per_connection}\n\nin this world:\n{options:#?}"
+        );
     })
 }
 
