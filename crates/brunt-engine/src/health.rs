@@ -90,6 +90,11 @@ impl Health {
         self.kinds.insert(kind);
     }
 
+    /// Since when there is trouble and no success; 0 while all is well.
+    pub(crate) fn trouble_since_ns(&self) -> u64 {
+        self.trouble_since_ns
+    }
+
     /// A request that was sent at `sent_ns` failed.
     pub(crate) fn request_failed(&mut self, kind: OutageKind, sent_ns: u64) {
         self.trouble(kind, sent_ns);

@@ -437,10 +437,7 @@ fn link_plans(links: &[ClassLinks]) -> Vec<LinkPlan> {
 
 fn lifetimes(plan: &Plan, shard: &Shard, links: &[ClassLinks]) -> Vec<Lifetimes> {
     let of_class = |(class, own): (usize, &brunt_plan::shard::ClassShard)| {
-        let of_class = &links[class];
-        let all =
-            of_class.first().map_or(0, |range| range.start)..of_class.last().map_or(0, |range| range.end);
-        Lifetimes::new(&plan.classes[class], own, all, shard.part)
+        Lifetimes::new(&plan.classes[class], own, &links[class], shard.part)
     };
     shard.classes.iter().enumerate().map(of_class).collect()
 }

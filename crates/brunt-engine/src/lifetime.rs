@@ -5,6 +5,7 @@
 
 use brunt_plan::plan::{Class, Lifetime};
 use brunt_plan::shard::{ClassShard, StreamPart};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The lifetimes of a class's connections on one worker.
@@ -21,15 +22,21 @@ pub(crate) struct Lifetimes {
     born: u64,
     /// Connections that may still be begun, attempts under way not among them; `u64::MAX` where the plan has no bound.
     left: u64,
-    /// Links between two lives, waiting for a birth.
-    idle: Vec<u32>,
+    /// Links between two lives, waiting for a birth, by server; the one that has waited longest first.
+    idle: Vec<VecDeque<u32>>,
+    /// The server that the next birth goes to, if a link to it is idle.
+    turn: usize,
 }
 
 impl Lifetimes {
-    pub(crate) fn new(class: &Class, shard: &ClassShard, links: Range<u32>, part: StreamPart) -> Self {
+    /// `links`: the class's connections to each server, which are neighbours.
+    pub(crate) fn new(class: &Class, shard: &ClassShard, by_server: &[Range<u32>], part: StreamPart) -> Self {
+        let links =
+            by_server.first().map_or(0, |range| range.start)..by_server.last().map_or(0, |range| range.end);
         Self {
             plan: class.lifetime,
-            idle: Vec::with_capacity(links.len()),
+            idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
+            turn: 0,
             links,
             part,
             start_ns: u64::MAX,
@@ -56,7 +63,7 @@ impl Lifetimes {
     /// When the next birth is due; never while no link is idle.
     pub(crate) fn birth_ns(&self) -> u64 {
         match self.plan.connect_rate {
-            Some(rate) if self.has_begun() && !self.idle.is_empty() && self.left > 0 => {
+            Some(rate) if self.has_begun() && self.left > 0 && self.has_idle() => {
                 let slot = u64::from(self.part.index) + self.born * u64::from(self.part.of);
                 self.start_ns.saturating_add(rate.slot_ns(slot))
             }
@@ -64,16 +71,23 @@ impl Lifetimes {
         }
     }
 
-    /// A link that has no connection waits for its birth.
-    pub(crate) fn lay_idle(&mut self, link: u32) {
-        self.idle.push(link);
+    fn has_idle(&self) -> bool {
+        self.idle.iter().any(|of_server| !of_server.is_empty())
     }
 
-    /// The link of the birth that is due.
+    /// A link that has no connection waits for its birth.
+    pub(crate) fn lay_idle(&mut self, link: u32, server: u16) {
+        self.idle[usize::from(server)].push_back(link);
+    }
+
+    /// The link of the birth that is due. Servers take turns.
     pub(crate) fn bear(&mut self) -> Option<u32> {
-        let link = self.idle.pop();
-        self.born += u64::from(link.is_some());
-        link
+        let servers = self.idle.len();
+        let server =
+            (0..servers).map(|nth| (self.turn + nth) % servers).find(|at| !self.idle[*at].is_empty())?;
+        self.turn = (server + 1) % servers;
+        self.born += 1;
+        self.idle[server].pop_front()
     }
 
     /// Sets a connection of the total aside for an attempt; false when there is none left.
@@ -124,5 +138,36 @@ impl Lifetimes {
             }
             _ => u64::MAX,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    /// Lives that end before the next birth: the links take turns, and so do the servers.
+    #[test]
+    fn births_go_to_every_server_in_turn() {
+        let spec =
+            PlanSpec::from_toml("server = ['a', 'b', 'c']\nconnect-rate = 10\nreconnect-every = '1ms'")
+                .unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let shard = brunt_plan::shard::shards(&plan).remove(0);
+        let by_server = [0..6, 6..11, 11..16];
+        let server_of = |link: u32| by_server.iter().position(|range| range.contains(&link)).unwrap();
+        let mut lifetimes = Lifetimes::new(&plan.classes[0], &shard.classes[0], &by_server, shard.part);
+        lifetimes.begin(0);
+        (0..16).for_each(|link| lifetimes.lay_idle(link, server_of(link) as u16));
+        let mut births = vec![0; 16];
+        for birth in 0..480 {
+            assert_eq!(lifetimes.birth_ns(), birth * 100_000_000);
+            let link = lifetimes.bear().unwrap();
+            assert_eq!(server_of(link), birth as usize % 3);
+            births[link as usize] += 1;
+            lifetimes.lay_idle(link, server_of(link) as u16);
+        }
+        assert!(births.iter().all(|count| (26..=32).contains(count)), "{births:?}");
     }
 }

@@ -681,7 +681,8 @@ impl<C: Codec> Traffic<C> {
     fn lay_down(&mut self, index: u32, retry_ns: u64) {
         let class = usize::from(self.connections[index as usize].class);
         let link = if self.lifetimes[class].has_schedule() && self.lifetimes[class].has_begun() {
-            self.lifetimes[class].lay_idle(index);
+            let server = self.connections[index as usize].server;
+            self.lifetimes[class].lay_idle(index, server);
             Link::Idle
         } else {
             Link::Down { retry_ns }

@@ -130,6 +130,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     drained_ns: u64,
     /// What waits can never be sent.
     is_cut_off: bool,
+    /// The user's wish for an end has been followed.
+    is_stopped: bool,
     /// Time in waits that were allowed to sleep.
     slept_ns: u64,
     usage: ThreadUsage,
@@ -170,6 +172,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             drain_end_ns: u64::MAX,
             drained_ns: 0,
             is_cut_off: false,
+            is_stopped: false,
             slept_ns: 0,
             usage: ThreadUsage::default(),
         }
@@ -534,9 +537,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
         }
         let interval_ns = self.interval_end_ns.max(now_ns + HAND_OVER_AGAIN_NS);
-        if self.orders.stop.load(Ordering::Relaxed) && now_ns < self.traffic.window.end_ns {
-            self.traffic.end_at(now_ns);
-            self.traffic.recording.set_window_end(now_ns);
+        if self.orders.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.is_stopped, true) {
+            self.stop(now_ns);
         }
         self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
         // A number of requests that nobody is there to answer would never be reached; and when the last connection has
@@ -564,6 +566,16 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         let end_ns = if now_ns < window.end_ns { window.end_ns } else { self.drain_end_ns };
         interval_ns.min(end_ns).min(self.usage.next_ns())
+    }
+
+    /// The user wants an end: of the window, or of the drain where only that is left.
+    fn stop(&mut self, now_ns: u64) {
+        if now_ns < self.traffic.window.end_ns {
+            self.traffic.end_at(now_ns);
+            self.traffic.recording.set_window_end(now_ns);
+        } else {
+            self.drain_end_ns = now_ns;
+        }
     }
 
     fn finish(&mut self, now_ns: u64) {

@@ -119,7 +119,11 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         wait: run.wait.unwrap_or(Wait::Hybrid),
         timeout,
         drain: run.drain.unwrap_or(timeout),
-        warmup: run.warmup.unwrap_or(DEFAULT_WARMUP),
+        // Connections that are counted would be used up by it.
+        warmup: run.warmup.unwrap_or(match classes.iter().any(|class| class.lifetime.total.is_some()) {
+            true => DurationNs(0),
+            false => DEFAULT_WARMUP,
+        }),
         stop: resolve_stop(&complaint, run, &classes)?,
         preload: run.preload.unwrap_or(true),
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
@@ -649,7 +653,7 @@ mod tests {
     fn mistakes_in_a_file_have_line_and_column() {
         for (toml, place, word) in [
             ("rate = 1000\nrat = 5\n", "line 2, column 1", "unknown field `rat`"),
-            ("threads = 1\nrate = 'fast'\n", "line 2, column 8", "expected requests per second above 0"),
+            ("threads = 1\nrate = 'fast'\n", "line 2, column 8", "expected a number per second above 0"),
             ("[[class]]\nname = 'a'\nkeyz = 5\n", "line 3, column 1", "unknown field `keyz`"),
             ("[[class]]\nthreads = 5\n", "line 2, column 1", "unknown field `threads`"),
             ("value-size = 'big'", "line 1, column 14", "expected a size"),

@@ -173,7 +173,7 @@ impl FromStr for Rate {
             .and_then(|scale| scaled(number, scale))
             .filter(|micro| (1..=1_000_000_000_000_000).contains(micro))
             .map(|micro_per_second| Self { micro_per_second })
-            .ok_or_else(|| "expected requests per second above 0, such as 1000, 200k, 1.5M/s".to_owned())
+            .ok_or_else(|| "expected a number per second above 0, such as 1000, 200k, 1.5M/s".to_owned())
     }
 }
 

@@ -195,7 +195,7 @@ pub(crate) struct TrafficFlags {
     #[arg(long, value_name = "N")]
     pub multiget: Option<Count>,
     /// Time to live of everything stored, in whole seconds, such as 60s; 0 is for ever [default: 0]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub ttl: Option<DurationNs>,
     /// Changes ask for no reply
     #[arg(long)]
@@ -207,7 +207,7 @@ pub(crate) struct TrafficFlags {
     #[arg(long, value_name = "LAW")]
     pub popularity: Option<Popularity>,
     /// Move the hot keys: KEYS/DURATION, such as 1000/10s [default: they stay]
-    #[arg(long, value_name = "DRIFT")]
+    #[arg(long, value_name = "DRIFT", allow_hyphen_values = true)]
     pub drift: Option<Drift>,
     /// Drives arrivals, order and popularity: a run with the seed of another repeats it, such as 42
     /// [default: random, printed]
@@ -241,7 +241,7 @@ pub(crate) struct StoredFlags {
     #[arg(long, value_name = "OP=WEIGHT,...")]
     pub mix: Option<Mix>,
     /// Time to live of everything stored, in whole seconds, such as 60s; 0 is for ever [default: 0]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true)]
     pub ttl: Option<DurationNs>,
 }
 

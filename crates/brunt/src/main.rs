@@ -15,6 +15,7 @@ mod facts;
 mod interrupt;
 mod limits;
 mod option_file;
+mod output;
 mod progress;
 mod run;
 mod serve;

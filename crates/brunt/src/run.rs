@@ -11,6 +11,7 @@ use crate::facts::Facts;
 use crate::interrupt;
 use crate::limits::{self, Needs};
 use crate::option_file;
+use crate::output::Outputs;
 use crate::progress::Progress;
 use anyhow::Context;
 use brunt_engine::run::{Endpoint, RunData, RunError};
@@ -23,8 +24,7 @@ use brunt_plan::units::DurationNs;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
 use brunt_stats::verdict::Status;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -221,69 +221,6 @@ fn summarise(plan: Plan, measured: Measured) -> Summary {
         server,
         plan,
     })
-}
-
-/// The files that results go to, opened before anything is measured.
-struct Outputs {
-    json: Option<Box<dyn Write>>,
-    csv: Option<File>,
-    samples: Option<File>,
-    /// Standard output belongs to the JSON.
-    text_goes_to_stderr: bool,
-}
-
-impl Outputs {
-    fn open(flags: &cli::OutputFlags) -> Result<Self, Failure> {
-        let text_goes_to_stderr = flags.json.as_deref() == Some(Path::new("-"));
-        let json: Option<Box<dyn Write>> = match &flags.json {
-            None => None,
-            Some(_) if text_goes_to_stderr => Some(Box::new(io::stdout())),
-            Some(path) => Some(Box::new(create(path, "--json")?)),
-        };
-        let csv = flags.csv.as_deref().map(|path| create(path, "--csv")).transpose()?;
-        let samples = flags.samples.as_deref().map(|path| create(path, "--samples")).transpose()?;
-        Ok(Self { json, csv, samples, text_goes_to_stderr })
-    }
-
-    /// Writes every result that was asked for, the text first: it needs no file.
-    fn write(self, summary: &Summary, quiet: bool) -> Result<(), Failure> {
-        if !quiet {
-            let mut text = Vec::new();
-            brunt_report::text::write(summary, &mut text)?;
-            if self.text_goes_to_stderr {
-                io::stderr().write_all(&text)?
-            } else {
-                io::stdout().write_all(&text)?
-            }
-        }
-        if let Some(out) = self.json {
-            write_to(out, |out| brunt_report::json::write(summary, out))?;
-        }
-        if let Some(out) = self.csv {
-            write_to(out, |out| brunt_report::csv::write(summary, out))?;
-        }
-        if let Some(out) = self.samples {
-            let origin_ns = summary.window.measure_ns;
-            write_to(out, |out| {
-                brunt_report::samples::write(&summary.samples, summary.samples_overflow, origin_ns, out)
-            })?;
-        }
-        Ok(())
-    }
-}
-
-fn create(path: &Path, flag: &str) -> Result<File, Failure> {
-    let created = File::create(path);
-    let created = created.with_context(|| {
-        format!("{flag}: '{}' was given; accepted: a file that can be written", path.display())
-    });
-    created.map_err(|error| Failure::new(Exit::Usage, error))
-}
-
-fn write_to(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut buffered = BufWriter::new(out);
-    write(&mut buffered)?;
-    buffered.flush()
 }
 
 /// The exit code of a run that was reported.

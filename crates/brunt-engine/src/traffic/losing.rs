@@ -254,6 +254,14 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
+    /// Is anything out at a server, or waiting for it?
+    fn is_asked(&self, server: usize) -> bool {
+        let is_its = |connection: u32| usize::from(self.connections[connection as usize].server) == server;
+        let is_out = |link: u32| is_its(link) && self.connections[link as usize].outstanding() > 0;
+        (0..self.connections.len() as u32).any(is_out)
+            || self.routes.iter().any(|route| route.backlog() > 0 && is_its(route.connections.start))
+    }
+
     /// Notes outages that are not over.
     fn close_health(&mut self, now_ns: u64) {
         for server in 0..self.servers.len() {
@@ -265,6 +273,12 @@ impl<C: Codec> Traffic<C> {
                 .map(|head| self.in_flight.get(head).sent_ns)
                 .filter(|sent_ns| *sent_ns != 0)
                 .min();
+            // Nothing was asked of it any more, or nothing could fail any more: then its silence says nothing.
+            let health = &self.servers[server];
+            let could_show = health.up == 0 && health.trouble_since_ns() < self.window.end_ns;
+            if !could_show && !self.is_asked(server) {
+                continue;
+            }
             if let Some(span) = self.servers[server].close(now_ns, oldest) {
                 self.recording.outage(span);
             }

@@ -204,7 +204,11 @@ impl<C: Codec> Traffic<C> {
         let phase = self.window.phase_of(at_ns);
         self.recording.followup(phase, &op);
         let lease = if is_open { NO_LEASE } else { self.share_slot(index, head) };
-        let route = self.route_of(lane_index, &op);
+        // A server that others could stand in for is filled itself, and the others keep their turns.
+        let route = match self.lanes[lane_index as usize].routing {
+            Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index as usize].route,
+            Routing::Only | Routing::ByKey(_) => self.route_of(lane_index, &op),
+        };
         self.enqueue(Picked {
             op,
             phase,

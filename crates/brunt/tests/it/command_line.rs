@@ -19,6 +19,20 @@ fn file(name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// A run that comes to nothing leaves the results of an earlier one as they were, and no empty files.
+#[test]
+fn a_run_without_a_result_leaves_nothing() {
+    let _beside = beside_others();
+    let (earlier, fresh) = (file("earlier.json", "{\"old\": 1}"), file("fresh.csv", ""));
+    std::fs::remove_file(&fresh).unwrap();
+    // A port that nobody listens on: it was ours a moment ago.
+    let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().to_string();
+    let (code, error) = ended(&["run", "-s", &nobody, "--json", &earlier, "--csv", &fresh]);
+    assert_eq!(code, 5, "{error}");
+    assert_eq!(std::fs::read_to_string(&earlier).unwrap(), "{\"old\": 1}");
+    assert!(!std::path::Path::new(&fresh).exists());
+}
+
 /// Every message names the option, what was given and what is accepted; the exit code is 2, before any connection.
 #[test]
 fn mistakes_are_named() {
@@ -53,6 +67,10 @@ fn mistakes_are_named() {
         (&["run", "--rate", "-5"], &["--rate <RATE>", "'-5'"]),
         (&["run", "--json", "/no/such/dir/x.json"], &["--json", "/no/such/dir/x.json", "can be written"]),
         (&["run", "--csv", "/no/such/dir/x.csv"], &["--csv", "/no/such/dir/x.csv", "can be written"]),
+        (&["run", "--csv", "-", "--json", "-"], &["--json, --csv", "'-'", "one of them"]),
+        (&["run", "--ttl", "-1s"], &["--ttl", "'-1s'", "10s"]),
+        (&["run", "--drift", "-1/1s"], &["--drift", "'-1/1s'", "KEYS/DURATION"]),
+        (&["run", "--connect-rate", "0"], &["--connect-rate", "'0'", "per second above 0"]),
         (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
         (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
         (&["serve", "--stall", "5s"], &["--stall", "'5s'", "AT:FOR"]),

@@ -1,0 +1,132 @@
+//! Where results go: files and standard output, made sure of before anything is measured, written when all is over.
+//!
+//! Not the formats (those are `brunt-report`'s). Invariant: a run that ends without a result leaves what was there before,
+//! byte for byte.
+
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use anyhow::Context;
+use brunt_stats::summary::Summary;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Everything that was asked for.
+pub(crate) struct Outputs {
+    json: Option<Destination>,
+    csv: Option<Destination>,
+    samples: Option<Destination>,
+    /// Standard output belongs to one of them.
+    text_goes_to_stderr: bool,
+}
+
+impl Outputs {
+    /// Makes sure that every result can be written.
+    pub(crate) fn open(flags: &cli::OutputFlags) -> Result<Self, Failure> {
+        let asked = [("--json", &flags.json), ("--csv", &flags.csv), ("--samples", &flags.samples)];
+        let to_stdout: Vec<&str> = asked
+            .iter()
+            .filter(|(_, path)| path.as_deref() == Some(Path::new("-")))
+            .map(|(flag, _)| *flag)
+            .collect();
+        if to_stdout.len() > 1 {
+            return Err(Failure::usage(format!(
+                "{}: '-' was given to each; accepted: standard output for one of them, files for the others",
+                to_stdout.join(", ")
+            )));
+        }
+        let open = |flag: &str, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| Destination::open(path, flag)).transpose()
+        };
+        Ok(Self {
+            json: open("--json", &flags.json)?,
+            csv: open("--csv", &flags.csv)?,
+            samples: open("--samples", &flags.samples)?,
+            text_goes_to_stderr: !to_stdout.is_empty(),
+        })
+    }
+
+    /// Writes every result that was asked for, the text first: it needs no file.
+    pub(crate) fn write(self, summary: &Summary, quiet: bool) -> Result<(), Failure> {
+        if !quiet {
+            let mut text = Vec::new();
+            brunt_report::text::write(summary, &mut text)?;
+            if self.text_goes_to_stderr {
+                io::stderr().write_all(&text)?
+            } else {
+                io::stdout().write_all(&text)?
+            }
+        }
+        if let Some(out) = self.json {
+            out.write(|out| brunt_report::json::write(summary, out))?;
+        }
+        if let Some(out) = self.csv {
+            out.write(|out| brunt_report::csv::write(summary, out))?;
+        }
+        if let Some(out) = self.samples {
+            let origin_ns = summary.window.measure_ns;
+            out.write(|out| {
+                brunt_report::samples::write(&summary.samples, summary.samples_overflow, origin_ns, out)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// One place that a result goes to.
+enum Destination {
+    StandardOutput,
+    File(Reserved),
+}
+
+/// A file that can be written, and has not been yet.
+struct Reserved {
+    file: File,
+    path: PathBuf,
+    /// It was not there before: a run without a result takes it away again.
+    is_new: bool,
+}
+
+impl Destination {
+    fn open(path: &Path, flag: &str) -> Result<Self, Failure> {
+        if path == Path::new("-") {
+            return Ok(Self::StandardOutput);
+        }
+        let is_new = !path.exists();
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = opened.with_context(|| {
+            format!("{flag}: '{}' was given; accepted: a file that can be written", path.display())
+        });
+        let file = file.map_err(|error| Failure::new(Exit::Usage, error))?;
+        Ok(Self::File(Reserved { file, path: path.to_owned(), is_new }))
+    }
+
+    fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        match self {
+            Self::StandardOutput => write_buffered(io::stdout(), write),
+            Self::File(mut reserved) => {
+                reserved.is_new = false;
+                // A pipe or a device has no length to cut.
+                if reserved.file.metadata()?.is_file() {
+                    reserved.file.set_len(0)?;
+                }
+                write_buffered(&reserved.file, write)
+            }
+        }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        if self.is_new {
+            // If it cannot be taken away, an empty file is all the harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn write_buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut buffered = BufWriter::new(out);
+    write(&mut buffered)?;
+    buffered.flush()
+}
