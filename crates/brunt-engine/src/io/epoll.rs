@@ -104,11 +104,16 @@ impl Epoll {
     fn finish_connecting(&mut self, link: LinkId) -> Completion {
         let socket = self.links[link as usize].socket.as_ref();
         self.syscalls += 1;
-        let errno = match socket.map(Socket::take_error) {
+        let mut errno = match socket.map(Socket::take_error) {
             Some(Ok(None)) => None,
             Some(Ok(Some(error)) | Err(error)) => Some(error.raw_os_error().unwrap_or(libc::EIO)),
             None => Some(libc::EBADF),
         };
+        if errno.is_none() {
+            self.syscalls += 2;
+            // Nobody listens there.
+            errno = socket.is_some_and(socket::is_own_peer).then_some(libc::ECONNREFUSED);
+        }
         let at_ns = self.clock.now_ns();
         match errno {
             None => {
@@ -117,7 +122,8 @@ impl Epoll {
                 self.completion(link, at_ns, What::Connected)
             }
             Some(errno) => {
-                self.close(link, CloseHow::Orderly);
+                // At once: a connection to itself would keep the port from whoever comes to listen there.
+                self.close(link, CloseHow::Reset);
                 self.completion(link, at_ns, What::ConnectFailed(errno))
             }
         }

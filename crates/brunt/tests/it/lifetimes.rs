@@ -133,3 +133,20 @@ fn running_out_of_ports_is_foreseen_or_counted() {
         assert_eq!(measured.exit, 0, "{}", measured.text);
     }
 }
+
+/// Where nobody listens and the port is one that the kernel may choose for the client, an attempt may reach itself, which
+/// is nobody, too. Of two ports one is the server's, and every second attempt is from it.
+#[test]
+fn a_connection_to_itself_is_none() {
+    let _beside = beside_others();
+    let script =
+        "ip link set lo up && echo 40010 40011 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
+    for port in [40_010, 40_011] {
+        let Some(mut command) = in_namespace(&["-n"], script) else { return };
+        command.args([env!("CARGO_BIN_EXE_brunt"), "run", "-n", "100", "-c", "1", "--timeout", "1s"]);
+        let output = command.args(["--server", &format!("127.0.0.1:{port}")]).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{message}");
+        assert!(message.contains("cannot connect") && message.contains("refused"), "{message}");
+    }
+}
