@@ -95,6 +95,14 @@ impl Health {
         self.trouble_since_ns
     }
 
+    /// A connection was established: if one was lost just before and no request with it, that was all.
+    pub(crate) fn connected(&mut self, at_ns: u64) {
+        if self.failed == 0 && at_ns.saturating_sub(self.trouble_since_ns) < OUTAGE_MIN_NS {
+            self.trouble_since_ns = 0;
+            self.kinds = OutageKinds::NONE;
+        }
+    }
+
     /// A request that was sent at `sent_ns` failed.
     pub(crate) fn request_failed(&mut self, kind: OutageKind, sent_ns: u64) {
         self.trouble(kind, sent_ns);
@@ -148,6 +156,20 @@ mod tests {
         assert_eq!(health.success(1_100 * MS, 1_109 * MS, 1_109 * MS), None);
         health.request_failed(OutageKind::Reset, 1_109 * MS);
         assert!(health.success(1_109 * MS, 1_120 * MS, 1_120 * MS).is_some());
+    }
+
+    #[test]
+    fn an_idle_connection_that_is_replaced_is_no_outage() {
+        // Closed, begun again, established after so many milliseconds; requests that failed with it; an outage?
+        for (after_ms, failed, is_outage) in [(1, 0, false), (9, 0, false), (10, 0, true), (1, 1, true)] {
+            let mut health = healthy();
+            health.trouble(OutageKind::ClosedByPeer, 1_200 * MS);
+            (0..failed).for_each(|_| health.request_failed(OutageKind::ClosedByPeer, 1_199 * MS));
+            health.connected((1_200 + after_ms) * MS);
+            // The next request is due a second later.
+            let ended = health.success(2_200 * MS, 2_201 * MS, 2_201 * MS);
+            assert_eq!(ended.is_some(), is_outage, "{after_ms} ms, {failed} failed");
+        }
     }
 
     #[test]

@@ -552,6 +552,7 @@ impl<C: Codec> Traffic<C> {
         connection.link = Link::Up;
         let server = &mut self.servers[usize::from(connection.server)];
         server.up += 1;
+        server.connected(at_ns);
         server.last_up_ns = at_ns;
         server.prober = None;
         self.live(index, at_ns, false);
