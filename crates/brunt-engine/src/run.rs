@@ -264,6 +264,10 @@ impl Control<'_> {
             if stop.load(Ordering::Relaxed) {
                 return Err(Trouble::Interrupted);
             }
+            // None has leave to end before the schedule began; without it the others would wait for the start for ever.
+            if self.hands.iter().any(|hand| hand.thread.is_finished()) {
+                return Err(Trouble::WorkerGone);
+            }
             match incoming.recv_timeout(LOOK) {
                 Ok(Notice::Prepared { confirmed }) => {
                     prepared += 1;

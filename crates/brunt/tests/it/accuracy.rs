@@ -64,6 +64,9 @@ fn a_stopped_memcached_is_told_truly() {
     }
 }
 
+/// How often a short run is tried that the host has made late.
+const ATTEMPTS: u32 = 4;
+
 /// The run that the stall happens in.
 fn stall_run(server: &str, connections: &str, depth: &str) -> Measured {
     let schedule = ["-r", "1000", "--arrival", "uniform", "-t", "10s", "--warmup", "0s", "--keys", "1000"];
@@ -88,9 +91,23 @@ fn check_stall(measured: &Measured, name: &str, tolerance_ms: f64) {
 /// 3. Response time against the law of the queue.
 ///
 /// The second differs from the first by what the host's processors do to both programs: a stop of some milliseconds makes a
-/// bunch of arrivals, and that a real queue.
+/// bunch of arrivals, and that a real queue. It only ever makes a request later; so a short run, which one stop can spoil,
+/// may be tried again where it came out late, and never where it came out early or miscounted.
 fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) {
     let _alone = alone();
+    let attempts = if is_full() { 1 } else { ATTEMPTS };
+    let mut late = String::new();
+    for _ in 0..attempts {
+        match run_queue(name, arrival, service, analytic_ms) {
+            Ok(()) => return,
+            Err(text) => late = text,
+        }
+    }
+    panic!("{late}");
+}
+
+/// One run; the error is of one that came out too late.
+fn run_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) -> Result<(), String> {
     let seed = 7;
     let log = temporary("log");
     let server = Server::reference_undisturbed(&[
@@ -151,7 +168,10 @@ fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3
                 false if p == 0.99 => (f64::MIN, f64::MAX),
                 false => (-50.0, 1_000.0),
             };
-            assert!((least_us..=most_us).contains(&over_us), "{name}: {what}\n{}", measured.text);
+            assert!(over_us >= least_us, "{name}: {what}\n{}", measured.text);
+            if over_us > most_us {
+                return Err(format!("{name}: {what} p{}\n{}", p * 100.0, measured.text));
+            }
             if is_full() && what == "response" {
                 assert!((got_ms / analytic - 1.0).abs() <= 0.08, "{name}: {got_ms} ms, law {analytic} ms");
             }
@@ -159,6 +179,7 @@ fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3
     }
     std::fs::remove_file(&csv).unwrap();
     std::fs::remove_file(&log).unwrap();
+    Ok(())
 }
 
 /// Lindley's recursion: how long each customer is in the system.
