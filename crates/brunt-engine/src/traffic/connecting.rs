@@ -1,0 +1,192 @@
+//! Connections: established, ended by plan, and laid down for their next life.
+//!
+//! Not losing them (that is [`super::losing`]) and not sockets (those are the Io's). Invariant: a connection that takes
+//! operations stands in its route's ready rings, and no other does.
+
+use super::Traffic;
+use crate::connection::Link;
+use crate::lane::Picked;
+use brunt_plan::plan::MeterKind;
+use brunt_proto::Codec;
+use brunt_stats::connection::ConnectionEvent;
+
+impl<C: Codec> Traffic<C> {
+    /// A connection is established.
+    pub(crate) fn connected(&mut self, index: u32, at_ns: u64) {
+        let phase = self.phase_now(at_ns);
+        self.recording.connection(phase, ConnectionEvent::Established);
+        let connection = &mut self.connections[index as usize];
+        if let Link::Connecting { began_ns } = connection.link {
+            self.recording.meter(MeterKind::ConnectTime, at_ns - began_ns);
+        }
+        connection.link = Link::Up;
+        let server = &mut self.servers[usize::from(connection.server)];
+        server.up += 1;
+        server.connected(at_ns);
+        server.last_up_ns = at_ns;
+        server.prober = None;
+        self.live(index, at_ns, false);
+        self.became_usable(index);
+    }
+
+    /// A life begins: of a connection just established, or of one that the schedule takes over.
+    pub(super) fn live(&mut self, index: u32, at_ns: u64, is_first: bool) {
+        let connection = &mut self.connections[index as usize];
+        let lifetimes = &self.lifetimes[usize::from(connection.class)];
+        connection.calls_left = lifetimes.calls();
+        connection.retire_ns = lifetimes.retire_ns(index, at_ns, is_first);
+        self.dials.set(index, connection.retire_ns);
+        let lane_index = self.lane_of(index);
+        let Some(lane) = self.lanes.get_mut(lane_index as usize).filter(|lane| lane.pins) else { return };
+        let own = index - self.routes[lane.routes.start as usize].connections.start;
+        let connection = &mut self.connections[index as usize];
+        while connection.withheld > 0 && !connection.withholds() {
+            connection.withheld -= 1;
+            connection.promised += 1;
+            // One that was under way when the schedule began may be there before its first instant.
+            lane.session.free(own, at_ns.max(self.window.start_ns));
+        }
+        self.agenda.set(lane_index, lane.due_ns());
+    }
+
+    /// The schedule begins: lifetimes count from here. Connections that are to be born by a schedule are ended first.
+    pub(crate) fn begin_lifetimes(&mut self, start_ns: u64) {
+        for class in 0..self.lifetimes.len() {
+            self.lifetimes[class].begin(start_ns);
+            for link in self.lifetimes[class].links.clone() {
+                let is_up = self.connections[link as usize].link == Link::Up;
+                let is_connecting = matches!(self.connections[link as usize].link, Link::Connecting { .. });
+                if self.lifetimes[class].has_schedule() {
+                    match self.connections[link as usize].link {
+                        Link::Up => self.retire(link),
+                        Link::Down { .. } => self.lay_down(link, start_ns),
+                        // Will be one born before its time.
+                        Link::Connecting { .. } => self.lifetimes[class].reserve_first(),
+                        Link::Idle | Link::Gone => {}
+                    }
+                } else if is_up {
+                    self.lifetimes[class].reserve_first();
+                    self.live(link, start_ns, true);
+                } else if is_connecting {
+                    self.lifetimes[class].reserve_first();
+                }
+            }
+        }
+    }
+
+    /// Has the last connection of every class lived, so that no operation can ever be sent again?
+    pub(crate) fn has_lived(&self) -> bool {
+        self.lifetimes
+            .iter()
+            .all(|lifetimes| lifetimes.is_spent() && lifetimes.links.clone().all(|link| self.is_over(link)))
+    }
+
+    /// Will nothing ever happen again, because all that waits could go to connections only that have had their last life?
+    pub(crate) fn is_stranded(&self) -> bool {
+        let waits_in_vain = |picked: &Picked| match picked.connection {
+            Some(pinned) => self.is_over(pinned),
+            None => self.routes[picked.route as usize].connections.clone().all(|link| self.is_over(link)),
+        };
+        let is_idle =
+            self.in_flight.len() == 0 && self.agenda.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
+        is_idle
+            && (0..self.connections.len() as u32)
+                .all(|link| self.connections[link as usize].withheld == 0 || self.is_over(link))
+            && self
+                .routes
+                .iter()
+                .flat_map(|route| route.waiting.iter().chain(&route.parked))
+                .all(waits_in_vain)
+    }
+
+    /// Will a connection never be established again?
+    pub(super) fn is_over(&self, link: u32) -> bool {
+        let connection = &self.connections[link as usize];
+        match connection.link {
+            Link::Gone => true,
+            Link::Idle => self.lifetimes[usize::from(connection.class)].is_spent(),
+            Link::Down { .. } | Link::Connecting { .. } | Link::Up => false,
+        }
+    }
+
+    /// Takes no more operations on a connection, and ends it when the last has ended.
+    pub(crate) fn retire(&mut self, index: u32) {
+        self.connections[index as usize].retiring = true;
+        self.take_off(index);
+        self.dials.set(index, u64::MAX);
+        self.check_retired(index);
+    }
+
+    /// Has a connection that takes no more operations lived?
+    #[inline]
+    pub(super) fn check_retired(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if connection.retiring && connection.link == Link::Up && connection.outstanding() == 0 {
+            self.retired.push(index);
+        }
+    }
+
+    /// The next connection that has lived; to be closed and given back with [`Traffic::bury`].
+    #[inline]
+    pub(crate) fn take_retired(&mut self) -> Option<u32> {
+        while let Some(index) = self.retired.pop() {
+            // The peer may have ended it first.
+            let connection = &self.connections[index as usize];
+            if connection.retiring && connection.link == Link::Up {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// A connection that has lived is closed.
+    pub(crate) fn bury(&mut self, index: u32, now_ns: u64) {
+        let phase = self.phase_now(now_ns);
+        self.recording.connection(phase, ConnectionEvent::Retired);
+        let server = usize::from(self.connections[index as usize].server);
+        self.servers[server].up -= 1;
+        self.lay_down(index, now_ns);
+    }
+
+    /// Prepares a connection for its next life, at the earliest at this time.
+    pub(super) fn lay_down(&mut self, index: u32, retry_ns: u64) {
+        let class = usize::from(self.connections[index as usize].class);
+        let link = if self.lifetimes[class].has_schedule() && self.lifetimes[class].has_begun() {
+            let server = self.connections[index as usize].server;
+            self.lifetimes[class].lay_idle(index, server);
+            Link::Idle
+        } else {
+            Link::Down { retry_ns }
+        };
+        self.connections[index as usize].reset(self.codec.clone(), link);
+        self.dials.set(index, if link == Link::Idle { u64::MAX } else { retry_ns });
+        self.lost_any = true;
+    }
+
+    pub(super) fn became_usable(&mut self, index: u32) {
+        self.mark_ready(index);
+        if !self.lanes.is_empty() {
+            self.unpark(index);
+        }
+    }
+
+    pub(super) fn mark_ready(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if connection.is_usable()
+            && let Some(route) = self.routes.get_mut(connection.route as usize)
+            && route.connections.contains(&index)
+        {
+            route.ready.set(index, connection.outstanding());
+        }
+    }
+
+    /// A connection takes nothing for now. It may have no route: in a preload, a class that shares another's data set.
+    pub(super) fn take_off(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if let Some(route) = self.routes.get_mut(connection.route as usize)
+            && route.connections.contains(&index)
+        {
+            route.ready.remove(index);
+        }
+    }
+}
