@@ -51,10 +51,11 @@ serde_as_text!(CpuList);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::check_texts;
 
     #[test]
     fn lists() {
-        let table = [
+        check_texts::<CpuList>(&[
             ("0", Some("0")),
             ("5,0-3", Some("0-3,5")),
             ("1, 2,2", Some("1-2")),
@@ -62,10 +63,6 @@ mod tests {
             ("9000", None),
             ("a", None),
             ("", None),
-        ];
-        for (text, expected) in table {
-            let printed = text.parse::<CpuList>().ok().map(|list| list.to_string());
-            assert_eq!(printed.as_deref(), expected, "{text:?}");
-        }
+        ]);
     }
 }

@@ -91,10 +91,11 @@ serde_as_text!(Mix);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::check_texts;
 
     #[test]
     fn mixes() {
-        let table = [
+        check_texts::<Mix>(&[
             ("get=9,set=1", Some("get=9,set=1")),
             ("get", Some("get=1")),
             ("mget=2, set=0", Some("mget=2")),
@@ -105,10 +106,6 @@ mod tests {
             ("fetch=1", None),
             ("raw=1", None),
             ("", None),
-        ];
-        for (text, expected) in table {
-            let printed = text.parse::<Mix>().ok().map(|mix| mix.to_string());
-            assert_eq!(printed.as_deref(), expected, "{text:?}");
-        }
+        ]);
     }
 }

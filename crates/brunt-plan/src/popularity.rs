@@ -132,17 +132,11 @@ serde_as_text!(Drift);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
-        for (text, expected) in table {
-            let printed = text.parse::<T>().ok().map(|value| value.to_string());
-            assert_eq!(printed.as_deref(), *expected, "{text:?}");
-        }
-    }
+    use crate::units::check_texts;
 
     #[test]
     fn popularities_and_drifts() {
-        check::<Popularity>(&[
+        check_texts::<Popularity>(&[
             ("uniform", Some("uniform")),
             ("zipf", Some("zipf:0.99")),
             ("zipf:1", Some("zipf:1")),
@@ -158,7 +152,7 @@ mod tests {
             ("gaussian:0.16666666666666666", Some("gaussian:0.16666666666666666")),
             ("hot", None),
         ]);
-        check::<Drift>(&[
+        check_texts::<Drift>(&[
             ("1000/10s", Some("1000/10s")),
             ("1k / 500ms", Some("1000/500ms")),
             ("0/1s", None),

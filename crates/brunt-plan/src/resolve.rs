@@ -528,124 +528,123 @@ mod tests {
         }
     }
 
+    /// A plan, and the message about it.
+    const MISTAKES: &[(&str, &str)] = &[
+        ("connections = 0", "--connections: '0' was given; accepted: a whole number from 1 to 1000000"),
+        (
+            "threads = 20",
+            "--threads: '20' was given; accepted: from 1 to 16: every worker needs at least one connection of every class",
+        ),
+        ("requests = 0", "--requests: '0' was given; accepted: a whole number above 0, such as 1000 or 100k"),
+        ("time = '0s'", "--time: '0s' was given; accepted: a duration above 0, such as 10s or 500ms"),
+        (
+            "rate = 5\nthink = '1ms'",
+            "--think: '1ms' was given; accepted: no --think beside --rate: an open loop never waits for replies",
+        ),
+        (
+            "arrival = 'uniform'",
+            "--arrival: 'uniform' was given; accepted: --arrival together with --rate: a closed loop has no arrivals",
+        ),
+        (
+            "keys = 100000\nkey-size = 4",
+            "--key-size: 'fixed:4' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
+        ),
+        (
+            "multiget = 5",
+            "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
+        ),
+        ("server = ['a', 'b', 'a']", "--server: 'a:11211' was given; accepted: each server once"),
+        (
+            "server = 'a'\nplacement = 'ketama'",
+            "--placement: 'ketama' was given; accepted: --placement together with several --server",
+        ),
+        (
+            "server = ['a', 'b', 'c']\nconnections = 2",
+            "--connections: '2' was given; accepted: at least 3, one for each server",
+        ),
+        (
+            "server = ['a', 'b']\nthreads = 9",
+            "--threads: '9' was given; accepted: from 1 to 8: every worker needs at least one connection of every class to every server",
+        ),
+        ("cpus = '1-3'", "--cpus: '1-3' was given; accepted: processors out of 0-2,5"),
+        (
+            "mix = 'cas'",
+            "--mix: 'cas=1' was given; accepted: gets beside cas: a cas writes what a gets has read",
+        ),
+        (
+            "ttl = '1500ms'",
+            "--ttl: '1500ms' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
+        ),
+        (
+            "ttl = '721h'",
+            "--ttl: '721h' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
+        ),
+        (
+            "noreply = true\nmix = 'get,mget'",
+            "--noreply: 'get=1,mget=1' was given; accepted: a --mix with a change in it, such as get=9,set=1",
+        ),
+        (
+            "drift = '10/1s'",
+            "--drift: '10/1s' was given; accepted: --drift together with a --popularity that has hot keys: zipf, hotspot, latest or gaussian",
+        ),
+        (
+            "on-miss = 'set'\nmix = 'set'",
+            "--on-miss: 'set' was given; accepted: a --mix with a retrieval in it, such as get=9,set=1",
+        ),
+        (
+            "rate = 5\nrate-profile = '0s=1,5s=9'",
+            "--rate-profile: '0s=1/s,5s=9/s' was given; accepted: either --rate or --rate-profile",
+        ),
+        (
+            "calls-per-connection = 0",
+            "--calls-per-connection: '0' was given; accepted: a whole number above 0",
+        ),
+        (
+            "reconnect-every = '0s'",
+            "--reconnect-every: '0s' was given; accepted: a duration above 0, such as 10s or 500ms",
+        ),
+        (
+            "connections-total = 100",
+            "--connections-total: '100' was given; accepted: --connections-total beside --calls-per-connection or --reconnect-every: else no connection ends",
+        ),
+        (
+            "connections-total = 10\ncalls-per-connection = 1",
+            "--connections-total: '10' was given; accepted: at least 16, the number of --connections",
+        ),
+        (
+            "key-size = 'pareto:300,10,0.1'",
+            "--key-size: 'pareto:300,10,0.1' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
+        ),
+        (
+            "key-size = 'discrete:4=1,30=1'",
+            "--key-size: 'discrete:4=1,30=1' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
+        ),
+        (
+            "value-size = 'discrete:1=1,256MiB=1'",
+            "--value-size: 'discrete:1=1,268435456=1' was given; accepted: sizes up to 128MiB",
+        ),
+        (
+            "rate = 1\narrival = 'mmpp:2,100us,0.1'",
+            "--arrival: 'mmpp:2,100us,0.1' was given; accepted: bursts that show at this rate: an index of dispersion of 1.001 or more; this one is 1.000020, as good as poisson",
+        ),
+        (
+            "keys = 6\nkey-size = 1\nmix = 'incr'",
+            "--key-size: 'fixed:1' was given; accepted: sizes from 2 (the prefix and the 2 digits of the last of 12 keys and counters) to 250",
+        ),
+        (
+            "[[class]]\nname='a'\n[[class]]\nname='a'",
+            "name (class 'a'): 'a' was given; accepted: a name of its own for every class",
+        ),
+        (
+            "depth = 1000000\nconnections = 100",
+            "--depth: '1000000' was given; accepted: at most 167772 with 100 connections",
+        ),
+    ];
+
     #[test]
     fn mistakes_name_the_option_the_given_and_the_accepted() {
-        let table = [
-            ("connections = 0", "--connections: '0' was given; accepted: a whole number from 1 to 1000000"),
-            (
-                "threads = 20",
-                "--threads: '20' was given; accepted: from 1 to 16: every worker needs at least one connection of every class",
-            ),
-            (
-                "requests = 0",
-                "--requests: '0' was given; accepted: a whole number above 0, such as 1000 or 100k",
-            ),
-            ("time = '0s'", "--time: '0s' was given; accepted: a duration above 0, such as 10s or 500ms"),
-            (
-                "rate = 5\nthink = '1ms'",
-                "--think: '1ms' was given; accepted: no --think beside --rate: an open loop never waits for replies",
-            ),
-            (
-                "arrival = 'uniform'",
-                "--arrival: 'uniform' was given; accepted: --arrival together with --rate: a closed loop has no arrivals",
-            ),
-            (
-                "keys = 100000\nkey-size = 4",
-                "--key-size: 'fixed:4' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
-            ),
-            (
-                "multiget = 5",
-                "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
-            ),
-            ("server = ['a', 'b', 'a']", "--server: 'a:11211' was given; accepted: each server once"),
-            (
-                "server = 'a'\nplacement = 'ketama'",
-                "--placement: 'ketama' was given; accepted: --placement together with several --server",
-            ),
-            (
-                "server = ['a', 'b', 'c']\nconnections = 2",
-                "--connections: '2' was given; accepted: at least 3, one for each server",
-            ),
-            (
-                "server = ['a', 'b']\nthreads = 9",
-                "--threads: '9' was given; accepted: from 1 to 8: every worker needs at least one connection of every class to every server",
-            ),
-            ("cpus = '1-3'", "--cpus: '1-3' was given; accepted: processors out of 0-2,5"),
-            (
-                "mix = 'cas'",
-                "--mix: 'cas=1' was given; accepted: gets beside cas: a cas writes what a gets has read",
-            ),
-            (
-                "ttl = '1500ms'",
-                "--ttl: '1500ms' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
-            ),
-            (
-                "ttl = '721h'",
-                "--ttl: '721h' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
-            ),
-            (
-                "noreply = true\nmix = 'get,mget'",
-                "--noreply: 'get=1,mget=1' was given; accepted: a --mix with a change in it, such as get=9,set=1",
-            ),
-            (
-                "drift = '10/1s'",
-                "--drift: '10/1s' was given; accepted: --drift together with a --popularity that has hot keys: zipf, hotspot, latest or gaussian",
-            ),
-            (
-                "on-miss = 'set'\nmix = 'set'",
-                "--on-miss: 'set' was given; accepted: a --mix with a retrieval in it, such as get=9,set=1",
-            ),
-            (
-                "rate = 5\nrate-profile = '0s=1,5s=9'",
-                "--rate-profile: '0s=1/s,5s=9/s' was given; accepted: either --rate or --rate-profile",
-            ),
-            (
-                "calls-per-connection = 0",
-                "--calls-per-connection: '0' was given; accepted: a whole number above 0",
-            ),
-            (
-                "reconnect-every = '0s'",
-                "--reconnect-every: '0s' was given; accepted: a duration above 0, such as 10s or 500ms",
-            ),
-            (
-                "connections-total = 100",
-                "--connections-total: '100' was given; accepted: --connections-total beside --calls-per-connection or --reconnect-every: else no connection ends",
-            ),
-            (
-                "connections-total = 10\ncalls-per-connection = 1",
-                "--connections-total: '10' was given; accepted: at least 16, the number of --connections",
-            ),
-            (
-                "key-size = 'pareto:300,10,0.1'",
-                "--key-size: 'pareto:300,10,0.1' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
-            ),
-            (
-                "key-size = 'discrete:4=1,30=1'",
-                "--key-size: 'discrete:4=1,30=1' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 100000 keys) to 250",
-            ),
-            (
-                "value-size = 'discrete:1=1,256MiB=1'",
-                "--value-size: 'discrete:1=1,268435456=1' was given; accepted: sizes up to 128MiB",
-            ),
-            (
-                "rate = 1\narrival = 'mmpp:2,100us,0.1'",
-                "--arrival: 'mmpp:2,100us,0.1' was given; accepted: bursts that show at this rate: an index of dispersion of 1.001 or more; this one is 1.000020, as good as poisson",
-            ),
-            (
-                "keys = 6\nkey-size = 1\nmix = 'incr'",
-                "--key-size: 'fixed:1' was given; accepted: sizes from 2 (the prefix and the 2 digits of the last of 12 keys and counters) to 250",
-            ),
-            (
-                "[[class]]\nname='a'\n[[class]]\nname='a'",
-                "name (class 'a'): 'a' was given; accepted: a name of its own for every class",
-            ),
-            (
-                "depth = 1000000\nconnections = 100",
-                "--depth: '1000000' was given; accepted: at most 167772 with 100 connections",
-            ),
-        ];
-        for (toml, expected) in table {
-            assert_eq!(resolved(toml).unwrap_err(), expected);
+        for (toml, expected) in MISTAKES {
+            assert_eq!(resolved(toml).unwrap_err(), *expected);
         }
     }
 

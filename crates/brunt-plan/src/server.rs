@@ -108,10 +108,11 @@ impl<'de> serde::Deserialize<'de> for ServerList {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::check_texts;
 
     #[test]
     fn addresses() {
-        let table = [
+        check_texts::<ServerAddress>(&[
             ("127.0.0.1:11311", Some("127.0.0.1:11311")),
             ("cache-1.example", Some("cache-1.example:11211")),
             ("memcached://cache:5000", Some("cache:5000")),
@@ -126,10 +127,6 @@ mod tests {
             ("a b", None),
             ("[::1]x", None),
             ("", None),
-        ];
-        for (text, expected) in table {
-            let printed = text.parse::<ServerAddress>().ok().map(|address| address.to_string());
-            assert_eq!(printed.as_deref(), expected, "{text:?}");
-        }
+        ]);
     }
 }

@@ -275,21 +275,23 @@ impl<'de> serde::Deserialize<'de> for Count {
     }
 }
 
+/// Tests what texts of a type read as: each with the text that its value prints as, or none where it is no value.
+#[cfg(test)]
+pub(crate) fn check_texts<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
+    for (text, expected) in table {
+        let printed = text.parse::<T>().ok().map(|value| value.to_string());
+        assert_eq!(printed.as_deref(), *expected, "{text:?}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check<T: FromStr<Err = String> + fmt::Display>(table: &[(&str, Option<&str>)]) {
-        for (text, expected) in table {
-            let printed = text.parse::<T>().ok().map(|value| value.to_string());
-            assert_eq!(printed.as_deref(), *expected, "{text:?}");
-        }
-    }
-
     #[test]
     fn durations() {
-        check::<DurationNs>(&[
+        check_texts::<DurationNs>(&[
             ("10s", Some("10s")),
             ("0", Some("0s")),
             ("0ms", Some("0s")),
@@ -312,7 +314,7 @@ mod tests {
 
     #[test]
     fn rates() {
-        check::<Rate>(&[
+        check_texts::<Rate>(&[
             ("200k", Some("200000/s")),
             ("200k/s", Some("200000/s")),
             ("1.5M", Some("1500000/s")),
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn sizes_and_counts() {
-        check::<ByteSize>(&[
+        check_texts::<ByteSize>(&[
             ("200", Some("200")),
             ("4KiB", Some("4KiB")),
             ("4KB", Some("4000")),
@@ -340,7 +342,12 @@ mod tests {
             ("1.3", None),
             ("4XB", None),
         ]);
-        check::<Count>(&[("100k", Some("100000")), ("1.5M", Some("1500000")), ("1.5", None), ("many", None)]);
+        check_texts::<Count>(&[
+            ("100k", Some("100000")),
+            ("1.5M", Some("1500000")),
+            ("1.5", None),
+            ("many", None),
+        ]);
     }
 
     proptest! {
