@@ -353,12 +353,20 @@ impl<C: Codec> Traffic<C> {
         let route = &mut self.routes[picked.route as usize];
         let was_full = route.is_full();
         route.waiting.push_back(picked);
-        if route.is_full() && !was_full {
-            let lane = route.lane;
-            self.lanes[lane as usize].full_routes += 1;
-            self.agenda.set(lane, self.lanes[lane as usize].due_ns());
-        }
+        self.note_length(picked.route, was_full);
         self.list(picked.route);
+    }
+
+    /// The queue of a route has changed its length: a lane is off the agenda while one of its routes is full.
+    fn note_length(&mut self, route_index: RouteId, was_full: bool) {
+        let route = &self.routes[route_index as usize];
+        if route.is_full() == was_full {
+            return;
+        }
+        let (lane_index, is_full) = (route.lane, route.is_full());
+        let lane = &mut self.lanes[lane_index as usize];
+        lane.full_routes = if is_full { lane.full_routes + 1 } else { lane.full_routes - 1 };
+        self.agenda.set(lane_index, lane.due_ns());
     }
 
     /// Places as many waiting operations of a route as find room.
@@ -374,12 +382,7 @@ impl<C: Codec> Traffic<C> {
             }
             let was_full = route.is_full();
             route.waiting.pop_front();
-            if was_full && !route.is_full() {
-                // That had taken the lane off the agenda.
-                let lane = route.lane;
-                self.lanes[lane as usize].full_routes -= 1;
-                self.agenda.set(lane, self.lanes[lane as usize].due_ns());
-            }
+            self.note_length(route_index, was_full);
         }
         false
     }
@@ -397,11 +400,7 @@ impl<C: Codec> Traffic<C> {
             }
             !is_its_own
         });
-        if route.is_full() && !was_full {
-            let lane = route.lane;
-            self.lanes[lane as usize].full_routes += 1;
-            self.agenda.set(lane, self.lanes[lane as usize].due_ns());
-        }
+        self.note_length(route_index, was_full);
         self.list(route_index);
     }
 

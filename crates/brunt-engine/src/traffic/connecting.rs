@@ -54,21 +54,16 @@ impl<C: Codec> Traffic<C> {
         for class in 0..self.lifetimes.len() {
             self.lifetimes[class].begin(start_ns);
             for link in self.lifetimes[class].links.clone() {
-                let is_up = self.connections[link as usize].link == Link::Up;
-                let is_connecting = matches!(self.connections[link as usize].link, Link::Connecting { .. });
-                if self.lifetimes[class].has_schedule() {
-                    match self.connections[link as usize].link {
-                        Link::Up => self.retire(link),
-                        Link::Down { .. } => self.lay_down(link, start_ns),
-                        // Will be one born before its time.
-                        Link::Connecting { .. } => self.lifetimes[class].reserve_first(),
-                        Link::Idle | Link::Gone => {}
+                match (self.connections[link as usize].link, self.lifetimes[class].has_schedule()) {
+                    (Link::Up, true) => self.retire(link),
+                    (Link::Down { .. }, true) => self.lay_down(link, start_ns),
+                    (Link::Up, false) => {
+                        self.lifetimes[class].reserve_first();
+                        self.live(link, start_ns, true);
                     }
-                } else if is_up {
-                    self.lifetimes[class].reserve_first();
-                    self.live(link, start_ns, true);
-                } else if is_connecting {
-                    self.lifetimes[class].reserve_first();
+                    // With a schedule of births it will be one born before its time.
+                    (Link::Connecting { .. }, _) => self.lifetimes[class].reserve_first(),
+                    (Link::Down { .. }, false) | (Link::Idle | Link::Gone, _) => {}
                 }
             }
         }
