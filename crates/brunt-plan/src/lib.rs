@@ -16,6 +16,7 @@ pub mod phase;
 pub mod plan;
 pub mod popularity;
 pub mod profile;
+pub mod quantile;
 pub mod resolve;
 pub mod server;
 pub mod shard;

@@ -4,8 +4,8 @@
 
 use crate::quantity;
 use brunt_plan::plan::MeterKind;
+use brunt_plan::quantile::Quantile;
 use brunt_stats::meter::MeterSummary;
-use brunt_stats::quantile::Quantile;
 use brunt_stats::summary::Summary;
 
 /// What a metered number counts.

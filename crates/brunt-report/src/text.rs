@@ -15,7 +15,7 @@ use crate::metered::{self, Unit};
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
-use brunt_stats::quantile::Quantile;
+use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::{OpSummary, Summary};
 use std::io::{self, Write};
 

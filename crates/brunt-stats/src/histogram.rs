@@ -11,7 +11,7 @@
 //! [`SparseHistogram`] is what an interval keeps, about one byte per touched bucket; [`Histogram`] has 64-bit counts
 //! and holds a whole run.
 
-use crate::quantile::Quantile;
+use brunt_plan::quantile::Quantile;
 use std::ops::RangeInclusive;
 
 /// Each power of two is cut into 2 to this power buckets.

@@ -4,7 +4,7 @@
 //! samples lie above is absent, and says how many more it would take.
 
 use crate::histogram::Histogram;
-use crate::quantile::Quantile;
+use brunt_plan::quantile::Quantile;
 
 /// One percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ pub mod interval;
 pub mod latency;
 pub mod meter;
 pub mod outage;
-pub mod quantile;
 pub mod recorder;
 pub mod sample;
 pub mod server;

@@ -4,8 +4,8 @@
 //! in any order to the same bits.
 
 use crate::histogram::{RecordingHistogram, SparseHistogram};
-use crate::quantile::Quantile;
 use brunt_plan::plan::MeterKind;
+use brunt_plan::quantile::Quantile;
 
 /// Steps of Σ ln in a unit.
 const LN_SCALE: f64 = (1u64 << 32) as f64;

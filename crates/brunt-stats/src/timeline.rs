@@ -5,10 +5,10 @@
 
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval, IntervalRow, SLICE_NS, WindowCounts};
-use crate::quantile::Quantile;
 use crate::server::{self, ServerCounts};
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
+use brunt_plan::quantile::Quantile;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -3,24 +3,13 @@
 //! Not an assertion of the user's (that compares a result with a wish) and not a statistic: every check compares a number
 //! of the run with a threshold that is stated beside it. A run is as good as its worst check.
 
+mod books;
+mod lag;
+mod load;
+
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::latency::ClientError;
-use crate::quantile::Quantile;
-use brunt_plan::outcome::OutcomeClass;
-
-/// Client errors up to this are below what a kernel's wake-up costs, and never held against a run.
-const LAG_FLOOR_NS: f64 = 10_000.0;
-/// Share of a percentile that may be the client's.
-const LAG: Limits = Limits { caution: 0.05, not_trusted: 0.20 };
-/// Share of scheduled requests that may remain unsent.
-const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
-/// By which share completions may fall short of the offered rate in the last half of the window.
-const SATURATION: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
-/// A shortfall within this many standard deviations of a Poisson count is chance.
-const SATURATION_DEVIATIONS: f64 = 4.0;
-/// Share of sent requests that may fail.
-const ERRORS: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
 
 /// A number above `caution` or `not_trusted` costs that status.
 #[derive(Clone, Copy, Debug)]
@@ -215,14 +204,14 @@ impl Verdict {
     /// Runs every check.
     pub fn of(evidence: &Evidence) -> Self {
         let checks = vec![
-            empty(evidence),
-            short(evidence),
-            rate(evidence),
-            saturation(evidence),
-            lag(evidence),
-            errors(evidence),
-            conservation(evidence),
-            verification(evidence),
+            load::empty(evidence),
+            load::short(evidence),
+            load::rate(evidence),
+            load::saturation(evidence),
+            lag::lag(evidence),
+            books::errors(evidence),
+            books::conservation(evidence),
+            books::verification(evidence),
         ];
         let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
         let status = match worst {
@@ -236,210 +225,6 @@ impl Verdict {
 
 fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// Was anything measured at all?
-fn empty(evidence: &Evidence) -> Check {
-    let Evidence { completed, unacknowledged, sent, .. } = *evidence;
-    let (status, message) = match (completed, unacknowledged) {
-        (0, 0) => (CheckStatus::NotTrusted, format!("none of {sent} requests sent was completed")),
-        (0, _) => {
-            (CheckStatus::Ok, format!("{unacknowledged} requests sent; none of them asked for a reply"))
-        }
-        _ => (CheckStatus::Ok, format!("{completed} requests completed")),
-    };
-    let fix =
-        "see the errors and connection faults above; check that the server is the right one, or run longer";
-    Check::judged("EMPTY", status, message, fix, (completed + unacknowledged) as f64, 0.0)
-}
-
-/// Was everything issued that the plan asks for by number?
-fn short(evidence: &Evidence) -> Check {
-    let Some(Asked { requests, issued, is_time_up, connections_end }) = evidence.asked else {
-        let message = "no number of requests to reach: none is asked for, or the run was interrupted";
-        return Check::skipped("SHORT", message, 0.0);
-    };
-    let missing = requests.saturating_sub(issued);
-    let status = if missing == 0 || is_time_up { CheckStatus::Ok } else { CheckStatus::NotTrusted };
-    let reason = match (missing, is_time_up, connections_end) {
-        (0, ..) => "",
-        (_, true, _) => ": the time was up first, as the plan has it",
-        (_, _, true) => ": the last connection that the plan allows had ended",
-        _ => ": the run ended early, because no connection could be had any more",
-    };
-    let message = format!("asked for {requests} requests, {issued} were issued{reason}");
-    let fix = if connections_end {
-        "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection"
-    } else {
-        "see the outages and connection faults above; run again when the server stays, or raise --timeout"
-    };
-    Check::judged("SHORT", status, message, fix, missing as f64, 0.0)
-}
-
-/// Was everything sent that the schedule wanted?
-fn rate(evidence: &Evidence) -> Check {
-    let Some(OpenLoop { scheduled, unsent }) = evidence.open_loop else {
-        return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
-    };
-    let value = share(unsent, scheduled);
-    let message = format!("{unsent} of {scheduled} scheduled requests were never sent ({})", percent(value));
-    let fix = "lower --rate, or give it more --connections, --depth or --drain";
-    Check::judged("RATE", RATE.judge(value), message, fix, value, RATE.caution)
-}
-
-/// Did the server keep up with the offered rate?
-fn saturation(evidence: &Evidence) -> Check {
-    let Some(LastHalf { offered, answered, seconds }) = evidence.last_half.filter(|half| half.offered > 0.0)
-    else {
-        return Check::skipped("SAT", "closed loop: the server's pace is the rate", SATURATION.caution);
-    };
-    let missing = offered - answered;
-    let value = missing / offered;
-    let is_chance = missing <= SATURATION_DEVIATIONS * offered.sqrt();
-    let status = if is_chance { CheckStatus::Ok } else { SATURATION.judge(value) };
-    let (answered_rate, offered_rate) = (answered / seconds, offered / seconds);
-    let mut message = format!(
-        "{answered_rate:.0} requests/s answered of {offered_rate:.0}/s offered in the last half of the window"
-    );
-    if status > CheckStatus::Ok {
-        let growth = missing / seconds;
-        message += &format!(
-            "; the backlog grows by {growth:.0} requests/s, and percentiles with the length of the run"
-        );
-    }
-    let fix = "offer less than the server can answer: lower --rate";
-    Check::judged("SAT", status, message, fix, value, SATURATION.caution)
-}
-
-/// The client error of one percentile against its threshold.
-struct Lag<'a> {
-    row: &'a LagRow,
-    error: &'a ClientError,
-    status: CheckStatus,
-    threshold_ns: f64,
-}
-
-impl<'a> Lag<'a> {
-    fn of(row: &'a LagRow, error: &'a ClientError) -> Self {
-        let limit_ns = |share: f64| LAG_FLOOR_NS.max(share * error.response_ns as f64);
-        let limits = Limits { caution: limit_ns(LAG.caution), not_trusted: limit_ns(LAG.not_trusted) };
-        let status = match limits.judge(error.error_ns as f64) {
-            CheckStatus::NotTrusted if row.is_closed_loop => CheckStatus::Caution,
-            status => status,
-        };
-        Self { row, error, status, threshold_ns: limits.caution }
-    }
-
-    fn excess(&self) -> f64 {
-        self.error.error_ns as f64 / self.threshold_ns
-    }
-}
-
-/// How much of the response times may be the client's own?
-fn lag(evidence: &Evidence) -> Check {
-    let judged =
-        evidence.lag_rows.iter().flat_map(|row| row.errors.iter().map(move |error| Lag::of(row, error)));
-    // p99.99 is printed with its client error but rests on too few requests to convict a run.
-    let worst = judged
-        .filter(|lag| lag.error.quantile <= Quantile::P999)
-        .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())));
-    let Some(worst) = worst else {
-        return Check::skipped("LAG", "too few samples for any percentile", LAG_FLOOR_NS);
-    };
-    let ClientError { quantile, response_ns, error_ns } = *worst.error;
-    let name = &worst.row.name;
-    let part = percent(share(error_ns, response_ns));
-    let message = if worst.row.is_closed_loop {
-        format!(
-            "latency at this concurrency, client share <= {part}: {} of {} of the {quantile} of {name}",
-            time(error_ns),
-            time(response_ns)
-        )
-    } else {
-        format!(
-            "up to {} of the {quantile} of {name}, {}, may be the client's own ({part})",
-            time(error_ns),
-            time(response_ns)
-        )
-    };
-    let fix = if worst.row.is_closed_loop {
-        "give the client more processors (--threads), or use fewer --connections or less --depth"
-    } else {
-        "give the client more processors (--threads), or lower --rate"
-    };
-    Check::judged("LAG", worst.status, message, fix, error_ns as f64, worst.threshold_ns)
-}
-
-/// Did requests fail?
-fn errors(evidence: &Evidence) -> Check {
-    let Evidence { errors, timeouts, lost, sent, .. } = *evidence;
-    let failed = errors + timeouts + lost;
-    let value = share(failed, sent);
-    let message = format!(
-        "{failed} of {sent} requests failed ({}): {errors} errors, {timeouts} timed out, {lost} lost with their connection",
-        percent(value)
-    );
-    let fix = "the latencies leave failed requests out: read \"including failures\", and the table of connection faults";
-    Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
-}
-
-/// Do the books balance?
-fn conservation(evidence: &Evidence) -> Check {
-    let fix = "this is a defect of the tool: please report it with the plan and the seed";
-    let connections = &evidence.connections;
-    if !connections.balances() {
-        let ConnectionCounts { begun, established, failed, retired, lost } = connections;
-        let message = format!(
-            "the books of connections do not balance: {begun} begun, {established} established, {failed} failed; \
-             {retired} retired, {lost} lost"
-        );
-        return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
-    }
-    let broken: Vec<&BookEntry> = evidence.books.iter().filter(|entry| !entry.book.balances()).collect();
-    let (status, message) = match broken.as_slice() {
-        [] => (CheckStatus::Ok, "every request and every key is accounted for, exactly".to_owned()),
-        [entry, ..] => {
-            let BookEntry { phase, class, op, book } = entry;
-            let (requests, keys) = (&book.requests, &book.keys);
-            let message = format!(
-                "{} books do not balance; the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, \
-                 {} ended, {} in flight; {} keys asked, {} hit, {} missed, {} failed",
-                broken.len(),
-                phase.name(),
-                requests.scheduled,
-                requests.sent,
-                requests.unsent,
-                requests.ended(),
-                requests.in_flight,
-                keys.asked,
-                keys.hit,
-                keys.miss,
-                keys.failed,
-            );
-            (CheckStatus::NotTrusted, message)
-        }
-    };
-    Check::judged("CONSERVE", status, message, fix, broken.len() as f64, 0.0)
-}
-
-/// Were the values the ones that were stored?
-fn verification(evidence: &Evidence) -> Check {
-    let mismatches: u64 =
-        evidence.books.iter().map(|entry| entry.book.requests.outcome(OutcomeClass::Mismatch)).sum();
-    if mismatches == 0 && evidence.values_foreign > 0 {
-        let message = format!(
-            "{} values read were not written by this tool and could not be checked: store the data set first (preload)",
-            evidence.values_foreign
-        );
-        return Check::skipped("VERIFY", &message, 0.0);
-    }
-    if mismatches == 0 && !evidence.is_verified {
-        return Check::skipped("VERIFY", "values were not checked", 0.0);
-    }
-    let status = if mismatches == 0 { CheckStatus::Ok } else { CheckStatus::NotTrusted };
-    let message = format!("{mismatches} replies held a value other than the one that was stored");
-    let fix = "something else writes these keys, or the server is wrong: use a --prefix of your own";
-    Check::judged("VERIFY", status, message, fix, mismatches as f64, 0.0)
 }
 
 /// A share in per cent with three significant digits.

@@ -8,8 +8,8 @@ use crate::paragraph;
 use crate::quantity;
 use crate::table::Table;
 use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::quantile::Quantile;
 use brunt_stats::latency::{LatencySummary, Percentile};
-use brunt_stats::quantile::Quantile;
 use brunt_stats::summary::OpSummary;
 
 /// The columns. p95 is in JSON; six columns are what a line has room for.

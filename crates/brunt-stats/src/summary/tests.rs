@@ -6,12 +6,12 @@ use super::*;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
-use crate::quantile::Quantile;
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::Times;
 use crate::verdict::{Check, CheckStatus, Status};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 

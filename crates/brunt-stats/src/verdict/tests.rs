@@ -7,7 +7,9 @@ use super::*;
 use crate::book::{Book, KeyBook, RequestBook};
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
 use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use brunt_plan::quantile::Quantile;
 
 /// A run without fault: 100 000 requests, open loop.
 fn clean() -> Evidence {

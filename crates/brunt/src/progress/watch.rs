@@ -8,9 +8,9 @@ use brunt_engine::run::RunTimes;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
+use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::interval::Interval;
-use brunt_stats::quantile::Quantile;
 use std::collections::VecDeque;
 
 /// What the rate and the tail are taken over.

@@ -1,0 +1,83 @@
+//! Checks of the books: what failed, whether they balance, whether values were right.
+//!
+//! Exact integers: nothing here is an estimate.
+
+use super::{Check, CheckStatus, Evidence, Limits, percent, share};
+use crate::book::BookEntry;
+use crate::connection::ConnectionCounts;
+use brunt_plan::outcome::OutcomeClass;
+
+/// Share of sent requests that may fail.
+const ERRORS: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
+
+/// Did requests fail?
+pub(super) fn errors(evidence: &Evidence) -> Check {
+    let Evidence { errors, timeouts, lost, sent, .. } = *evidence;
+    let failed = errors + timeouts + lost;
+    let value = share(failed, sent);
+    let message = format!(
+        "{failed} of {sent} requests failed ({}): {errors} errors, {timeouts} timed out, {lost} lost with their connection",
+        percent(value)
+    );
+    let fix = "the latencies leave failed requests out: read \"including failures\", and the table of connection faults";
+    Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
+}
+
+/// Do the books balance?
+pub(super) fn conservation(evidence: &Evidence) -> Check {
+    let fix = "this is a defect of the tool: please report it with the plan and the seed";
+    let connections = &evidence.connections;
+    if !connections.balances() {
+        let ConnectionCounts { begun, established, failed, retired, lost } = connections;
+        let message = format!(
+            "the books of connections do not balance: {begun} begun, {established} established, {failed} failed; \
+             {retired} retired, {lost} lost"
+        );
+        return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
+    }
+    let broken: Vec<&BookEntry> = evidence.books.iter().filter(|entry| !entry.book.balances()).collect();
+    let (status, message) = match broken.as_slice() {
+        [] => (CheckStatus::Ok, "every request and every key is accounted for, exactly".to_owned()),
+        [entry, ..] => {
+            let BookEntry { phase, class, op, book } = entry;
+            let (requests, keys) = (&book.requests, &book.keys);
+            let message = format!(
+                "{} books do not balance; the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, \
+                 {} ended, {} in flight; {} keys asked, {} hit, {} missed, {} failed",
+                broken.len(),
+                phase.name(),
+                requests.scheduled,
+                requests.sent,
+                requests.unsent,
+                requests.ended(),
+                requests.in_flight,
+                keys.asked,
+                keys.hit,
+                keys.miss,
+                keys.failed,
+            );
+            (CheckStatus::NotTrusted, message)
+        }
+    };
+    Check::judged("CONSERVE", status, message, fix, broken.len() as f64, 0.0)
+}
+
+/// Were the values the ones that were stored?
+pub(super) fn verification(evidence: &Evidence) -> Check {
+    let mismatches: u64 =
+        evidence.books.iter().map(|entry| entry.book.requests.outcome(OutcomeClass::Mismatch)).sum();
+    if mismatches == 0 && evidence.values_foreign > 0 {
+        let message = format!(
+            "{} values read were not written by this tool and could not be checked: store the data set first (preload)",
+            evidence.values_foreign
+        );
+        return Check::skipped("VERIFY", &message, 0.0);
+    }
+    if mismatches == 0 && !evidence.is_verified {
+        return Check::skipped("VERIFY", "values were not checked", 0.0);
+    }
+    let status = if mismatches == 0 { CheckStatus::Ok } else { CheckStatus::NotTrusted };
+    let message = format!("{mismatches} replies held a value other than the one that was stored");
+    let fix = "something else writes these keys, or the server is wrong: use a --prefix of your own";
+    Check::judged("VERIFY", status, message, fix, mismatches as f64, 0.0)
+}

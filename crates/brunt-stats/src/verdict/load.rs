@@ -1,0 +1,85 @@
+//! Checks of the load: was it there, was it whole, was it sent, and did the server keep up with it?
+//!
+//! Not of latencies. What the plan asked for is compared with what happened, in counts.
+
+use super::{Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, percent, share};
+
+/// Share of scheduled requests that may remain unsent.
+const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
+/// By which share completions may fall short of the offered rate in the last half of the window.
+const SATURATION: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
+/// A shortfall within this many standard deviations of a Poisson count is chance.
+const SATURATION_DEVIATIONS: f64 = 4.0;
+
+/// Was anything measured at all?
+pub(super) fn empty(evidence: &Evidence) -> Check {
+    let Evidence { completed, unacknowledged, sent, .. } = *evidence;
+    let (status, message) = match (completed, unacknowledged) {
+        (0, 0) => (CheckStatus::NotTrusted, format!("none of {sent} requests sent was completed")),
+        (0, _) => {
+            (CheckStatus::Ok, format!("{unacknowledged} requests sent; none of them asked for a reply"))
+        }
+        _ => (CheckStatus::Ok, format!("{completed} requests completed")),
+    };
+    let fix =
+        "see the errors and connection faults above; check that the server is the right one, or run longer";
+    Check::judged("EMPTY", status, message, fix, (completed + unacknowledged) as f64, 0.0)
+}
+
+/// Was everything issued that the plan asks for by number?
+pub(super) fn short(evidence: &Evidence) -> Check {
+    let Some(Asked { requests, issued, is_time_up, connections_end }) = evidence.asked else {
+        let message = "no number of requests to reach: none is asked for, or the run was interrupted";
+        return Check::skipped("SHORT", message, 0.0);
+    };
+    let missing = requests.saturating_sub(issued);
+    let status = if missing == 0 || is_time_up { CheckStatus::Ok } else { CheckStatus::NotTrusted };
+    let reason = match (missing, is_time_up, connections_end) {
+        (0, ..) => "",
+        (_, true, _) => ": the time was up first, as the plan has it",
+        (_, _, true) => ": the last connection that the plan allows had ended",
+        _ => ": the run ended early, because no connection could be had any more",
+    };
+    let message = format!("asked for {requests} requests, {issued} were issued{reason}");
+    let fix = if connections_end {
+        "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection"
+    } else {
+        "see the outages and connection faults above; run again when the server stays, or raise --timeout"
+    };
+    Check::judged("SHORT", status, message, fix, missing as f64, 0.0)
+}
+
+/// Was everything sent that the schedule wanted?
+pub(super) fn rate(evidence: &Evidence) -> Check {
+    let Some(OpenLoop { scheduled, unsent }) = evidence.open_loop else {
+        return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
+    };
+    let value = share(unsent, scheduled);
+    let message = format!("{unsent} of {scheduled} scheduled requests were never sent ({})", percent(value));
+    let fix = "lower --rate, or give it more --connections, --depth or --drain";
+    Check::judged("RATE", RATE.judge(value), message, fix, value, RATE.caution)
+}
+
+/// Did the server keep up with the offered rate?
+pub(super) fn saturation(evidence: &Evidence) -> Check {
+    let Some(LastHalf { offered, answered, seconds }) = evidence.last_half.filter(|half| half.offered > 0.0)
+    else {
+        return Check::skipped("SAT", "closed loop: the server's pace is the rate", SATURATION.caution);
+    };
+    let missing = offered - answered;
+    let value = missing / offered;
+    let is_chance = missing <= SATURATION_DEVIATIONS * offered.sqrt();
+    let status = if is_chance { CheckStatus::Ok } else { SATURATION.judge(value) };
+    let (answered_rate, offered_rate) = (answered / seconds, offered / seconds);
+    let mut message = format!(
+        "{answered_rate:.0} requests/s answered of {offered_rate:.0}/s offered in the last half of the window"
+    );
+    if status > CheckStatus::Ok {
+        let growth = missing / seconds;
+        message += &format!(
+            "; the backlog grows by {growth:.0} requests/s, and percentiles with the length of the run"
+        );
+    }
+    let fix = "offer less than the server can answer: lower --rate";
+    Check::judged("SAT", status, message, fix, value, SATURATION.caution)
+}
