@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::io::epoll::Epoll;
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
-use crate::run::{Endpoint, RunData, RunError, run};
+use crate::run::{Endpoint, RunData, RunError, Wish, run};
 use crate::worker::{Notice, Orders};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
@@ -59,7 +59,7 @@ fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
 }
 
 fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, RunError> {
-    run(&plan(toml), &endpoint(address), &AtomicBool::new(false), &mut |_| {})
+    run(&plan(toml), &endpoint(address), &AtomicBool::new(false), &mut |_| Wish::GoOn)
 }
 
 fn measured(data: &RunData) -> Book {

@@ -149,16 +149,31 @@ pub enum Observed<'a> {
     Started(RunTimes),
     /// A worker handed over what it recorded, preload included.
     Interval(&'a Interval),
-    /// Nothing new, but time has passed: about every 10 ms. Nanoseconds on the run's clock.
-    Tick(u64),
+    /// Nothing new, but time has passed: about every 10 ms.
+    Tick {
+        /// Nanoseconds on the run's clock.
+        now_ns: u64,
+        /// Everything that was handed over so far.
+        intervals: &'a IntervalStore,
+    },
 }
 
-/// Carries out a plan. `stop` ends the schedule early; `observe` sees what happens, on the calling thread.
+/// What whoever observes a run wants to happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Go on as the plan says.
+    GoOn,
+    /// The schedule may end now: what was measured is enough. No interruption, for the plan foresees it.
+    Enough,
+}
+
+/// Carries out a plan. `stop` ends the schedule early; `observe` sees what happens, on the calling thread, and may find
+/// that it is enough.
 pub fn run(
     plan: &Plan,
     endpoints: &[Endpoint],
     stop: &AtomicBool,
-    observe: &mut dyn FnMut(Observed<'_>),
+    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Result<RunData, RunError> {
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
@@ -251,7 +266,7 @@ struct Control<'a> {
     hands: Vec<Hand>,
     intervals: IntervalStore,
     clock: Clock,
-    observe: &'a mut dyn FnMut(Observed<'_>),
+    observe: &'a mut dyn FnMut(Observed<'_>) -> Wish,
 }
 
 impl Control<'_> {
@@ -291,9 +306,9 @@ impl Control<'_> {
         let mut interrupted = false;
         while !self.hands.iter().all(|hand| hand.thread.is_finished()) {
             std::thread::park_timeout(LOOK);
-            self.gather();
-            if stop.load(Ordering::Relaxed) && !interrupted {
-                interrupted = true;
+            let wish = self.gather();
+            interrupted |= stop.load(Ordering::Relaxed);
+            if interrupted || wish == Wish::Enough {
                 self.orders.stop.store(true, Ordering::Relaxed);
             }
         }
@@ -301,8 +316,7 @@ impl Control<'_> {
     }
 
     /// Reads every set that was handed over and gives it back.
-    fn gather(&mut self) {
-        (self.observe)(Observed::Tick(self.clock.now_ns()));
+    fn gather(&mut self) -> Wish {
         for (worker, hand) in self.hands.iter_mut().enumerate() {
             while let Ok(mut filled) = hand.filled.pop() {
                 let interval = filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns);
@@ -312,6 +326,7 @@ impl Control<'_> {
                 let _ = hand.spares.push(filled.set);
             }
         }
+        (self.observe)(Observed::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
     }
 
     /// Lets every worker go at once, without a result to report.

@@ -7,7 +7,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::{MORE_PORTS, Needs};
-use crate::run;
+use crate::{measurement, run};
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
@@ -100,7 +100,7 @@ fn addresses(plan: &Plan) -> Result<Vec<SocketAddr>, String> {
         // The reference server takes any free port.
         Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]),
         Target::Servers(servers) => {
-            let first = |server| run::find(server).map(|endpoint| endpoint.addresses[0]);
+            let first = |server| measurement::find(server).map(|endpoint| endpoint.addresses[0]);
             servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
         }
     }

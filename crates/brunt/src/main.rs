@@ -14,6 +14,7 @@ mod exit;
 mod facts;
 mod interrupt;
 mod limits;
+mod measurement;
 mod option_file;
 mod output;
 mod progress;

@@ -78,7 +78,7 @@ impl Progress {
                 self.align(times);
             }
             Observed::Interval(interval) => self.watch.add(interval),
-            Observed::Tick(now_ns) => {
+            Observed::Tick { now_ns, .. } => {
                 self.watch.tick(now_ns);
                 self.draw_when_due(now_ns);
             }

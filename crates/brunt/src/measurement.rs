@@ -1,0 +1,151 @@
+//! One measurement: finds or starts the servers, lets the engine carry out a plan, and sums up what it yields.
+//!
+//! Not a command and not a report: `run` makes one measurement, a campaign makes several, against the same servers.
+//! Invariant: nothing is connected before it is known that this host has room for the plan.
+
+use crate::cli;
+use crate::embedded::{self, Embedded};
+use crate::environment;
+use crate::exit::{Exit, Failure};
+use crate::facts::Facts;
+use crate::limits::{self, Needs};
+use crate::progress::Progress;
+use brunt_engine::run::{Endpoint, RunData, RunError, Wish};
+use brunt_plan::plan::{Plan, Target};
+use brunt_plan::server::ServerAddress;
+use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
+use brunt_stats::usage::ClientUsage;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::AtomicBool;
+
+/// The servers of a plan, found or started.
+pub(crate) struct Servers {
+    /// Lives as long as it is measured.
+    _embedded: Option<Embedded>,
+    endpoints: Vec<Endpoint>,
+    /// As the report names them.
+    name: String,
+}
+
+impl Servers {
+    /// Resolves the names of a plan's servers, or starts the reference server with room for its data sets.
+    pub(crate) fn open(plan: &Plan) -> Result<Self, Failure> {
+        // Before the server is started, which inherits it.
+        limits::raise_open_files();
+        let (embedded, servers) = match &plan.target {
+            Target::Servers(servers) => (None, servers.clone()),
+            Target::Embedded => {
+                embedded::check_memory(plan).map_err(Failure::usage)?;
+                let embedded =
+                    Embedded::start(plan).map_err(|error| Failure::new(Exit::Unreachable, error))?;
+                let address = embedded.address.clone();
+                (Some(embedded), vec![address])
+            }
+        };
+        let names = servers.iter().map(ServerAddress::to_string).collect::<Vec<_>>().join(", ");
+        Ok(Self {
+            endpoints: servers.iter().map(find).collect::<Result<Vec<_>, _>>()?,
+            name: match embedded {
+                Some(_) => format!("reference server, started for this run at {names}"),
+                None => names,
+            },
+            _embedded: embedded,
+        })
+    }
+}
+
+/// Every address of a server's name.
+pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
+    let trouble = |reason: String| {
+        Failure::new(Exit::Unreachable, anyhow::anyhow!("cannot resolve {server}: {reason}"))
+    };
+    let addresses =
+        (server.host.as_str(), server.port).to_socket_addrs().map_err(|error| trouble(error.to_string()))?;
+    let endpoint = Endpoint { server: server.clone(), addresses: addresses.collect() };
+    if endpoint.addresses.is_empty() {
+        Err(trouble("the name has no address".to_owned()))
+    } else {
+        Ok(endpoint)
+    }
+}
+
+/// Carries out a plan and sums it up.
+pub(crate) fn measure(
+    plan: &Plan,
+    servers: &Servers,
+    stop: &AtomicBool,
+    shown: &cli::ProgressFlags,
+) -> Result<Summary, Failure> {
+    foresee(plan, &servers.endpoints, shown.quiet)?;
+    let mut progress = Progress::new(shown, plan);
+    let ended = brunt_engine::run::run(plan, &servers.endpoints, stop, &mut |observed| {
+        progress.observe(observed);
+        Wish::GoOn
+    });
+    // Whatever comes next, an error or a report, does not share its line.
+    drop(progress);
+    let data = ended.map_err(|error| {
+        let exit = match &error {
+            RunError::Unreachable { .. } | RunError::PreloadFailed { .. } => Exit::Unreachable,
+            RunError::Interrupted => Exit::Interrupted,
+            RunError::System(_) => Exit::Failed,
+        };
+        Failure::new(exit, error)
+    })?;
+    Ok(summarise(plan, servers, data))
+}
+
+/// Refuses a plan that this host has no room for, and says where it may become tight.
+fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failure> {
+    let facts = Facts::read();
+    // The first address is the one that is tried first.
+    let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.addresses[0]).collect();
+    let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
+    let notes = limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))?;
+    if !quiet {
+        notes.iter().for_each(|note| eprintln!("note: {note}"));
+    }
+    Ok(())
+}
+
+fn summarise(plan: &Plan, servers: &Servers, data: RunData) -> Summary {
+    let wanted = plan.preload_stores();
+    let preload = plan.preload.then_some(PreloadResult {
+        wanted,
+        // The run would not have begun with less.
+        confirmed: wanted,
+        duration_ns: data.times.prepare_ns,
+    });
+    Summary::build(SummaryInput {
+        store: data.intervals,
+        window: MeasuredWindow {
+            start_ns: data.times.start_ns,
+            measure_ns: data.times.measure_ns,
+            end_ns: data.times.end_ns,
+            drained_ns: data.times.drained_ns,
+        },
+        values_checked: true,
+        values_foreign: data.values_foreign,
+        samples: data.samples,
+        samples_overflow: data.samples_overflow,
+        first_garbage: data.garbage,
+        first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
+        usage: ClientUsage {
+            cpu_user_ns: data.usage.cpu_user_ns,
+            cpu_system_ns: data.usage.cpu_system_ns,
+            syscalls: data.usage.syscalls,
+            io: data.io.to_owned(),
+            wait: data.wait.name().to_owned(),
+            threads: plan.threads,
+            workers: data.workers,
+        },
+        environment: Environment {
+            brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
+            facts: environment::facts(),
+        },
+        interrupted: data.interrupted,
+        preload,
+        server: servers.name.clone(),
+        plan: plan.clone(),
+    })
+}
