@@ -8,6 +8,7 @@ mod noreply;
 mod on_miss;
 mod operations;
 mod outages;
+mod queues;
 mod servers;
 mod timeouts;
 
@@ -51,7 +52,7 @@ const START_AHEAD_NS: u64 = 10 * MS;
 /// A run that takes more of its own time than this does not end by itself.
 const VIRTUAL_NS_MAX: u64 = 1_000 * SECOND;
 /// Nor does one that takes more turns.
-const TURNS_MAX: u64 = 20_000_000;
+const TURNS_MAX: u64 = 60_000_000;
 
 /// What a simulated run yields.
 struct Outcome {
