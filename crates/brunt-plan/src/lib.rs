@@ -10,6 +10,7 @@ pub mod cpus;
 pub mod distribution;
 pub mod law;
 pub mod mix;
+pub mod objective;
 pub mod op;
 pub mod outcome;
 pub mod phase;

@@ -4,6 +4,7 @@
 //! sample gates are integer arithmetic: in floating point `0.07 × 100` is above 7 and its ceiling is 8.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// Millionths in a whole.
 const MILLION: u128 = 1_000_000;
@@ -80,9 +81,38 @@ impl fmt::Display for Quantile {
     }
 }
 
+/// A percentile by name, between the minimum and the maximum: `p50`, `p99.9`, and as JSON has it `p999`, where the first two
+/// digits stand before the point.
+impl FromStr for Quantile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text)
+            .ok_or_else(|| "expected a percentile such as p50, p99, p99.9 (or p999), p99.99".to_owned())
+    }
+}
+
+fn parse(text: &str) -> Option<Quantile> {
+    let number = text.strip_prefix('p')?;
+    let (percent, rest) = match number.split_once('.') {
+        Some((_, "")) => return None,
+        Some(parts) => parts,
+        // `p100` would be read as p10.0.
+        None if number.len() > 2 && number.starts_with('9') && number.is_ascii() => number.split_at(2),
+        None => (number, ""),
+    };
+    let is_number = percent.bytes().chain(rest.bytes()).all(|byte| byte.is_ascii_digit());
+    if percent.is_empty() || percent.len() > 2 || rest.len() > 4 || !is_number {
+        return None;
+    }
+    let per_million: u32 = format!("{percent}{rest:0<4}").parse().ok()?;
+    (per_million > 0).then_some(Quantile { per_million })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::check_texts;
 
     #[test]
     fn ranks_are_exact() {
@@ -125,5 +155,33 @@ mod tests {
         let texts = Quantile::PRINTED.map(|quantile| quantile.to_string());
         assert_eq!(texts, ["p50", "p90", "p95", "p99", "p99.9", "p99.99"]);
         assert_eq!(Quantile::P9999.key(), "p9999");
+    }
+
+    #[test]
+    fn names_are_understood() {
+        check_texts::<Quantile>(&[
+            ("p50", Some("p50")),
+            ("p5", Some("p5")),
+            ("p99.9", Some("p99.9")),
+            ("p99.90", Some("p99.9")),
+            ("p999", Some("p99.9")),
+            ("p9999", Some("p99.99")),
+            ("p999999", Some("p99.9999")),
+            ("p0.5", Some("p0.5")),
+            ("p0", None),
+            ("p100", None),
+            ("p101", None),
+            ("p9999999", None),
+            ("p99.", None),
+            ("p.5", None),
+            ("p", None),
+            ("p-5", None),
+            ("p9é", None),
+            ("99", None),
+            ("", None),
+        ]);
+        for quantile in Quantile::PRINTED {
+            assert_eq!((quantile.to_string().parse(), quantile.key().parse()), (Ok(quantile), Ok(quantile)));
+        }
     }
 }

@@ -56,7 +56,7 @@ fn split_number(text: &str) -> (&str, &str) {
 
 /// `number × scale` as an exact integer: `None` when the text is no plain decimal, when a fraction of the smallest
 /// unit would be left over, or when the product does not fit.
-fn scaled(number: &str, scale: u64) -> Option<u64> {
+pub(crate) fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.len() > 18 {
         return None;

@@ -1,0 +1,432 @@
+//! What a user wants of a number of a run: `p99 < 1ms`, `get.hit >= 95%`.
+//!
+//! Not a check of the verdict (that asks whether a number may be believed) and not the number: `brunt-stats` compares the
+//! two. Bounds are exact integers, so an objective that is printed and read again is the same objective.
+
+use crate::mix::Mix;
+use crate::op::OpKind;
+use crate::quantile::Quantile;
+use crate::units::{DurationNs, Rate, serde_as_text};
+use std::fmt;
+use std::str::FromStr;
+
+/// Billionths in a whole.
+const BILLION: u64 = 1_000_000_000;
+
+/// A number of a run, compared with a bound. Text form: `[OP.]METRIC COMPARISON BOUND`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objective {
+    /// Which number.
+    pub subject: Subject,
+    /// How it must stand to the bound.
+    pub comparison: Comparison,
+    /// The bound, in the unit of the metric.
+    pub bound: Bound,
+}
+
+/// A number of a run by name: a metric of one kind of op, or of all requests. Text form: `p99`, `get.p99.9`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Only requests of this kind; `None` for all of them.
+    pub op: Option<OpKind>,
+    /// What of them.
+    pub metric: Metric,
+}
+
+/// What can be asked of the requests of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// A statistic of the response time.
+    Response(Statistic),
+    /// A statistic of the service time; in text with `service.` in front.
+    Service(Statistic),
+    /// Completed per second of the window.
+    Rate,
+    /// Keys found / keys asked for.
+    Hit,
+    /// (Errors + time-outs + lost) / sent, as the check ERR has it.
+    Errors,
+    /// Never sent / scheduled.
+    Unsent,
+}
+
+/// A statistic of a latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// One of [`Quantile::PRINTED`].
+    Percentile(Quantile),
+    /// The mean.
+    Mean,
+    /// The longest.
+    Max,
+}
+
+/// How a number must stand to its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// A bound in the unit of its metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// Of a latency.
+    Time(DurationNs),
+    /// Of a rate.
+    Rate(Rate),
+    /// Of a part of a whole.
+    Share(Share),
+}
+
+/// A part of a whole, from 0 to 1. Text form: `0.95`, `95%`; printed in per cent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share {
+    /// In billionths.
+    pub per_billion: u64,
+}
+
+/// An upper bound on a percentile of the response time: what a search for capacity can steer by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ceiling {
+    /// Only requests of this kind; `None` for all of them.
+    pub op: Option<OpKind>,
+    /// Which percentile.
+    pub quantile: Quantile,
+    /// Its bound in nanoseconds.
+    pub bound_ns: u64,
+}
+
+impl Objective {
+    /// The objective as a ceiling, if it is an upper bound on a percentile of the response time.
+    pub fn ceiling(&self) -> Option<Ceiling> {
+        let is_upper = matches!(self.comparison, Comparison::Less | Comparison::LessOrEqual);
+        match (self.subject.metric, self.bound) {
+            (Metric::Response(Statistic::Percentile(quantile)), Bound::Time(bound)) if is_upper => {
+                Some(Ceiling { op: self.subject.op, quantile, bound_ns: bound.0 })
+            }
+            _ => None,
+        }
+    }
+
+    /// Does a measured number, in the unit of [`Bound::value`], meet the bound?
+    pub fn is_met_by(&self, measured: f64) -> bool {
+        let bound = self.bound.value();
+        match self.comparison {
+            Comparison::Less => measured < bound,
+            Comparison::LessOrEqual => measured <= bound,
+            Comparison::Greater => measured > bound,
+            Comparison::GreaterOrEqual => measured >= bound,
+        }
+    }
+}
+
+impl Metric {
+    /// What is accepted where a metric is expected.
+    pub const ACCEPTED: &'static str = "p50, p90, p95, p99, p99.9, p99.99, mean or max (of the response time; service.p99 \
+        is of the service time), rate, hit, errors, unsent; an operation may stand in front, such as get.p99";
+
+    fn accepted_bound(self) -> &'static str {
+        match self {
+            Self::Response(_) | Self::Service(_) => "a duration with its unit, such as 1ms or 500us",
+            Self::Rate => "completed requests per second, such as 50k or 1.5M/s",
+            Self::Hit | Self::Errors | Self::Unsent => "a part of the whole, such as 0.95, 95% or 0",
+        }
+    }
+
+    fn bound(self, text: &str) -> Option<Bound> {
+        match self {
+            Self::Response(_) | Self::Service(_) => text.parse().ok().map(Bound::Time),
+            Self::Rate => text.parse().ok().map(Bound::Rate),
+            Self::Hit | Self::Errors | Self::Unsent => text.parse().ok().map(Bound::Share),
+        }
+    }
+}
+
+impl Bound {
+    /// The bound as a number: nanoseconds, requests per second, or a share from 0 to 1. A measured quotient of integers
+    /// that equals the bound exactly equals this number, too: both are the same fraction, correctly rounded.
+    pub fn value(self) -> f64 {
+        match self {
+            Self::Time(time) => time.0 as f64,
+            Self::Rate(rate) => rate.as_f64(),
+            Self::Share(share) => share.per_billion as f64 / BILLION as f64,
+        }
+    }
+}
+
+impl FromStr for Objective {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(at) = text.find(['<', '>', '=']) else {
+            return Err("no comparison; accepted: <, <=, > or >= between a metric and its bound, such as \
+                        'p99 < 1ms'"
+                .to_owned());
+        };
+        let (subject, rest) = text.split_at(at);
+        let symbol_end = rest.find(|c| !matches!(c, '<' | '>' | '=')).unwrap_or(rest.len());
+        let (symbol, bound) = rest.split_at(symbol_end);
+        let subject: Subject = subject.parse()?;
+        let comparison = symbol.parse()?;
+        let bound = bound.trim();
+        let bound = subject.metric.bound(bound).ok_or_else(|| {
+            let accepted = subject.metric.accepted_bound();
+            format!("'{bound}' is no bound of {subject}; accepted: {accepted}")
+        })?;
+        Ok(Self { subject, comparison, bound })
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {} {}", self.subject, self.comparison, self.bound)
+    }
+}
+serde_as_text!(Objective);
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let refused = || format!("'{text}' is no metric; accepted: {}", Metric::ACCEPTED);
+        // A point parts an op from its metric, and also the digits of p99.9.
+        let (op, name) = match text.split_once('.') {
+            Some((first, rest)) => match first.parse::<OpKind>() {
+                Ok(op) if Mix::ACCEPTED.contains(&op) => (Some(op), rest),
+                _ => (None, text),
+            },
+            None => (None, text),
+        };
+        Ok(Self { op, metric: name.parse().map_err(|()| refused())? })
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.op {
+            Some(op) => write!(formatter, "{op}.{}", self.metric),
+            None => self.metric.fmt(formatter),
+        }
+    }
+}
+
+impl FromStr for Metric {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let statistic = |name: &str| match name {
+            "mean" => Ok(Statistic::Mean),
+            "max" => Ok(Statistic::Max),
+            _ => match name.parse() {
+                Ok(quantile) if Quantile::PRINTED.contains(&quantile) => Ok(Statistic::Percentile(quantile)),
+                _ => Err(()),
+            },
+        };
+        match text {
+            "rate" => Ok(Self::Rate),
+            "hit" => Ok(Self::Hit),
+            "errors" => Ok(Self::Errors),
+            "unsent" => Ok(Self::Unsent),
+            _ => match text.strip_prefix("service.") {
+                Some(name) => statistic(name).map(Self::Service),
+                None => statistic(text).map(Self::Response),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response(statistic) => statistic.fmt(formatter),
+            Self::Service(statistic) => write!(formatter, "service.{statistic}"),
+            Self::Rate => formatter.write_str("rate"),
+            Self::Hit => formatter.write_str("hit"),
+            Self::Errors => formatter.write_str("errors"),
+            Self::Unsent => formatter.write_str("unsent"),
+        }
+    }
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Percentile(quantile) => quantile.fmt(formatter),
+            Self::Mean => formatter.write_str("mean"),
+            Self::Max => formatter.write_str("max"),
+        }
+    }
+}
+
+impl FromStr for Comparison {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "<" => Ok(Self::Less),
+            "<=" => Ok(Self::LessOrEqual),
+            ">" => Ok(Self::Greater),
+            ">=" => Ok(Self::GreaterOrEqual),
+            _ => Err(format!("'{text}' is no comparison; accepted: <, <=, > or >=")),
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        })
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Time(time) => time.fmt(formatter),
+            Self::Rate(rate) => rate.fmt(formatter),
+            Self::Share(share) => share.fmt(formatter),
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (number, scale) = match text.strip_suffix('%') {
+            Some(percent) => (percent.trim_end(), BILLION / 100),
+            None => (text, BILLION),
+        };
+        crate::units::scaled(number, scale)
+            .filter(|per_billion| *per_billion <= BILLION)
+            .map(|per_billion| Self { per_billion })
+            .ok_or_else(|| {
+                "expected a part of the whole, from 0 to 1 or to 100%, such as 0.95 or 95%".to_owned()
+            })
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (percent, rest) = (self.per_billion / (BILLION / 100), self.per_billion % (BILLION / 100));
+        match format!("{rest:07}").trim_end_matches('0') {
+            "" => write!(formatter, "{percent}%"),
+            rest => write!(formatter, "{percent}.{rest}%"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::check_texts;
+    use proptest::prelude::*;
+
+    #[test]
+    fn objectives() {
+        check_texts::<Objective>(&[
+            ("p99 < 1ms", Some("p99 < 1ms")),
+            ("get.p99<1ms", Some("get.p99 < 1ms")),
+            ("set.p99.9 <= 5ms", Some("set.p99.9 <= 5ms")),
+            ("p999 < 1500us", Some("p99.9 < 1500us")),
+            (" mget.p9999>=0.5s ", Some("mget.p99.99 >= 500ms")),
+            ("mean <2ms", Some("mean < 2ms")),
+            ("get.max< 10ms", Some("get.max < 10ms")),
+            ("service.p99 < 1ms", Some("service.p99 < 1ms")),
+            ("get.service.p99.9 < 1ms", Some("get.service.p99.9 < 1ms")),
+            ("rate > 50k", Some("rate > 50000/s")),
+            ("get.rate >= 1.5M/s", Some("get.rate >= 1500000/s")),
+            ("hit >= 0.95", Some("hit >= 95%")),
+            ("hit>=95%", Some("hit >= 95%")),
+            ("errors < 0.1%", Some("errors < 0.1%")),
+            ("unsent <= 0", Some("unsent <= 0%")),
+        ]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let table = [
+            ("", "no comparison; accepted: <, <=, > or >="),
+            ("p99 1ms", "no comparison; accepted:"),
+            ("p99 = 1ms", "'=' is no comparison; accepted:"),
+            ("p99 => 1ms", "'=>' is no comparison; accepted:"),
+            ("p99 << 1ms", "'<<' is no comparison; accepted:"),
+            ("p98 < 1ms", "'p98' is no metric; accepted: p50,"),
+            ("99 < 1ms", "'99' is no metric; accepted: p50,"),
+            ("< 1ms", "'' is no metric; accepted:"),
+            ("fetch.p99 < 1ms", "'fetch.p99' is no metric; accepted:"),
+            ("raw.p99 < 1ms", "'raw.p99' is no metric; accepted:"),
+            ("get. < 1ms", "'get.' is no metric; accepted:"),
+            ("service.hit > 0", "'service.hit' is no metric; accepted:"),
+            ("p99 < 1", "'1' is no bound of p99; accepted: a duration with its unit"),
+            ("p99 <", "'' is no bound of p99; accepted: a duration"),
+            ("get.p99.9 < fast", "'fast' is no bound of get.p99.9; accepted: a duration"),
+            ("rate > 0", "'0' is no bound of rate; accepted: completed requests per second"),
+            ("hit >= 95", "'95' is no bound of hit; accepted: a part of the whole"),
+            ("errors < 0.00000000001%", "'0.00000000001%' is no bound of errors"),
+            ("p99 < 1ms < 2ms", "'1ms < 2ms' is no bound of p99"),
+        ];
+        for (text, expected) in table {
+            let error = text.parse::<Objective>().unwrap_err();
+            assert!(error.starts_with(expected), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_ceiling_bounds_a_percentile_of_the_response_time_from_above() {
+        let ceiling = |op, quantile, bound_ns| Some(Ceiling { op, quantile, bound_ns });
+        let table = [
+            ("p99 < 1ms", ceiling(None, Quantile::P99, 1_000_000)),
+            ("get.p99.9 <= 5us", ceiling(Some(OpKind::Get), Quantile::P999, 5_000)),
+            ("p99 > 1ms", None),
+            ("mean < 1ms", None),
+            ("max < 1ms", None),
+            ("service.p99 < 1ms", None),
+            ("hit < 0.5", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(text.parse::<Objective>().unwrap().ceiling(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_at_its_bound() {
+        let table = [
+            ("p99 < 1ms", 1e6, false),
+            ("p99 <= 1ms", 1e6, true),
+            ("p99 <= 1ms", 1_000_001.0, false),
+            ("p99 > 1ms", 1e6, false),
+            ("p99 >= 1ms", 1e6, true),
+            // Quotients of integers, as they are measured.
+            ("hit >= 0.95", 19.0 / 20.0, true),
+            ("hit > 95%", 95_000.0 / 100_000.0, false),
+            ("errors <= 0.1%", 7.0 / 7_000.0, true),
+            ("errors < 0.1%", 7.0 / 7_000.0, false),
+            ("unsent <= 0", 0.0, true),
+        ];
+        for (text, measured, expected) in table {
+            assert_eq!(text.parse::<Objective>().unwrap().is_met_by(measured), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(per_billion in 0..=BILLION) {
+            let share = Share { per_billion };
+            prop_assert_eq!(share.to_string().parse(), Ok(share));
+        }
+    }
+}
