@@ -409,9 +409,18 @@ impl Histogram {
         self.moments.merge(&other.moments);
     }
 
+    /// The same values in the form that takes little memory.
+    pub fn to_sparse(&self) -> SparseHistogram {
+        let mut encoder = Encoder::default();
+        self.buckets().for_each(|(bucket, count)| encoder.push(bucket, count));
+        encoder.finish(self.moments)
+    }
+
     /// Forgets every value; keeps the memory.
     pub fn clear(&mut self) {
-        self.counts.fill(0);
+        if self.count() > 0 {
+            self.counts[bucket_of(self.moments.min)..=bucket_of(self.moments.max)].fill(0);
+        }
         self.moments = Moments::default();
     }
 

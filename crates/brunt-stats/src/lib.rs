@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod book;
 pub mod connection;
 pub mod fault;

@@ -141,6 +141,11 @@ impl Timeline {
         self.slices.values()
     }
 
+    /// The slices in the order of time, each with the beginning of its grid cell.
+    pub(crate) fn slices_by_cell(&self) -> impl Iterator<Item = (u64, &Slice)> + '_ {
+        self.slices.iter().map(|(cell_ns, slice)| (*cell_ns, slice))
+    }
+
     /// The slices whose grid cell reaches beyond an instant, in the order of time.
     pub(crate) fn slices_from(&self, at_ns: u64) -> impl Iterator<Item = &Slice> + '_ {
         self.slices.range(at_ns.saturating_sub(SLICE_NS)..).map(|(_, slice)| slice)
