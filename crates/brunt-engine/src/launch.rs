@@ -9,7 +9,7 @@ use crate::lane::{Lane, Lanes, Route, RouteRoom, Routing};
 use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
-use crate::run::{Endpoint, Hand};
+use crate::run::{DataSets, Endpoint, Hand};
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
@@ -59,6 +59,8 @@ pub(crate) struct Blueprint {
     data_sets: Vec<DataSet>,
     data_set_of_class: Vec<usize>,
     choosers: Vec<Arc<KeyChooser>>,
+    /// Preload has something to do.
+    is_to_store: bool,
     /// Where keys live, if that is what decides.
     router: Option<Arc<Router>>,
     pub layout: Layout,
@@ -68,7 +70,7 @@ pub(crate) struct Blueprint {
 type ClassLinks = Vec<Range<u32>>;
 
 impl Blueprint {
-    pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>) -> Self {
+    pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
         let class_of = |keyspace: &Keyspace| {
             plan.classes.iter().position(|class| class.keyspace == *keyspace).unwrap_or(0)
         };
@@ -99,6 +101,7 @@ impl Blueprint {
             data_sets,
             data_set_of_class,
             choosers,
+            is_to_store: plan.preload && found == DataSets::ToStore,
             plan,
             endpoints,
         }
@@ -150,7 +153,7 @@ impl Blueprint {
     /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
     fn preload_lanes(&self, shard: &Shard, links: &[ClassLinks], depth: u32) -> Lanes {
         let mut lanes = Lanes::default();
-        if !self.plan.preload {
+        if !self.is_to_store {
             return lanes;
         }
         for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
@@ -376,7 +379,7 @@ pub(crate) fn build<C: Codec, I: Io>(
     let plan = &blueprint.plan;
     let links = blueprint.links(&shard);
     let depth_max = plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
-    let preload_depth = if plan.preload { depth_max.max(PRELOAD_DEPTH_MIN) } else { depth_max };
+    let preload_depth = if blueprint.is_to_store { depth_max.max(PRELOAD_DEPTH_MIN) } else { depth_max };
     let bounds = Bounds::of(blueprint, &links, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
     let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
@@ -534,7 +537,7 @@ mod tests {
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
             let sizes = plan.classes[0].keyspace.value_size.clone();
             let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new() };
-            let (_, _, room) = Blueprint::new(plan, vec![endpoint]).longest_request();
+            let (_, _, room) = Blueprint::new(plan, vec![endpoint], DataSets::ToStore).longest_request();
             for len in sizes.min()..=sizes.max() {
                 let head = (len as usize).min(HEAD_LEN);
                 assert!(

@@ -8,8 +8,10 @@ use crate::clock::Clock;
 use crate::io::epoll::Epoll;
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
-use crate::run::{Endpoint, RunData, RunError, Wish, run};
+use crate::run::{DataSets, Endpoint, RunData, RunError, Wish, run};
 use crate::worker::{Notice, Orders};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::shards;
@@ -59,14 +61,14 @@ fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
 }
 
 fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, RunError> {
-    run(&plan(toml), &endpoint(address), &AtomicBool::new(false), &mut |_| Wish::GoOn)
+    run(&plan(toml), &endpoint(address), DataSets::ToStore, &AtomicBool::new(false), &mut |_| Wish::GoOn)
 }
 
 fn measured(data: &RunData) -> Book {
     let mut sum = Book::default();
     for entry in data.intervals.books().entries() {
         assert!(entry.book.balances(), "{entry:?}");
-        if entry.phase == brunt_plan::phase::Phase::Measure {
+        if entry.phase == Phase::Measure {
             sum.merge(&entry.book);
         }
     }
@@ -77,7 +79,7 @@ fn measured(data: &RunData) -> Book {
 fn allocations_of(toml: &str) -> u64 {
     let plan = plan(&format!("threads = 1\n{toml}"));
     let address = start_server(CoreOptions::default());
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoint(address)));
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoint(address), DataSets::ToStore));
     let (filled, mut filled_out) = rtrb::RingBuffer::<Filled>::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
@@ -117,6 +119,34 @@ fn allocations_of(toml: &str) -> u64 {
     drop(end);
     assert!(control.join().unwrap() > 3, "sets were exchanged");
     allocations
+}
+
+/// What an earlier run stored is not stored again, and is compared as if it had been.
+#[test]
+fn a_later_run_finds_the_data_sets_of_an_earlier_one() {
+    let address = start_server(CoreOptions::default());
+    let plan = |data_seed: u64| {
+        plan(&format!("requests = 2000\nwarmup = 0\nkeys = 500\nmix = 'get'\ndata-seed = {data_seed}"))
+    };
+    let run = |data_seed, found| {
+        run(&plan(data_seed), &endpoint(address), found, &AtomicBool::new(false), &mut |_| Wish::GoOn)
+            .unwrap()
+    };
+    let preloaded = |data: &RunData| {
+        let entries = data.intervals.books().entries();
+        entries
+            .filter(|entry| entry.phase == Phase::Preload)
+            .map(|entry| entry.book.requests.sent)
+            .sum::<u64>()
+    };
+    assert_eq!(preloaded(&run(1, DataSets::ToStore)), 500);
+    let later = run(1, DataSets::Stored);
+    assert_eq!(preloaded(&later), 0);
+    assert_eq!(measured(&later).requests.outcome(OutcomeClass::Hit), 2_000);
+    // Values of another data set are wrong, not foreign: the run relies on what was stored.
+    let wrong = run(2, DataSets::Stored);
+    assert_eq!(measured(&wrong).requests.outcome(OutcomeClass::Mismatch), 2_000);
+    assert_eq!(wrong.values_foreign, 0);
 }
 
 #[test]

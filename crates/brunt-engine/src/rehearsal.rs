@@ -9,7 +9,7 @@ pub use crate::io::canned::Calls;
 use crate::io::canned::Canned;
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
-use crate::run::Endpoint;
+use crate::run::{DataSets, Endpoint};
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
@@ -48,7 +48,7 @@ pub struct Rehearsal {
 /// When the plan has several threads or classes, or operations other than get, mget and set.
 pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
     assert_eq!((plan.threads, plan.classes.len()), (1, 1), "a rehearsal has one worker and one class");
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![nowhere()]));
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![nowhere()], DataSets::ToStore));
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     // The ring is new and has room for two.

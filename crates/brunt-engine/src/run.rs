@@ -167,17 +167,29 @@ pub enum Wish {
     Enough,
 }
 
+/// What a run finds on its servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DataSets {
+    /// Nothing that is known of: preload stores the data sets, where the plan has one.
+    #[default]
+    ToStore,
+    /// The data sets of the plan, stored and confirmed by an earlier run. Its preload has nothing left to do, and values are
+    /// compared as if it had done it.
+    Stored,
+}
+
 /// Carries out a plan. `stop` ends the schedule early; `observe` sees what happens, on the calling thread, and may find
 /// that it is enough.
 pub fn run(
     plan: &Plan,
     endpoints: &[Endpoint],
+    data: DataSets,
     stop: &AtomicBool,
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Result<RunData, RunError> {
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec()));
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
     let (notices, incoming) = mpsc::channel();
     let intervals = IntervalStore::new(&blueprint.layout);
     let mut control = Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe };

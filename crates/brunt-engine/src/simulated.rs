@@ -16,7 +16,7 @@ use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
-use crate::run::Endpoint;
+use crate::run::{DataSets, Endpoint};
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -209,7 +209,7 @@ impl Run {
     fn new(plan: Plan, options: SimOptions) -> Self {
         let endpoints = endpoints(&plan);
         let shard = shards(&plan).remove(0);
-        let blueprint = Arc::new(Blueprint::new(plan, endpoints));
+        let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
         let (filled, filled_out) = rtrb::RingBuffer::new(2);
         let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
         spares.push(RecorderSet::new(&blueprint.layout)).unwrap();

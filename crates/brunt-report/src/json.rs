@@ -167,6 +167,7 @@ fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
     if phase.phase == Phase::Preload {
         value["wanted"] = json!(summary.preload.map(|preload| preload.wanted));
         value["confirmed"] = json!(summary.preload.map(|preload| preload.confirmed));
+        value["earlier"] = json!(summary.preload.map(|preload| preload.is_earlier));
     }
     value
 }

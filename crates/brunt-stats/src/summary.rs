@@ -69,6 +69,8 @@ pub struct PreloadResult {
     pub wanted: u64,
     /// Keys that the server confirmed.
     pub confirmed: u64,
+    /// An earlier run of the same campaign stored and confirmed them; this one found them there.
+    pub is_earlier: bool,
     /// From the first attempt to connect until the last key was confirmed, in nanoseconds.
     pub duration_ns: u64,
 }

@@ -10,7 +10,7 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
-use brunt_engine::run::{Endpoint, RunData, RunError, Wish};
+use brunt_engine::run::{DataSets, Endpoint, RunData, RunError, Wish};
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::server::ServerAddress;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
@@ -69,16 +69,26 @@ pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
     }
 }
 
+/// What a measurement is to the command that makes it: all of it by default, or a step of a campaign.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Step {
+    /// What the steps before it left on the servers.
+    pub data: DataSets,
+    /// Where the campaign stands, for the line of progress; empty where there is none.
+    pub label: String,
+}
+
 /// Carries out a plan and sums it up.
 pub(crate) fn measure(
     plan: &Plan,
     servers: &Servers,
     stop: &AtomicBool,
     shown: &cli::ProgressFlags,
+    step: &Step,
 ) -> Result<Summary, Failure> {
     foresee(plan, &servers.endpoints, shown.quiet)?;
-    let mut progress = Progress::new(shown, plan);
-    let ended = brunt_engine::run::run(plan, &servers.endpoints, stop, &mut |observed| {
+    let mut progress = Progress::new(shown, plan, &step.label);
+    let ended = brunt_engine::run::run(plan, &servers.endpoints, step.data, stop, &mut |observed| {
         progress.observe(observed);
         Wish::GoOn
     });
@@ -92,7 +102,7 @@ pub(crate) fn measure(
         };
         Failure::new(exit, error)
     })?;
-    Ok(summarise(plan, servers, data))
+    Ok(summarise(plan, servers, step, data))
 }
 
 /// Refuses a plan that this host has no room for, and says where it may become tight.
@@ -108,12 +118,13 @@ fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failu
     Ok(())
 }
 
-fn summarise(plan: &Plan, servers: &Servers, data: RunData) -> Summary {
+fn summarise(plan: &Plan, servers: &Servers, step: &Step, data: RunData) -> Summary {
     let wanted = plan.preload_stores();
     let preload = plan.preload.then_some(PreloadResult {
         wanted,
         // The run would not have begun with less.
         confirmed: wanted,
+        is_earlier: step.data == DataSets::Stored,
         duration_ns: data.times.prepare_ns,
     });
     Summary::build(SummaryInput {

@@ -52,6 +52,8 @@ impl Style {
 #[derive(Debug)]
 pub(crate) struct Progress {
     style: Style,
+    /// What stands before every line; may be empty.
+    label: String,
     watch: Watch,
     /// When the next line is due; 0 before the first look.
     due_ns: u64,
@@ -59,12 +61,13 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of a run of this plan, as the flags and the terminal have it.
-    pub(crate) fn new(flags: &ProgressFlags, plan: &Plan) -> Self {
+    /// Of a run of this plan, as the flags and the terminal have it; `label` says which run of several it is.
+    pub(crate) fn new(flags: &ProgressFlags, plan: &Plan, label: &str) -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         let (term, no_color) = (variable("TERM"), variable("NO_COLOR"));
         let style = Style::of(flags, io::stderr().is_terminal(), term.as_deref(), no_color.as_deref());
-        Self { style, watch: Watch::new(Expected::of(plan)), due_ns: 0, is_drawn: false }
+        let watch = Watch::new(Expected::of(plan));
+        Self { style, label: label.to_owned(), watch, due_ns: 0, is_drawn: false }
     }
 
     /// Takes in what the control thread sees, and draws when it is time to.
@@ -114,12 +117,12 @@ impl Progress {
         let _ = match self.style {
             Style::Off => Ok(()),
             Style::Lines { .. } => {
-                writeln!(io::stderr(), "brunt: {}", line::text(&glance, WIDTH_PLAIN, false))
+                writeln!(io::stderr(), "brunt: {}", line::text(&self.label, &glance, WIDTH_PLAIN, false))
             }
             Style::Redrawn { colour } => {
                 self.is_drawn = true;
                 // The last column stays free: some terminals go to the next line with it.
-                let text = line::text(&glance, width() - 1, colour);
+                let text = line::text(&self.label, &glance, width() - 1, colour);
                 write!(io::stderr(), "{CLEAR}{text}")
             }
         };

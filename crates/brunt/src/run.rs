@@ -6,7 +6,7 @@
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::measurement::{Servers, measure};
+use crate::measurement::{Servers, Step, measure};
 use crate::option_file;
 use crate::output::Outputs;
 use anyhow::Context;
@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     }
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
-    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress)?;
+    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;
     outputs.write(&summary, flags.progress.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))
 }
@@ -56,7 +56,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.requests = None;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
-    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress)?;
+    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;
     if !flags.progress.quiet {
         let seconds = summary.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
         let server = &summary.server;

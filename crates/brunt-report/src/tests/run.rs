@@ -228,7 +228,12 @@ pub(super) fn open_loop() -> Run {
         }
     }
     scene.finish(|input| {
-        input.preload = Some(PreloadResult { wanted: 1_000, confirmed: 1_000, duration_ns: 41_200_000 });
+        input.preload = Some(PreloadResult {
+            wanted: 1_000,
+            confirmed: 1_000,
+            is_earlier: false,
+            duration_ns: 41_200_000,
+        });
         input.server = "reference server, started for this run at 127.0.0.1:40001".to_owned();
     })
 }

@@ -128,6 +128,7 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
     }
     if let (Phase::Preload, Some(preload)) = (phase.phase, summary.preload) {
         ops.push(match preload.confirmed == preload.wanted {
+            _ if preload.is_earlier => "stored by an earlier run".to_owned(),
             true => "all confirmed".to_owned(),
             false => format!("{} confirmed", count(preload.confirmed)),
         });

@@ -54,11 +54,13 @@ fn span(ns: u64) -> String {
     }
 }
 
-/// The line at most `width` characters wide, in colour where something is wrong and colour is allowed.
-pub(crate) fn text(glance: &Glance, width: usize, colour: bool) -> String {
+/// The line at most `width` characters wide, in colour where something is wrong and colour is allowed. A label that is not
+/// empty stands before everything else.
+pub(crate) fn text(label: &str, glance: &Glance, width: usize, colour: bool) -> String {
     let mut line = String::new();
     let mut used = 0;
-    for (part, is_alarm) in parts(glance) {
+    let label = (!label.is_empty()).then(|| (label.to_owned(), false));
+    for (part, is_alarm) in label.into_iter().chain(parts(glance)) {
         let divider = if used == 0 { "" } else { DIVIDER };
         let wide = divider.chars().count() + part.chars().count();
         if used + wide > width {
@@ -150,7 +152,7 @@ mod tests {
             (connect, "connect 0.0 s · 2 failed"),
         ];
         for (glance, expected) in table {
-            assert_eq!(text(&glance, 110, false), expected);
+            assert_eq!(text("", &glance, 110, false), expected);
         }
     }
 
@@ -174,19 +176,20 @@ mod tests {
 
     #[test]
     fn a_line_is_never_too_wide() {
-        let full = text(&measuring(), 1_000, false);
+        let full = text("", &measuring(), 1_000, false);
         for width in 0..100 {
-            let line = text(&measuring(), width, false);
+            let line = text("", &measuring(), width, false);
             assert!(line.chars().count() <= width, "{width}: {line}");
             assert!(full.starts_with(&line), "{line}");
         }
-        assert_eq!(text(&measuring(), 40, false), "measure 3.0 s of 10.0 s · 9 998/s");
-        assert_eq!(text(&measuring(), 5, false), "");
+        assert_eq!(text("", &measuring(), 40, false), "measure 3.0 s of 10.0 s · 9 998/s");
+        assert_eq!(text("", &measuring(), 5, false), "");
+        assert_eq!(text("step 3 of 12", &measuring(), 40, false), "step 3 of 12 · measure 3.0 s of 10.0 s");
         // Colour takes no room.
         let failing = Glance { failed: 7, ..measuring() };
-        let (plain, coloured) = (text(&failing, 64, false), text(&failing, 64, true));
+        let (plain, coloured) = (text("", &failing, 64, false), text("", &failing, 64, true));
         assert!(coloured.contains("\x1b[31m7 failed\x1b[0m"), "{coloured:?}");
         assert_eq!(coloured.replace(RED, "").replace(PLAIN, ""), plain);
-        assert!(!text(&measuring(), 80, true).contains('\x1b'), "nothing is wrong");
+        assert!(!text("", &measuring(), 80, true).contains('\x1b'), "nothing is wrong");
     }
 }
