@@ -22,4 +22,5 @@ pub mod resolve;
 pub mod server;
 pub mod shard;
 pub mod spec;
+pub mod sweep;
 pub mod units;

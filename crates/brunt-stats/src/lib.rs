@@ -10,14 +10,19 @@
 
 pub mod batch;
 pub mod book;
+pub mod capacity;
+pub mod climb;
 pub mod connection;
 pub mod fault;
 pub mod histogram;
 pub mod interval;
+pub mod knee;
 pub mod latency;
+pub mod limit;
 pub mod meter;
 pub mod outage;
 pub mod recorder;
+pub mod repeat;
 pub mod sample;
 pub mod server;
 pub mod store;

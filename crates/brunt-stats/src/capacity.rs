@@ -1,0 +1,374 @@
+//! The search for a capacity: the highest rate at which every objective is met.
+//!
+//! Not a measurement: it says which rate is next and is told what became of it, so that it can be walked through in a test.
+//! Rates grow by a factor until one fails, then the bracket is halved until it is narrow enough. A rate passes only where
+//! the whole interval of every percentile lies under its bound, and fails only where one lies over it; what neither passes
+//! nor fails in the longest time there is counts as failed, which errs against the capacity. Invariant: the capacity that is
+//! told was measured and passed, and the rate above it was measured and did not.
+
+use crate::limit::{Limit, Party};
+
+/// Rates grow by this until one fails: few steps where each lasts seconds, and a bracket that is halved in a handful more.
+const GROWTH: f64 = 2.0;
+/// No schedule goes higher: a billion requests per second.
+const RATE_MAX: f64 = 1e9;
+/// A step that the client spoils is measured once more: a stop of the host is no property of the generator.
+const SPOILED_MAX: u32 = 2;
+
+/// A percentile that an objective bounds from above, as one step measured it. Nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounded {
+    /// What the objective allows.
+    pub bound_ns: f64,
+    /// The lower end of the percentile's confidence interval; 0 where nothing is known.
+    pub low_ns: f64,
+    /// The upper end; infinite where it has none, or nothing is known.
+    pub high_ns: f64,
+}
+
+/// What became of one rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StepEnd {
+    /// Every interval lies under its bound.
+    Passed,
+    /// An interval lies over its bound.
+    Failed,
+    /// The server did not keep up, or answered with errors.
+    Saturated,
+    /// An interval still held its bound when the time was up.
+    Undecided,
+    /// The client could not offer this rate as planned.
+    ClientLimited,
+    /// The numbers are not trusted, for a reason that has nothing to do with the rate.
+    Untrusted,
+}
+
+impl StepEnd {
+    /// Reads a step: first what was its limit, then its intervals.
+    pub fn of(limit: Option<&Limit>, bounded: &[Bounded]) -> Self {
+        match limit.map(|limit| limit.party) {
+            Some(Party::Client) => Self::ClientLimited,
+            Some(Party::Neither) => Self::Untrusted,
+            Some(Party::Server) => Self::Saturated,
+            None if bounded.iter().any(|held| held.low_ns > held.bound_ns) => Self::Failed,
+            None if bounded.iter().all(|held| held.high_ns < held.bound_ns) => Self::Passed,
+            None => Self::Undecided,
+        }
+    }
+
+    /// The word in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Saturated => "saturated",
+            Self::Undecided => "undecided",
+            Self::ClientLimited => "client limited",
+            Self::Untrusted => "not trusted",
+        }
+    }
+}
+
+/// Where to look, and how closely. Rates in requests per second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Range {
+    /// The first rate and the lowest.
+    pub from: f64,
+    /// The highest, if there is one.
+    pub to: Option<f64>,
+    /// How wide the bracket may be, as a part of its upper end.
+    pub resolution: f64,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// The highest rate that passed, and the lowest that did not.
+    Between {
+        /// It passed.
+        passed: f64,
+        /// It did not.
+        failed: f64,
+    },
+    /// The highest rate that may be tried passed.
+    AtLeast {
+        /// This one.
+        passed: f64,
+    },
+    /// Not even the lowest rate passed.
+    Below {
+        /// This one.
+        failed: f64,
+    },
+    /// The generator, not the server, is the limit.
+    ClientLimited {
+        /// At this rate.
+        at: f64,
+        /// The highest rate that passed before.
+        passed: Option<f64>,
+    },
+    /// A step was not trusted, for a reason that has nothing to do with its rate.
+    Untrusted {
+        /// At this rate.
+        at: f64,
+        /// The highest rate that passed before.
+        passed: Option<f64>,
+    },
+}
+
+impl Capacity {
+    /// The highest rate that passed.
+    pub const fn passed(&self) -> Option<f64> {
+        match *self {
+            Self::Between { passed, .. } | Self::AtLeast { passed } => Some(passed),
+            Self::ClientLimited { passed, .. } | Self::Untrusted { passed, .. } => passed,
+            Self::Below { .. } => None,
+        }
+    }
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Measure this rate.
+    Measure(f64),
+    /// The search is over.
+    Found(Capacity),
+}
+
+/// The search so far.
+#[derive(Clone, Debug)]
+pub struct Search {
+    range: Range,
+    passed: Option<f64>,
+    failed: Option<f64>,
+    /// How often in a row the client spoiled the rate in hand.
+    spoiled: u32,
+    /// What ended it before a bracket did.
+    ended: Option<Capacity>,
+}
+
+impl Search {
+    /// Begins a search.
+    pub fn new(range: Range) -> Self {
+        let to = range.to.unwrap_or(RATE_MAX).min(RATE_MAX);
+        Self { range: Range { to: Some(to), ..range }, passed: None, failed: None, spoiled: 0, ended: None }
+    }
+
+    /// What to do now. The same until something is recorded.
+    pub fn next(&self) -> Next {
+        let Range { from, to, resolution } = self.range;
+        let to = to.unwrap_or(RATE_MAX);
+        match (self.ended, self.passed, self.failed) {
+            (Some(capacity), ..) => Next::Found(capacity),
+            (None, None, None) => Next::Measure(rounded(from)),
+            (None, None, Some(failed)) => Next::Found(Capacity::Below { failed }),
+            (None, Some(passed), None) if passed >= rounded(to) => Next::Found(Capacity::AtLeast { passed }),
+            (None, Some(passed), None) => Next::Measure(rounded((passed * GROWTH).min(to))),
+            (None, Some(passed), Some(failed)) => {
+                let middle = rounded((passed + failed) / 2.0);
+                // Rounding may leave no rate in between.
+                let is_narrow =
+                    (failed - passed) / failed <= resolution || middle <= passed || middle >= failed;
+                match is_narrow {
+                    true => Next::Found(Capacity::Between { passed, failed }),
+                    false => Next::Measure(middle),
+                }
+            }
+        }
+    }
+
+    /// Tells what became of a rate.
+    pub fn record(&mut self, rate: f64, end: StepEnd) {
+        let passed = self.passed;
+        match end {
+            StepEnd::Passed => self.passed = Some(rate),
+            StepEnd::Failed | StepEnd::Saturated | StepEnd::Undecided => self.failed = Some(rate),
+            StepEnd::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
+            StepEnd::ClientLimited if self.spoiled + 1 < SPOILED_MAX => {
+                self.spoiled += 1;
+                return;
+            }
+            StepEnd::ClientLimited => self.ended = Some(Capacity::ClientLimited { at: rate, passed }),
+        }
+        self.spoiled = 0;
+    }
+}
+
+/// A rate with four significant digits: finer than any resolution that noise allows, and short to read and to type.
+fn rounded(rate: f64) -> f64 {
+    format!("{rate:.3e}").parse().unwrap_or(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(from: f64, to: Option<f64>) -> Range {
+        Range { from, to, resolution: 0.02 }
+    }
+
+    /// Walks through a search; `measure` is told the rate and how many steps came before it.
+    fn walk(range: Range, mut measure: impl FnMut(f64, usize) -> StepEnd) -> (Capacity, Vec<f64>) {
+        let (mut search, mut rates) = (Search::new(range), Vec::new());
+        loop {
+            match search.next() {
+                Next::Found(capacity) => return (capacity, rates),
+                Next::Measure(rate) => {
+                    search.record(rate, measure(rate, rates.len()));
+                    rates.push(rate);
+                    assert!(rates.len() < 60, "{rates:?}");
+                }
+            }
+        }
+    }
+
+    fn below(limit: f64) -> impl Fn(f64, usize) -> StepEnd {
+        move |rate, _| if rate < limit { StepEnd::Passed } else { StepEnd::Failed }
+    }
+
+    #[test]
+    fn a_bracket_is_found_and_halved() {
+        let (capacity, rates) = walk(range(1_000.0, None), below(7_700.0));
+        let expected = [1_000.0, 2_000.0, 4_000.0, 8_000.0, 6_000.0, 7_000.0, 7_500.0, 7_750.0, 7_625.0];
+        assert_eq!(rates, expected);
+        assert_eq!(capacity, Capacity::Between { passed: 7_625.0, failed: 7_750.0 });
+    }
+
+    /// Whatever the limit, it lies in the bracket, which is as narrow as was asked for.
+    #[test]
+    fn the_limit_lies_in_the_bracket() {
+        for step in 1..400 {
+            let limit = 1_000.0 * 1.017_f64.powi(step) + 0.5;
+            for resolution in [0.3, 0.05, 0.02, 0.001] {
+                let range = Range { resolution, ..range(1_000.0, None) };
+                let (capacity, _) = walk(range, below(limit));
+                let Capacity::Between { passed, failed } = capacity else { panic!("{limit}: {capacity:?}") };
+                assert!(passed < limit && limit <= failed, "{limit}: {capacity:?}");
+                // Four digits are as close as rates come.
+                assert!((failed - passed) / failed <= resolution.max(0.001), "{limit}: {capacity:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn never_and_always() {
+        let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepEnd::Failed);
+        assert_eq!((capacity, rates), (Capacity::Below { failed: 1_000.0 }, vec![1_000.0]));
+        let (capacity, rates) = walk(range(1_000.0, Some(5_000.0)), |_, _| StepEnd::Passed);
+        assert_eq!((capacity, rates), (Capacity::AtLeast { passed: 5_000.0 }, vec![1e3, 2e3, 4e3, 5e3]));
+        let (capacity, rates) = walk(range(1_000.0, Some(1_000.0)), |_, _| StepEnd::Passed);
+        assert_eq!((capacity, rates.len()), (Capacity::AtLeast { passed: 1_000.0 }, 1));
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Passed);
+        assert_eq!(capacity, Capacity::AtLeast { passed: RATE_MAX });
+    }
+
+    #[test]
+    fn what_is_undecided_or_saturated_counts_as_failed() {
+        for end in [StepEnd::Undecided, StepEnd::Saturated] {
+            let (capacity, _) =
+                walk(range(1_000.0, None), |rate, _| if rate > 3_000.0 { end } else { StepEnd::Passed });
+            let Capacity::Between { passed, failed } = capacity else { panic!("{capacity:?}") };
+            assert!(passed <= 3_000.0 && failed > 3_000.0 && failed / passed < 1.03, "{capacity:?}");
+        }
+    }
+
+    #[test]
+    fn the_generator_is_no_server() {
+        let (capacity, rates) = walk(range(1_000.0, None), |rate, _| match rate {
+            low if low < 5_000.0 => StepEnd::Passed,
+            _ => StepEnd::ClientLimited,
+        });
+        assert_eq!(capacity, Capacity::ClientLimited { at: 8_000.0, passed: Some(4_000.0) });
+        assert_eq!(rates, [1e3, 2e3, 4e3, 8e3, 8e3], "the rate was tried once more");
+        // Once is chance.
+        let (capacity, rates) = walk(range(1_000.0, None), |rate, before| match (rate, before) {
+            (_, 2 | 5) => StepEnd::ClientLimited,
+            (low, _) if low < 5_000.0 => StepEnd::Passed,
+            _ => StepEnd::Failed,
+        });
+        assert_eq!(rates[2..4], [4e3, 4e3]);
+        assert!(matches!(capacity, Capacity::Between { .. }), "{capacity:?}");
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Untrusted);
+        assert_eq!(capacity, Capacity::Untrusted { at: 1_000.0, passed: None });
+        assert_eq!(capacity.passed(), None);
+    }
+
+    #[test]
+    fn a_step_is_read_by_its_intervals_unless_something_was_the_limit() {
+        let bounded = |low_ns, high_ns| Bounded { bound_ns: 1e6, low_ns, high_ns };
+        let table = [
+            (None, vec![bounded(0.8e6, 0.9e6)], StepEnd::Passed),
+            (None, vec![bounded(0.8e6, 1e6)], StepEnd::Undecided),
+            (None, vec![bounded(0.8e6, 1.1e6)], StepEnd::Undecided),
+            (None, vec![bounded(1e6, 1.1e6)], StepEnd::Undecided),
+            (None, vec![bounded(1.01e6, 1.1e6)], StepEnd::Failed),
+            (None, vec![bounded(0.0, f64::INFINITY)], StepEnd::Undecided),
+            // Every objective must be met; one that is not, decides.
+            (None, vec![bounded(0.8e6, 0.9e6), bounded(0.9e6, 1.1e6)], StepEnd::Undecided),
+            (None, vec![bounded(0.8e6, 1.1e6), bounded(1.2e6, 1.3e6)], StepEnd::Failed),
+            (Some(Party::Server), vec![bounded(0.1e6, 0.2e6)], StepEnd::Saturated),
+            (Some(Party::Client), vec![bounded(1.2e6, 1.3e6)], StepEnd::ClientLimited),
+            (Some(Party::Neither), vec![bounded(0.1e6, 0.2e6)], StepEnd::Untrusted),
+        ];
+        for (party, bounded, expected) in table {
+            let limit = party.map(|party| Limit { party, checks: vec!["SAT"] });
+            assert_eq!(StepEnd::of(limit.as_ref(), &bounded), expected, "{party:?} {bounded:?}");
+        }
+    }
+
+    /// The p99 of the response time of M/D/1 by Erlang's series, in units of the service time.
+    fn p99_of_m_d_1(utilisation: f64) -> f64 {
+        let within = |wait: f64| {
+            let term = |k: i32| {
+                let x = utilisation * (f64::from(k) - wait);
+                let power: f64 = (1..=k).map(|factor| x / f64::from(factor)).product();
+                power * (-x).exp()
+            };
+            (1.0 - utilisation) * (0..=wait as i32).map(term).sum::<f64>()
+        };
+        let (mut low, mut high) = (0.0, 40.0);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            if within(middle) < 0.99 { low = middle } else { high = middle }
+        }
+        low + 1.0
+    }
+
+    /// A server with a fixed service time of 100 us: its p99 is 1 ms at ρ = 0.7722. Every step measures the law's p99 with
+    /// an error, says how large errors are, and is repeated at twice the length, up to eight times, while it decides nothing.
+    #[test]
+    fn the_capacity_of_a_queue_is_what_its_law_says() {
+        let table = [(0.7, 7.485), (0.8, 11.356), (0.9, 22.898)];
+        for (utilisation, expected) in table {
+            // The series alternates: near saturation floating point leaves three digits behind the point.
+            assert!((p99_of_m_d_1(utilisation) - expected).abs() < 0.01, "{utilisation}");
+        }
+        let mut state = 7u64;
+        let mut uniform = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut error = move || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        let mut within = 0;
+        for _ in 0..200 {
+            let (capacity, _) = walk(range(1_000.0, None), |rate, _| {
+                if rate >= 10_000.0 {
+                    return StepEnd::Saturated;
+                }
+                let true_ns = p99_of_m_d_1(rate / 10_000.0) * 1e5;
+                let lengths = [1.0, 2.0, 4.0, 8.0];
+                let measured = lengths.map(|length: f64| {
+                    let deviation_ns = 0.04 * true_ns / length.sqrt();
+                    let (value_ns, half_ns) = (true_ns + error() * deviation_ns, 1.96 * deviation_ns);
+                    let bounded =
+                        Bounded { bound_ns: 1e6, low_ns: value_ns - half_ns, high_ns: value_ns + half_ns };
+                    StepEnd::of(None, &[bounded])
+                });
+                measured.into_iter().find(|end| *end != StepEnd::Undecided).unwrap_or(StepEnd::Undecided)
+            });
+            within += u32::from((capacity.passed().unwrap() / 7_722.0 - 1.0).abs() <= 0.05);
+        }
+        assert!(within >= 190, "{within} of 200 within 5 %");
+    }
+}

@@ -1,0 +1,125 @@
+//! What kept a run from going higher: the server, the client, something else, or nothing yet.
+//!
+//! Not a verdict (that says whether the numbers may be believed): a reading of one, for campaigns that look for a limit and
+//! must not take the generator's for the server's. Invariant: a client that was convicted of lacking processor time never
+//! accuses the server.
+
+use crate::verdict::{Check, CheckStatus, Verdict};
+
+/// Whose limit it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Party {
+    /// It could not keep up with the load, or answered with errors.
+    Server,
+    /// It could not offer the load as planned, or held replies for too long.
+    Client,
+    /// The numbers are not trusted for a reason that has nothing to do with the load.
+    Neither,
+}
+
+impl Party {
+    /// The word in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+            Self::Neither => "neither",
+        }
+    }
+}
+
+/// A limit that a run met, and the checks that say so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Whose.
+    pub party: Party,
+    /// The ids of the checks, in the order of the verdict.
+    pub checks: Vec<&'static str>,
+}
+
+/// Convicted of these, the client had no processor time left: what looks like a slow server may be its own.
+const STARVED: [&str; 3] = ["CPU", "STEAL", "HEADROOM"];
+/// Convicted of these, it was late or cannot tell the time.
+const LATE: [&str; 2] = ["LAG", "CLOCK"];
+/// A worker that is as busy as that has no time left, whether or not its lateness shows in a percentile.
+const BUSY: f64 = 0.95;
+
+impl Limit {
+    /// Reads a verdict; `None` where nothing was the limit.
+    ///
+    /// SAT counts from CAUTION on, for a backlog that grows is a limit; the other checks count where they convict. A server
+    /// that falls behind fills every queue up to the schedule, and what waits there is booked as the client's lateness: so
+    /// beside SAT, LAG says nothing.
+    pub fn of(verdict: &Verdict) -> Option<Self> {
+        let found = |select: &dyn Fn(&Check) -> bool| -> Vec<&'static str> {
+            verdict.checks.iter().filter(|check| select(check)).map(|check| check.id).collect()
+        };
+        let convicts = |check: &Check| check.status == CheckStatus::NotTrusted;
+        let is_saturated = |check: &Check| check.id == "SAT" && check.status >= CheckStatus::Caution;
+        let is_behind = !found(&is_saturated).is_empty();
+        let is_busy = |check: &Check| check.id == "CPU" && is_behind && check.value >= BUSY;
+        let by =
+            |party: Party, checks: Vec<&'static str>| (!checks.is_empty()).then_some(Self { party, checks });
+        by(Party::Client, found(&|check| STARVED.contains(&check.id) && (convicts(check) || is_busy(check))))
+            .or_else(|| by(Party::Server, found(&is_saturated)))
+            .or_else(|| by(Party::Client, found(&|check| LATE.contains(&check.id) && convicts(check))))
+            .or_else(|| {
+                let fails = |check: &Check| ["RATE", "ERR"].contains(&check.id) && convicts(check);
+                by(Party::Server, found(&fails))
+            })
+            .or_else(|| by(Party::Neither, found(&convicts)))
+    }
+
+    /// The checks in a row: `SAT`, `CPU STEAL`.
+    pub fn names(&self) -> String {
+        self.checks.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Status;
+    use CheckStatus::{Caution, NotTrusted, Ok};
+
+    /// Id, status and number of a check.
+    type Found = (&'static str, CheckStatus, f64);
+    /// Whose limit it is, and the checks that say so.
+    type Expected = Option<(Party, &'static str)>;
+
+    #[test]
+    fn who_is_the_limit() {
+        let table: [(&[Found], Expected); 12] = [
+            (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None),
+            (&[("SAT", Caution, 0.02)], Some((Party::Server, "SAT"))),
+            (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], Some((Party::Server, "SAT"))),
+            (&[("LAG", NotTrusted, 1.0)], Some((Party::Client, "LAG"))),
+            (&[("LAG", NotTrusted, 1.0), ("CPU", NotTrusted, 0.97)], Some((Party::Client, "CPU"))),
+            (&[("SAT", NotTrusted, 0.5), ("CPU", NotTrusted, 0.97)], Some((Party::Client, "CPU"))),
+            // No lateness to be seen in a percentile, and yet nothing left.
+            (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.96)], Some((Party::Client, "CPU"))),
+            (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.85)], Some((Party::Server, "SAT"))),
+            (
+                &[("STEAL", NotTrusted, 0.1), ("HEADROOM", NotTrusted, 2.0)],
+                Some((Party::Client, "STEAL HEADROOM")),
+            ),
+            (&[("RATE", NotTrusted, 0.1), ("ERR", NotTrusted, 0.1)], Some((Party::Server, "RATE ERR"))),
+            (&[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 1.0)], Some((Party::Neither, "VERIFY"))),
+            (&[("ERR", Caution, 1.0), ("RATE", Caution, 1.0)], None),
+        ];
+        for (checks, expected) in table {
+            let check = |&(id, status, value): &Found| Check {
+                id,
+                status,
+                message: String::new(),
+                fix: "",
+                value,
+                threshold: 0.0,
+            };
+            let verdict = Verdict { status: Status::Caution, checks: checks.iter().map(check).collect() };
+            let limit = Limit::of(&verdict);
+            let got = limit.as_ref().map(|limit| (limit.party, limit.names()));
+            assert_eq!(got, expected.map(|(party, ids)| (party, ids.to_owned())), "{checks:?}");
+        }
+    }
+}
