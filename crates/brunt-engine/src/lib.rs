@@ -11,6 +11,7 @@ mod clock;
 mod connection;
 mod group;
 mod health;
+pub mod host;
 mod in_flight;
 mod io;
 mod lane;

@@ -12,6 +12,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::outage::OutageSpan;
+use brunt_stats::presence::{Presence, PresenceTotal};
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::tap::Tap;
@@ -43,6 +44,8 @@ pub(crate) struct RecordingEnd {
     pub error_text: Option<Vec<u8>>,
     /// Values that were none of ours, where others may have stored some.
     pub values_foreign: u64,
+    /// Operations in the system over the window.
+    pub presence: PresenceTotal,
 }
 
 /// Where a worker records.
@@ -59,6 +62,7 @@ pub(crate) struct Recording {
     error_text: Vec<u8>,
     has_error: bool,
     values_foreign: u64,
+    presence: Presence,
 }
 
 impl Recording {
@@ -82,11 +86,19 @@ impl Recording {
             error_text: Vec::with_capacity(ERROR_TEXT_MAX),
             has_error: false,
             values_foreign: 0,
+            presence: Presence::default(),
         }
+    }
+
+    /// The measured window is known.
+    pub(crate) fn set_window(&mut self, measure_ns: u64, end_ns: u64) {
+        self.presence.set_window(measure_ns, end_ns);
+        self.set_window_end(end_ns);
     }
 
     /// From when on nothing counts into the rates of the measured window.
     pub(crate) fn set_window_end(&mut self, end_ns: u64) {
+        self.presence.end_at(end_ns);
         self.window_end_ns = end_ns;
         self.set.set_window_end(end_ns);
     }
@@ -95,6 +107,17 @@ impl Recording {
     #[inline]
     pub(crate) fn scheduled(&mut self, phase: Phase, op: &Op) {
         self.set.scheduled(phase, op);
+    }
+
+    /// An operation is in the system from here until it is recorded or abandoned.
+    #[inline]
+    pub(crate) fn picked(&mut self, at_ns: u64) {
+        self.presence.enter(at_ns);
+    }
+
+    /// An operation that was picked will never be recorded: it could not be sent, or was not answered before the end.
+    pub(crate) fn abandoned(&mut self, picked_ns: u64, at_ns: u64) {
+        self.presence.leave(picked_ns, at_ns);
     }
 
     /// The last byte of an operation was handed over. A part of one is noted with the whole.
@@ -167,6 +190,7 @@ impl Recording {
     #[inline]
     pub(crate) fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
         self.set.record(phase, sample, asked, hits);
+        self.presence.leave(sample.times.picked_ns, sample.times.done_ns);
         if phase == Phase::Measure {
             self.tap.offer(sample);
         }
@@ -217,7 +241,13 @@ impl Recording {
     pub(crate) fn end(self, now_ns: u64) -> (Filled, RecordingEnd) {
         let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
         let error_text = self.has_error.then_some(self.error_text);
-        let values_foreign = self.values_foreign;
-        (last, RecordingEnd { tap: self.tap, garbage: self.garbage, error_text, values_foreign })
+        let rest = RecordingEnd {
+            tap: self.tap,
+            garbage: self.garbage,
+            error_text,
+            values_foreign: self.values_foreign,
+            presence: self.presence.total(),
+        };
+        (last, rest)
     }
 }

@@ -4,14 +4,17 @@
 //! single latency. Invariant: every set that a worker hands over is read exactly once, the last one included.
 
 use crate::clock::Clock;
-use crate::launch::{Blueprint, spawn};
+use crate::host::HostWatch;
+use crate::launch::{Blueprint, allowed_cpus, spawn};
 use crate::recording::Filled;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
 use brunt_stats::fault::{Fault, FirstGarbage};
+use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
+use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
@@ -94,7 +97,7 @@ pub struct RunTimes {
     pub prepare_ns: u64,
 }
 
-/// What the workers cost from the beginning of the measured window to the end of the drain.
+/// What the workers cost during the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Processor time in user space.
@@ -116,6 +119,10 @@ pub struct RunData {
     pub usage: Usage,
     /// How busy each worker was.
     pub workers: Vec<WorkerUsage>,
+    /// What the host did to it.
+    pub host: HostEvidence,
+    /// Operations in the system over the measured window, all workers together.
+    pub presence: PresenceTotal,
     /// The first bytes that were no reply.
     pub garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
@@ -192,7 +199,8 @@ pub fn run(
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
     let (notices, incoming) = mpsc::channel();
     let intervals = IntervalStore::new(&blueprint.layout);
-    let mut control = Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe };
+    let mut control =
+        Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe, watch: None };
     for shard in shards(plan) {
         match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone()) {
             Ok(hand) => control.hands.push(hand),
@@ -213,6 +221,9 @@ pub fn run(
             let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
             let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
             (control.observe)(Observed::Started(times));
+            let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
+            let host = HostWatch::new(cpus, endpoints);
+            control.watch = Some(Watch { host, measure_ns, end_ns });
             orders.start_ns.store(start_ns, Ordering::Release);
         }
         Err(trouble) => {
@@ -273,12 +284,21 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
 }
 
+/// The host, over the measured window.
+struct Watch {
+    host: HostWatch,
+    measure_ns: u64,
+    end_ns: u64,
+}
+
 struct Control<'a> {
     orders: Arc<Orders>,
     hands: Vec<Hand>,
     intervals: IntervalStore,
     clock: Clock,
     observe: &'a mut dyn FnMut(Observed<'_>) -> Wish,
+    /// From the start of the schedule on.
+    watch: Option<Watch>,
 }
 
 impl Control<'_> {
@@ -318,10 +338,17 @@ impl Control<'_> {
         let mut interrupted = false;
         while !self.hands.iter().all(|hand| hand.thread.is_finished()) {
             std::thread::park_timeout(LOOK);
+            let now_ns = self.clock.now_ns();
             let wish = self.gather();
             interrupted |= stop.load(Ordering::Relaxed);
             if interrupted || wish == Wish::Enough {
                 self.orders.stop.store(true, Ordering::Relaxed);
+                if let Some(watch) = &mut self.watch {
+                    watch.end_ns = watch.end_ns.min(now_ns);
+                }
+            }
+            if let Some(Watch { host, measure_ns, end_ns }) = &mut self.watch {
+                host.look(now_ns, *measure_ns, *end_ns);
             }
         }
         interrupted
@@ -349,7 +376,10 @@ impl Control<'_> {
 
     fn conclude(mut self, interrupted: bool, prepare_ns: u64) -> Result<RunData, RunError> {
         self.gather();
+        let now_ns = self.clock.now_ns();
         let mut data = RunData {
+            host: self.watch.map(|watch| watch.host.conclude(now_ns)).unwrap_or_default(),
+            presence: PresenceTotal::default(),
             intervals: self.intervals,
             times: RunTimes { prepare_ns, start_ns: u64::MAX, measure_ns: u64::MAX, ..RunTimes::default() },
             usage: Usage::default(),
@@ -385,11 +415,13 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     times.measure_ns = times.measure_ns.min(end.window.measure_ns);
     times.end_ns = times.end_ns.max(end.window.end_ns);
     times.drained_ns = times.drained_ns.max(end.drained_ns);
-    data.usage.cpu_user_ns += end.usage.cpu_user_ns;
-    data.usage.cpu_system_ns += end.usage.cpu_system_ns;
-    data.usage.syscalls += end.usage.syscalls;
-    let cpu_ns = end.usage.cpu_user_ns + end.usage.cpu_system_ns;
-    data.workers.push(WorkerUsage { worker, busy_ns: end.usage.busy_ns, cpu_ns });
+    let total = end.usage.total(worker);
+    data.usage.cpu_user_ns += total.user_ns;
+    data.usage.cpu_system_ns += total.system_ns;
+    data.usage.syscalls += total.syscalls;
+    data.workers.push(WorkerUsage { colocation: end.colocation, ..total.worker });
+    data.host.retransmits += end.retransmits;
+    data.presence.merge(&end.recording.presence);
     data.garbage = FirstGarbage::earliest(data.garbage.take(), end.recording.garbage);
     data.error_text = data.error_text.take().or(end.recording.error_text);
     data.samples.extend_from_slice(end.recording.tap.samples());

@@ -258,6 +258,7 @@ impl<C: Codec> Traffic<C> {
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
         let (first_route, pins, splits) = (lane.routes.start, lane.pins, lane.splits(&issue.op));
         self.recording.scheduled(phase, &issue.op);
+        self.recording.picked(now_ns);
         let mut picked = Picked {
             op: issue.op,
             phase,

@@ -1,53 +1,110 @@
-//! What a thread costs: processor time by getrusage, system calls by our own count.
+//! What a thread costs, and what it is denied: processor time and switches by getrusage, run delay by the scheduler's
+//! account, system calls and time spent waiting by our own.
 //!
-//! Not a profile: two readings, at the beginning of the measured window and at the end of the drain.
+//! Not a profile: two readings, at the beginning of the measured window and at its end. Nothing is allocated for them.
 
-/// Processor time of the calling thread so far: user and system, in nanoseconds.
-#[expect(unsafe_code, reason = "no safe wrapper of getrusage for one thread exists in what we depend on")]
-fn thread_times_ns() -> (u64, u64) {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: getrusage writes a whole rusage to the pointer, which is valid for one; an all-zero rusage is a valid
-    // value in case it fails, which for RUSAGE_THREAD and a valid pointer it does not.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
-    (ns(usage.ru_utime), ns(usage.ru_stime))
+use brunt_stats::usage::WorkerUsage;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+/// A turn that only waited and took longer than this was not waiting all the time: a poll that finds nothing returns
+/// within a microsecond or two, so the processor was taken away meanwhile. That is in the run delay, and counting it as
+/// waiting, too, would hide it; such a turn counts as work, which it was for a microsecond.
+const WAITING_TURN_MAX_NS: u64 = 5_000;
+
+/// The counters of the calling thread so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    user_ns: u64,
+    system_ns: u64,
+    involuntary_switches: u64,
+    run_delay_ns: Option<u64>,
 }
 
-/// The use of one thread between two points of a run.
+impl Counters {
+    #[expect(unsafe_code, reason = "no safe wrapper of getrusage for one thread exists in what we depend on")]
+    fn read() -> Self {
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: getrusage writes a whole rusage to the pointer, which is valid for one; an all-zero rusage is a valid
+        // value in case it fails, which for RUSAGE_THREAD and a valid pointer it does not.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+        Self {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            involuntary_switches: usage.ru_nivcsw as u64,
+            run_delay_ns: read_run_delay_ns(),
+        }
+    }
+}
+
+/// What the scheduler says of the calling thread. A file that is opened anew each time, for two readings in a run.
+fn read_run_delay_ns() -> Option<u64> {
+    let file = openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY, Mode::empty()).ok()?;
+    // Three numbers of up to 20 digits.
+    let mut text = [0; 64];
+    let len = rustix::io::read(&file, &mut text[..]).ok()?;
+    run_delay_ns(std::str::from_utf8(&text[..len]).ok()?)
+}
+
+/// The second number: time in which the thread was ready to run and had no processor. A control group that has used up
+/// its quota counts here, too.
+fn run_delay_ns(schedstat: &str) -> Option<u64> {
+    schedstat.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the loop knows of itself at one point of a run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ThreadUsage {
-    begin_ns: u64,
-    has_begun: bool,
-    has_ended: bool,
-    begin: Reading,
-    /// Processor time in user space.
-    pub cpu_user_ns: u64,
-    /// Processor time in the kernel.
-    pub cpu_system_ns: u64,
+pub(crate) struct LoopCounters {
     /// System calls.
     pub syscalls: u64,
-    /// Time in its loop that it was not allowed to sleep.
-    pub busy_ns: u64,
+    /// Time in turns that were there only to wait without sleeping; see [`Waiting`].
+    pub waited_ns: u64,
+}
+
+/// Adds up the turns of a loop that only waited: they polled without sleeping, nothing came in, nothing was due.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiting {
+    entered_ns: u64,
+    only_waited: bool,
+    pub total_ns: u64,
+}
+
+impl Waiting {
+    /// A turn begins, and with it ends the one before.
+    #[inline]
+    pub(crate) fn enter(&mut self, now_ns: u64, may_only_wait: bool) {
+        if self.only_waited {
+            let took_ns = now_ns - self.entered_ns;
+            self.total_ns += if took_ns <= WAITING_TURN_MAX_NS { took_ns } else { 0 };
+        }
+        self.entered_ns = now_ns;
+        self.only_waited = may_only_wait;
+    }
+
+    /// Something came in: the turn does more than wait.
+    #[inline]
+    pub(crate) fn came_in(&mut self) {
+        self.only_waited = false;
+    }
 }
 
 /// What is known at one point of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     now_ns: u64,
-    slept_ns: u64,
-    syscalls: u64,
-    user_ns: u64,
-    system_ns: u64,
+    of_loop: LoopCounters,
+    of_thread: Counters,
 }
 
-impl Reading {
-    fn take(now_ns: u64, slept_ns: u64, syscalls: u64) -> Self {
-        let (user_ns, system_ns) = thread_times_ns();
-        Self { now_ns, slept_ns, syscalls, user_ns, system_ns }
-    }
+/// The use of one thread over the measured window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThreadUsage {
+    begin_ns: u64,
+    begin: Option<Reading>,
+    end: Option<Reading>,
 }
 
 impl ThreadUsage {
@@ -56,28 +113,112 @@ impl ThreadUsage {
         self.begin_ns = begin_ns;
     }
 
-    /// When [`ThreadUsage::look`] wants to be called.
+    /// When [`ThreadUsage::look`] wants to be called, beside the end of the window.
     pub(crate) fn next_ns(&self) -> u64 {
-        if self.has_begun { u64::MAX } else { self.begin_ns }
+        if self.begin.is_some() { u64::MAX } else { self.begin_ns }
     }
 
-    /// Takes the first reading once its time has come. To be called on the thread itself.
-    pub(crate) fn look(&mut self, now_ns: u64, slept_ns: u64, syscalls: u64) {
-        if !self.has_begun && now_ns >= self.begin_ns {
-            self.begin = Reading::take(now_ns, slept_ns, syscalls);
-            self.has_begun = true;
+    /// Takes each of the two readings once its time has come. To be called on the thread itself.
+    pub(crate) fn look(&mut self, now_ns: u64, end_ns: u64, of_loop: LoopCounters) {
+        let is_due = match (&self.begin, &self.end) {
+            (None, _) => now_ns >= self.begin_ns,
+            (Some(_), None) => now_ns >= end_ns,
+            (Some(_), Some(_)) => false,
+        };
+        if is_due {
+            let reading = Reading { now_ns, of_loop, of_thread: Counters::read() };
+            if self.begin.is_none() { self.begin = Some(reading) } else { self.end = Some(reading) }
         }
     }
 
-    /// Takes the second reading.
-    pub(crate) fn end(&mut self, now_ns: u64, slept_ns: u64, syscalls: u64) {
-        if self.has_begun && !self.has_ended {
-            let (begin, end) = (self.begin, Reading::take(now_ns, slept_ns, syscalls));
-            self.cpu_user_ns = end.user_ns - begin.user_ns;
-            self.cpu_system_ns = end.system_ns - begin.system_ns;
-            self.syscalls = end.syscalls - begin.syscalls;
-            self.busy_ns = (end.now_ns - begin.now_ns).saturating_sub(end.slept_ns - begin.slept_ns);
-            self.has_ended = true;
+    /// The difference of the two readings; zeros where the window did not begin.
+    pub(crate) fn total(&self, worker: u32) -> ThreadTotal {
+        let (Some(begin), Some(end)) = (self.begin, self.end) else {
+            return ThreadTotal {
+                worker: WorkerUsage { worker, ..WorkerUsage::default() },
+                ..ThreadTotal::default()
+            };
+        };
+        let user_ns = end.of_thread.user_ns - begin.of_thread.user_ns;
+        let system_ns = end.of_thread.system_ns - begin.of_thread.system_ns;
+        let cpu_ns = user_ns + system_ns;
+        let delays = end.of_thread.run_delay_ns.zip(begin.of_thread.run_delay_ns);
+        let worker = WorkerUsage {
+            worker,
+            wall_ns: end.now_ns - begin.now_ns,
+            busy_ns: cpu_ns.saturating_sub(end.of_loop.waited_ns - begin.of_loop.waited_ns),
+            cpu_ns,
+            run_delay_ns: delays.map(|(end_ns, begin_ns)| end_ns.saturating_sub(begin_ns)),
+            involuntary_switches: end.of_thread.involuntary_switches - begin.of_thread.involuntary_switches,
+            ..WorkerUsage::default()
+        };
+        ThreadTotal { user_ns, system_ns, syscalls: end.of_loop.syscalls - begin.of_loop.syscalls, worker }
+    }
+}
+
+/// What one thread came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThreadTotal {
+    /// Processor time in user space.
+    pub user_ns: u64,
+    /// Processor time in the kernel.
+    pub system_ns: u64,
+    /// System calls.
+    pub syscalls: u64,
+    /// The rest.
+    pub worker: WorkerUsage,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_number_is_the_delay() {
+        let table = [
+            ("0 0 1\n", Some(0)),
+            ("418871989 1581549870 115\n", Some(1_581_549_870)),
+            ("7", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(run_delay_ns(text), expected, "{text:?}");
         }
+    }
+
+    /// (begin, may only wait, something came in) of each turn, and the sum.
+    #[test]
+    fn turns_that_only_wait() {
+        let check = |turns: &[(u64, bool, bool)], expected_ns: u64| {
+            let mut waiting = Waiting::default();
+            for (at_ns, may_only_wait, came_in) in turns {
+                waiting.enter(*at_ns, *may_only_wait);
+                if *came_in {
+                    waiting.came_in();
+                }
+            }
+            assert_eq!(waiting.total_ns, expected_ns, "{turns:?}");
+        };
+        check(&[(0, true, false), (700, true, false), (1_500, false, false), (9_000, false, false)], 1_500);
+        check(&[(0, true, true), (700, true, false), (1_500, false, true)], 800);
+        // Preempted for 8 ms in a poll.
+        check(&[(0, true, false), (8_000_000, true, false), (8_005_000, false, false)], 5_000);
+    }
+
+    #[test]
+    fn two_readings() {
+        let counters = |syscalls, waited_ns| LoopCounters { syscalls, waited_ns };
+        let mut usage = ThreadUsage::default();
+        usage.begin_at(1_000);
+        usage.look(999, 9_000, counters(1, 0));
+        assert_eq!(usage.next_ns(), 1_000);
+        usage.look(1_001, 9_000, counters(5, 10));
+        assert_eq!((usage.next_ns(), usage.total(3).worker.wall_ns), (u64::MAX, 0));
+        usage.look(8_999, 9_000, counters(70, 0));
+        usage.look(9_500, 9_000, counters(105, 10));
+        usage.look(99_500, 9_000, counters(9_999, 10));
+        let total = usage.total(3);
+        assert_eq!((total.syscalls, total.worker.wall_ns, total.worker.worker), (100, 8_499, 3));
+        assert_eq!(total.worker.busy_ns, total.worker.cpu_ns);
     }
 }

@@ -10,12 +10,13 @@ use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
 use crate::traffic::{Traffic, Window};
-use crate::usage::ThreadUsage;
+use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
+use brunt_stats::usage::Colocation;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -99,8 +100,11 @@ pub(crate) struct WorkerEnd {
     pub window: Window,
     /// When the last operation ended or was given up.
     pub drained_ns: u64,
-    /// Use of the processor over the measured window and the drain.
+    /// Use of the processor over the measured window.
     pub usage: ThreadUsage,
+    pub colocation: Colocation,
+    /// Segments sent again since the start was awaited.
+    pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
 }
 
@@ -132,8 +136,13 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     is_cut_off: bool,
     /// The user's wish for an end has been followed.
     is_stopped: bool,
-    /// Time in waits that were allowed to sleep.
-    slept_ns: u64,
+    waiting: Waiting,
+    /// Until the end: how many there were when the start was awaited.
+    retransmits: u64,
+    colocation: Colocation,
+    /// The connection to look at next, and when.
+    look_at: u32,
+    look_ns: u64,
     usage: ThreadUsage,
 }
 
@@ -173,7 +182,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
             drained_ns: 0,
             is_cut_off: false,
             is_stopped: false,
-            slept_ns: 0,
+            waiting: Waiting::default(),
+            retransmits: 0,
+            colocation: Colocation::default(),
+            look_at: 0,
+            look_ns: 0,
             usage: ThreadUsage::default(),
         }
     }
@@ -216,6 +229,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             came_in = true;
         }
         if came_in {
+            self.waiting.came_in();
             now_ns = self.io.now_ns();
         }
         loop {
@@ -256,14 +270,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
         }
         let until = self.pace.until(now_ns, due_ns, timer_ns);
+        self.waiting.enter(now_ns, until == Until::Now && due_ns.min(timer_ns) > now_ns);
         let woke_ns = self.io.wait(until);
-        if let Until::Instant(at_ns) = until {
-            self.slept_ns += woke_ns - now_ns;
-            if woke_ns >= at_ns {
-                self.pace.observe(woke_ns - at_ns);
-                if self.stage == Stage::Running {
-                    self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
-                }
+        if let Until::Instant(at_ns) = until
+            && woke_ns >= at_ns
+        {
+            self.pace.observe(woke_ns - at_ns);
+            if self.stage == Stage::Running {
+                self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
             }
         }
         woke_ns
@@ -464,9 +478,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // Not all at the same time: a server that takes fewer would never let the run begin.
         if self.reached as usize == self.traffic.connections.len() {
             let lanes = std::mem::take(&mut self.preload_lanes);
-            self.stage = if lanes.is_empty() { Stage::AwaitingStart } else { Stage::Preloading };
+            self.stage = Stage::Preloading;
             if lanes.is_empty() {
-                self.notice = Some(Notice::Prepared { confirmed: 0 });
+                self.await_start(0);
             }
             self.traffic.install(lanes);
             let now_ns = self.io.now_ns();
@@ -485,9 +499,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.notice = Some(Notice::PreloadFailed { confirmed });
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
-            self.notice = Some(Notice::Prepared { confirmed });
-            self.stage = Stage::AwaitingStart;
+            self.await_start(confirmed);
         }
+    }
+
+    /// All is prepared. What asks for every connection is done now, when there is time for it.
+    fn await_start(&mut self, confirmed: u64) {
+        self.notice = Some(Notice::Prepared { confirmed });
+        self.stage = Stage::AwaitingStart;
+        self.retransmits = self.io.retransmits();
     }
 
     /// Is there a server that nobody has been connected to for too long?
@@ -520,7 +540,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // What preload recorded ends here; the first interval of the schedule begins at its start.
         self.traffic.recording.hand_over(now_ns);
         self.traffic.window = window;
-        self.traffic.recording.set_window_end(end_ns);
+        self.traffic.recording.set_window(measure_ns, end_ns);
         self.traffic.install(make_lanes(window));
         self.traffic.begin_lifetimes(start_ns);
         self.interval_end_ns = start_ns;
@@ -540,7 +560,6 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if self.orders.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.is_stopped, true) {
             self.stop(now_ns);
         }
-        self.usage.look(now_ns, self.slept_ns, self.io.syscalls());
         // A number of requests that nobody is there to answer would never be reached; and when the last connection has
         // lived, nothing can follow.
         let is_hopeless =
@@ -551,6 +570,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.is_cut_off = true;
         }
         let window = self.traffic.window;
+        self.usage.look(now_ns, window.end_ns, self.loop_counters());
+        self.look_around(now_ns);
         if now_ns >= window.end_ns && self.drain_end_ns == u64::MAX {
             self.drain_end_ns = window.end_ns.saturating_add(self.terms.drain_ns);
         }
@@ -568,6 +589,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
         interval_ns.min(end_ns).min(self.usage.next_ns())
     }
 
+    /// Does a server on this host send from the processor that this worker runs on? One connection in turn.
+    fn look_around(&mut self, now_ns: u64) {
+        let window = self.traffic.window;
+        if now_ns < self.look_ns || !(window.measure_ns..window.end_ns).contains(&now_ns) {
+            return;
+        }
+        self.look_ns = now_ns + LOOK_UP_NS;
+        if let Some(is_shared) = self.io.shares_cpu(self.look_at) {
+            self.colocation.looks += 1;
+            self.colocation.shared += u64::from(is_shared);
+        }
+        self.look_at = (self.look_at + 1) % self.traffic.connections.len() as u32;
+    }
+
     /// The user wants an end: of the window, or of the drain where only that is left.
     fn stop(&mut self, now_ns: u64) {
         if now_ns < self.traffic.window.end_ns {
@@ -578,14 +613,19 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
     }
 
+    fn loop_counters(&self) -> LoopCounters {
+        LoopCounters { syscalls: self.io.syscalls(), waited_ns: self.waiting.total_ns }
+    }
+
     fn finish(&mut self, now_ns: u64) {
         self.drained_ns = now_ns;
         if self.traffic.window.end_ns == u64::MAX {
             // The window of a run that ends by its number of requests lasts until the last reply.
             self.traffic.window.end_ns = now_ns;
         }
-        self.usage.end(now_ns, self.slept_ns, self.io.syscalls());
+        self.usage.look(now_ns, now_ns, self.loop_counters());
         self.traffic.close_books(now_ns);
+        self.retransmits = self.io.retransmits() - self.retransmits;
         self.stage = Stage::Finished;
     }
 
@@ -599,6 +639,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             window: self.traffic.window,
             drained_ns: self.drained_ns,
             usage: self.usage,
+            colocation: self.colocation,
+            retransmits: self.retransmits,
             wait: self.pace.wait(),
         }
     }

@@ -1,11 +1,9 @@
 //! What one request cost the client: processor time and system calls.
 //!
-//! Not a measurement of its own: quotients of the client's use, which is counted from the beginning of the measured
-//! window to the end of the drain, and of the requests that were sent with it. Those are the requests of the phases
-//! measure and drain; the answers to the last requests of the warm-up are read in the same time and are not counted, so
-//! the quotients err on the high side, by at most the requests in flight at one instant.
+//! Not a measurement of its own: quotients of the client's use during the measured window, and of the requests that were
+//! sent in it. At either edge a request may be sent on one side and answered on the other, so the quotients are off by at
+//! most the requests in flight at one instant; where a backlog from the warm-up was sent in the window they are high.
 
-use brunt_plan::phase::Phase;
 use brunt_stats::summary::Summary;
 
 /// Per request; `None` where none was sent.
@@ -22,8 +20,7 @@ pub(crate) struct RequestCost {
 impl RequestCost {
     /// The cost of a run's requests.
     pub(crate) fn of(summary: &Summary) -> Option<Self> {
-        let sent_in = |phase| summary.phase(phase).map_or(0, |phase| phase.book.requests.sent);
-        let requests = sent_in(Phase::Measure) + sent_in(Phase::Drain);
+        let requests = summary.total.in_window.sent;
         let per_request = |total: u64| total as f64 / requests as f64;
         (requests > 0).then(|| Self {
             cpu_user_ns: per_request(summary.usage.cpu_user_ns),

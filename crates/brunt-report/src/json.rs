@@ -15,6 +15,7 @@ use brunt_plan::spec::PlanSpec;
 use brunt_stats::book::{KeyBook, RequestBook};
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
+use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::Bytes;
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
@@ -22,6 +23,7 @@ use brunt_stats::outage::Outage;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
+use brunt_stats::usage::WorkerUsage;
 use brunt_stats::verdict::{Check, Verdict};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -239,12 +241,45 @@ fn client(summary: &Summary) -> Value {
         "wait": usage.wait,
         "threads": usage.threads,
         "send_cost_ns": { "p50": send_cost_ns(Quantile::P50), "p99": send_cost_ns(Quantile::P99) },
-        "workers": list(&usage.workers, |worker| json!({
-            "worker": worker.worker,
-            "busy_ns": worker.busy_ns,
-            "cpu_ns": worker.cpu_ns,
-        })),
+        "workers": list(&usage.workers, worker),
+        "host": host(&summary.host),
+        "in_system": in_system(summary),
     })
+}
+
+fn worker(usage: &WorkerUsage) -> Value {
+    json!({
+        "worker": usage.worker,
+        "wall_ns": usage.wall_ns,
+        "busy_ns": usage.busy_ns,
+        "cpu_ns": usage.cpu_ns,
+        "run_delay_ns": usage.run_delay_ns,
+        "involuntary_switches": usage.involuntary_switches,
+        "looks": usage.colocation.looks,
+        "looks_shared": usage.colocation.shared,
+    })
+}
+
+fn host(host: &HostEvidence) -> Value {
+    let ClockEvidence { source, drift_ppm, realtime_step_ns, backwards } = &host.clock;
+    json!({
+        "cpus": host.cpus,
+        "stolen_ns": host.stolen_ns,
+        "throttled_ns": host.throttled_ns,
+        "clocksource": source,
+        "clock_drift_ppm": drift_ppm,
+        "realtime_step_ns": realtime_step_ns,
+        "clock_backwards": backwards,
+        "retransmits": host.retransmits,
+        "listen_drops": host.listen_drops,
+    })
+}
+
+/// The mean number of operations in the system, counted in two ways.
+fn in_system(summary: &Summary) -> Value {
+    let window_ns = summary.window.duration_ns();
+    let mean = |sum: u128| (window_ns > 0).then(|| sum as f64 / window_ns as f64);
+    json!({ "by_clock": mean(summary.presence.integral), "by_samples": mean(summary.presence.sum) })
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {

@@ -17,6 +17,7 @@ use crate::quantity;
 use crate::table::Table;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::{OpSummary, Summary};
+use brunt_stats::usage::WorkerUsage;
 use std::io::{self, Write};
 
 /// Writes the report.
@@ -84,6 +85,7 @@ fn client(out: &mut String, summary: &Summary) {
             format!("{} of CPU per request ({user} user, {system} system)", time(cost.cpu_ns())),
             format!("{} system calls per request", quantity::significant(cost.syscalls)),
         ];
+        let facts: Vec<String> = facts.into_iter().chain(busiest(summary)).collect();
         paragraph::facts(out, "client", &facts);
     }
     let threads = quantity::things(u64::from(usage.threads), "thread");
@@ -101,6 +103,17 @@ fn client(out: &mut String, summary: &Summary) {
         let lost = (overflow > 0).then(|| format!("{} more did not fit", quantity::count(overflow)));
         paragraph::facts(out, "samples", &std::iter::once(kept).chain(lost).collect::<Vec<_>>());
     }
+}
+
+/// The share of the window in which the busiest worker worked, or was kept from it; CPU judges it.
+fn busiest(summary: &Summary) -> Option<String> {
+    let workers = summary.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
+    let taken_ns = |worker: &WorkerUsage| worker.busy_ns + worker.run_delay_ns.unwrap_or(0);
+    let share = |worker: &WorkerUsage| taken_ns(worker) as f64 / worker.wall_ns as f64;
+    let most = workers.max_by(|one, other| share(one).total_cmp(&share(other)))?;
+    let percent = |ns: u64| quantity::significant(ns as f64 / most.wall_ns as f64 * 100.0);
+    let delay = most.run_delay_ns.map(|ns| format!(", ready but not running {} %", percent(ns)));
+    Some(format!("busiest worker {} %{}", percent(most.busy_ns), delay.unwrap_or_default()))
 }
 
 /// The quantities that the plan asks for. Others that were metered anyway are in JSON.

@@ -39,6 +39,12 @@ fn since(later_ns: u64, earlier_ns: u64) -> u64 {
     later_ns.saturating_sub(earlier_ns)
 }
 
+/// How much of the time from picked to done lies between two instants.
+#[inline]
+pub(crate) fn overlap_ns(picked_ns: u64, done_ns: u64, begin_ns: u64, end_ns: u64) -> u64 {
+    done_ns.min(end_ns).saturating_sub(picked_ns.max(begin_ns))
+}
+
 impl Times {
     /// Response time R = done − intended: what a user feels, the headline.
     #[inline]

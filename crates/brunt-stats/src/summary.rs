@@ -8,20 +8,23 @@ use crate::book::{Book, BookEntry, KeyBook, RequestBook};
 use crate::connection::ConnectionCounts;
 use crate::fault::{FaultTable, FirstGarbage};
 use crate::histogram::Histogram;
+use crate::host::HostEvidence;
 use crate::interval::{Bytes, Latencies, WindowCounts};
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::meter::Meter;
 use crate::outage::{Outage, outages};
+use crate::presence::PresenceTotal;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
+use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{Asked, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Load, MeterKind, Plan};
+use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan};
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +97,10 @@ pub struct SummaryInput {
     pub first_error: Option<String>,
     /// What the client used.
     pub usage: ClientUsage,
+    /// What the host did to the run.
+    pub host: HostEvidence,
+    /// Operations in the system over the window.
+    pub presence: PresenceTotal,
     /// The host.
     pub environment: Environment,
     /// Were the values read compared with those stored?
@@ -254,6 +261,10 @@ pub struct Summary {
     pub samples_overflow: u64,
     /// What the client used.
     pub usage: ClientUsage,
+    /// What the host did to the run.
+    pub host: HostEvidence,
+    /// Operations in the system over the window.
+    pub presence: PresenceTotal,
     /// The host.
     pub environment: Environment,
     /// Values read that do not begin as ours do, and so could not be compared.
@@ -302,6 +313,8 @@ impl Summary {
             samples,
             samples_overflow: input.samples_overflow,
             usage: input.usage,
+            host: input.host,
+            presence: input.presence,
             environment: input.environment,
             values_foreign: input.values_foreign,
             interrupted: input.interrupted,
@@ -425,7 +438,56 @@ fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -
         connections: all_connections(store),
         is_verified: input.values_checked,
         values_foreign: input.values_foreign,
+        workers: input.usage.workers.clone(),
+        host: input.host.clone(),
+        connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
+            .iter()
+            .any(|phase| store.connections[*phase as usize].begun > 0),
+        in_system: InSystem {
+            integral: input.presence.integral as f64,
+            sum: input.presence.sum as f64,
+            window_ns: window.duration_ns(),
+        },
+        closed_loops: closed_loops(input),
     }
+}
+
+/// The classes whose slots are always taken. Where connections come and go, or are lost, slots wait for them; a follow-up
+/// shares a slot; without a reply there is no response time; and where the run ends by number, or by hand, workers do not
+/// end together.
+fn closed_loops(input: &SummaryInput) -> Vec<ClosedLoop> {
+    let SummaryInput { plan, store, window, .. } = input;
+    let ends_by_time = plan.stop.time.is_some_and(|time| window.duration_ns() >= time.0);
+    let is_disturbed = store.connections.iter().any(|counts| counts.lost > 0) || input.interrupted;
+    if !ends_by_time || plan.stop.requests.is_some() || is_disturbed {
+        return Vec::new();
+    }
+    let is_regular =
+        |class: &Class| !class.lifetime.is_planned() && !class.noreply && class.on_miss == OnMiss::Ignore;
+    let closed = plan.classes.iter().enumerate().filter(|(_, class)| is_regular(class));
+    let closed = closed.filter_map(|(index, class)| match class.load {
+        Load::Closed { think } => Some((index, class, think.0)),
+        Load::Open { .. } => None,
+    });
+    let of_class = |(index, class, think_ns): (usize, &Class, u64)| {
+        let mut held = ClosedLoop {
+            class: class.name.clone(),
+            slots: u64::from(class.connections) * u64::from(class.depth),
+            think_ns,
+            window_ns: window.duration_ns(),
+            ..ClosedLoop::default()
+        };
+        for (_, _, row) in store.rows().filter(|(of, _, _)| usize::from(*of) == index) {
+            for histogram in [&row.latencies.response, &row.latencies.failed] {
+                let moments = histogram.moments();
+                held.ended += moments.count;
+                held.response_ns += moments.sum as f64;
+                held.longest_ns = held.longest_ns.max(moments.max);
+            }
+        }
+        held
+    };
+    closed.map(of_class).collect()
 }
 
 /// The number of requests that the plan asks for, and how many of them there were.

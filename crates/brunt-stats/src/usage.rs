@@ -1,16 +1,34 @@
-//! What a run cost the client: processor time and system calls.
+//! What a run cost the client: processor time, system calls, and what of its time each worker could use.
 //!
-//! Measured elsewhere; here it is data for the report.
+//! Measured elsewhere; here it is data for the checks and the report. Everything covers the measured window.
 
-/// How busy one worker was.
+/// How often a worker found that a server on its host had sent from the processor that the worker runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Colocation {
+    /// How often it looked.
+    pub looks: u64,
+    /// How often it was so.
+    pub shared: u64,
+}
+
+/// What one worker did with its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerUsage {
     /// Which worker.
     pub worker: u32,
-    /// Time in its loop that it did not sleep, in nanoseconds of the measured window.
+    /// How long it was observed: the measured window, up to the turns of its loop.
+    pub wall_ns: u64,
+    /// Processor time, user and system, but for turns that only waited for something to do.
     pub busy_ns: u64,
-    /// Processor time, user and system, in nanoseconds.
+    /// Processor time, user and system.
     pub cpu_ns: u64,
+    /// Time in which it was ready to run and did not: its processor was another's, or its control group's quota was used
+    /// up. `None` where the kernel does not say.
+    pub run_delay_ns: Option<u64>,
+    /// How often its processor was taken from it.
+    pub involuntary_switches: u64,
+    /// Whom it shared its processor with.
+    pub colocation: Colocation,
 }
 
 /// What the client used during the measured window.

@@ -4,12 +4,17 @@
 //! of the run with a threshold that is stated beside it. A run is as good as its worst check.
 
 mod books;
+mod host;
 mod lag;
+pub mod little;
 mod load;
 
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
+use crate::host::HostEvidence;
 use crate::latency::ClientError;
+use crate::usage::WorkerUsage;
+use little::{ClosedLoop, InSystem};
 
 /// A number above `caution` or `not_trusted` costs that status.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +85,7 @@ impl Status {
 /// One check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// Its name: `EMPTY`, `SHORT`, `RATE`, `SAT`, `LAG`, `ERR`, `CONSERVE`, `VERIFY`.
+    /// Its name; docs/measurement.md has all of them.
     pub id: &'static str,
     /// How it came out.
     pub status: CheckStatus,
@@ -88,7 +93,8 @@ pub struct Check {
     pub message: String,
     /// What to do about it, in one line; empty where there is nothing to do.
     pub fix: &'static str,
-    /// The number that was judged: a share for RATE, SAT and ERR, nanoseconds for LAG, a count for the others.
+    /// The number that was judged: nanoseconds for LAG, a count for EMPTY, SHORT, CLOCK, CONSERVE and VERIFY, a share for
+    /// the others.
     pub value: f64,
     /// From where on it calls for care (or convicts, where there is no caution), in the unit of the value.
     pub threshold: f64,
@@ -198,6 +204,16 @@ pub struct Evidence {
     pub is_verified: bool,
     /// Values read that could not be checked, because they are not ours.
     pub values_foreign: u64,
+    /// What each worker did with its time.
+    pub workers: Vec<WorkerUsage>,
+    /// What the host did to the run.
+    pub host: HostEvidence,
+    /// Were connections begun after the schedule was?
+    pub connects_in_schedule: bool,
+    /// Operations in the system.
+    pub in_system: InSystem,
+    /// The classes whose slots are known to be taken all the time.
+    pub closed_loops: Vec<ClosedLoop>,
 }
 
 impl Verdict {
@@ -209,8 +225,14 @@ impl Verdict {
             load::rate(evidence),
             load::saturation(evidence),
             lag::lag(evidence),
+            host::cpu(evidence),
+            host::steal(evidence),
+            host::clock(evidence),
+            host::colocation(evidence),
+            host::network(evidence),
             books::errors(evidence),
             books::conservation(evidence),
+            little::little(evidence),
             books::verification(evidence),
         ];
         let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);

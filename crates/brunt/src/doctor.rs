@@ -11,6 +11,7 @@ use crate::{measurement, run};
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
+use brunt_stats::host::is_fast_clocksource;
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -20,9 +21,6 @@ const BURST_MAX: u64 = 1_024;
 const STOLEN_MAX: f64 = 0.01;
 /// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
 const KERNEL_MIN: (u32, u32) = (5, 11);
-/// Clocks that are read without a system call, on x86, Arm and in guests of KVM and Hyper-V.
-const FAST_CLOCKS: [&str; 4] = ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"];
-
 /// How a subject stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Status {
@@ -233,7 +231,11 @@ fn quota(plan: &Plan, facts: &Facts) -> Finding {
                 format!("the control group allows {quota:.1} processors, {} for workers", plan.threads);
             // A worker that is out of quota stands still for the rest of the period, up to 100 ms.
             if quota < f64::from(plan.threads) + 1.0 {
-                Finding::warn("cpu quota", says, "raise cpu.max of the group, or use fewer --threads")
+                Finding::warn(
+                    "cpu quota",
+                    says,
+                    "raise the group's quota (cpu.max or cpu.cfs_quota_us), or use fewer --threads",
+                )
             } else {
                 Finding::ok("cpu quota", says)
             }
@@ -268,7 +270,7 @@ fn governor(facts: &Facts) -> Finding {
 fn clock(facts: &Facts) -> Finding {
     match &facts.clocksource {
         None => Finding::ok("clock source", "not told"),
-        Some(source) if FAST_CLOCKS.contains(&source.as_str()) => Finding::ok("clock source", source),
+        Some(source) if is_fast_clocksource(source) => Finding::ok("clock source", source),
         Some(source) => Finding::warn(
             "clock source",
             format!("{source}: reading the time is slow"),

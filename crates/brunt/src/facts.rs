@@ -3,9 +3,9 @@
 //! Facts only: what they mean for a plan is for [`crate::limits`] and [`crate::doctor`] to say. A fact that the host does
 //! not tell is `None`. Reading is at the top, the parsers below it are pure.
 
+use brunt_engine::host;
 use rustix::process::{Resource, Rlimit, getrlimit};
 use std::fs;
-use std::path::Path;
 
 /// The ports that a connection may leave from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +96,8 @@ impl Facts {
             online_cpus: number_list(&text("/sys/devices/system/cpu/online")).map(|list| list.len()),
             allowed_cpus,
             quota_cpus: quota_of_groups(&text("/proc/self/cgroup")),
-            stolen: stolen(&text("/proc/stat")),
+            stolen: host::ticks(&text("/proc/stat"), "cpu")
+                .map(|ticks| ticks.stolen as f64 / ticks.total as f64),
         }
     }
 }
@@ -123,14 +124,20 @@ fn governors(cpus: &[u32]) -> Vec<String> {
     governors
 }
 
-/// The tightest quota of our control group and those around it. Only the unified hierarchy (version 2) is looked at.
+/// The tightest quota of our control group and those around it.
 fn quota_of_groups(membership: &str) -> Option<f64> {
-    let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let groups = Path::new("/sys/fs/cgroup").join(path);
-    let quotas = groups
-        .ancestors()
-        .take_while(|group| group.starts_with("/sys/fs/cgroup"))
-        .filter_map(|group| quota(&fs::read_to_string(group.join("cpu.max")).ok()?));
+    let quotas = host::cpu_groups(membership).into_iter().filter_map(|group| {
+        let read = |name: &str| fs::read_to_string(group.join(name));
+        match read("cpu.max") {
+            Ok(text) => quota(&text),
+            // Version 1 has a file for each; -1 is no bound.
+            Err(_) => quota(&format!(
+                "{} {}",
+                read("cpu.cfs_quota_us").ok()?.trim(),
+                read("cpu.cfs_period_us").ok()?.trim()
+            )),
+        }
+    });
     quotas.min_by(f64::total_cmp)
 }
 
@@ -138,7 +145,7 @@ fn quota_of_groups(membership: &str) -> Option<f64> {
 fn quota(cpu_max: &str) -> Option<f64> {
     let (quota, period) = cpu_max.trim().split_once(' ')?;
     let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
-    (period > 0.0).then(|| quota / period)
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
 /// Numbers such as `0-3,5`, each once.
@@ -188,14 +195,6 @@ fn kernel(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// The eighth number of the first line is what was stolen; the ninth and tenth (guests) are parts of the first two.
-fn stolen(stat: &str) -> Option<f64> {
-    let line = stat.lines().next()?.strip_prefix("cpu ")?;
-    let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
-    let total: u64 = ticks.iter().sum();
-    (ticks.len() == 8 && total > 0).then(|| ticks[7] as f64 / total as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,12 +218,13 @@ mod tests {
         let sockstat = "sockets: used 30\nTCP: inuse 5 orphan 0 tw 123 alloc 7 mem 1\nUDP: inuse 1 mem 0\n";
         assert_eq!(time_wait(sockstat), Some(123));
         assert_eq!(time_wait("TCP: inuse 5"), None);
-        assert_eq!([quota("150000 100000\n"), quota("max 100000\n"), quota("")], [Some(1.5), None, None]);
+        let table = [("150000 100000\n", Some(1.5)), ("max 100000\n", None), ("-1 100000", None), ("", None)];
+        for (text, expected) in table {
+            assert_eq!(quota(text), expected, "{text:?}");
+        }
         assert_eq!(kernel("6.18.44-fc-v657"), Some((6, 18)));
         assert_eq!(kernel("5.4"), Some((5, 4)));
         assert_eq!(kernel("Linux"), None);
-        assert_eq!(stolen("cpu  50 0 25 20 0 0 0 5 50 0\ncpu0 1\n"), Some(0.05));
-        assert_eq!(stolen("cpu  1 2 3\n"), None);
         assert_eq!(number_list("0-3,5\n"), Some(vec![0, 1, 2, 3, 5]));
         assert_eq!(number_list(""), None);
         let reuses = ["0\n", "1\n", "2\n", ""].map(time_wait_reuse);

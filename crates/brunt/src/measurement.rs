@@ -150,6 +150,8 @@ fn summarise(plan: &Plan, servers: &Servers, step: &Step, data: RunData) -> Summ
             threads: plan.threads,
             workers: data.workers,
         },
+        host: data.host,
+        presence: data.presence,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             facts: environment::facts(),

@@ -264,4 +264,12 @@ impl Io for Canned {
         let calls = self.watch.calls();
         calls.waits + calls.completions + calls.sends
     }
+
+    fn retransmits(&mut self) -> u64 {
+        0
+    }
+
+    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+        None
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
 use crate::clock::Clock;
-use crate::transport::socket;
+use crate::transport::socket::{self, Peer};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
 use rustix::io::Errno;
@@ -45,6 +45,8 @@ struct Link {
     unread_since_ns: u64,
     /// Tells events of this connection from those of its predecessor on the same link.
     generation: u32,
+    /// Its peer is on this host.
+    is_local: bool,
 }
 
 /// The epoll backend of one worker.
@@ -61,6 +63,8 @@ pub(crate) struct Epoll {
     /// End of the last poll that was not cut short by a full array.
     poll_end_ns: u64,
     syscalls: u64,
+    /// Segments sent again on connections that are closed.
+    retransmits_closed: u64,
 }
 
 impl Epoll {
@@ -71,7 +75,13 @@ impl Epoll {
             clock,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: (0..links)
-                .map(|_| Link { socket: None, state: State::Closed, unread_since_ns: 0, generation: 0 })
+                .map(|_| Link {
+                    socket: None,
+                    state: State::Closed,
+                    unread_since_ns: 0,
+                    generation: 0,
+                    is_local: false,
+                })
                 .collect(),
             events: Vec::with_capacity(links.clamp(16, EVENTS_MAX)),
             cursor: 0,
@@ -79,6 +89,7 @@ impl Epoll {
             polled_ns: now_ns,
             poll_end_ns: now_ns,
             syscalls: 0,
+            retransmits_closed: 0,
         })
     }
 
@@ -109,11 +120,16 @@ impl Epoll {
             Some(Ok(Some(error)) | Err(error)) => Some(error.raw_os_error().unwrap_or(libc::EIO)),
             None => Some(libc::EBADF),
         };
-        if errno.is_none() {
+        let mut is_local = false;
+        if let (None, Some(socket)) = (errno, socket) {
             self.syscalls += 2;
-            // Nobody listens there.
-            errno = socket.is_some_and(socket::is_own_peer).then_some(libc::ECONNREFUSED);
+            match socket::peer(socket) {
+                // Nobody listens there.
+                Peer::Itself => errno = Some(libc::ECONNREFUSED),
+                peer => is_local = peer == Peer::SameHost,
+            }
         }
+        self.links[link as usize].is_local = is_local;
         let at_ns = self.clock.now_ns();
         match errno {
             None => {
@@ -209,6 +225,8 @@ impl Io for Epoll {
         // A new generation at once, so that events already fetched for this connection are recognised as stale.
         entry.generation = entry.generation.wrapping_add(1);
         if let Some(socket) = entry.socket.take() {
+            self.retransmits_closed += socket::retransmits(&socket);
+            self.syscalls += 1;
             if how == CloseHow::Reset {
                 socket::reset_on_close(&socket);
             }
@@ -284,6 +302,22 @@ impl Io for Epoll {
 
     fn syscalls(&self) -> u64 {
         self.syscalls
+    }
+
+    #[cold]
+    fn retransmits(&mut self) -> u64 {
+        let open = self.links.iter().filter_map(|link| link.socket.as_ref());
+        self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
+    }
+
+    #[cold]
+    fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
+        let entry = &self.links[link as usize];
+        let socket = entry.socket.as_ref().filter(|_| entry.state == State::Open && entry.is_local)?;
+        self.syscalls += 1;
+        // Over loopback a segment is taken in on the processor that sends it.
+        let cpu = rustix::net::sockopt::socket_incoming_cpu(socket).ok()?;
+        Some(cpu as usize == rustix::thread::sched_getcpu())
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) struct SendResult {
     pub at_ns: u64,
 }
 
-/// Five operations on connections and a clock. Every implementor must keep:
+/// Operations on connections, a clock, and two questions to the kernel. Every implementor must keep:
 /// * times are nanoseconds since the run's epoch, monotonic, from one clock;
 /// * `wait` never sleeps beyond its instant by rounding (no millisecond timeouts);
 /// * after `close` no completion of the old connection comes for that link;
@@ -102,4 +102,10 @@ pub(crate) trait Io {
     fn bytes(&self, chunk: Chunk) -> &[u8];
     /// System calls made so far.
     fn syscalls(&self) -> u64;
+    /// Segments sent again so far, on all connections that there are and were. Asks for each of them: nothing for the
+    /// measured window.
+    fn retransmits(&mut self) -> u64;
+    /// Was what a connection received last sent from the processor that this thread runs on? `None` where its peer is on
+    /// another host.
+    fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
 }

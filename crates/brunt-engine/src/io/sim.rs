@@ -558,4 +558,12 @@ impl Io for Sim {
     fn syscalls(&self) -> u64 {
         self.calls
     }
+
+    fn retransmits(&mut self) -> u64 {
+        0
+    }
+
+    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+        None
+    }
 }

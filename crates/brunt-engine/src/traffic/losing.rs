@@ -131,6 +131,7 @@ impl<C: Codec> Traffic<C> {
         if entry.group == NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             self.recording.unsent(entry.phase, &entry.op);
+            self.recording.abandoned(entry.picked_ns, now_ns);
             self.release(index, entry.lease, &entry.op, lost, now_ns);
         } else if let Some(group) = self.groups.end_unsent(entry.group) {
             self.book_group(index, &group, now_ns, now_ns);
@@ -201,8 +202,9 @@ impl<C: Codec> Traffic<C> {
             for picked in waiting.drain(..).chain(parked.drain(..)) {
                 if picked.group == NO_GROUP {
                     self.recording.unsent(picked.phase, &picked.op);
+                    self.recording.abandoned(picked.picked_ns, now_ns);
                 } else if let Some(group) = self.groups.end_unsent(picked.group) {
-                    self.close_group(&group);
+                    self.close_group(&group, now_ns);
                 }
             }
         }
@@ -220,14 +222,14 @@ impl<C: Codec> Traffic<C> {
             let mut chains = [connection.chain, connection.unacknowledged];
             for chain in &mut chains {
                 while let Some(entry) = self.in_flight.pop(chain) {
-                    self.close_entry(&entry);
+                    self.close_entry(&entry, now_ns);
                 }
             }
         }
     }
 
     /// Books an operation, or a part of one, that has not ended when the run has.
-    fn close_entry(&mut self, entry: &Entry) {
+    fn close_entry(&mut self, entry: &Entry, now_ns: u64) {
         if entry.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
@@ -235,23 +237,27 @@ impl<C: Codec> Traffic<C> {
                 _ => self.groups.end_sent(entry.group, entry, lost, 0),
             };
             if let Some(group) = ended {
-                self.close_group(&group);
+                self.close_group(&group, now_ns);
             }
-        } else if entry.sent_ns == 0 {
+            return;
+        }
+        if entry.sent_ns == 0 {
             self.recording.unsent(entry.phase, &entry.op);
         } else {
             self.recording.in_flight(entry.phase, &entry.op, entry.sent_ns);
         }
+        self.recording.abandoned(entry.picked_ns, now_ns);
     }
 
     /// Books an operation in parts that has not ended when the run has.
-    fn close_group(&mut self, group: &crate::group::Group) {
+    fn close_group(&mut self, group: &crate::group::Group, now_ns: u64) {
         if group.sent_ns == 0 {
             self.recording.unsent(group.phase, &group.op);
         } else {
             self.recording.sent_in_parts(group);
             self.recording.in_flight(group.phase, &group.op, group.sent_ns);
         }
+        self.recording.abandoned(group.picked_ns, now_ns);
     }
 
     /// Is anything out at a server, or waiting for it?

@@ -203,6 +203,7 @@ impl<C: Codec> Traffic<C> {
         let (op, pins, is_open) = (lane.session.follow_up(id), lane.pins, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
         self.recording.followup(phase, &op);
+        self.recording.picked(at_ns);
         let lease = if is_open { NO_LEASE } else { self.share_slot(index, head) };
         // A server that others could stand in for is filled itself, and the others keep their turns.
         let route = match self.lanes[lane_index as usize].routing {
@@ -338,6 +339,7 @@ impl<C: Codec> Traffic<C> {
         let done_ns = done_ns.max(group.done_ns);
         if group.sent_ns == 0 {
             self.recording.unsent(group.phase, &group.op);
+            self.recording.abandoned(group.picked_ns, done_ns);
         } else {
             self.recording.sent_in_parts(group);
             let sent_ns = group.sent_ns.min(done_ns);

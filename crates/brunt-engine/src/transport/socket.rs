@@ -5,6 +5,7 @@
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Opens a socket and begins to connect it. TCP_NODELAY, because a request held back by Nagle's algorithm would be sent
@@ -20,14 +21,48 @@ pub(crate) fn connect_tcp(address: SocketAddr) -> io::Result<Socket> {
     }
 }
 
-/// Is this socket connected to itself? Two ends that begin to connect to each other at once get one connection, and an
-/// attempt whose local port happens to be the one it goes to is both of them: where a server on this host is down, it
-/// would seem to be back, echo every request, and keep the port from the real one.
-pub(crate) fn is_own_peer(socket: &Socket) -> bool {
-    match (socket.local_addr(), socket.peer_addr()) {
-        (Ok(local), Ok(peer)) => local == peer,
-        _ => false,
+/// Where a connection leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// To itself. Two ends that begin to connect to each other at once get one connection, and an attempt whose local port
+    /// happens to be the one it goes to is both of them: where a server on this host is down, it would seem to be back,
+    /// echo every request, and keep the port from the real one.
+    Itself,
+    /// To another socket of this host, as far as addresses tell.
+    SameHost,
+    /// To another host, or nowhere.
+    Elsewhere,
+}
+
+/// Where does this connection lead to?
+pub(crate) fn peer(socket: &Socket) -> Peer {
+    let address = |end: io::Result<SockAddr>| end.ok()?.as_socket();
+    match (address(socket.local_addr()), address(socket.peer_addr())) {
+        (Some(local), Some(peer)) if local == peer => Peer::Itself,
+        (Some(local), Some(peer)) if local.ip() == peer.ip() || peer.ip().is_loopback() => Peer::SameHost,
+        _ => Peer::Elsewhere,
     }
+}
+
+/// Segments that a connection has sent again, SYNs among them.
+#[expect(unsafe_code, reason = "no safe wrapper of TCP_INFO exists in what we depend on")]
+pub(crate) fn retransmits(socket: &Socket) -> u64 {
+    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: getsockopt writes at most `len` bytes to the pointer, which is valid for that many; the struct is made of
+    // integers, so that all-zero bytes, wherever the kernel wrote none (an older one knows a shorter struct, or the call
+    // failed), are a value of it.
+    let info = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        );
+        info.assume_init()
+    };
+    u64::from(info.tcpi_total_retrans)
 }
 
 /// Makes the coming close a reset: no TIME_WAIT, nothing delivered any more.
@@ -48,11 +83,11 @@ mod tests {
         let socket = || Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
         let ordinary = socket();
         ordinary.connect(&address).unwrap();
-        assert!(!is_own_peer(&ordinary));
+        assert_eq!((peer(&ordinary), retransmits(&ordinary)), (Peer::SameHost, 0));
         let own = socket();
-        assert!(!is_own_peer(&own), "not connected at all");
+        assert_eq!(peer(&own), Peer::Elsewhere, "not connected at all");
         own.bind(&SockAddr::from(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
         own.connect(&own.local_addr().unwrap()).unwrap();
-        assert!(is_own_peer(&own));
+        assert_eq!(peer(&own), Peer::Itself);
     }
 }

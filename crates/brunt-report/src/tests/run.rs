@@ -8,12 +8,14 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
+use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
-use brunt_stats::usage::{ClientUsage, WorkerUsage};
+use brunt_stats::usage::{ClientUsage, Colocation, WorkerUsage};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;
@@ -191,8 +193,30 @@ impl Scene {
                 io: "epoll".to_owned(),
                 wait: "hybrid".to_owned(),
                 threads: 1,
-                workers: vec![WorkerUsage { worker: 0, busy_ns: 30_000_000, cpu_ns: 32_000_000 }],
+                workers: vec![WorkerUsage {
+                    worker: 0,
+                    wall_ns: self.window.duration_ns(),
+                    busy_ns: 30_000_000,
+                    cpu_ns: 32_000_000,
+                    run_delay_ns: Some(1_500_000),
+                    involuntary_switches: 12,
+                    colocation: Colocation { looks: 90, shared: 41 },
+                }],
             },
+            host: HostEvidence {
+                wall_ns: self.window.duration_ns(),
+                cpus: 2,
+                stolen_ns: Some(10_000_000),
+                throttled_ns: Some(0),
+                clock: ClockEvidence {
+                    source: Some("tsc".to_owned()),
+                    drift_ppm: Some(-1.25),
+                    ..ClockEvidence::default()
+                },
+                retransmits: 0,
+                listen_drops: Some(0),
+            },
+            presence: PresenceTotal { integral: 903_400_000, sum: 903_400_000 },
             environment: Environment {
                 brunt_version: "0.1.0".to_owned(),
                 facts: facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into(),
@@ -247,7 +271,8 @@ pub(super) fn closed_loop() -> Run {
     scene.set.meter(MeterKind::ConnectTime, 61_000);
     scene.set.meter(MeterKind::ConnectTime, 83_000);
     for index in 0..40_000u64 {
-        let done = 1_500_000 + index * 7_919 % 997 * 3_000;
+        // 3.2 ms on average: 40 000 of them fill 64 slots for 2 s.
+        let done = 1_706_000 + index * 7_919 % 997 * 3_000;
         let times = times(100 * S + index * 50_000, 12_000, 300_000, done - 40_000, done);
         if index % 4 == 1 {
             let stored = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
@@ -385,6 +410,7 @@ pub(super) fn noreply() -> Run {
 pub(super) fn empty() -> Run {
     let text = "rate = '1k/s'\ntime = '1s'\nwarmup = 0\npreload = false\nmix = 'get'\nseed = 3\n";
     Scene::new(text, 0, 0, 0).finish(|input| {
+        input.host = HostEvidence::default();
         input.usage = ClientUsage {
             io: "epoll".to_owned(),
             wait: "sleep".to_owned(),

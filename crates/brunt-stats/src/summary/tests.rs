@@ -130,6 +130,8 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         first_garbage: None,
         first_error: None,
         usage: ClientUsage::default(),
+        host: HostEvidence::default(),
+        presence: PresenceTotal::default(),
         environment: Environment::default(),
         values_checked: true,
         values_foreign: 0,
@@ -465,5 +467,40 @@ fn a_run_by_number_has_its_number() {
         let parts = intervals(&Layout::of(&plan), &gets(MS, |_| 1_000), 1);
         let summary = Summary::build(SummaryInput { interrupted, ..input(&plan, &parts) });
         assert_eq!(status(&summary, "SHORT"), expected, "{stop}");
+    }
+}
+
+/// Four slots that answer in 2 ms each, over the 2 s window: 1000 requests a slot.
+#[test]
+fn slots_of_a_closed_loop() {
+    let slots = |service_ns: u64| {
+        let of_slot = |slot: u64| {
+            let begin_ns = WINDOW.start_ns + slot * MS / 4;
+            (begin_ns..WINDOW.end_ns).step_by(2 * MS as usize).map(move |intended_ns| Event {
+                kind: OpKind::Get,
+                class: 0,
+                intended_ns,
+                late_ns: 0,
+                service_ns,
+                class_of_outcome: OutcomeClass::Hit,
+            })
+        };
+        (0..4).flat_map(of_slot).collect::<Vec<_>>()
+    };
+    let table = [
+        ("time = '2s'", 2 * MS, CheckStatus::Ok),
+        // Slots that are empty for a tenth of the time.
+        ("time = '2s'", 2 * MS - MS / 5, CheckStatus::NotTrusted),
+        // The rest of the time they think.
+        ("time = '2s'\nthink = '200us'", 2 * MS - MS / 5, CheckStatus::Ok),
+        // Where slots may be empty, nothing is said of them.
+        ("time = '2s'\ncalls-per-connection = 10", 2 * MS - MS / 5, CheckStatus::Skipped),
+        ("time = '2s'\non-miss = 'set'", 2 * MS - MS / 5, CheckStatus::Skipped),
+        ("time = '2s'\nrequests = 4000", 2 * MS - MS / 5, CheckStatus::Skipped),
+        ("time = '3s'", 2 * MS - MS / 5, CheckStatus::Skipped),
+    ];
+    for (toml, service_ns, expected) in table {
+        let summary = run(&format!("connections = 4\nmix = 'get'\n{toml}"), &slots(service_ns));
+        assert_eq!(status(&summary, "LITTLE"), expected, "{toml}: {:?}", check(&summary, "LITTLE"));
     }
 }

@@ -35,13 +35,22 @@ impl<'a> Lag<'a> {
     }
 }
 
+/// Every percentile that is judged. p99.99 is printed with its client error but rests on too few requests to convict a run.
+fn judged(evidence: &Evidence) -> impl Iterator<Item = Lag<'_>> {
+    let all =
+        evidence.lag_rows.iter().flat_map(|row| row.errors.iter().map(move |error| Lag::of(row, error)));
+    all.filter(|lag| lag.error.quantile <= Quantile::P999)
+}
+
+/// The worst of the rows whose load is open loop throughout.
+pub(super) fn open_loop_status(evidence: &Evidence) -> CheckStatus {
+    let open = judged(evidence).filter(|lag| !lag.row.is_closed_loop);
+    open.map(|lag| lag.status).max().unwrap_or(CheckStatus::Skipped)
+}
+
 /// How much of the response times may be the client's own?
 pub(super) fn lag(evidence: &Evidence) -> Check {
-    let judged =
-        evidence.lag_rows.iter().flat_map(|row| row.errors.iter().map(move |error| Lag::of(row, error)));
-    // p99.99 is printed with its client error but rests on too few requests to convict a run.
-    let worst = judged
-        .filter(|lag| lag.error.quantile <= Quantile::P999)
+    let worst = judged(evidence)
         .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())));
     let Some(worst) = worst else {
         return Check::skipped("LAG", "too few samples for any percentile", LAG_FLOOR_NS);

@@ -5,11 +5,48 @@
 
 use super::*;
 use crate::book::{Book, KeyBook, RequestBook};
+use crate::host::ClockEvidence;
+use crate::usage::Colocation;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
+
+/// Length of the measured window.
+const WINDOW_NS: u64 = 10_000_000_000;
+
+/// Of two processors, one tick is 0.05 % of the window.
+fn healthy() -> HostEvidence {
+    HostEvidence {
+        wall_ns: WINDOW_NS,
+        cpus: 2,
+        stolen_ns: Some(10_000_000),
+        throttled_ns: Some(0),
+        clock: ClockEvidence {
+            source: Some("tsc".to_owned()),
+            drift_ppm: Some(-1.25),
+            realtime_step_ns: 0,
+            backwards: 0,
+        },
+        retransmits: 0,
+        listen_drops: Some(0),
+    }
+}
+
+/// One that worked for, and was kept from its processor for, these shares of the window.
+fn worker(busy: f64, denied: f64) -> WorkerUsage {
+    let ns = |share: f64| (share * WINDOW_NS as f64).round() as u64;
+    WorkerUsage {
+        worker: 1,
+        wall_ns: WINDOW_NS,
+        busy_ns: ns(busy),
+        cpu_ns: ns(busy),
+        run_delay_ns: Some(ns(denied)),
+        involuntary_switches: 2_120,
+        colocation: Colocation { looks: 500, shared: 240 },
+    }
+}
 
 /// A run without fault: 100 000 requests, open loop.
 fn clean() -> Evidence {
@@ -20,6 +57,9 @@ fn clean() -> Evidence {
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
         sent: 100_000,
         completed: 100_000,
+        workers: vec![worker(0.3, 0.001)],
+        host: healthy(),
+        in_system: InSystem { integral: 4e10, sum: 4e10, window_ns: WINDOW_NS },
         ..Evidence::default()
     }
 }
@@ -62,7 +102,11 @@ fn a_clean_run_is_trusted() {
     let verdict = Verdict::of(&clean());
     assert_eq!(verdict.status.name(), "TRUSTED");
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
-    let all = ["EMPTY", "SHORT", "RATE", "SAT", "LAG", "ERR", "CONSERVE"].map(|id| (id, "ok"));
+    let all = [
+        "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "ERR", "CONSERVE",
+        "LITTLE",
+    ]
+    .map(|id| (id, "ok"));
     assert_eq!(ids, [&all[..], &[("VERIFY", "skipped")]].concat());
 }
 
@@ -322,4 +366,258 @@ fn numbers_in_messages() {
     }
     assert_eq!((time(10_000_000_000), percent(0.0)), ("10.0 s".to_owned(), "0 %".to_owned()));
     assert_eq!((percent(0.002_5), percent(1.0)), ("0.25 %".to_owned(), "100 %".to_owned()));
+}
+
+/// The check of a run in open loop whose lateness is judged so: LAG may stir, and nothing else.
+fn with_lag(id: &str, lag: CheckStatus, change: impl Fn(&mut Evidence)) -> Check {
+    let mut evidence = clean();
+    let error_ns =
+        [3_000, 20_001, 80_001][[Ok, Caution, NotTrusted].iter().position(|held| *held == lag).unwrap()];
+    evidence.lag_rows = vec![lag_row(false, Quantile::P99, 400_000, error_ns)];
+    change(&mut evidence);
+    let checks = Verdict::of(&evidence).checks;
+    for other in checks.iter().filter(|check| check.id != id && check.id != "LAG") {
+        let is_its_twin = ["CPU", "STEAL"].contains(&other.id) && ["CPU", "STEAL"].contains(&id);
+        assert!(other.status <= Ok || is_its_twin, "{id}: {other:?}");
+    }
+    checks.into_iter().find(|check| check.id == id).expect("every check is in every verdict")
+}
+
+#[test]
+fn workers_without_a_processor() {
+    let table = [
+        // Worked, kept from it → in time, late.
+        (0.80, 0.0, Ok, Ok),
+        (0.30, 0.5001, Caution, Caution),
+        (0.8001, 0.0, Caution, Caution),
+        (0.95, 0.0, Caution, Caution),
+        (0.9501, 0.0, Caution, NotTrusted),
+        (0.15, 0.85, Caution, NotTrusted),
+    ];
+    for (busy, denied, in_time, when_late) in table {
+        for (lag, expected) in [(Ok, in_time), (Caution, when_late), (NotTrusted, when_late)] {
+            let found = with_lag("CPU", lag, |evidence| {
+                evidence.workers = vec![worker(0.1, 0.0), worker(busy, denied)]
+            });
+            assert_eq!(found.status, expected, "{busy} {denied}, LAG {lag:?}");
+        }
+    }
+    // In closed loop whatever is late is no more than a caution.
+    let closed = with_lag("CPU", Ok, |evidence| {
+        evidence.lag_rows = vec![lag_row(true, Quantile::P99, 400_000, 300_000)];
+        evidence.workers = vec![worker(0.99, 0.0)];
+    });
+    assert_eq!(closed.status, Caution);
+    // A kernel without the scheduler's account: the quota is what is known.
+    let starved = |evidence: &mut Evidence| {
+        evidence.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.2, 0.0) }];
+        evidence.host.throttled_ns = Some(7_900_000_000);
+    };
+    let found = with_lag("CPU", Caution, starved);
+    assert_eq!(
+        (found.status, found.message.as_str()),
+        (
+            NotTrusted,
+            "worker 1 worked for 20.0 % of the window and was kept from its processor for 79.0 %; the quota of its \
+             control group was used up for 7.90 s"
+        )
+    );
+    let unseen = |evidence: &mut Evidence| evidence.workers = vec![WorkerUsage::default()];
+    assert_eq!(with_lag("CPU", Ok, unseen).status, Skipped);
+}
+
+#[test]
+fn time_that_others_took() {
+    // In nanoseconds of 20 s of processor time.
+    let table = [
+        (20_000_000, Ok),
+        (100_000_000, Ok),
+        (110_000_000, Caution),
+        (400_000_000, Caution),
+        (410_000_000, NotTrusted),
+    ];
+    for (stolen_ns, expected) in table {
+        let found = check("STEAL", |evidence| evidence.host.stolen_ns = Some(stolen_ns));
+        assert_eq!(found.status, expected, "{stolen_ns}");
+    }
+    // Two ticks of a short run are 10 %, and may be one event.
+    let short = |evidence: &mut Evidence| {
+        (evidence.host.wall_ns, evidence.host.stolen_ns) = (100_000_000, Some(20_000_000));
+    };
+    assert_eq!(check("STEAL", short).status, Ok);
+    let table = [
+        (0.005, Ok, Ok),
+        (0.0051, Caution, Caution),
+        (0.02, Caution, Caution),
+        (0.0201, Caution, NotTrusted),
+    ];
+    for (delayed, in_time, when_late) in table {
+        for (lag, expected) in [(Ok, in_time), (Caution, in_time), (NotTrusted, when_late)] {
+            let found = with_lag("STEAL", lag, |evidence| evidence.workers = vec![worker(0.3, delayed)]);
+            assert_eq!(found.status, expected, "{delayed}, LAG {lag:?}");
+        }
+    }
+    let found = check("STEAL", |evidence| evidence.workers = vec![worker(0.3, 0.031)]);
+    assert_eq!(
+        found.message,
+        "the hypervisor took 0.05 % of the time of 2 processors; worker 1 was ready to run and did not for 3.10 % of the \
+         window (212 involuntary switches/s)"
+    );
+    let silent = |evidence: &mut Evidence| {
+        evidence.host.stolen_ns = None;
+        evidence.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.3, 0.0) }];
+    };
+    assert_eq!(check("STEAL", silent).status, Skipped);
+}
+
+#[test]
+fn clocks() {
+    let clock = || healthy().clock;
+    let of = |source: &str| ClockEvidence { source: Some(source.to_owned()), ..clock() };
+    let table = [
+        (clock(), Ok, "clock source tsc, drift -1.2 ppm, no step"),
+        (
+            ClockEvidence { drift_ppm: None, ..of("kvm-clock") },
+            Ok,
+            "clock source kvm-clock, drift not known, no step",
+        ),
+        (of("hpet"), Caution, "clock source hpet is slow or coarse to read"),
+        (
+            ClockEvidence { drift_ppm: Some(-500.0), ..clock() },
+            Ok,
+            "clock source tsc, drift -500.0 ppm, no step",
+        ),
+        (
+            ClockEvidence { drift_ppm: Some(-501.0), ..clock() },
+            Caution,
+            "CLOCK_MONOTONIC is slewed by -501 ppm, and every latency with it",
+        ),
+        (
+            ClockEvidence { realtime_step_ns: 2_000_000, ..clock() },
+            Caution,
+            "the time of day was stepped by 2.00 ms",
+        ),
+        (
+            ClockEvidence { backwards: 1, ..of("jiffies") },
+            NotTrusted,
+            "CLOCK_MONOTONIC went backwards 1 times; clock source jiffies is slow or coarse to read",
+        ),
+        (ClockEvidence::default(), Skipped, "the host says nothing of its clocks"),
+    ];
+    for (clock, expected, message) in table {
+        let found = check("CLOCK", |evidence| evidence.host.clock = clock.clone());
+        assert_eq!((found.status, found.message.as_str()), (expected, message));
+    }
+}
+
+#[test]
+fn a_server_on_the_workers_processor() {
+    let table = [
+        (20, 15, Ok),
+        (20, 16, Caution),
+        (500, 375, Ok),
+        (500, 376, Caution),
+        (500, 500, Caution),
+        (19, 19, Skipped),
+    ];
+    for (looks, shared, expected) in table {
+        let found = check("COLO", |evidence| evidence.workers[0].colocation = Colocation { looks, shared });
+        assert_eq!(found.status, expected, "{shared} of {looks}");
+    }
+    let found =
+        check("COLO", |evidence| evidence.workers[0].colocation = Colocation { looks: 50, shared: 49 });
+    assert_eq!(
+        found.message,
+        "49 of 50 times a server had last sent from the processor of worker 1 (98.0 %)"
+    );
+}
+
+#[test]
+fn packets_that_got_lost() {
+    let requests = RequestBook { scheduled: 100_000, unsent: 100_000, ..RequestBook::default() };
+    let mut sent = RequestBook { sent: 100_000, unsent: 0, in_flight: 100_000, ..requests };
+    sent.wire_requests = 100_000;
+    let books = vec![
+        entry(Book { requests: sent, keys: KeyBook::default() }),
+        BookEntry { phase: Phase::Preload, ..entry(Book { requests: sent, keys: KeyBook::default() }) },
+    ];
+    let table = [
+        // Retransmits, turned away, connects → status
+        (0, 0, true, Ok),
+        (1, 0, false, Caution),
+        (100, 0, false, Caution),
+        (101, 0, false, NotTrusted),
+        (0, 1, true, Caution),
+        (0, 1, false, Ok),
+        (50, 51, true, NotTrusted),
+    ];
+    for (retransmits, turned_away, connects, expected) in table {
+        let found = check("NET", |evidence| {
+            evidence.books = books.clone();
+            evidence.connects_in_schedule = connects;
+            evidence.host.retransmits = retransmits;
+            evidence.host.listen_drops = Some(turned_away);
+        });
+        assert_eq!(found.status, expected, "{retransmits} {turned_away} {connects}: {found:?}");
+    }
+    let found = check("NET", |evidence| {
+        (evidence.books, evidence.connects_in_schedule) = (books.clone(), true);
+        (evidence.host.retransmits, evidence.host.listen_drops) = (12, Some(3));
+    });
+    assert_eq!(
+        found.message,
+        "12 segments sent again, 0.01 % of 100000 requests; 3 attempts to connect turned away by servers of this host"
+    );
+}
+
+#[test]
+fn littles_law() {
+    for (sum, expected) in
+        [(4e10, Ok), (3.981e10, Ok), (3.979e10, Caution), (3.81e10, Caution), (3.79e10, NotTrusted)]
+    {
+        let found = check("LITTLE", |evidence| evidence.in_system.sum = sum);
+        assert_eq!(found.status, expected, "{sum}");
+        let turned = check("LITTLE", |evidence| evidence.in_system.integral = sum);
+        assert_eq!(turned.status, expected, "{sum}");
+    }
+    let closed = |ended: u64, response_us: f64, longest_ns: u64| {
+        move |evidence: &mut Evidence| {
+            evidence.closed_loops = vec![ClosedLoop {
+                class: "main".to_owned(),
+                slots: 16,
+                ended,
+                response_ns: ended as f64 * response_us * 1e3,
+                longest_ns,
+                think_ns: 100_000,
+                window_ns: WINDOW_NS,
+            }];
+        }
+    };
+    // 16 slots × 10 s = 100 000 × (1500 + 100 us).
+    let table = [
+        (100_000, 1_500.0, 0, Ok),
+        (100_000, 1_516.0, 0, Ok),
+        (100_000, 1_517.0, 0, Caution),
+        (100_000, 1_580.0, 0, Caution),
+        (100_000, 1_582.0, 0, NotTrusted),
+        // The longest request is 1 % of the window: so much may the edges make of it.
+        (100_000, 1_517.0, 100_000_000, Ok),
+        (100_000, 1_533.0, 100_000_000, Caution),
+        // Nothing is said of a window that is all edges, or of a handful of requests.
+        (100_000, 1_900.0, 501_000_000, Ok),
+        (999, 1_900.0, 0, Ok),
+    ];
+    for (ended, response_us, longest_ns, expected) in table {
+        let found = check("LITTLE", closed(ended, response_us, longest_ns));
+        assert_eq!(found.status, expected, "{ended} {response_us} {longest_ns}: {found:?}");
+    }
+    assert_eq!(
+        check("LITTLE", closed(100_000, 1_540.0, 0)).message,
+        "class 'main' has 16 slots, rate × (response + think) makes 16.40 (2.50 % apart)"
+    );
+    assert_eq!(
+        check("LITTLE", |evidence| evidence.in_system.sum = 3.9e10).message,
+        "4.000 requests in the system on average by the clock, 3.900 by their own times (2.50 % apart)"
+    );
+    assert_eq!(check("LITTLE", |evidence| evidence.in_system = InSystem::default()).status, Skipped);
 }

@@ -1,0 +1,414 @@
+//! What the host does to a run, out of `/proc`, `/sys` and three clocks: readings by the control thread at the beginning
+//! and the end of the measured window, and a look at the clocks in between.
+//!
+//! Not a judgement (that is the verdict's) and nothing of a worker's (those read their own counters). Reading comes
+//! first; the parsers below it are pure, and serve whoever else wants these files. Invariant: what the host does not tell
+//! is `None`.
+
+use crate::run::Endpoint;
+use brunt_stats::host::{ClockEvidence, HostEvidence};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::net::{IpAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+/// `/proc/stat` counts in hundredths of a second (USER_HZ), on every architecture that we run on.
+const TICK_NS: u64 = 10_000_000;
+/// Steering of the clock (NTP) moves CLOCK_REALTIME and CLOCK_MONOTONIC alike, so that their difference changes by steps
+/// only. One that is smaller than this is not worth a word: nothing is measured with CLOCK_REALTIME.
+const STEP_MIN_NS: i64 = 1_000_000;
+/// Of so many readings of the three clocks the one is taken that took the shortest: a thread that loses its processor in
+/// between reads clocks that seem to differ.
+const CLOCK_READINGS: u32 = 5;
+/// A drift that the readings themselves leave uncertain by more than this is not told.
+const BLUR_MAX_PPM: f64 = 20.0;
+
+/// Three clocks at about the same instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Clocks {
+    /// CLOCK_MONOTONIC, half-way between two readings.
+    monotonic_ns: i64,
+    raw_ns: i64,
+    realtime_ns: i64,
+    /// How far apart the two were.
+    blur_ns: i64,
+}
+
+fn clock_ns(id: ClockId) -> i64 {
+    let time = clock_gettime(id);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// Watches the clocks over a window.
+#[derive(Debug, Default)]
+struct ClockWatch {
+    first: Option<Clocks>,
+    last: Option<Clocks>,
+    step_ns: i64,
+    backwards: u64,
+}
+
+impl ClockWatch {
+    fn look(&mut self) {
+        let mut best: Option<Clocks> = None;
+        for _ in 0..CLOCK_READINGS {
+            let before_ns = clock_ns(ClockId::Monotonic);
+            let (raw_ns, realtime_ns) = (clock_ns(ClockId::MonotonicRaw), clock_ns(ClockId::Realtime));
+            let after_ns = clock_ns(ClockId::Monotonic);
+            self.backwards += u64::from(after_ns < before_ns);
+            let blur_ns = after_ns - before_ns;
+            let clocks = Clocks { monotonic_ns: before_ns + blur_ns / 2, raw_ns, realtime_ns, blur_ns };
+            if best.is_none_or(|best| blur_ns < best.blur_ns) {
+                best = Some(clocks);
+            }
+        }
+        if let Some(clocks) = best {
+            self.take(clocks);
+        }
+    }
+
+    fn take(&mut self, clocks: Clocks) {
+        if let Some(last) = self.last {
+            self.backwards += u64::from(clocks.monotonic_ns + clocks.blur_ns < last.monotonic_ns);
+            let change_ns =
+                (clocks.realtime_ns - clocks.monotonic_ns) - (last.realtime_ns - last.monotonic_ns);
+            let step_ns = change_ns.abs() - clocks.blur_ns - last.blur_ns;
+            if step_ns >= STEP_MIN_NS {
+                self.step_ns = self.step_ns.max(change_ns.abs());
+            }
+        }
+        self.first.get_or_insert(clocks);
+        self.last = Some(clocks);
+    }
+
+    /// Millionths by which CLOCK_MONOTONIC ran faster than the raw clock.
+    fn drift_ppm(&self) -> Option<f64> {
+        let (first, last) = (self.first?, self.last?);
+        let raw_ns = (last.raw_ns - first.raw_ns) as f64;
+        let blur_ppm = (first.blur_ns + last.blur_ns) as f64 / raw_ns * 1e6;
+        let ppm = ((last.monotonic_ns - first.monotonic_ns) as f64 / raw_ns - 1.0) * 1e6;
+        (raw_ns > 0.0 && blur_ppm <= BLUR_MAX_PPM).then_some(ppm)
+    }
+
+    fn evidence(&self) -> ClockEvidence {
+        let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+        ClockEvidence {
+            source: source.ok().map(|text| text.trim().to_owned()),
+            drift_ppm: self.drift_ppm(),
+            realtime_step_ns: self.step_ns as u64,
+            backwards: self.backwards,
+        }
+    }
+}
+
+/// Counters of the host at one instant.
+#[derive(Clone, Debug)]
+struct Reading {
+    now_ns: u64,
+    stolen_ticks: Option<u64>,
+    /// By control group.
+    throttled_ns: Vec<Option<u64>>,
+}
+
+/// Watches the host over the measured window.
+#[derive(Debug)]
+pub(crate) struct HostWatch {
+    cpus: Vec<u32>,
+    groups: Vec<PathBuf>,
+    /// A server of the plan is on this host.
+    has_local_server: bool,
+    listen_drops_before: Option<u64>,
+    clocks: ClockWatch,
+    begin: Option<Reading>,
+    end: Option<Reading>,
+}
+
+impl HostWatch {
+    /// For workers that may run on these processors. The schedule is about to begin.
+    pub(crate) fn new(cpus: Vec<u32>, endpoints: &[Endpoint]) -> Self {
+        let has_local_server = endpoints.iter().any(|endpoint| is_of_this_host(endpoint.addresses[0].ip()));
+        Self {
+            cpus,
+            groups: cpu_groups(&text("/proc/self/cgroup")),
+            has_local_server,
+            listen_drops_before: listen_drops(&text("/proc/net/netstat")),
+            clocks: ClockWatch::default(),
+            begin: None,
+            end: None,
+        }
+    }
+
+    /// To be called every now and then; the measured window is from `measure_ns` to `end_ns`.
+    pub(crate) fn look(&mut self, now_ns: u64, measure_ns: u64, end_ns: u64) {
+        if now_ns < measure_ns || self.end.is_some() {
+            return;
+        }
+        self.clocks.look();
+        if self.begin.is_none() {
+            self.begin = Some(self.read(now_ns));
+        } else if now_ns >= end_ns {
+            self.end = Some(self.read(now_ns));
+        }
+    }
+
+    /// The run is over, drain included.
+    pub(crate) fn conclude(mut self, now_ns: u64) -> HostEvidence {
+        self.look(now_ns, 0, now_ns);
+        let mut evidence = HostEvidence {
+            cpus: self.cpus.len() as u64,
+            clock: self.clocks.evidence(),
+            listen_drops: self
+                .listen_drops_before
+                .filter(|_| self.has_local_server)
+                .and_then(|before| Some(listen_drops(&text("/proc/net/netstat"))?.saturating_sub(before))),
+            ..HostEvidence::default()
+        };
+        if let (Some(begin), Some(end)) = (&self.begin, &self.end) {
+            evidence.wall_ns = end.now_ns - begin.now_ns;
+            let ticks = end.stolen_ticks.zip(begin.stolen_ticks);
+            evidence.stolen_ns = ticks.map(|(end, begin)| end.saturating_sub(begin) * TICK_NS);
+            // What is throttled by two groups is throttled once; the one that took more counts.
+            let of_group =
+                |(end, begin): (&Option<u64>, &Option<u64>)| Some((*end)?.saturating_sub((*begin)?));
+            evidence.throttled_ns =
+                end.throttled_ns.iter().zip(&begin.throttled_ns).filter_map(of_group).max();
+        }
+        evidence
+    }
+
+    fn read(&self, now_ns: u64) -> Reading {
+        let stat = text("/proc/stat");
+        let stolen = |cpu: &u32| ticks(&stat, &format!("cpu{cpu}")).map(|ticks| ticks.stolen);
+        Reading {
+            now_ns,
+            stolen_ticks: self.cpus.iter().map(stolen).sum(),
+            throttled_ns: self
+                .groups
+                .iter()
+                .map(|group| throttled_ns(&file(&group.join("cpu.stat"))))
+                .collect(),
+        }
+    }
+}
+
+fn text(path: &str) -> String {
+    file(Path::new(path))
+}
+
+fn file(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Only an address of one's own can be bound to.
+fn is_of_this_host(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// The control groups that may limit this process's processor time, ours and those around it, of both versions; those
+/// that are not to be seen from here are left out. `membership` is `/proc/self/cgroup`.
+pub fn cpu_groups(membership: &str) -> Vec<PathBuf> {
+    let exists = |group: &PathBuf| group.join("cpu.stat").exists();
+    group_candidates(membership).into_iter().filter(exists).collect()
+}
+
+/// Directories that are control groups where the hierarchies are mounted at their usual places.
+fn group_candidates(membership: &str) -> Vec<PathBuf> {
+    let mut groups = Vec::new();
+    for line in membership.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        // A single hierarchy of version 2 has no name; beside those of version 1 it is called so.
+        let roots = match controllers {
+            "" => vec!["/sys/fs/cgroup".to_owned(), "/sys/fs/cgroup/unified".to_owned()],
+            of_cpu if of_cpu.split(',').any(|controller| controller == "cpu") => {
+                vec!["/sys/fs/cgroup/cpu".to_owned(), format!("/sys/fs/cgroup/{of_cpu}")]
+            }
+            _ => continue,
+        };
+        for root in roots {
+            let root = Path::new(&root);
+            // In a container the path may be the host's, and only the root is there.
+            let own = root.join(path.trim_start_matches('/'));
+            groups.extend(own.ancestors().take_while(|group| group.starts_with(root)).map(Path::to_owned));
+        }
+    }
+    groups.sort();
+    groups.dedup();
+    groups
+}
+
+/// How long a control group had used up its quota: `cpu.stat` of version 2 (microseconds) or 1 (nanoseconds).
+fn throttled_ns(cpu_stat: &str) -> Option<u64> {
+    let number = |name: &str| {
+        let line = cpu_stat.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    number("throttled_usec ").map(|us| us * 1_000).or_else(|| number("throttled_time "))
+}
+
+/// Ticks of a processor, or of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticks {
+    /// What the hypervisor gave to others.
+    pub stolen: u64,
+    /// All of them.
+    pub total: u64,
+}
+
+/// The line `name` of `/proc/stat`: `cpu` for all processors, `cpu3` for one. The eighth number is what was stolen; the
+/// ninth and tenth (guests) are parts of the first two.
+pub fn ticks(stat: &str, name: &str) -> Option<Ticks> {
+    let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+    let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
+    let total: u64 = ticks.iter().sum();
+    (ticks.len() == 8 && total > 0).then(|| Ticks { stolen: ticks[7], total })
+}
+
+/// Attempts to connect that listening sockets of this host turned away: `ListenDrops` of `/proc/net/netstat`, which has
+/// the overflows of their queues in it, or those alone. A line of names is followed by one of numbers.
+fn listen_drops(netstat: &str) -> Option<u64> {
+    let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("TcpExt: "));
+    let (names, numbers) = (lines.next()?, lines.next()?);
+    let of = |wanted: &str| {
+        let place = names.split(' ').position(|name| name == wanted)?;
+        numbers.split(' ').nth(place)?.parse::<u64>().ok()
+    };
+    of("ListenDrops").max(of("ListenOverflows"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_processors() {
+        let stat = "cpu  50 0 25 20 0 0 0 5 50 0\ncpu0 40 0 20 10 0 0 0 1 0 0\ncpu1 1 2 3\ncpu10 1 0 0 0 0 0 0 9 0 0\n";
+        let table = [
+            ("cpu", Some((5, 100))),
+            ("cpu0", Some((1, 71))),
+            ("cpu1", None),
+            ("cpu10", Some((9, 10))),
+            ("cpu7", None),
+        ];
+        for (name, expected) in table {
+            let found = ticks(stat, name).map(|ticks| (ticks.stolen, ticks.total));
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn control_groups() {
+        let table: [(&str, &[&str]); 3] = [
+            ("0::/\n", &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]),
+            (
+                "0::/a/b\n",
+                &[
+                    "/sys/fs/cgroup",
+                    "/sys/fs/cgroup/a",
+                    "/sys/fs/cgroup/a/b",
+                    "/sys/fs/cgroup/unified",
+                    "/sys/fs/cgroup/unified/a",
+                    "/sys/fs/cgroup/unified/a/b",
+                ],
+            ),
+            (
+                "4:memory:/m\n2:cpuacct,cpu:/c:d\n1:name=systemd:/\n",
+                &[
+                    "/sys/fs/cgroup/cpu",
+                    "/sys/fs/cgroup/cpu/c:d",
+                    "/sys/fs/cgroup/cpuacct,cpu",
+                    "/sys/fs/cgroup/cpuacct,cpu/c:d",
+                ],
+            ),
+        ];
+        for (membership, expected) in table {
+            let expected: Vec<PathBuf> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(group_candidates(membership), expected, "{membership:?}");
+        }
+    }
+
+    #[test]
+    fn quotas_used_up() {
+        let table = [
+            ("usage_usec 5\nnr_throttled 2\nthrottled_usec 1500\nnr_bursts 0\n", Some(1_500_000)),
+            ("nr_periods 22\nnr_throttled 20\nthrottled_time 1207915318\n", Some(1_207_915_318)),
+            // The root has none.
+            ("usage_usec 5\nuser_usec 5\n", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(throttled_ns(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn connections_turned_away() {
+        let head = "TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPHPHits\n";
+        let table = [
+            (format!("{head}TcpExt: 0 7 9 12345\nIpExt: InNoRoutes\nIpExt: 5\n"), Some(9)),
+            (format!("IpExt: ListenDrops\nIpExt: 5\n{head}TcpExt: 0 7 0 1\n"), Some(7)),
+            ("TcpExt: SyncookiesSent\nTcpExt: 4\n".to_owned(), None),
+            (head.to_owned(), None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(listen_drops(&text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn own_addresses() {
+        let table = [("127.0.0.1", true), ("127.1.2.3", true), ("::1", true), ("192.0.2.1", false)];
+        for (address, expected) in table {
+            assert_eq!(is_of_this_host(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    /// Readings (monotonic, raw, realtime, blur) → drift in ppm, step, times backwards.
+    fn check_clocks(readings: &[[i64; 4]], expected: (Option<f64>, u64, u64)) {
+        let mut watch = ClockWatch::default();
+        for [monotonic_ns, raw_ns, realtime_ns, blur_ns] in readings {
+            let clocks = Clocks {
+                monotonic_ns: *monotonic_ns,
+                raw_ns: *raw_ns,
+                realtime_ns: *realtime_ns,
+                blur_ns: *blur_ns,
+            };
+            watch.take(clocks);
+        }
+        let evidence = watch.evidence();
+        let ppm = evidence.drift_ppm.map(|ppm| ppm.round());
+        assert_eq!((ppm, evidence.realtime_step_ns, evidence.backwards), expected, "{readings:?}");
+    }
+
+    #[test]
+    fn clocks_against_each_other() {
+        const S: i64 = 1_000_000_000;
+        let still = [S, S, 1_000 * S, 60];
+        check_clocks(&[still, [2 * S, 2 * S, 1_001 * S, 80]], (Some(0.0), 0, 0));
+        // Steered by 300 ppm, and so is the time of day.
+        let steered = 2 * S + 300_000;
+        check_clocks(&[still, [steered, 2 * S, 1_001 * S + 300_000, 80]], (Some(300.0), 0, 0));
+        // Set back by 2 s, and forward by less than anybody cares about.
+        check_clocks(&[still, [2 * S, 2 * S, 999 * S, 80]], (Some(0.0), 2_000_000_000, 0));
+        check_clocks(&[still, [2 * S, 2 * S, 1_001 * S + STEP_MIN_NS, 80]], (Some(0.0), 0, 0));
+        check_clocks(&[still, [2 * S, 2 * S, 1_001 * S + STEP_MIN_NS + 140, 80]], (Some(0.0), 1_000_140, 0));
+        // Read while the processor was taken away.
+        check_clocks(&[still, [2 * S, 2 * S, 1_003 * S, 3 * S]], (None, 0, 0));
+        check_clocks(&[still, [S - 61, S, 1_000 * S, 60]], (None, 0, 1));
+        check_clocks(&[still], (None, 0, 0));
+    }
+
+    /// On whatever host this runs: what was found is of this window.
+    #[test]
+    fn a_window_on_this_host() {
+        let mut watch = HostWatch::new(crate::allowed_cpus(), &[]);
+        for (now_ns, end_ns) in [(1_000, 9_000), (2_500, 9_000), (9_000, 9_000), (12_000, 9_000)] {
+            watch.look(now_ns, 2_000, end_ns);
+        }
+        let evidence = watch.conclude(99_000);
+        assert_eq!((evidence.wall_ns, evidence.cpus), (6_500, crate::allowed_cpus().len() as u64));
+        assert_eq!((evidence.listen_drops, evidence.clock.backwards, evidence.retransmits), (None, 0, 0));
+    }
+}

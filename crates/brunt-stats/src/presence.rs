@@ -1,0 +1,137 @@
+//! Operations in the system over time, from picked to ended, counted in two ways that must agree.
+//!
+//! Not a latency. One way integrates the number of operations over the loop's own time, as it sees them come and go; the
+//! other adds up what the sample of each says. By Little's law both are (mean number in the system) × (length of the
+//! window). Invariant: both cover the measured window and nothing else.
+
+use crate::sample::overlap_ns;
+
+/// Of one worker.
+#[derive(Clone, Copy, Debug)]
+pub struct Presence {
+    begin_ns: u64,
+    end_ns: u64,
+    last_ns: u64,
+    /// Operations in the system.
+    count: u64,
+    total: PresenceTotal,
+}
+
+/// What both ways came to, in operations × nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PresenceTotal {
+    /// The integral over time of the number in the system.
+    pub integral: u128,
+    /// The sum over operations of their time in the system.
+    pub sum: u128,
+}
+
+impl PresenceTotal {
+    /// Adds another worker's.
+    pub fn merge(&mut self, other: &Self) {
+        self.integral += other.integral;
+        self.sum += other.sum;
+    }
+}
+
+impl Default for Presence {
+    /// Before the window is known: operations are counted, time is not.
+    fn default() -> Self {
+        Self {
+            begin_ns: u64::MAX,
+            end_ns: u64::MAX,
+            last_ns: u64::MAX,
+            count: 0,
+            total: PresenceTotal::default(),
+        }
+    }
+}
+
+impl Presence {
+    /// The window is known; the end is `u64::MAX` where time is no bound.
+    pub fn set_window(&mut self, begin_ns: u64, end_ns: u64) {
+        (self.begin_ns, self.end_ns, self.last_ns) = (begin_ns, end_ns, begin_ns);
+    }
+
+    /// The window ends now.
+    pub fn end_at(&mut self, now_ns: u64) {
+        self.end_ns = self.end_ns.min(now_ns);
+    }
+
+    #[inline]
+    fn advance(&mut self, now_ns: u64) {
+        let now_ns = now_ns.min(self.end_ns);
+        if now_ns > self.last_ns {
+            self.total.integral += u128::from(self.count) * u128::from(now_ns - self.last_ns);
+            self.last_ns = now_ns;
+        }
+    }
+
+    /// An operation was picked.
+    #[inline]
+    pub fn enter(&mut self, now_ns: u64) {
+        self.advance(now_ns);
+        self.count += 1;
+    }
+
+    /// One that was picked at this time has ended.
+    #[inline]
+    pub fn leave(&mut self, picked_ns: u64, done_ns: u64) {
+        self.advance(done_ns);
+        self.count -= 1;
+        self.total.sum += u128::from(overlap_ns(picked_ns, done_ns, self.begin_ns, self.end_ns));
+    }
+
+    /// What it came to, when every operation has left.
+    pub fn total(&self) -> PresenceTotal {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (at, Some(picked) of one that leaves or `None` of one that comes) → integral and sum.
+    fn check(events: &[(u64, Option<u64>)], expected: (u128, u128)) {
+        let mut presence = Presence::default();
+        for (at_ns, picked_ns) in events {
+            if *at_ns >= 900 && presence.begin_ns == u64::MAX {
+                presence.set_window(1_000, 2_000);
+            }
+            match picked_ns {
+                None => presence.enter(*at_ns),
+                Some(picked_ns) => presence.leave(*picked_ns, *at_ns),
+            }
+        }
+        let PresenceTotal { integral, sum } = presence.total();
+        assert_eq!((integral, sum), expected, "{events:?}");
+    }
+
+    #[test]
+    fn both_ways_agree_inside_the_window() {
+        check(&[(1_100, None), (1_150, None), (1_200, Some(1_100)), (1_400, Some(1_150))], (350, 350));
+        // Over both edges, and wholly before and behind.
+        check(&[(950, None), (1_100, Some(950)), (1_900, None), (2_500, Some(1_900))], (200, 200));
+        check(&[(100, None), (200, Some(100)), (2_100, None), (2_200, Some(2_100))], (0, 0));
+    }
+
+    #[test]
+    fn an_operation_that_ends_twice_or_lasts_otherwise_than_it_says_shows() {
+        // It says that it was picked 40 earlier than it was.
+        check(&[(1_100, None), (1_200, Some(1_060))], (100, 140));
+        // The clock says 1300 when it comes and 1200 when it goes.
+        check(&[(1_300, None), (1_200, Some(1_300))], (0, 0));
+        check(&[(1_000, None), (1_300, None), (1_200, Some(1_000)), (1_400, Some(1_300))], (400, 300));
+    }
+
+    #[test]
+    fn a_window_that_ends_early() {
+        let mut presence = Presence::default();
+        presence.set_window(1_000, u64::MAX);
+        presence.enter(1_100);
+        presence.end_at(1_500);
+        presence.leave(1_100, 9_000);
+        assert_eq!(presence.total(), PresenceTotal { integral: 400, sum: 400 });
+    }
+}

@@ -1,0 +1,182 @@
+//! Checks of the host: had the workers the processors they needed, were the clocks sound, did packets get lost?
+//!
+//! Why a client was late, where LAG says that it was. A worker that lacked processor time is convicted only together with
+//! LAG: time that was taken from it while it waited for nothing harms nobody. One that could do nothing else any more
+//! (CPU) is convicted when LAG calls for care; one that lost slices of its time (STEAL) when LAG itself convicts, for on a
+//! host that is shared all of them do, and LAG bounds what it cost.
+
+use super::{Check, CheckStatus, Evidence, Limits, lag, percent, share, time};
+use crate::host::{ClockEvidence, is_fast_clocksource};
+use crate::usage::WorkerUsage;
+use brunt_plan::phase::Phase;
+
+/// Share of the window in which a worker worked or was kept from it.
+const CPU: Limits = Limits { caution: 0.80, not_trusted: 0.95 };
+/// Share of the processors' time that others took: by the hypervisor, or from a worker that was ready to run.
+const STEAL: Limits = Limits { caution: 0.005, not_trusted: 0.02 };
+/// Stolen time is counted in ticks of 10 ms: up to two of them may be one event, told coarsely.
+const STOLEN_MIN_NS: u64 = 20_000_000;
+/// By how much CLOCK_MONOTONIC may run off. NTP steers by up to 500 ppm, and that much is 0.05 % of a latency: half of what
+/// our buckets round by. Beyond it somebody slews the clock hard.
+const DRIFT_PPM: f64 = 500.0;
+/// A server that may go anywhere meets the worker's processor by chance, on two processors every second time; one that is
+/// bound to it always does. Three quarters of [`LOOKS_MIN`] looks or more are 2.2 standard deviations above one half, and
+/// those of a run of a second, 50, are 3.5.
+const SHARED: Limits = Limits { caution: 0.75, not_trusted: f64::INFINITY };
+const LOOKS_MIN: u64 = 20;
+/// Packets that were lost, as a share of requests.
+const LOSSES: Limits = Limits { caution: 0.0, not_trusted: 0.001 };
+
+/// Convicts only where the lateness of an open loop is as bad as this. A closed loop that is late asks for less instead.
+fn with_lag(status: CheckStatus, least: CheckStatus, evidence: &Evidence) -> CheckStatus {
+    match status {
+        CheckStatus::NotTrusted if lag::open_loop_status(evidence) < least => CheckStatus::Caution,
+        status => status,
+    }
+}
+
+/// How long a worker was ready to run and did not. Where the kernel keeps no account of it, what the control group's
+/// quota took from all of us is the most that is known.
+fn denied_ns(worker: &WorkerUsage, evidence: &Evidence) -> u64 {
+    let throttled_ns = evidence.host.throttled_ns.unwrap_or(0).min(worker.wall_ns);
+    worker.run_delay_ns.unwrap_or(throttled_ns)
+}
+
+/// The worker for which this is most.
+fn worst(evidence: &Evidence, of: impl Fn(&WorkerUsage) -> u64) -> Option<(&WorkerUsage, f64)> {
+    let workers = evidence.workers.iter().filter(|worker| worker.wall_ns > 0);
+    let with_share = workers.map(|worker| (worker, share(of(worker), worker.wall_ns)));
+    with_share.max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+/// Had every worker the processor time it needed?
+pub(super) fn cpu(evidence: &Evidence) -> Check {
+    let denied = |worker: &WorkerUsage| denied_ns(worker, evidence);
+    let Some((worker, value)) = worst(evidence, |worker| worker.busy_ns + denied(worker)) else {
+        return Check::skipped("CPU", "the window was too short to observe the workers", CPU.caution);
+    };
+    let mut message = format!(
+        "worker {} worked for {} of the window and was kept from its processor for {}",
+        worker.worker,
+        percent(share(worker.busy_ns, worker.wall_ns)),
+        percent(share(denied(worker), worker.wall_ns)),
+    );
+    if let Some(throttled_ns) = evidence.host.throttled_ns.filter(|ns| *ns > 0) {
+        message += &format!("; the quota of its control group was used up for {}", time(throttled_ns));
+    }
+    let fix =
+        "give the client processors of its own (--cpus, --threads, a larger cpu quota), or lower --rate";
+    let status = with_lag(CPU.judge(value), CheckStatus::Caution, evidence);
+    Check::judged("CPU", status, message, fix, value, CPU.caution)
+}
+
+/// Did others take processor time away?
+pub(super) fn steal(evidence: &Evidence) -> Check {
+    let stolen = evidence.host.stolen_ns.zip(evidence.host.stolen_share());
+    let delayed = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))
+        .filter(|(worker, _)| worker.run_delay_ns.is_some());
+    let (mut parts, mut value, mut status) = (Vec::new(), 0.0, CheckStatus::Skipped);
+    if let Some((ns, share)) = stolen {
+        let is_coarse = ns <= STOLEN_MIN_NS;
+        status = status.max(if is_coarse { CheckStatus::Ok } else { STEAL.judge(share) });
+        value = share;
+        parts.push(format!(
+            "the hypervisor took {} of the time of {} processors",
+            percent(share),
+            evidence.host.cpus
+        ));
+    }
+    if let Some((worker, share)) = delayed {
+        status = status.max(with_lag(STEAL.judge(share), CheckStatus::NotTrusted, evidence));
+        value = f64::max(value, share);
+        let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
+        parts.push(format!(
+            "worker {} was ready to run and did not for {} of the window ({switches:.0} involuntary switches/s)",
+            worker.worker,
+            percent(share),
+        ));
+    }
+    if status == CheckStatus::Skipped {
+        return Check::skipped("STEAL", "the host does not say who took processor time", STEAL.caution);
+    }
+    let fix =
+        "take away what else runs on these processors, pin the workers (--cpus), or use a host of one's own";
+    Check::judged("STEAL", status, parts.join("; "), fix, value, STEAL.caution)
+}
+
+/// Were the clocks sound?
+pub(super) fn clock(evidence: &Evidence) -> Check {
+    let ClockEvidence { source, drift_ppm, realtime_step_ns, backwards } = &evidence.host.clock;
+    if source.is_none() && drift_ppm.is_none() {
+        return Check::skipped("CLOCK", "the host says nothing of its clocks", 0.0);
+    }
+    let mut found = Vec::new();
+    if *backwards > 0 {
+        found.push(format!("CLOCK_MONOTONIC went backwards {backwards} times"));
+    }
+    if let Some(source) = source.as_ref().filter(|source| !is_fast_clocksource(source)) {
+        found.push(format!("clock source {source} is slow or coarse to read"));
+    }
+    if let Some(ppm) = drift_ppm.filter(|ppm| ppm.abs() > DRIFT_PPM) {
+        found.push(format!("CLOCK_MONOTONIC is slewed by {ppm:.0} ppm, and every latency with it"));
+    }
+    if *realtime_step_ns > 0 {
+        found.push(format!("the time of day was stepped by {}", time(*realtime_step_ns)));
+    }
+    let status = match (*backwards, found.is_empty()) {
+        (0, true) => CheckStatus::Ok,
+        (0, false) => CheckStatus::Caution,
+        _ => CheckStatus::NotTrusted,
+    };
+    let value = found.len() as f64;
+    let message = if found.is_empty() {
+        let drift = drift_ppm.map_or("not known".to_owned(), |ppm| format!("{ppm:.1} ppm"));
+        format!("clock source {}, drift {drift}, no step", source.as_deref().unwrap_or("not known"))
+    } else {
+        found.join("; ")
+    };
+    let fix = "use the clock source tsc (brunt doctor), and run again when the host's time has settled";
+    Check::judged("CLOCK", status, message, fix, value, 0.0)
+}
+
+/// Does a server share a processor with a worker?
+pub(super) fn colocation(evidence: &Evidence) -> Check {
+    let looked = evidence.workers.iter().filter(|worker| worker.colocation.looks >= LOOKS_MIN);
+    let shares = looked.map(|worker| (worker, share(worker.colocation.shared, worker.colocation.looks)));
+    let Some((worker, value)) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other)) else {
+        return Check::skipped(
+            "COLO",
+            "no server was seen on this host, or not for long enough",
+            SHARED.caution,
+        );
+    };
+    let message = format!(
+        "{} of {} times a server had last sent from the processor of worker {} ({})",
+        worker.colocation.shared,
+        worker.colocation.looks,
+        worker.worker,
+        percent(value)
+    );
+    let fix = "keep them apart: --cpus for the workers, taskset (or brunt serve --cpus) for the server";
+    Check::judged("COLO", SHARED.judge(value), message, fix, value, SHARED.caution)
+}
+
+/// Did packets get lost, or attempts to connect?
+pub(super) fn network(evidence: &Evidence) -> Check {
+    let of_schedule = evidence.books.iter().filter(|entry| entry.phase != Phase::Preload);
+    let sent: u64 = of_schedule.map(|entry| entry.book.requests.sent).sum();
+    // Other servers of this host count into the same number: it concerns a run that connects.
+    let turned_away = evidence.host.listen_drops.filter(|_| evidence.connects_in_schedule).unwrap_or(0);
+    let retransmits = evidence.host.retransmits;
+    let value = share(retransmits + turned_away, sent);
+    let mut message = format!(
+        "{retransmits} segments sent again, {} of {sent} requests",
+        percent(share(retransmits, sent))
+    );
+    if turned_away > 0 {
+        message += &format!("; {turned_away} attempts to connect turned away by servers of this host");
+    }
+    let fix =
+        "see ip -s link and nstat -az for where packets are dropped; give the server a longer listen queue";
+    Check::judged("NET", LOSSES.judge(value), message, fix, value, LOSSES.caution)
+}
