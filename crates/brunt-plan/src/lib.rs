@@ -24,3 +24,4 @@ pub mod shard;
 pub mod spec;
 pub mod sweep;
 pub mod units;
+pub mod until;

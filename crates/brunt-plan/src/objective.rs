@@ -156,7 +156,7 @@ impl Bound {
         match self {
             Self::Time(time) => time.0 as f64,
             Self::Rate(rate) => rate.as_f64(),
-            Self::Share(share) => share.per_billion as f64 / BILLION as f64,
+            Self::Share(share) => share.as_f64(),
         }
     }
 }
@@ -298,6 +298,13 @@ impl fmt::Display for Bound {
             Self::Rate(rate) => rate.fmt(formatter),
             Self::Share(share) => share.fmt(formatter),
         }
+    }
+}
+
+impl Share {
+    /// From 0 to 1.
+    pub fn as_f64(self) -> f64 {
+        self.per_billion as f64 / BILLION as f64
     }
 }
 

@@ -9,6 +9,7 @@ use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::server::ServerAddress;
 use crate::units::{DurationNs, Rate, serde_as_text};
+use crate::until::Until;
 use std::fmt;
 use std::str::FromStr;
 
@@ -277,12 +278,23 @@ pub struct Class {
 
 /// When the measured window ends: whichever comes first. At least one is set, unless the lifetimes of connections end
 /// every class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Length of the measured window.
+    /// Length of the measured window, at most.
     pub time: Option<DurationNs>,
     /// Requests scheduled in the measured window, over all workers; every class gets its share.
     pub requests: Option<u64>,
+    /// It ends earlier when enough is known.
+    pub until: Option<LookUntil>,
+}
+
+/// A window that ends as soon as its percentiles are known well enough, but only where somebody looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookUntil {
+    /// What is to be known.
+    pub until: Until,
+    /// Length of the window at the first look; at most the window's. The others lie at its doublings.
+    pub first_look: DurationNs,
 }
 
 /// All that reproduces a run.

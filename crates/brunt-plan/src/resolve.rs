@@ -8,12 +8,13 @@ use crate::distribution::{Arrival, SizeDistribution};
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, Keyspace, Lifetime, Load, OnMiss, OpenRate, Placement, Plan, Protocol, SessionScope,
-    Stop, Target, Transport, Wait,
+    Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, OnMiss, OpenRate, Placement, Plan, Protocol,
+    SessionScope, Stop, Target, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
+use crate::until::Until;
 use std::fmt;
 
 /// What the defaults need to know of the machine and the moment.
@@ -63,6 +64,7 @@ const DEFAULT_KEY_SIZE: u32 = 30;
 const DEFAULT_VALUE_SIZE: u32 = 200;
 const DEFAULT_MULTIGET: u64 = 10;
 const DEFAULT_TIME: DurationNs = DurationNs::from_secs(10);
+const DEFAULT_MAX_TIME: DurationNs = DurationNs::from_secs(600);
 const DEFAULT_WARMUP: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
 const DEFAULT_DATA_SEED: u64 = 1;
@@ -192,13 +194,57 @@ fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> 
         }
         given => given.map(|count| count.0),
     };
+    if let Some(until) = &run.until {
+        return resolve_until(complaint, run, until, classes);
+    }
+    if let Some(max_time) = run.max_time {
+        return Err(complaint.error(
+            "max-time",
+            max_time,
+            "--max-time together with --until; else it is --time",
+        ));
+    }
     let time = match (run.time, requests) {
         (None, Some(_)) => None,
         // The last connection is the end.
         (None, None) if classes.iter().all(|class| class.lifetime.total.is_some()) => None,
         (given, _) => Some(positive(complaint, "time", given, DEFAULT_TIME)?),
     };
-    Ok(Stop { time, requests })
+    Ok(Stop { time, requests, until: None })
+}
+
+fn resolve_until(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    until: &Until,
+    classes: &[Class],
+) -> Result<Stop, PlanError> {
+    if let Some(requests) = run.requests {
+        return Err(complaint.error(
+            "requests",
+            requests,
+            "no --requests beside --until, which ends by time",
+        ));
+    }
+    let first_look = positive(complaint, "time", run.time, DEFAULT_TIME)?;
+    let max_time = run.max_time.unwrap_or(DEFAULT_MAX_TIME.max(first_look));
+    if max_time < first_look {
+        let accepted = format!("at least --time, {first_look}, when the first look is taken");
+        return Err(complaint.error("max-time", max_time, accepted));
+    }
+    let is_sent = |op: OpKind| {
+        let follows = |class: &Class| op == OpKind::Set && class.on_miss == OnMiss::Set;
+        classes.iter().any(|class| class.mix.contains(op) || follows(class))
+    };
+    if let Some(op) = until.precisions.iter().filter_map(|precision| precision.op).find(|op| !is_sent(*op)) {
+        return Err(complaint.error(
+            "until",
+            until,
+            format!("operations that are in the --mix; {op} is not"),
+        ));
+    }
+    let until = LookUntil { until: until.clone(), first_look };
+    Ok(Stop { time: Some(max_time), requests: None, until: Some(until) })
 }
 
 fn resolve_meters(
@@ -508,11 +554,24 @@ mod tests {
              connections-total = 1000\nreconnect-every = '10s'",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
+            "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'",
+            "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
             let printed = PlanSpec::from(&plan).to_toml();
             assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
+        }
+    }
+
+    #[test]
+    fn a_run_until_something_is_known_lasts_ten_minutes_at_most() {
+        for (toml, first_s, max_s) in [("", 10, 600), ("time = '2s'", 2, 600), ("time = '20m'", 1_200, 1_200)]
+        {
+            let stop = resolved(&format!("until = 'p99=2%'\n{toml}")).unwrap().stop;
+            let first_look = stop.until.unwrap().first_look;
+            let expected = (Some(DurationNs::from_secs(max_s)), DurationNs::from_secs(first_s));
+            assert_eq!((stop.time, first_look), expected, "{toml}");
         }
     }
 
@@ -537,6 +596,22 @@ mod tests {
         ),
         ("requests = 0", "--requests: '0' was given; accepted: a whole number above 0, such as 1000 or 100k"),
         ("time = '0s'", "--time: '0s' was given; accepted: a duration above 0, such as 10s or 500ms"),
+        (
+            "max-time = '1m'",
+            "--max-time: '1m' was given; accepted: --max-time together with --until; else it is --time",
+        ),
+        (
+            "until = 'p99=2%'\nmax-time = '5s'",
+            "--max-time: '5s' was given; accepted: at least --time, 10s, when the first look is taken",
+        ),
+        (
+            "until = 'p99=2%'\nrequests = 1000",
+            "--requests: '1000' was given; accepted: no --requests beside --until, which ends by time",
+        ),
+        (
+            "until = 'incr.p99=2%'",
+            "--until: 'incr.p99=2%' was given; accepted: operations that are in the --mix; incr is not",
+        ),
         (
             "rate = 5\nthink = '1ms'",
             "--think: '1ms' was given; accepted: no --think beside --rate: an open loop never waits for replies",

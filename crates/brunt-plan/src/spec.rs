@@ -14,6 +14,7 @@ use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::server::ServerList;
 use crate::units::{Count, DurationNs, Rate};
+use crate::until::Until;
 use serde::{Deserialize, Serialize};
 
 /// Declares the options once: the two tables with their overlay, and the shape of a plan file, in which both stand at
@@ -94,6 +95,8 @@ options! {
         timeout: DurationNs,
         drain: DurationNs,
         time: DurationNs,
+        until: Until,
+        max_time: DurationNs,
         requests: Count,
         warmup: DurationNs,
         preload: bool,
@@ -231,7 +234,9 @@ impl From<&Plan> for PlanSpec {
             wait: Some(plan.wait),
             timeout: Some(plan.timeout),
             drain: Some(plan.drain),
-            time: plan.stop.time,
+            time: plan.stop.until.as_ref().map_or(plan.stop.time, |look| Some(look.first_look)),
+            until: plan.stop.until.as_ref().map(|look| look.until.clone()),
+            max_time: plan.stop.until.as_ref().and(plan.stop.time),
             requests: plan.stop.requests.map(Count),
             warmup: Some(plan.warmup),
             preload: Some(plan.preload),

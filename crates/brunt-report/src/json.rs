@@ -13,7 +13,9 @@ use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::book::{KeyBook, RequestBook};
+use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
+use brunt_stats::convergence::{Finding, Goal, Looked};
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::Bytes;
@@ -52,6 +54,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "data_seed": summary.plan.data_seed,
         "server": summary.server,
         "interrupted": summary.interrupted,
+        "until": summary.looked.as_ref().map(until),
         "plan": serde_json::to_value(PlanSpec::from(&summary.plan))?,
         "environment": object(&summary.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
         "verdict": verdict(&summary.verdict),
@@ -196,6 +199,41 @@ fn client_errors(errors: &[ClientError]) -> Value {
     object(&Quantile::PRINTED, error_of)
 }
 
+/// What an interval rests on.
+fn interval_basis(interval: &PercentileInterval) -> (String, Value) {
+    let value = json!({
+        "thin": interval.is_thin(),
+        "batches": interval.batches,
+        "batches_reached": interval.batches_reached,
+        "design_effect": interval.design_effect,
+        "effective_count": interval.effective_count,
+        "quantisation_ns": interval.quantisation_ns,
+    });
+    (interval.quantile.key(), value)
+}
+
+fn until(looked: &Looked) -> Value {
+    let goal = |(goal, finding): &(Goal, Finding)| {
+        let half_width = match finding {
+            Finding::Unknown => None,
+            Finding::Open(interval) | Finding::Reached(interval) => interval.relative_half_width(),
+        };
+        json!({
+            "goal": goal.to_string(),
+            "reached": matches!(finding, Finding::Reached(_)),
+            "half_width": half_width,
+        })
+    };
+    json!({
+        "reached": looked.is_reached() && !looked.is_interrupted,
+        "looks": looked.taken,
+        "looks_max": looked.looks,
+        "enough_ns": looked.enough_at_ns,
+        "held_by": looked.held_by,
+        "goals": list(&looked.findings, goal),
+    })
+}
+
 fn latency(summary: &OpSummary) -> Value {
     json!({
         "response_ns": distribution(&summary.latency.response.summary),
@@ -203,8 +241,10 @@ fn latency(summary: &OpSummary) -> Value {
         "send_lag_ns": distribution(&summary.latency.send_lag.summary),
         "client_error_ns": client_errors(&summary.client_error),
         "including_failures_ns": distribution(&summary.including_failures()),
-        // Confidence intervals by percentile: none is computed, so none is given.
-        "interval_ns": {},
+        "interval_ns": object(&summary.intervals, |interval| {
+            (interval.quantile.key(), json!([interval.low_ns, interval.high_ns]))
+        }),
+        "interval_basis": object(&summary.intervals, interval_basis),
     })
 }
 

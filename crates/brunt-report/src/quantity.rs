@@ -43,6 +43,15 @@ pub fn time(ns: u64) -> String {
     in_unit(ns as f64, &TIME_UNITS)
 }
 
+/// Times in nanoseconds without their unit: that of another time, and with as many decimals as it has.
+pub(crate) fn times_as(unit_of_ns: u64, times_ns: &[u64]) -> Vec<String> {
+    let like = time(unit_of_ns);
+    let (number, unit) = like.rsplit_once(' ').unwrap_or((&like, ""));
+    let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let scale = TIME_UNITS.iter().find(|(_, name)| *name == unit).map_or(1.0, |(scale, _)| *scale);
+    times_ns.iter().map(|ns| format!("{:.decimals$}", *ns as f64 / scale)).collect()
+}
+
 /// A time in nanoseconds relative to an instant, with its sign.
 pub(crate) fn signed_time(ns: i64) -> String {
     let sign = if ns < 0 { '-' } else { '+' };

@@ -34,6 +34,9 @@ fn report(summary: &Summary) -> String {
     header::write(&mut out, summary);
     out.push('\n');
     latency::write(&mut out, &rows);
+    if let Some(looked) = &summary.looked {
+        paragraph::prose(&mut out, "until", &looked.to_string());
+    }
     out.push('\n');
     traffic::write(&mut out, summary, &rows);
     client(&mut out, summary);
@@ -49,8 +52,8 @@ struct Row<'a> {
     summary: &'a OpSummary,
 }
 
-/// The longest name of a row. Six percentiles fit beside it.
-const NAME_MAX: usize = 40;
+/// The longest name of a row. Five percentiles with their intervals and the maximum fit beside it.
+const NAME_MAX: usize = 25;
 
 /// All requests; then, where there are several, every class and every op. What would repeat a row is left out.
 fn rows(summary: &Summary) -> Vec<Row<'_>> {

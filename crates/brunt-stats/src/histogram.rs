@@ -96,25 +96,23 @@ impl Moments {
     }
 }
 
-/// The value at a quantile, from moments and the occupied buckets in ascending order.
-fn quantile_of(
+/// The values that may be the one of a rank, from 1 to the number of values; from moments and the occupied buckets in
+/// ascending order.
+fn at_rank(
     moments: &Moments,
     buckets: impl Iterator<Item = (usize, u64)>,
-    quantile: Quantile,
-) -> Option<u64> {
-    if moments.count == 0 {
-        return None;
-    }
-    let rank = quantile.rank(moments.count);
+    rank: u64,
+) -> Option<RangeInclusive<u64>> {
     let mut cumulative = 0;
     for (bucket, count) in buckets {
         cumulative += count;
         if cumulative >= rank {
-            let highest = if bucket == BUCKETS - 1 { u64::MAX } else { *bucket_values(bucket).end() };
-            return Some(highest.min(moments.max));
+            let values = bucket_values(bucket);
+            let highest = if bucket == BUCKETS - 1 { u64::MAX } else { *values.end() };
+            return Some(moments.min.max(*values.start())..=moments.max.min(highest));
         }
     }
-    unreachable!("the buckets hold {cumulative} values, the moments {}", moments.count)
+    None
 }
 
 /// What a worker records into. All memory is taken at the start; recording is one count and five plain integers.
@@ -233,7 +231,18 @@ impl SparseHistogram {
 
     /// The value at a quantile; see [`Histogram::quantile`].
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
-        quantile_of(&self.moments, self.buckets(), quantile)
+        at_rank(&self.moments, self.buckets(), quantile.rank(self.count())).map(|values| *values.end())
+    }
+
+    /// The largest value, exact.
+    pub fn max(&self) -> Option<u64> {
+        (self.count() > 0).then_some(self.moments.max)
+    }
+
+    /// How many values lie in buckets above the one that `value` falls into; see [`Histogram::count_above`].
+    pub fn count_above(&self, value: u64) -> u64 {
+        let own = bucket_of(value);
+        self.buckets().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
     }
 
     /// The values of both.
@@ -465,7 +474,13 @@ impl Histogram {
     /// values below 2⁴²; above, it is the maximum). `None` without values. Whether N supports the quantile is asked
     /// elsewhere ([`Quantile::is_supported_by`]).
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
-        quantile_of(&self.moments, self.buckets(), quantile)
+        self.at_rank(quantile.rank(self.count())).map(|values| *values.end())
+    }
+
+    /// The values that may be the one of a rank, counted from 1: those of its bucket, as far as they lie within minimum
+    /// and maximum. `None` where there are not so many values.
+    pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u64>> {
+        at_rank(&self.moments, self.buckets(), rank)
     }
 
     /// How many values lie in buckets above the one that `value` falls into. Exact when `value` is the highest of its

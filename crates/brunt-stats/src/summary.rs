@@ -4,12 +4,15 @@
 //! percentiles come from merged histograms, rates from counts inside the measured window, and the embedded plan with
 //! its seeds repeats the run.
 
+use crate::batch::batches;
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
+use crate::confidence::{PercentileInterval, intervals};
 use crate::connection::ConnectionCounts;
+use crate::convergence::{Convergence, Looked};
 use crate::fault::{FaultTable, FirstGarbage};
 use crate::histogram::Histogram;
 use crate::host::HostEvidence;
-use crate::interval::{Bytes, Latencies, WindowCounts};
+use crate::interval::{Bytes, Latencies, SLICE_NS, WindowCounts};
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::meter::Meter;
 use crate::outage::{Outage, outages};
@@ -20,11 +23,12 @@ use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
-use crate::verdict::{Asked, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
+use crate::verdict::{self, Asked, Check, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan};
+use brunt_plan::quantile::Quantile;
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +113,8 @@ pub struct SummaryInput {
     pub values_foreign: u64,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
+    /// The precision that was asked for, with the looks that were taken at it.
+    pub convergence: Option<Convergence>,
     /// How preload went; `None` where the plan has none.
     pub preload: Option<PreloadResult>,
     /// What the server says of itself, in a line.
@@ -145,10 +151,18 @@ pub struct OpSummary {
     pub latency: Latencies<Distribution>,
     /// The client error of every percentile of the response time that is given.
     pub client_error: Vec<ClientError>,
+    /// The confidence interval of every percentile of the response time that is given; none where the window is too
+    /// short for batches.
+    pub intervals: Vec<PercentileInterval>,
 }
 
 impl OpSummary {
-    fn of(book: Book, mut totals: RowTotals, window: &MeasuredWindow) -> Self {
+    fn of(
+        book: Book,
+        mut totals: RowTotals,
+        window: &MeasuredWindow,
+        intervals: Vec<PercentileInterval>,
+    ) -> Self {
         let latency = totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram)));
         Self {
             requests: book.requests,
@@ -161,6 +175,7 @@ impl OpSummary {
             },
             client_error: client_errors(&latency.response.summary, &latency.without_client.summary),
             latency,
+            intervals,
         }
     }
 
@@ -271,6 +286,8 @@ pub struct Summary {
     pub values_foreign: u64,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
+    /// What became of the precision that was asked for; `None` where none was.
+    pub looked: Option<Looked>,
     /// How preload went.
     pub preload: Option<PreloadResult>,
     /// What the server says of itself.
@@ -288,8 +305,13 @@ impl Summary {
         let classes = class_summaries(&input.plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
-        let verdict = Verdict::of(&evidence(&input, &total, &classes));
+        let mut evidence = evidence(&input, &total, &classes);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
+        evidence.looked = input.convergence.map(|convergence| {
+            let checks = verdict::while_running(&evidence);
+            convergence.end(&total, &ops, &checks, &window, input.interrupted)
+        });
+        let verdict = Verdict::of(&evidence);
         samples.sort_by_key(|sample| sample.times.intended_ns);
         let schedule = window.start_ns..window.end_ns;
         Self {
@@ -318,6 +340,7 @@ impl Summary {
             environment: input.environment,
             values_foreign: input.values_foreign,
             interrupted: input.interrupted,
+            looked: evidence.looked,
             preload: input.preload,
             server: input.server,
             verdict,
@@ -362,7 +385,8 @@ impl Rows<'_> {
                 book.merge(&entry.book);
             }
         }
-        OpSummary::of(book, totals, self.window)
+        let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
+        OpSummary::of(book, totals, self.window, intervals(&batches, &Quantile::PRINTED))
     }
 
     fn by_kind(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {
@@ -411,10 +435,28 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
     PhaseSummary { phase, book, ops, bytes: store.bytes[phase as usize] }
 }
 
+/// What the window would come to if it ended as this one does, while the run goes on: all requests, every kind of op, and
+/// the checks that speak against ending it.
+pub(crate) fn look_at(
+    plan: &Plan,
+    store: &IntervalStore,
+    window: &MeasuredWindow,
+) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
+    let rows = Rows { store, window };
+    let (total, ops) = (rows.sum(|_, _| true), rows.by_kind(|_| true));
+    let lag_rows = lag_rows(&total, &class_summaries(plan, &rows), is_open(plan));
+    let checks = verdict::while_running(&Evidence { lag_rows, ..Evidence::default() });
+    (total, ops, checks)
+}
+
+fn is_open(plan: &Plan) -> impl Fn(ClassId) -> bool + Copy {
+    |class| matches!(plan.classes[usize::from(class)].load, Load::Open { .. })
+}
+
 /// Gathers what the checks look at.
 fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -> Evidence {
     let SummaryInput { plan, store, window, .. } = input;
-    let is_open = |class: ClassId| matches!(plan.classes[usize::from(class)].load, Load::Open { .. });
+    let is_open = is_open(plan);
     let open_loop = plan.has_open_loop().then(|| {
         let mut open = OpenLoop { scheduled: 0, unsent: 0 };
         for class in classes.iter().filter(|class| is_open(class.class)) {
@@ -428,6 +470,9 @@ fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -
         open_loop,
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
+        intervals: total.intervals.clone(),
+        slices: window.duration_ns() / SLICE_NS,
+        looked: None,
         sent: total.requests.sent,
         completed: total.requests.completed(),
         unacknowledged: total.requests.outcome(OutcomeClass::Unacknowledged),

@@ -4,13 +4,16 @@
 //! of the run with a threshold that is stated beside it. A run is as good as its worst check.
 
 mod books;
+mod confidence;
 mod host;
 mod lag;
 pub mod little;
 mod load;
 
 use crate::book::BookEntry;
+use crate::confidence::PercentileInterval;
 use crate::connection::ConnectionCounts;
+use crate::convergence::Looked;
 use crate::host::HostEvidence;
 use crate::latency::ClientError;
 use crate::usage::WorkerUsage;
@@ -184,6 +187,12 @@ pub struct Evidence {
     pub last_half: Option<LastHalf>,
     /// Every printed row.
     pub lag_rows: Vec<LagRow>,
+    /// The confidence intervals of the response time of all requests.
+    pub intervals: Vec<PercentileInterval>,
+    /// How many slices of 100 ms are summarised.
+    pub slices: u64,
+    /// What became of the precision that the plan asks for.
+    pub looked: Option<Looked>,
     /// Measured requests that were sent.
     pub sent: u64,
     /// Of these, how many completed.
@@ -216,6 +225,12 @@ pub struct Evidence {
     pub closed_loops: Vec<ClosedLoop>,
 }
 
+/// The checks that speak against ending a run early, asked while it goes on: what the window holds so far is not steady,
+/// or not the server's.
+pub(crate) fn while_running(evidence: &Evidence) -> Vec<Check> {
+    vec![lag::lag(evidence)]
+}
+
 impl Verdict {
     /// Runs every check.
     pub fn of(evidence: &Evidence) -> Self {
@@ -230,6 +245,8 @@ impl Verdict {
             host::clock(evidence),
             host::colocation(evidence),
             host::network(evidence),
+            confidence::thin(evidence),
+            confidence::until(evidence),
             books::errors(evidence),
             books::conservation(evidence),
             little::little(evidence),
@@ -250,12 +267,12 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 /// A share in per cent with three significant digits.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     significant(share * 100.0) + " %"
 }
 
 /// A time with three significant digits and a unit that suits it.
-fn time(ns: u64) -> String {
+pub(crate) fn time(ns: u64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
     match units.into_iter().find(|(scale, _)| ns as f64 >= *scale) {
         Some((scale, unit)) => format!("{} {unit}", significant(ns as f64 / scale)),

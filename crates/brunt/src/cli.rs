@@ -17,6 +17,7 @@ use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
+use brunt_plan::until::Until;
 use brunt_server::{Drip, Outage, Service, Stall};
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroU64;
@@ -270,9 +271,16 @@ pub(crate) struct DataFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Measuring")]
 pub(crate) struct MeasuringFlags {
-    /// Length of the measured window [default: 10s]
+    /// Length of the measured window, or with --until of the shortest one [default: 10s]
     #[arg(long, short, value_name = "DURATION")]
     pub time: Option<DurationNs>,
+    /// Measure until half the confidence interval of a percentile is at most this part of it, such as p99=2% or
+    /// p50=1%,get.p99.9=5%: looked at after --time, twice that and so on
+    #[arg(long, value_name = "LIST")]
+    pub until: Option<Until>,
+    /// With --until, end after this anyway, such as 30m [default: 10m]
+    #[arg(long, value_name = "DURATION")]
+    pub max_time: Option<DurationNs>,
     /// Measure this many requests, all connections together, such as 100k [default: no bound]
     #[arg(long, short = 'n', value_name = "N")]
     pub requests: Option<Count>,
@@ -420,6 +428,8 @@ impl Run {
             wait: measuring.wait,
             drain: measuring.drain,
             time: measuring.time,
+            until: measuring.until.clone(),
+            max_time: measuring.max_time,
             requests: measuring.requests,
             warmup: measuring.warmup,
             preload: measuring.no_preload.then_some(false),
@@ -557,6 +567,9 @@ mod tests {
         ("value-size", "4KiB"),
         ("data-seed", "1"),
         ("time", "10s"),
+        ("until", "p99=2%"),
+        ("until", "p50=1%,get.p99.9=5%"),
+        ("max-time", "30m"),
         ("requests", "100k"),
         ("warmup", "1s"),
         ("drain", "500ms"),

@@ -10,9 +10,10 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
-use brunt_engine::run::{DataSets, Endpoint, RunData, RunError, Wish};
+use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::server::ServerAddress;
+use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -74,6 +75,9 @@ pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
 pub(crate) struct Step {
     /// What the steps before it left on the servers.
     pub data: DataSets,
+    /// What it is to find out; it ends as soon as that is known, else as the plan says. [`Convergence::of`] has what the
+    /// plan itself asks for.
+    pub convergence: Option<Convergence>,
     /// Where the campaign stands, for the line of progress; empty where there is none.
     pub label: String,
 }
@@ -88,9 +92,21 @@ pub(crate) fn measure(
 ) -> Result<Summary, Failure> {
     foresee(plan, &servers.endpoints, shown.quiet)?;
     let mut progress = Progress::new(shown, plan, &step.label);
+    let mut convergence = step.convergence.clone();
+    let mut started = None;
     let ended = brunt_engine::run::run(plan, &servers.endpoints, step.data, stop, &mut |observed| {
+        let is_enough = match (&observed, started, &mut convergence) {
+            (Observed::Started(times), ..) => {
+                started = Some(window(*times));
+                false
+            }
+            (Observed::Tick { now_ns, intervals }, Some(started), Some(convergence)) => {
+                convergence.is_enough(*now_ns, &started, plan, intervals)
+            }
+            _ => false,
+        };
         progress.observe(observed);
-        Wish::GoOn
+        if is_enough { Wish::Enough } else { Wish::GoOn }
     });
     // Whatever comes next, an error or a report, does not share its line.
     drop(progress);
@@ -102,7 +118,7 @@ pub(crate) fn measure(
         };
         Failure::new(exit, error)
     })?;
-    Ok(summarise(plan, servers, step, data))
+    Ok(summarise(plan, servers, step, data, convergence))
 }
 
 /// Refuses a plan that this host has no room for, and says where it may become tight.
@@ -118,7 +134,22 @@ fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failu
     Ok(())
 }
 
-fn summarise(plan: &Plan, servers: &Servers, step: &Step, data: RunData) -> Summary {
+fn window(times: RunTimes) -> MeasuredWindow {
+    MeasuredWindow {
+        start_ns: times.start_ns,
+        measure_ns: times.measure_ns,
+        end_ns: times.end_ns,
+        drained_ns: times.drained_ns,
+    }
+}
+
+fn summarise(
+    plan: &Plan,
+    servers: &Servers,
+    step: &Step,
+    data: RunData,
+    convergence: Option<Convergence>,
+) -> Summary {
     let wanted = plan.preload_stores();
     let preload = plan.preload.then_some(PreloadResult {
         wanted,
@@ -129,12 +160,7 @@ fn summarise(plan: &Plan, servers: &Servers, step: &Step, data: RunData) -> Summ
     });
     Summary::build(SummaryInput {
         store: data.intervals,
-        window: MeasuredWindow {
-            start_ns: data.times.start_ns,
-            measure_ns: data.times.measure_ns,
-            end_ns: data.times.end_ns,
-            drained_ns: data.times.drained_ns,
-        },
+        window: window(data.times),
         values_checked: true,
         values_foreign: data.values_foreign,
         samples: data.samples,
@@ -157,6 +183,7 @@ fn summarise(plan: &Plan, servers: &Servers, step: &Step, data: RunData) -> Summ
             facts: environment::facts(),
         },
         interrupted: data.interrupted,
+        convergence,
         preload,
         server: servers.name.clone(),
         plan: plan.clone(),

@@ -15,6 +15,7 @@ use brunt_plan::plan::{Plan, Target};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
+use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
 use std::io::{self, Write};
@@ -36,7 +37,8 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     }
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
-    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;
+    let step = Step { convergence: Convergence::of(&plan), ..Step::default() };
+    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &step)?;
     outputs.write(&summary, flags.progress.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))
 }
@@ -54,6 +56,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.warmup = DurationNs(0);
     plan.stop.time = Some(DurationNs(0));
     plan.stop.requests = None;
+    plan.stop.until = None;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;

@@ -224,6 +224,7 @@ impl Scene {
             values_checked: false,
             values_foreign: 0,
             interrupted: false,
+            convergence: None,
             preload: None,
             server: "127.0.0.1:11211".to_owned(),
         };

@@ -95,6 +95,12 @@ fn window(summary: &Summary) -> Vec<String> {
     if let Some(requests) = summary.plan.stop.requests {
         facts.push(format!("at most {} requests", quantity::count(requests)));
     }
+    if let Some(look) = &summary.plan.stop.until {
+        facts.push(format!("until {}", look.until));
+    }
+    if let (Some(_), Some(max_time)) = (&summary.plan.stop.until, summary.plan.stop.time) {
+        facts.push(format!("at most {}", quantity::time(max_time.0)));
+    }
     if summary.interrupted {
         facts.push("interrupted: the schedule was cut short".to_owned());
     }

@@ -9,6 +9,7 @@ use crate::quantity;
 use crate::table::Table;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::summary::OpSummary;
 
@@ -42,6 +43,7 @@ fn push(table: &mut Table, row: &Row<'_>) {
     let (summary, latency) = (row.summary, &row.summary.latency);
     table.push(times(&row.name, &latency.response.summary));
     if latency.response.summary.count > 0 {
+        table.push_some(confidence_intervals(summary));
         table.push(client_errors(summary));
         table.push(times("  service time", &latency.service.summary));
         table.push(times("  send lag", &latency.send_lag.summary));
@@ -64,6 +66,26 @@ fn times(name: &str, summary: &LatencySummary) -> Vec<String> {
     cells.extend(shown(summary).map(|percentile| cell(percentile.value_ns)));
     cells.push(cell(summary.max_ns));
     cells
+}
+
+/// Where the percentile above may lie, in its unit; `~` where that rests on too few batches. `None` where the window is too
+/// short for any.
+fn confidence_intervals(summary: &OpSummary) -> Option<Vec<String>> {
+    let cell = |interval: &PercentileInterval| {
+        let ends_ns: Vec<u64> = std::iter::once(interval.low_ns).chain(interval.high_ns).collect();
+        let mark = if interval.is_marked() { "~" } else { "" };
+        match quantity::times_as(interval.value_ns, &ends_ns).as_slice() {
+            [low, high] => format!("[{low}..{high}]{mark}"),
+            // No upper end that was seen.
+            ends => format!("[{}..]{mark}", ends.concat()),
+        }
+    };
+    let interval_of = |quantile: Quantile| {
+        let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
+        interval.map_or(String::new(), cell)
+    };
+    (!summary.intervals.is_empty())
+        .then(|| std::iter::once("  95 % within".to_owned()).chain(QUANTILES.map(interval_of)).collect())
 }
 
 /// Up to so much of the percentile above may be the client's.

@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::book::{Book, KeyBook, RequestBook};
+use crate::convergence::{Finding, Goal};
 use crate::host::ClockEvidence;
 use crate::usage::Colocation;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
@@ -55,12 +56,29 @@ fn clean() -> Evidence {
         open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0 }),
         last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
+        intervals: vec![interval(30, 1_000, Some(1_100))],
+        slices: 100,
         sent: 100_000,
         completed: 100_000,
         workers: vec![worker(0.3, 0.001)],
         host: healthy(),
         in_system: InSystem { integral: 4e10, sum: 4e10, window_ns: WINDOW_NS },
         ..Evidence::default()
+    }
+}
+
+/// The interval of a p99 of 1 us.
+fn interval(batches_reached: u32, low_ns: u64, high_ns: Option<u64>) -> PercentileInterval {
+    PercentileInterval {
+        quantile: Quantile::P99,
+        value_ns: 1_000,
+        low_ns,
+        high_ns,
+        quantisation_ns: 0,
+        design_effect: 2.0,
+        effective_count: 50_000.0,
+        batches: 30,
+        batches_reached,
     }
 }
 
@@ -103,11 +121,14 @@ fn a_clean_run_is_trusted() {
     assert_eq!(verdict.status.name(), "TRUSTED");
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
     let all = [
-        "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "ERR", "CONSERVE",
-        "LITTLE",
-    ]
-    .map(|id| (id, "ok"));
-    assert_eq!(ids, [&all[..], &[("VERIFY", "skipped")]].concat());
+        "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN", "UNTIL",
+        "ERR", "CONSERVE", "LITTLE", "VERIFY",
+    ];
+    let expected = all.map(|id| match id {
+        "UNTIL" | "VERIFY" => (id, "skipped"),
+        _ => (id, "ok"),
+    });
+    assert_eq!(ids, expected);
 }
 
 #[test]
@@ -620,4 +641,72 @@ fn littles_law() {
         "4.000 requests in the system on average by the clock, 3.900 by their own times (2.50 % apart)"
     );
     assert_eq!(check("LITTLE", |evidence| evidence.in_system = InSystem::default()).status, Skipped);
+}
+
+#[test]
+fn a_headline_that_rests_on_few_batches_calls_for_care_where_it_is_wide() {
+    // Batches that reach it, interval, slices.
+    let table = [
+        (20, 500, Some(2_000), 30, Ok),
+        (19, 500, Some(2_000), 30, Caution),
+        (19, 500, Some(2_000), 29, Ok),
+        (19, 500, Some(2_000), 9, Skipped),
+        (19, 801, Some(1_201), 30, Ok),
+        (19, 799, Some(1_201), 30, Caution),
+        (30, 500, None, 30, Caution),
+    ];
+    for (batches_reached, low_ns, high_ns, slices, expected) in table {
+        let found = check("CI-THIN", |evidence| {
+            evidence.intervals = vec![interval(batches_reached, low_ns, high_ns)];
+            evidence.slices = slices;
+        });
+        assert_eq!(found.status, expected, "{batches_reached} {low_ns} {high_ns:?} {slices}: {found:?}");
+    }
+    let found = check("CI-THIN", |evidence| evidence.intervals = vec![interval(19, 900, Some(1_000))]);
+    assert_eq!((found.status, found.message.as_str()), (Ok, "thin, and marked ~: p99"));
+    let found = check("CI-THIN", |evidence| evidence.intervals = Vec::new());
+    assert_eq!(found.message, "too few requests for a p99 of all of them");
+}
+
+#[test]
+fn a_precision_that_was_not_reached_calls_for_care() {
+    let goal = Goal::Width("get.p99=2%".parse().unwrap());
+    let looked = |finding, enough_at_ns, held_by: &[&'static str]| Looked {
+        findings: vec![(goal, finding)],
+        held_by: held_by.to_vec(),
+        taken: 3,
+        looks: 4,
+        enough_at_ns,
+        is_interrupted: false,
+    };
+    let open = Finding::Open(interval(30, 900, Some(1_100)));
+    let reached = Finding::Reached(interval(30, 990, Some(1_010)));
+    let table = [
+        (
+            looked(reached, Some(4_000_000_000), &[]),
+            Ok,
+            "reached at look 3 of 4, after 4.00 s; get.p99=2%: 1.00 %",
+        ),
+        (looked(reached, None, &[]), Ok, "reached when the time was up; get.p99=2%: 1.00 %"),
+        (
+            looked(open, None, &[]),
+            Caution,
+            "the time was up first: get.p99=2%: half the interval is 10.0 % of it; it takes about 89666 requests",
+        ),
+        (
+            looked(Finding::Unknown, None, &[]),
+            Caution,
+            "the time was up first: get.p99=2%: too few requests for an interval",
+        ),
+        (
+            looked(reached, None, &["LAG", "DRIFT"]),
+            Caution,
+            "the intervals were narrow enough, but LAG DRIFT was not at peace",
+        ),
+        (Looked { is_interrupted: true, ..looked(open, None, &[]) }, Skipped, "the run was interrupted"),
+    ];
+    for (looked, status, message) in table {
+        let found = check("UNTIL", |evidence| evidence.looked = Some(looked.clone()));
+        assert_eq!((found.status, found.message.as_str()), (status, message));
+    }
 }

@@ -1,0 +1,134 @@
+//! How well a run is to know its percentiles before it may end: `p99=2%`.
+//!
+//! Not the rule that decides it (that is `brunt-stats`'s, with confidence intervals) and not a wish about the value of a
+//! percentile (that is an [`crate::objective`]).
+
+use crate::objective::{Metric, Share, Statistic, Subject};
+use crate::op::OpKind;
+use crate::quantile::Quantile;
+use crate::units::serde_as_text;
+use std::fmt;
+use std::str::FromStr;
+
+/// Half of a percentile's confidence interval is to be at most this share of it. Text form: `p99=2%`, `get.p99.9=5%`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Precision {
+    /// Only requests of this kind; `None` for all of them.
+    pub op: Option<OpKind>,
+    /// Which percentile of the response time; one of [`Quantile::PRINTED`].
+    pub quantile: Quantile,
+    /// Half the interval over the percentile; above 0.
+    pub half_width: Share,
+}
+
+/// Everything that is to be known before a run may end: at least one, each percentile once. Text form: a list such as
+/// `p50=1%,p99=5%`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Until {
+    /// In the order given.
+    pub precisions: Vec<Precision>,
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((subject, half_width)) = text.split_once('=') else {
+            return Err(format!("'{text}' is no percentile with its precision; expected one such as p99=2%"));
+        };
+        let (subject, half_width) = (subject.trim(), half_width.trim());
+        let Ok(Subject { op, metric: Metric::Response(Statistic::Percentile(quantile)) }) = subject.parse()
+        else {
+            return Err(format!(
+                "'{subject}' is no percentile; expected p50, p90, p95, p99, p99.9 or p99.99, or such as get.p99"
+            ));
+        };
+        match half_width.parse() {
+            Ok(Share { per_billion }) if per_billion > 0 => {
+                Ok(Self { op, quantile, half_width: Share { per_billion } })
+            }
+            _ => Err(format!(
+                "'{half_width}' is no precision of {subject}; expected half the width of its confidence interval as a \
+                 part of it, above 0, such as 2% or 0.02"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(op) = self.op {
+            write!(formatter, "{op}.")?;
+        }
+        write!(formatter, "{}={}", self.quantile, self.half_width)
+    }
+}
+
+impl FromStr for Until {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut precisions: Vec<Precision> = Vec::new();
+        for item in text.split(',').map(str::trim) {
+            let precision: Precision = item.parse()?;
+            let same = |held: &Precision| (held.op, held.quantile) == (precision.op, precision.quantile);
+            if precisions.iter().any(same) {
+                return Err(format!(
+                    "'{item}' names a percentile that has its precision already; expected each once"
+                ));
+            }
+            precisions.push(precision);
+        }
+        Ok(Self { precisions })
+    }
+}
+
+impl fmt::Display for Until {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, precision) in self.precisions.iter().enumerate() {
+            write!(formatter, "{}{precision}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+serde_as_text!(Until);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::check_texts;
+
+    #[test]
+    fn precisions() {
+        check_texts::<Until>(&[
+            ("p99=2%", Some("p99=2%")),
+            (" p50 = 1% , p99=0.05", Some("p50=1%,p99=5%")),
+            ("get.p99.9=2.5%,p999=10%", Some("get.p99.9=2.5%,p99.9=10%")),
+            ("get.p99=2%,set.p99=2%", Some("get.p99=2%,set.p99=2%")),
+            ("p99=100%", Some("p99=100%")),
+        ]);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let table = [
+            ("", "'' is no percentile with its precision; expected one such as p99=2%"),
+            ("p99", "'p99' is no percentile with its precision"),
+            ("p99=2%,", "'' is no percentile with its precision"),
+            ("p98=2%", "'p98' is no percentile; expected p50,"),
+            ("mean=2%", "'mean' is no percentile; expected p50,"),
+            ("service.p99=2%", "'service.p99' is no percentile; expected p50,"),
+            ("fetch.p99=2%", "'fetch.p99' is no percentile; expected p50,"),
+            ("p99=", "'' is no precision of p99; expected half the width"),
+            ("p99=0", "'0' is no precision of p99; expected half the width"),
+            ("get.p99=2ms", "'2ms' is no precision of get.p99; expected half the width"),
+            ("p99=200%", "'200%' is no precision of p99; expected half the width"),
+            ("p99<1ms", "'p99<1ms' is no percentile with its precision"),
+            ("p99=2%,p99=1%", "'p99=1%' names a percentile that has its precision already"),
+        ];
+        for (text, expected) in table {
+            let error = text.parse::<Until>().unwrap_err();
+            assert!(error.starts_with(expected), "{text:?}: {error}");
+        }
+    }
+}

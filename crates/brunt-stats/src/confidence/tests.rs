@@ -1,0 +1,132 @@
+//! The interval against its formula by hand, and its constants against tables.
+//!
+//! Not its coverage: that is measured in the tests of the binary.
+
+use super::*;
+
+fn batch(values: impl IntoIterator<Item = u64>) -> Batch {
+    let mut response = Histogram::new();
+    values.into_iter().for_each(|value| response.record(value));
+    Batch { response: response.to_sparse(), ..Batch::default() }
+}
+
+fn check_near(found: f64, expected: f64, tolerance: f64) {
+    assert!((found - expected).abs() <= tolerance, "{found} is not {expected} to {tolerance}");
+}
+
+#[test]
+fn students_t() {
+    // From printed tables, to their last digit.
+    let table = [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (19, 2.093)];
+    let more = [(28, 2.048), (29, 2.045), (30, 2.042), (60, 2.000), (120, 1.980), (100_000, 1.960)];
+    for (degrees, expected) in table.into_iter().chain(more) {
+        check_near(student_t(degrees), expected, 0.000_51);
+    }
+}
+
+#[test]
+fn requests_to_plan_for() {
+    let table = [
+        (Quantile::P50, [800.0, 3_199.0, 19_990.0, 79_958.0]),
+        (Quantile::P90, [653.0, 2_609.0, 16_303.0, 65_212.0]),
+        (Quantile::P99, [1_794.0, 7_174.0, 44_833.0, 179_332.0]),
+        (Quantile::P999, [8_043.0, 32_171.0, 201_069.0, 804_274.0]),
+        (Quantile::P9999, [45_282.0, 181_125.0, 1_132_029.0, 4_528_114.0]),
+    ];
+    for (quantile, expected) in table {
+        for (half_width, requests) in [0.1, 0.05, 0.02, 0.01].into_iter().zip(expected) {
+            assert_eq!(
+                requests_for(quantile, half_width, 1.0).ceil(),
+                requests,
+                "{quantile} to {half_width}"
+            );
+        }
+    }
+    // The example of docs/measurement.md.
+    check_near(requests_for(Quantile::P999, 0.05, 82.0) / 1e6, 2.64, 0.01);
+}
+
+/// Ten batches of 100 values below 2000, so that every value has a bucket of its own: 1 to 1000, dealt out in turn, but
+/// for the slowest `slow`, which are all in the first batch in exchange for its fastest.
+fn ten_batches(slow: u64) -> Vec<Batch> {
+    let own = |batch: u64| (0..100).map(move |turn| turn * 10 + batch + 1);
+    let mut dealt: Vec<Vec<u64>> = (0..10).map(|batch| own(batch).collect()).collect();
+    for value in (1_001 - slow)..=1_000 {
+        let holder = ((value - 1) % 10) as usize;
+        if holder != 0 {
+            let last = dealt[holder].iter().position(|held| *held == value).unwrap();
+            let first = dealt[0].iter().position(|held| *held <= 1_000 - slow).unwrap();
+            let fast = std::mem::replace(&mut dealt[0][first], value);
+            dealt[holder][last] = fast;
+        }
+    }
+    dealt.into_iter().map(batch).collect()
+}
+
+#[test]
+fn the_interval_follows_from_the_formula() {
+    // Evenly dealt: 50 of each hundred lie above the median, in every batch.
+    let [even] = intervals(&ten_batches(0), &[Quantile::P50])[..] else { panic!() };
+    assert_eq!((even.value_ns, even.low_ns, even.high_ns), (500, 500, Some(500)));
+    assert_eq!((even.design_effect, even.effective_count), (0.0, 1_000.0));
+
+    // The 50 slowest in one batch. Of p95 e = 50, 0 … 0 with n = 100: V = 10/9 · (45² + 9 · 5²) / 1000² = 0.0025, so the
+    // ends are the ranks 1000 · (0.95 ± 2.262 · 0.05).
+    let [p95] = intervals(&ten_batches(50), &[Quantile::P95])[..] else { panic!() };
+    assert_eq!((p95.value_ns, p95.low_ns, p95.high_ns), (950, 837, None));
+    check_near(p95.design_effect, 0.0025 / (0.95 * 0.05 / 1_000.0), 1e-9);
+    check_near(p95.effective_count, 19.0, 1e-9);
+    check_near(p95.effective_above(), 0.95, 1e-9);
+    assert_eq!((p95.batches, p95.relative_half_width()), (10, None));
+    // Of p90 the even hundred of the slowest would be 10 each; it is 55 and 5 each: V = 10/9 · (45² + 9 · 5²) / 1000².
+    let [p90] = intervals(&ten_batches(50), &[Quantile::P90])[..] else { panic!() };
+    assert_eq!((p90.value_ns, p90.low_ns, p90.high_ns), (900, 787, None));
+    // Of the median 95 and 45 each, for the slow came in exchange for the fast: V is the same.
+    let [p50] = intervals(&ten_batches(50), &[Quantile::P50])[..] else { panic!() };
+    assert_eq!((p50.value_ns, p50.low_ns, p50.high_ns), (500, 387, Some(614)));
+    check_near(p50.relative_half_width().unwrap(), 227.0 / 2.0 / 500.0, 1e-9);
+}
+
+#[test]
+fn ends_contain_their_buckets() {
+    // Above 2048 a bucket holds several values; at a million 512 ns to 1024 ns.
+    let batches: Vec<Batch> = (0..30)
+        .map(|index| batch((0..1_000u64).map(|value| 1_000_000 + value * 1_000 + index * 10)))
+        .collect();
+    let [p90] = intervals(&batches, &[Quantile::P90])[..] else { panic!() };
+    assert_eq!((p90.low_ns % 1_024, (p90.high_ns.unwrap() + 1) % 1_024), (0, 0));
+    assert_eq!(p90.quantisation_ns, 512);
+    assert!(p90.low_ns <= 1_899_000 && p90.high_ns.unwrap() >= 1_899_290, "{p90:?}");
+}
+
+#[test]
+fn two_thirds_of_the_batches_must_reach_the_percentile() {
+    // 30 batches of 1000; the slow thousandth and more is in so many of them.
+    for (reaching, is_thin) in [(19, true), (20, false), (30, false)] {
+        let of =
+            |index: u64| move |turn: u64| if index < reaching && turn < 40 { 2_000 + turn } else { turn };
+        let batches: Vec<Batch> = (0..30).map(|index| batch((0..1_000).map(of(index)))).collect();
+        let [p99] = intervals(&batches, &[Quantile::P99])[..] else { panic!() };
+        assert_eq!((p99.batches_reached, p99.is_thin()), (reaching as u32, is_thin));
+    }
+}
+
+#[test]
+fn equal_values_are_certain() {
+    let batches: Vec<Batch> = (0..30).map(|_| batch([100_000; 1_000])).collect();
+    let found = intervals(&batches, &Quantile::PRINTED);
+    let names: Vec<String> = found.iter().map(|interval| interval.quantile.to_string()).collect();
+    assert_eq!(names, ["p50", "p90", "p95", "p99", "p99.9"]);
+    for interval in found {
+        assert_eq!((interval.low_ns, interval.high_ns), (100_000, Some(100_000)));
+        assert!(!interval.is_thin() && interval.effective_count == 30_000.0, "{interval:?}");
+    }
+}
+
+#[test]
+fn without_batches_or_samples_there_is_none() {
+    assert_eq!(intervals(&[], &Quantile::PRINTED), []);
+    let few: Vec<Batch> = (0..30).map(|index| batch([index])).collect();
+    let names = intervals(&few, &Quantile::PRINTED).len();
+    assert_eq!(names, 1, "thirty samples support the median and nothing else");
+}

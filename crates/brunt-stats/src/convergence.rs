@@ -1,0 +1,248 @@
+//! Is it enough? Whether what was measured so far answers the question that a run was made for.
+//!
+//! Not the run: it looks at what was recorded, at instants fixed beforehand, and says whether the rest may be left out.
+//! Looks lie at the first time and its doublings. A run that stops the first time an interval happens to be narrow stops
+//! too often at intervals that are narrow by mistake; few looks far apart keep that small. Invariant: a run that no look
+//! has stopped ends as its plan says.
+
+use crate::confidence::PercentileInterval;
+use crate::store::IntervalStore;
+use crate::summary::{MeasuredWindow, OpRow, OpSummary, look_at};
+use crate::verdict::{Check, CheckStatus, percent, time};
+use brunt_plan::objective::Ceiling;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::Plan;
+use brunt_plan::quantile::Quantile;
+use brunt_plan::until::Precision;
+use std::fmt;
+
+/// Looks at most, the first one included.
+pub const LOOKS_MAX: u32 = 8;
+/// So many independent requests must lie above a percentile before its interval is believed to be narrow.
+const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
+/// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in every 10 ms: so much
+/// later than its instant a look sees everything up to it.
+const HANDED_OVER_NS: u64 = 50_000_000;
+
+/// What a run is to find out about a percentile of the response time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// Its value, as precisely as this.
+    Width(Precision),
+    /// On which side of a bound it lies: the whole interval is below it, or the whole interval is above.
+    Excludes(Ceiling),
+}
+
+/// What the intervals say of a goal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Finding {
+    /// Nothing: too few requests for the percentile, or too short a time for an interval.
+    Unknown,
+    /// It is not reached.
+    Open(PercentileInterval),
+    /// It is reached.
+    Reached(PercentileInterval),
+}
+
+impl Goal {
+    const fn op(&self) -> Option<OpKind> {
+        match self {
+            Self::Width(precision) => precision.op,
+            Self::Excludes(ceiling) => ceiling.op,
+        }
+    }
+
+    const fn quantile(&self) -> Quantile {
+        match self {
+            Self::Width(precision) => precision.quantile,
+            Self::Excludes(ceiling) => ceiling.quantile,
+        }
+    }
+
+    /// What the intervals of the goal's requests say of it.
+    pub fn find(&self, intervals: &[PercentileInterval]) -> Finding {
+        let Some(interval) = intervals.iter().find(|interval| interval.quantile == self.quantile()) else {
+            return Finding::Unknown;
+        };
+        let is_reached = match self {
+            Self::Width(precision) => {
+                let half_width = interval.relative_half_width();
+                interval.effective_above() >= EFFECTIVE_ABOVE_MIN
+                    && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
+            }
+            Self::Excludes(Ceiling { bound_ns, .. }) => {
+                let is_below = interval.high_ns.is_some_and(|high_ns| high_ns < *bound_ns);
+                interval.low_ns > *bound_ns || is_below && !interval.is_thin()
+            }
+        };
+        if is_reached { Finding::Reached(*interval) } else { Finding::Open(*interval) }
+    }
+}
+
+/// As a user writes it.
+impl fmt::Display for Goal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Width(precision) => precision.fmt(formatter),
+            Self::Excludes(Ceiling { op, quantile, bound_ns }) => {
+                let of = op.map(|op| format!("{op}.")).unwrap_or_default();
+                write!(formatter, "{of}{quantile} beside {}", time(*bound_ns))
+            }
+        }
+    }
+}
+
+/// The goals of a run, and the looks at them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Convergence {
+    goals: Vec<Goal>,
+    /// Lengths of the window, ascending.
+    looks_ns: Vec<u64>,
+    taken: u32,
+    /// The look that found it enough.
+    enough: Option<Look>,
+}
+
+/// What one look saw.
+#[derive(Clone, Debug, PartialEq)]
+struct Look {
+    at_ns: u64,
+    findings: Vec<(Goal, Finding)>,
+    held_by: Vec<&'static str>,
+}
+
+impl Look {
+    fn of(goals: &[Goal], at_ns: u64, total: &OpSummary, ops: &[OpRow], checks: &[Check]) -> Self {
+        let find = |goal: &Goal| match goal.op() {
+            None => goal.find(&total.intervals),
+            Some(op) => ops
+                .iter()
+                .find(|row| row.op == op)
+                .map_or(Finding::Unknown, |row| goal.find(&row.summary.intervals)),
+        };
+        let held_by = checks.iter().filter(|check| check.status > CheckStatus::Ok).map(|check| check.id);
+        Self {
+            at_ns,
+            findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
+            held_by: held_by.collect(),
+        }
+    }
+
+    fn is_enough(&self) -> bool {
+        self.held_by.is_empty()
+            && self.findings.iter().all(|(_, finding)| matches!(finding, Finding::Reached(_)))
+    }
+}
+
+impl Convergence {
+    /// Looks at these goals when the window has this length and its doublings, below the length that ends it.
+    pub fn new(goals: Vec<Goal>, first_look_ns: u64, max_ns: u64) -> Self {
+        let doublings = (0..LOOKS_MAX).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
+        let looks_ns = doublings.take_while(|at_ns| *at_ns < max_ns).collect();
+        Self { goals, looks_ns, taken: 0, enough: None }
+    }
+
+    /// As the plan has it; `None` where it asks for no precision.
+    pub fn of(plan: &Plan) -> Option<Self> {
+        let look = plan.stop.until.as_ref()?;
+        let goals = look.until.precisions.iter().copied().map(Goal::Width).collect();
+        Some(Self::new(goals, look.first_look.0, plan.stop.time.map_or(u64::MAX, |time| time.0)))
+    }
+
+    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough.
+    pub fn is_enough(
+        &mut self,
+        now_ns: u64,
+        started: &MeasuredWindow,
+        plan: &Plan,
+        store: &IntervalStore,
+    ) -> bool {
+        let length_ns = now_ns.saturating_sub(started.measure_ns.saturating_add(HANDED_OVER_NS));
+        let due = self.looks_ns.iter().take_while(|at_ns| **at_ns <= length_ns).count() as u32;
+        if due > self.taken && self.enough.is_none() {
+            // A look that was missed is not made up for.
+            let at_ns = self.looks_ns[due as usize - 1];
+            self.taken = due;
+            let end_ns = started.measure_ns + at_ns;
+            let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
+            let (total, ops, checks) = look_at(plan, store, &window);
+            let look = Look::of(&self.goals, at_ns, &total, &ops, &checks);
+            self.enough = Some(look).filter(Look::is_enough);
+        }
+        self.enough.is_some()
+    }
+
+    /// What it came to, when the run is over: as the look saw it that was content, else as it stands at the end.
+    pub(crate) fn end(
+        self,
+        total: &OpSummary,
+        ops: &[OpRow],
+        checks: &[Check],
+        window: &MeasuredWindow,
+        is_interrupted: bool,
+    ) -> Looked {
+        let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
+        let last = || Look::of(&self.goals, window.duration_ns(), total, ops, checks);
+        let Look { findings, held_by, .. } = self.enough.clone().unwrap_or_else(last);
+        let looks = self.looks_ns.len() as u32;
+        Looked { findings, held_by, taken: self.taken, looks, enough_at_ns, is_interrupted }
+    }
+}
+
+/// What became of the goals of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Looked {
+    /// Every goal with what was found, at the look that was content or else at the end.
+    pub findings: Vec<(Goal, Finding)>,
+    /// The checks that spoke against ending then, whatever the intervals were.
+    pub held_by: Vec<&'static str>,
+    /// Looks taken.
+    pub taken: u32,
+    /// Looks that there could have been.
+    pub looks: u32,
+    /// Length of the window at the look that was content; `None` where none was.
+    pub enough_at_ns: Option<u64>,
+    /// The run was interrupted before.
+    pub is_interrupted: bool,
+}
+
+impl Looked {
+    /// Was everything found out?
+    pub fn is_reached(&self) -> bool {
+        self.held_by.is_empty()
+            && self.findings.iter().all(|(_, finding)| matches!(finding, Finding::Reached(_)))
+    }
+}
+
+/// When it ended and what was known then, in a sentence.
+impl fmt::Display for Looked {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.enough_at_ns {
+            Some(at_ns) => {
+                write!(formatter, "reached at look {} of {}, after {}", self.taken, self.looks, time(at_ns))?
+            }
+            None if self.is_interrupted => formatter.write_str("interrupted before it was reached")?,
+            None if self.is_reached() => formatter.write_str("reached when the time was up")?,
+            None => formatter.write_str("not reached when the time was up")?,
+        }
+        for (goal, finding) in &self.findings {
+            write!(formatter, "; {goal}: ")?;
+            match finding {
+                Finding::Unknown => formatter.write_str("no interval")?,
+                Finding::Open(interval) | Finding::Reached(interval) => {
+                    match interval.relative_half_width() {
+                        Some(half_width) => write!(formatter, "{}", percent(half_width))?,
+                        None => formatter.write_str("no upper end")?,
+                    }
+                }
+            }
+        }
+        if !self.held_by.is_empty() {
+            write!(formatter, "; held up by {}", self.held_by.join(" "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Goals at their bounds, and whole runs that are looked at as they grow.
+//!
+//! Not how often an interval holds the truth when a run was stopped by it: that is measured with the tests of the binary.
+
+use super::*;
+use crate::recorder::{Layout, RecorderSet};
+use crate::sample::{Sample, Times};
+use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::phase::Phase;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+
+fn interval(
+    low_ns: u64,
+    high_ns: Option<u64>,
+    effective_count: f64,
+    batches_reached: u32,
+) -> PercentileInterval {
+    PercentileInterval {
+        quantile: Quantile::P99,
+        value_ns: 1_000,
+        low_ns,
+        high_ns,
+        quantisation_ns: 0,
+        design_effect: 1.0,
+        effective_count,
+        batches: 30,
+        batches_reached,
+    }
+}
+
+fn is_reached(goal: Goal, interval: PercentileInterval) -> bool {
+    match goal.find(&[interval]) {
+        Finding::Unknown => panic!("{goal} is about another percentile"),
+        Finding::Open(found) | Finding::Reached(found) if found != interval => panic!("{found:?}"),
+        finding => finding == Finding::Reached(interval),
+    }
+}
+
+#[test]
+fn a_width_is_reached_with_enough_behind_it() {
+    let goal = Goal::Width("p99=2%".parse().unwrap());
+    let table = [
+        (980, Some(1_020), 5_000.1, true),
+        (979, Some(1_020), 5_000.1, false),
+        (980, Some(1_020), 4_999.0, false),
+        (980, None, 5_000.1, false),
+    ];
+    for (low_ns, high_ns, effective_count, expected) in table {
+        let interval = interval(low_ns, high_ns, effective_count, 30);
+        assert_eq!(is_reached(goal, interval), expected, "{interval:?}");
+    }
+    assert_eq!(goal.find(&[]), Finding::Unknown);
+    assert_eq!(Goal::Width("p50=2%".parse().unwrap()).find(&[interval(1, None, 1.0, 1)]), Finding::Unknown);
+}
+
+#[test]
+fn a_bound_is_excluded_from_below_or_above() {
+    let goal = Goal::Excludes(Ceiling { op: None, quantile: Quantile::P99, bound_ns: 1_100 });
+    let table = [
+        (900, Some(1_099), 20, true),
+        (900, Some(1_100), 20, false),
+        // Thin: the interval may be too narrow, and what is promised is that the percentile is below the bound.
+        (900, Some(1_099), 19, false),
+        (900, None, 30, false),
+        (1_100, Some(2_000), 30, false),
+        (1_101, Some(2_000), 19, true),
+        (1_101, None, 19, true),
+    ];
+    for (low_ns, high_ns, batches_reached, expected) in table {
+        let interval = interval(low_ns, high_ns, 1.0, batches_reached);
+        assert_eq!(is_reached(goal, interval), expected, "{interval:?}");
+    }
+    assert_eq!(goal.to_string(), "p99 beside 1.10 us");
+}
+
+#[test]
+fn looks_are_taken_at_doublings() {
+    let looks = |first_s: u64, max_s: u64| {
+        let looks_ns = Convergence::new(Vec::new(), first_s * S, max_s * S).looks_ns;
+        looks_ns.into_iter().map(|at_ns| at_ns / S).collect::<Vec<_>>()
+    };
+    assert_eq!(looks(10, 600), [10, 20, 40, 80, 160, 320]);
+    assert_eq!(looks(10, 20), [10], "the end is no look");
+    assert_eq!(looks(10, 10), [0; 0]);
+    assert_eq!(looks(1, 100_000), [1, 2, 4, 8, 16, 32, 64, 128]);
+}
+
+/// A get every 100 us from the beginning of the window on, of 100 us and up to `spread_ns` more, picked `late_ns` late;
+/// recorded second by second, as far as the test goes.
+struct Run {
+    plan: Plan,
+    store: IntervalStore,
+    set: Box<RecorderSet>,
+    started: MeasuredWindow,
+    until_ns: u64,
+    spread_ns: u64,
+    late_ns: u64,
+}
+
+impl Run {
+    fn new(options: &str, spread_ns: u64, late_ns: u64) -> Self {
+        let spec = PlanSpec::from_toml(&format!("rate = '10k'\nmix = 'get'\n{options}")).unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let layout = Layout::of(&plan);
+        let mut store = IntervalStore::new(&layout);
+        let started = MeasuredWindow { start_ns: S, measure_ns: 2 * S, end_ns: 1_000 * S, drained_ns: 0 };
+        store.align(started.measure_ns);
+        let set = RecorderSet::new(&layout);
+        Self { plan, store, set, started, until_ns: started.measure_ns, spread_ns, late_ns }
+    }
+
+    /// Goes on until this time after the beginning of the window.
+    fn go_on(&mut self, until_ns: u64) {
+        while self.until_ns < self.started.measure_ns + until_ns {
+            let start_ns = self.until_ns;
+            self.until_ns += 100 * MS;
+            for turn in 0..1_000 {
+                let intended_ns = start_ns + turn * 100_000;
+                let picked_ns = intended_ns + self.late_ns;
+                // A sequence without a pattern that a batch could share: the fractions of multiples of the golden ratio.
+                let fraction = (intended_ns / 100_000).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+                let done_ns = picked_ns + 100_000 + ((self.spread_ns * fraction) >> 32);
+                let times = Times {
+                    intended_ns,
+                    picked_ns,
+                    sent_ns: picked_ns,
+                    polled_ns: done_ns,
+                    first_byte_ns: done_ns,
+                    done_ns,
+                };
+                let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+                self.set.record(Phase::Measure, &Sample { op: OpKind::Get, class: 0, outcome, times }, 1, 1);
+            }
+            self.store.push(&self.set.take_interval(0, start_ns, self.until_ns));
+        }
+    }
+
+    fn is_enough(&self, convergence: &mut Convergence) -> bool {
+        convergence.is_enough(self.until_ns, &self.started, &self.plan, &self.store)
+    }
+
+    fn end(&self, convergence: Convergence) -> Looked {
+        let window = MeasuredWindow { end_ns: self.until_ns, ..self.started };
+        let (total, ops, checks) = look_at(&self.plan, &self.store, &window);
+        convergence.end(&total, &ops, &checks, &window, false)
+    }
+}
+
+#[test]
+fn a_run_ends_at_the_first_look_that_is_content() {
+    let mut run = Run::new("until = 'get.p99=1%,p50=1%'\ntime = '1s'\nmax-time = '9s'", 10_000, 0);
+    let mut convergence = Convergence::of(&run.plan).unwrap();
+    run.go_on(S);
+    assert!(!run.is_enough(&mut convergence), "what was handed over late may be missing");
+    run.go_on(S + 100 * MS);
+    assert!(run.is_enough(&mut convergence));
+    // What comes after it, while the run ends, changes nothing.
+    run.go_on(3 * S);
+    assert!(run.is_enough(&mut convergence));
+    let looked = run.end(convergence);
+    assert_eq!((looked.taken, looked.looks, looked.enough_at_ns), (1, 4, Some(S)));
+    assert!(looked.is_reached());
+    let text = looked.to_string();
+    assert!(text.starts_with("reached at look 1 of 4, after 1.00 s; get.p99=1%: 0."), "{text}");
+}
+
+#[test]
+fn a_run_that_knows_too_little_goes_on() {
+    // A thousandth of 10 000 requests a second: 40 lie above p99.9 at the last look, 60 when the time is up.
+    let mut run = Run::new("until = 'p99.9=50%'\ntime = '1s'\nmax-time = '6s'", 10_000, 0);
+    let mut convergence = Convergence::of(&run.plan).unwrap();
+    for tenth in 1..=60 {
+        run.go_on(tenth * 100 * MS);
+        assert!(!run.is_enough(&mut convergence), "after {tenth} tenths");
+    }
+    let looked = run.end(convergence);
+    assert_eq!((looked.taken, looked.looks, looked.enough_at_ns), (3, 3, None));
+    let text = looked.to_string();
+    assert!(text.starts_with("reached when the time was up; p99.9=50%: "), "{text}");
+}
+
+#[test]
+fn a_late_client_holds_it_up() {
+    let mut run = Run::new("until = 'p99=50%'\ntime = '1s'\nmax-time = '3s'", 10_000, 50_000);
+    let mut convergence = Convergence::of(&run.plan).unwrap();
+    run.go_on(3 * S);
+    assert!(!run.is_enough(&mut convergence));
+    let looked = run.end(convergence);
+    assert_eq!((looked.held_by.as_slice(), looked.is_reached()), (&["LAG"][..], false));
+    let text = looked.to_string();
+    assert!(text.starts_with("not reached when the time was up; p99=50%: "), "{text}");
+    assert!(text.ends_with("; held up by LAG"), "{text}");
+}
+
+#[test]
+fn a_plan_without_a_precision_has_no_looks() {
+    assert_eq!(Convergence::of(&Run::new("", 0, 0).plan), None);
+}
