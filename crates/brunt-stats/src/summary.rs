@@ -19,6 +19,7 @@ use crate::outage::{Outage, outages};
 use crate::presence::PresenceTotal;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
+use crate::steady::Steadiness;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
@@ -147,7 +148,7 @@ pub struct OpSummary {
     pub in_window: WindowCounts,
     /// Per second of the window.
     pub rate: Rates,
-    /// Latencies in nanoseconds.
+    /// Latencies in nanoseconds, of requests that completed after the cut of [`Summary::steady`].
     pub latency: Latencies<Distribution>,
     /// The client error of every percentile of the response time that is given.
     pub client_error: Vec<ClientError>,
@@ -240,6 +241,8 @@ pub struct Summary {
     pub plan: Plan,
     /// The times.
     pub window: MeasuredWindow,
+    /// Whether it was a steady state, and what of its beginning the latencies leave out.
+    pub steady: Steadiness,
     /// All measured ops.
     pub total: OpSummary,
     /// By kind over all classes, in the order of the first class that has each.
@@ -298,14 +301,18 @@ pub struct Summary {
 
 impl Summary {
     /// Merges everything and judges it.
-    pub fn build(input: SummaryInput) -> Self {
-        let rows = Rows { store: &input.store, window: &input.window };
+    pub fn build(mut input: SummaryInput) -> Self {
+        let steady = Steadiness::of(&input.plan, &input.store, &input.window);
+        if steady.cut_ns > 0 {
+            input.store.cut_latencies(steady.cut_ns);
+        }
+        let rows = Rows { store: &input.store, window: &input.window, cut_ns: steady.cut_ns };
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
         let classes = class_summaries(&input.plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
-        let mut evidence = evidence(&input, &total, &classes);
+        let mut evidence = evidence(&input, &total, &classes, &steady);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         evidence.looked = input.convergence.map(|convergence| {
             let checks = verdict::while_running(&evidence);
@@ -321,6 +328,7 @@ impl Summary {
             phases,
             plan,
             window,
+            steady,
             connections: all_connections(&store),
             connections_by_phase: store.connections,
             connect_time: connect_time(&store.meters),
@@ -367,6 +375,8 @@ impl Summary {
 struct Rows<'a> {
     store: &'a IntervalStore,
     window: &'a MeasuredWindow,
+    /// So much of the window's beginning is left out of latencies.
+    cut_ns: u64,
 }
 
 impl Rows<'_> {
@@ -385,7 +395,8 @@ impl Rows<'_> {
                 book.merge(&entry.book);
             }
         }
-        let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
+        let start_ns = self.window.measure_ns + self.cut_ns;
+        let batches = batches(&self.store.timeline, self.window, start_ns, of);
         OpSummary::of(book, totals, self.window, intervals(&batches, &Quantile::PRINTED))
     }
 
@@ -442,10 +453,11 @@ pub(crate) fn look_at(
     store: &IntervalStore,
     window: &MeasuredWindow,
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
-    let rows = Rows { store, window };
+    let steady = Steadiness::of(plan, store, window);
+    let rows = Rows { store, window, cut_ns: steady.cut_ns };
     let (total, ops) = (rows.sum(|_, _| true), rows.by_kind(|_| true));
     let lag_rows = lag_rows(&total, &class_summaries(plan, &rows), is_open(plan));
-    let checks = verdict::while_running(&Evidence { lag_rows, ..Evidence::default() });
+    let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
     (total, ops, checks)
 }
 
@@ -454,7 +466,12 @@ fn is_open(plan: &Plan) -> impl Fn(ClassId) -> bool + Copy {
 }
 
 /// Gathers what the checks look at.
-fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -> Evidence {
+fn evidence(
+    input: &SummaryInput,
+    total: &OpSummary,
+    classes: &[ClassSummary],
+    steady: &Steadiness,
+) -> Evidence {
     let SummaryInput { plan, store, window, .. } = input;
     let is_open = is_open(plan);
     let open_loop = plan.has_open_loop().then(|| {
@@ -471,8 +488,9 @@ fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
         intervals: total.intervals.clone(),
-        slices: window.duration_ns() / SLICE_NS,
+        slices: window.duration_ns().saturating_sub(steady.cut_ns) / SLICE_NS,
         looked: None,
+        steady: steady.clone(),
         sent: total.requests.sent,
         completed: total.requests.completed(),
         unacknowledged: total.requests.outcome(OutcomeClass::Unacknowledged),

@@ -9,6 +9,7 @@ mod host;
 mod lag;
 pub mod little;
 mod load;
+mod steady;
 
 use crate::book::BookEntry;
 use crate::confidence::PercentileInterval;
@@ -16,6 +17,7 @@ use crate::connection::ConnectionCounts;
 use crate::convergence::Looked;
 use crate::host::HostEvidence;
 use crate::latency::ClientError;
+use crate::steady::Steadiness;
 use crate::usage::WorkerUsage;
 use little::{ClosedLoop, InSystem};
 
@@ -193,6 +195,8 @@ pub struct Evidence {
     pub slices: u64,
     /// What became of the precision that the plan asks for.
     pub looked: Option<Looked>,
+    /// Warm-up, drift and changes of level.
+    pub steady: Steadiness,
     /// Measured requests that were sent.
     pub sent: u64,
     /// Of these, how many completed.
@@ -228,7 +232,7 @@ pub struct Evidence {
 /// The checks that speak against ending a run early, asked while it goes on: what the window holds so far is not steady,
 /// or not the server's.
 pub(crate) fn while_running(evidence: &Evidence) -> Vec<Check> {
-    vec![lag::lag(evidence)]
+    vec![lag::lag(evidence), steady::warm(evidence), steady::drift(evidence), steady::shift(evidence)]
 }
 
 impl Verdict {
@@ -247,6 +251,9 @@ impl Verdict {
             host::network(evidence),
             confidence::thin(evidence),
             confidence::until(evidence),
+            steady::warm(evidence),
+            steady::drift(evidence),
+            steady::shift(evidence),
             books::errors(evidence),
             books::conservation(evidence),
             little::little(evidence),

@@ -14,6 +14,8 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 
+mod steady;
+
 /// Length of the measured window.
 const WINDOW_NS: u64 = 10_000_000_000;
 
@@ -58,6 +60,7 @@ fn clean() -> Evidence {
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
         intervals: vec![interval(30, 1_000, Some(1_100))],
         slices: 100,
+        steady: steady::steady(|_| {}),
         sent: 100_000,
         completed: 100_000,
         workers: vec![worker(0.3, 0.001)],
@@ -122,7 +125,7 @@ fn a_clean_run_is_trusted() {
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
     let all = [
         "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN", "UNTIL",
-        "ERR", "CONSERVE", "LITTLE", "VERIFY",
+        "WARM", "DRIFT", "SHIFT", "ERR", "CONSERVE", "LITTLE", "VERIFY",
     ];
     let expected = all.map(|id| match id {
         "UNTIL" | "VERIFY" => (id, "skipped"),
