@@ -17,7 +17,7 @@ use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
-use brunt_server::{Drip, Outage, Service, Stall};
+use brunt_server::{Drip, Every, Outage, Service, Stall};
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -361,21 +361,24 @@ pub(crate) struct Serve {
     /// Send replies in pieces of this many bytes with pauses of so many microseconds: 1:0 splits at every byte
     #[arg(long, value_name = "BYTES:US")]
     pub drip: Option<Drip>,
-    /// Never answer every Nth request, nor anything behind it on its connection
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub drop_every: Option<NonZeroU64>,
+    /// Never answer every Nth request, nor anything behind it on its connection; 1000:37 is the 37th, the 1037th and so on
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub drop_every: Option<Every>,
     /// Reset the connection of every Nth request instead of answering
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub reset_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub reset_every: Option<Every>,
     /// Send half of every Nth reply, then close
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub cut_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub cut_every: Option<Every>,
     /// Answer every Nth request with SERVER_ERROR
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub error_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub error_every: Option<Every>,
     /// Answer every Nth retrieval with a value of the right length and wrong bytes
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub wrong_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub wrong_every: Option<Every>,
+    /// Never find a key that ends in a multiple of this number, such as 10
+    #[arg(long, value_name = "N", value_parser = whole)]
+    pub miss_ids: Option<NonZeroU64>,
     /// Serve this many requests (a preload, say) before service times, stalls and faults begin
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub script_after: u64,
@@ -396,7 +399,7 @@ pub(crate) struct Serve {
     pub cpus: Option<CpuList>,
 }
 
-fn every(text: &str) -> Result<NonZeroU64, String> {
+fn whole(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
 }
 
