@@ -27,6 +27,7 @@ pub mod recorder;
 pub mod repeat;
 pub mod sample;
 pub mod server;
+pub mod statistics;
 pub mod store;
 pub mod summary;
 pub mod tap;

@@ -16,6 +16,7 @@ use crate::outage::{Outage, outages};
 use crate::presence::PresenceTotal;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
+use crate::statistics::{self, Comparison, ServerRecord};
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
@@ -113,6 +114,8 @@ pub struct SummaryInput {
     pub preload: Option<PreloadResult>,
     /// What the server says of itself, in a line.
     pub server: String,
+    /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
+    pub server_records: Vec<ServerRecord>,
 }
 
 /// A distribution: what is printed and what it was made from.
@@ -275,6 +278,10 @@ pub struct Summary {
     pub preload: Option<PreloadResult>,
     /// What the server says of itself.
     pub server: String,
+    /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
+    pub server_records: Vec<ServerRecord>,
+    /// Our counts beside the servers'; empty where they cannot be compared.
+    pub agreement: Vec<Comparison>,
     /// Should the numbers be believed?
     pub verdict: Verdict,
 }
@@ -288,7 +295,8 @@ impl Summary {
         let classes = class_summaries(&input.plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
-        let verdict = Verdict::of(&evidence(&input, &total, &classes));
+        let evidence = evidence(&input, &total, &classes);
+        let verdict = Verdict::of(&evidence);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         samples.sort_by_key(|sample| sample.times.intended_ns);
         let schedule = window.start_ns..window.end_ns;
@@ -320,6 +328,8 @@ impl Summary {
             interrupted: input.interrupted,
             preload: input.preload,
             server: input.server,
+            server_records: input.server_records,
+            agreement: evidence.servers.comparisons,
             verdict,
         }
     }
@@ -414,6 +424,8 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
 /// Gathers what the checks look at.
 fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -> Evidence {
     let SummaryInput { plan, store, window, .. } = input;
+    let books: Vec<BookEntry> = store.books.entries().collect();
+    let is_earlier = input.preload.is_some_and(|preload| preload.is_earlier);
     let is_open = |class: ClassId| matches!(plan.classes[usize::from(class)].load, Load::Open { .. });
     let open_loop = plan.has_open_loop().then(|| {
         let mut open = OpenLoop { scheduled: 0, unsent: 0 };
@@ -434,7 +446,8 @@ fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -
         errors: total.requests.outcome(OutcomeClass::Error),
         timeouts: total.requests.outcome(OutcomeClass::Timeout),
         lost: total.requests.outcome(OutcomeClass::Lost),
-        books: store.books.entries().collect(),
+        servers: statistics::evidence(plan, is_earlier, &books, &input.server_records, window),
+        books,
         connections: all_connections(store),
         is_verified: input.values_checked,
         values_foreign: input.values_foreign,

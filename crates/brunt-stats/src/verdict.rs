@@ -8,6 +8,9 @@ mod host;
 mod lag;
 pub mod little;
 mod load;
+mod server;
+
+pub use server::{CacheEvidence, ServerEvidence};
 
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
@@ -214,6 +217,8 @@ pub struct Evidence {
     pub in_system: InSystem,
     /// The classes whose slots are known to be taken all the time.
     pub closed_loops: Vec<ClosedLoop>,
+    /// What the servers said of themselves.
+    pub servers: ServerEvidence,
 }
 
 impl Verdict {
@@ -234,6 +239,8 @@ impl Verdict {
             books::conservation(evidence),
             little::little(evidence),
             books::verification(evidence),
+            server::agreement(evidence),
+            server::cache(evidence),
         ];
         let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
         let status = match worst {

@@ -285,6 +285,9 @@ pub(crate) struct MeasuringFlags {
     /// Do not store the data set first; values read are then not checked
     #[arg(long)]
     pub no_preload: bool,
+    /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
+    #[arg(long)]
+    pub no_server_stats: bool,
     /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
@@ -426,6 +429,7 @@ impl Run {
             requests: measuring.requests,
             warmup: measuring.warmup,
             preload: measuring.no_preload.then_some(false),
+            server_stats: measuring.no_server_stats.then_some(false),
             seed: traffic.seed,
             data_seed: data.data_seed,
             meter: given(&measuring.meter),
@@ -623,7 +627,7 @@ mod tests {
         let run = command.find_subcommand("run").unwrap();
         let mut flags: Vec<String> =
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
-        // Where results go is no part of a plan; `--no-preload` is `preload = false`; classes are named in files only.
+        // Where results go is no part of a plan; `--no-preload` is `preload = false`, and so on; classes are named in files only.
         flags.retain(|flag| {
             let beside = [
                 "json",
@@ -638,8 +642,8 @@ mod tests {
             !beside.contains(&flag.as_str())
         });
         for flag in &mut flags {
-            if flag == "no-preload" {
-                *flag = "preload".to_owned();
+            if let Some(switched_off) = flag.strip_prefix("no-") {
+                *flag = switched_off.to_owned();
             }
         }
         let mut keys = RunSpec::names();

@@ -159,6 +159,7 @@ fn summarise(plan: &Plan, servers: &Servers, step: &Step, data: RunData) -> Summ
         interrupted: data.interrupted,
         preload,
         server: servers.name.clone(),
+        server_records: data.server_records,
         plan: plan.clone(),
     })
 }

@@ -138,6 +138,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         interrupted: false,
         preload: None,
         server: String::new(),
+        server_records: Vec::new(),
     }
 }
 
