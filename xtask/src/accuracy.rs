@@ -1,7 +1,7 @@
 //! `cargo xtask accuracy`: the accuracy experiments at full length.
 //!
 //! Not part of the test command: it takes ten minutes and wants an otherwise idle machine. The live experiments are tests of
-//! the binary (`crates/brunt/tests/it/{accuracy,wire}.rs`), replications without a clock are tests of the statistics; here
+//! the binary (`crates/brunt/tests/it/{accounting,accuracy,wire}.rs`), replications without a clock are tests of the statistics; here
 //! they only get their length and print what they found.
 
 use crate::{programs, top};
@@ -17,7 +17,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     programs::announce_skipped(&skipped);
     experiments(&["--package", "brunt-stats", "--lib", "--", "--nocapture", "replications"])?;
     let live = ["--package", "brunt", "--test", "it", "--"];
-    experiments(&[&live[..], &["--nocapture", "--test-threads", "1", "accuracy::", "wire::"]].concat())
+    experiments(
+        &[&live[..], &["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "wire::"]]
+            .concat(),
+    )
 }
 
 fn experiments(arguments: &[&str]) -> anyhow::Result<()> {

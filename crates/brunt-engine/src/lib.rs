@@ -27,6 +27,7 @@ pub mod run;
 mod traffic;
 mod transport;
 mod usage;
+mod witness;
 mod worker;
 
 pub use launch::allowed_cpus;

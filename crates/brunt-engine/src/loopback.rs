@@ -40,7 +40,7 @@ impl Write for Announcement {
 }
 
 /// Starts a reference server in a thread that lives as long as the test process.
-fn start_server(core: CoreOptions) -> SocketAddr {
+pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
     let (sender, receiver) = mpsc::channel();
     let options = Options { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), core, ..Options::default() };
     std::thread::spawn(move || brunt_server::serve(options, &mut Announcement(sender)));
@@ -52,15 +52,15 @@ fn start_server(core: CoreOptions) -> SocketAddr {
     text.trim().strip_prefix("listening on ").unwrap().parse().unwrap()
 }
 
-fn plan(toml: &str) -> Plan {
+pub(crate) fn plan(toml: &str) -> Plan {
     resolve(&PlanSpec::from_toml(toml).unwrap(), &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap()
 }
 
-fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
+pub(crate) fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
     vec![Endpoint { server: address.to_string().parse().unwrap(), addresses: vec![address] }]
 }
 
-fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, RunError> {
+pub(crate) fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, RunError> {
     run(&plan(toml), &endpoint(address), DataSets::ToStore, &AtomicBool::new(false), &mut |_| Wish::GoOn)
 }
 

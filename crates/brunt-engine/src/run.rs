@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::host::HostWatch;
 use crate::launch::{Blueprint, allowed_cpus, spawn};
 use crate::recording::Filled;
+use crate::witness::Witnesses;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::server::ServerAddress;
@@ -17,6 +18,7 @@ use brunt_stats::interval::Interval;
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
+use brunt_stats::statistics::ServerRecord;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::WorkerUsage;
 use std::fmt;
@@ -139,6 +141,8 @@ pub struct RunData {
     pub io: &'static str,
     /// The schedule was cut short from outside.
     pub interrupted: bool,
+    /// What each server said of itself, in the order of the plan; empty where the plan asks nobody.
+    pub server_records: Vec<ServerRecord>,
 }
 
 /// One worker as the control thread sees it.
@@ -199,6 +203,11 @@ pub fn run(
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
     let (notices, incoming) = mpsc::channel();
     let intervals = IntervalStore::new(&blueprint.layout);
+    // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
+    let witnesses =
+        if plan.server_stats { Witnesses::start(endpoints, clock) } else { Ok(Witnesses::none()) };
+    let witnesses = witnesses.map_err(RunError::System)?;
+    let begun_ns = clock.now_ns();
     let mut control =
         Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe, watch: None };
     for shard in shards(plan) {
@@ -212,9 +221,12 @@ pub fn run(
     }
     drop(notices);
     let prepared = control.prepare(&incoming, stop);
-    let prepare_ns = clock.now_ns() - 1_000_000_000;
+    let prepare_ns = clock.now_ns() - begun_ns;
     match prepared {
         Ok(()) => {
+            if plan.preload {
+                witnesses.prepared();
+            }
             let start_ns = clock.now_ns() + START_AHEAD_NS;
             let measure_ns = start_ns + plan.warmup.0;
             control.intervals.align(measure_ns);
@@ -225,6 +237,7 @@ pub fn run(
             let host = HostWatch::new(cpus, endpoints);
             control.watch = Some(Watch { host, measure_ns, end_ns });
             orders.start_ns.store(start_ns, Ordering::Release);
+            witnesses.began(measure_ns);
         }
         Err(trouble) => {
             let ends = control.abandon();
@@ -232,7 +245,8 @@ pub fn run(
         }
     }
     let interrupted = control.attend(stop);
-    control.conclude(interrupted, prepare_ns)
+    let data = control.conclude(interrupted, prepare_ns)?;
+    Ok(RunData { server_records: witnesses.end(), ..data })
 }
 
 /// Why preparation ended.
@@ -392,6 +406,7 @@ impl Control<'_> {
             wait: Wait::Sleep,
             io: "epoll",
             interrupted,
+            server_records: Vec::new(),
         };
         for (worker, hand) in self.hands.into_iter().enumerate() {
             add_worker(&mut data, worker as u32, join(hand.thread).map_err(RunError::System)?);

@@ -590,7 +590,7 @@ fn the_number_of_requests_is_exact() {
 /// T7 in small: what the server does wrong every so often is found exactly that often.
 #[test]
 fn faults_are_counted_exactly() {
-    let every = |n| std::num::NonZeroU64::new(n);
+    let every = brunt_server::Every::new;
     let outcome = simulate(
         "connections = 1\ntime = '60s'\nrequests = 20000\nwarmup = '0s'\nkeys = 500\nmix = 'get'\ntimeout = '50ms'",
         SimOptions {
@@ -642,7 +642,7 @@ fn a_timeout_in_a_pipeline_loses_what_is_behind_it() {
                 server: CoreOptions {
                     script_after: 100,
                     service: Service::Fixed(5_000),
-                    faults: Faults { drop_every: std::num::NonZeroU64::new(700), ..Faults::default() },
+                    faults: Faults { drop_every: brunt_server::Every::new(700), ..Faults::default() },
                     ..CoreOptions::default()
                 },
                 latency_ns: 50_000,
@@ -668,7 +668,7 @@ fn a_deep_pipeline_survives_a_loss() {
             server: CoreOptions {
                 script_after: 100,
                 service: Service::Fixed(1_000),
-                faults: Faults { drop_every: std::num::NonZeroU64::new(7_000), ..Faults::default() },
+                faults: Faults { drop_every: brunt_server::Every::new(7_000), ..Faults::default() },
                 ..CoreOptions::default()
             },
             latency_ns: 50_000,

@@ -326,6 +326,8 @@ pub struct Plan {
     pub stop: Stop,
     /// Store every key, and see it stored, before measuring.
     pub preload: bool,
+    /// Ask the servers for their statistics, on connections beside the workers'.
+    pub server_stats: bool,
     /// Drives arrivals, op order and popularity.
     pub seed: u64,
     /// Belongs to the data set: key and value bytes are functions of it.

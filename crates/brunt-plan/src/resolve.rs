@@ -128,6 +128,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         }),
         stop: resolve_stop(&complaint, run, &classes)?,
         preload: run.preload.unwrap_or(true),
+        server_stats: run.server_stats.unwrap_or(true),
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
         meters: resolve_meters(&complaint, run)?,

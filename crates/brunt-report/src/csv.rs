@@ -4,6 +4,7 @@
 //! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
 
 use crate::instant::in_window_ns;
+use crate::server;
 use brunt_plan::phase::Phase;
 use brunt_stats::interval::{Activity, SLICE_NS};
 use brunt_stats::summary::Summary;
@@ -11,8 +12,8 @@ use brunt_stats::timeline::TimelinePoint;
 use std::io::{self, Write};
 
 /// The columns.
-const HEADING: &str =
-    "start_ns,end_ns,phase,scheduled,sent,completed,failed,completed_per_s,p50_ns,p99_ns,max_ns";
+const HEADING: &str = "start_ns,end_ns,phase,scheduled,sent,completed,failed,completed_per_s,p50_ns,p99_ns,max_ns,\
+     server_requests,server_hit_ratio,server_evictions,server_items,server_bytes,server_cpu_ns";
 
 /// Length of the pieces.
 const WIDTH_NS: u64 = 1_000_000_000;
@@ -64,7 +65,18 @@ fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Wr
             None => write!(out, ",")?,
         }
     }
+    server_cells(summary, point, out)?;
     writeln!(out)
+}
+
+/// What the servers say of the same time, all of them together; empty where they do not.
+fn server_cells(summary: &Summary, point: &TimelinePoint, out: &mut dyn Write) -> io::Result<()> {
+    let span = server::piece(summary, point.start_ns, point.end_ns).unwrap_or_default();
+    let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
+    let ratio = span.hit_ratio().map_or(String::new(), |ratio| format!("{ratio:.6}"));
+    let [requests, evictions, items, bytes, cpu_ns] =
+        [span.requests, span.evictions, span.items, span.bytes, span.cpu_ns].map(whole);
+    write!(out, ",{requests},{ratio},{evictions},{items},{bytes},{cpu_ns}")
 }
 
 /// A slice of time may reach from the end of the preload into the schedule.

@@ -4,6 +4,8 @@
 //! keep their names, units and meaning, and new ones may be added; counts and times are exact integers (times in
 //! nanoseconds), and what there are too few samples for is `null`.
 
+mod statistics;
+
 use crate::cost::RequestCost;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
@@ -76,6 +78,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "connections": connections(summary),
         "connect_ns": distribution(&summary.connect_time),
         "servers": list(&indices(&summary.servers), |(index, counts)| server_counts(summary, *index, counts)),
+        "server_stats": statistics::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
         "outages_overflow": summary.outages_overflow,
         "faults": list(summary.faults.rows(), |held| fault(summary, held)),
@@ -358,6 +361,7 @@ fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
         "p50_ns": p50_ns,
         "p99_ns": p99_ns,
         "max_ns": max_ns,
+        "server": statistics::interval(summary, *start_ns, *end_ns),
     })
 }
 

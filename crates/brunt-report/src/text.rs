@@ -6,6 +6,7 @@
 
 mod header;
 mod latency;
+mod statistics;
 mod traffic;
 mod trouble;
 mod verdict;
@@ -39,6 +40,7 @@ fn report(summary: &Summary) -> String {
     }
     out.push('\n');
     traffic::write(&mut out, summary, &rows);
+    statistics::write(&mut out, summary);
     client(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');

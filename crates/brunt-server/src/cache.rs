@@ -5,6 +5,7 @@
 
 use crate::store::{End, NEVER_NS, Store};
 use crate::text::{BAD_CHUNK, Command, DataCommand, ERROR, Verb, push_decimal, unsigned};
+use std::num::NonZeroU64;
 
 /// Expiry times above this many seconds (30 days) are Unix time; the protocol says so.
 const EXPTIME_RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
@@ -60,6 +61,17 @@ pub struct Epoch {
     pub start_unix_s: u64,
 }
 
+/// The process that serves, as its system sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its number; 0 where no process serves, as in a simulation.
+    pub pid: u32,
+    /// Processor time in user space, in microseconds.
+    pub user_us: u64,
+    /// Processor time in the kernel, in microseconds.
+    pub system_us: u64,
+}
+
 /// Are the values of a reply as stored?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
@@ -76,7 +88,10 @@ pub struct Cache {
     pub counters: Counters,
     store: Store,
     value_bytes_max: u64,
+    miss_ids: Option<NonZeroU64>,
     epoch: Epoch,
+    /// Asked for statistics only.
+    process: fn() -> Process,
     /// A flush_all with a delay that is still to come.
     flush_at_ns: Option<u64>,
 }
@@ -85,7 +100,25 @@ impl Cache {
     /// An empty cache of at most `memory_bytes`, for values of at most `value_bytes_max`.
     pub fn new(memory_bytes: u64, value_bytes_max: u64, epoch: Epoch) -> Self {
         let store = Store::new(memory_bytes);
-        Self { counters: Counters::default(), store, value_bytes_max, epoch, flush_at_ns: None }
+        Self {
+            counters: Counters::default(),
+            store,
+            value_bytes_max,
+            miss_ids: None,
+            epoch,
+            process: Process::default,
+            flush_at_ns: None,
+        }
+    }
+
+    /// Lets retrievals of keys that end in a multiple of this number find nothing, whatever was stored.
+    pub fn set_miss_ids(&mut self, miss_ids: Option<NonZeroU64>) {
+        self.miss_ids = miss_ids;
+    }
+
+    /// Says who knows of the process. (Whoever has the sockets does; nothing here asks the system.)
+    pub fn set_process(&mut self, process: fn() -> Process) {
+        self.process = process;
     }
 
     /// Read access to the store, for its sizes.
@@ -188,7 +221,10 @@ impl Cache {
         let mut value_bytes = 0;
         for key in command.keys() {
             self.counters.cmd_get += 1;
-            let Some(item) = self.store.get(key, now_ns) else {
+            let is_hidden = self
+                .miss_ids
+                .is_some_and(|of| trailing_number(key).is_some_and(|id| id.is_multiple_of(of.get())));
+            let Some(item) = (if is_hidden { None } else { self.store.get(key, now_ns) }) else {
                 self.counters.get_misses += 1;
                 continue;
             };
@@ -356,8 +392,8 @@ impl Cache {
     fn stats_general(&self, now_ns: u64, out: &mut Vec<u8>) {
         let uptime_s = now_ns.saturating_sub(self.epoch.start_ns) / 1_000_000_000;
         let (counters, store) = (&self.counters, &self.store);
-        let rows: [(&str, u64); 35] = [
-            ("uptime", uptime_s),
+        let process = (self.process)();
+        let rows: [(&str, u64); 34] = [
             ("time", self.epoch.start_unix_s + uptime_s),
             ("pointer_size", u64::from(usize::BITS)),
             ("threads", 1),
@@ -396,10 +432,21 @@ impl Cache {
         let row = |out: &mut Vec<u8>, name: &str, text: &str| {
             out.extend_from_slice(format!("STAT {name} {text}\r\n").as_bytes());
         };
+        row(out, "pid", &process.pid.to_string());
+        row(out, "uptime", &uptime_s.to_string());
         row(out, "version", concat!(env!("CARGO_PKG_VERSION"), "-brunt"));
+        for (name, us) in [("rusage_user", process.user_us), ("rusage_system", process.system_us)] {
+            row(out, name, &format!("{}.{:06}", us / 1_000_000, us % 1_000_000));
+        }
         for (name, number) in rows {
             row(out, name, &number.to_string());
         }
         out.extend_from_slice(b"END\r\n");
     }
+}
+
+/// The number in the digits that a key ends in; `None` where there are none, or too many.
+fn trailing_number(key: &[u8]) -> Option<u64> {
+    let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    unsigned(&key[key.len() - digits..])
 }

@@ -22,7 +22,7 @@
 //!
 //! A dripping reply is nothing special to a driver: it is several departures.
 
-use crate::cache::{Cache, Counters, Epoch, Truth};
+use crate::cache::{Cache, Counters, Epoch, Process, Truth};
 use crate::drip::{Drip, Trickle};
 use crate::faults::{Fault, Faults};
 use crate::fifo::{Fifo, Stall};
@@ -32,6 +32,7 @@ use crate::service::Service;
 use crate::store::Store;
 use crate::text::{Command, DataCommand, Parsed, parse};
 use std::collections::VecDeque;
+use std::num::NonZeroU64;
 
 /// Replies that wait take at most this many bytes and one reply more; beyond, retrievals are refused for lack of
 /// memory. A million replies of 200 bytes stay below.
@@ -62,6 +63,9 @@ pub struct CoreOptions {
     pub faults: Faults,
     /// Replies leave in pieces. The queue is not held up by it: the next request is served while a reply drips.
     pub drip: Option<Drip>,
+    /// Retrievals of keys whose digits at the end are a multiple of this number find nothing, from the start and whatever
+    /// was stored: misses that depend on the key alone.
+    pub miss_ids: Option<NonZeroU64>,
     /// How many data commands (a preload, say) are served before the script begins: without service time, stalls,
     /// outages, faults or dripping. Service times and faults count requests from there.
     pub script_after: u64,
@@ -84,6 +88,7 @@ impl Default for CoreOptions {
             outage_forgets: false,
             faults: Faults::default(),
             drip: None,
+            miss_ids: None,
             script_after: 0,
             record: false,
             epoch: Epoch::default(),
@@ -181,8 +186,10 @@ pub struct Core {
 impl Core {
     /// A server with nothing in it.
     pub fn new(options: CoreOptions) -> Self {
+        let mut cache = Cache::new(options.memory_bytes, options.value_bytes_max, options.epoch);
+        cache.set_miss_ids(options.miss_ids);
         Self {
-            cache: Cache::new(options.memory_bytes, options.value_bytes_max, options.epoch),
+            cache,
             fifo: Fifo::new(&options.stalls),
             outages: Outages::new(&options.outages),
             connections: Vec::new(),
@@ -194,6 +201,11 @@ impl Core {
             records: Vec::new(),
             options,
         }
+    }
+
+    /// Says who knows of the process that serves; without it the statistics have zeros there.
+    pub fn set_process(&mut self, process: fn() -> Process) {
+        self.cache.set_process(process);
     }
 
     /// A connection begins; never while the server [is gone](Core::is_gone). Ids index a table, so they should be

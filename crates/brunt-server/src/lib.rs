@@ -29,9 +29,10 @@ mod span;
 pub mod store;
 pub mod text;
 
+pub use crate::cache::Process;
 pub use crate::core::{Core, CoreOptions, End};
 pub use crate::drip::Drip;
-pub use crate::faults::Faults;
+pub use crate::faults::{Every, Faults};
 pub use crate::fifo::Stall;
 pub use crate::outage::Outage;
 pub use crate::serve::{Options, serve};

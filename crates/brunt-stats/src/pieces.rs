@@ -132,7 +132,7 @@ mod tests {
             let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
             let get = Sample { op: OpKind::Get, class: 0, outcome: hit, times: times((number + 1) * 1_000) };
             set.record(Phase::Measure, &get, 1, 1);
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 let lost = Outcome::without_reply(OutcomeClass::Lost);
                 let failed = Sample { op: OpKind::Set, class: 0, outcome: lost, times: times(5_000) };
                 set.record(Phase::Measure, &failed, 0, 0);
@@ -173,7 +173,7 @@ mod tests {
                 assert_eq!(same.count(), moments.count);
             }
             assert_eq!(gets.send_lag.max(), Some(0));
-            let failed = (first..count).filter(|number| number % 3 == 0).count() as u64;
+            let failed = (first..count).filter(|number| number.is_multiple_of(3)).count() as u64;
             assert_eq!((sets.failed.count(), sets.response.count(), gets.failed.count()), (failed, 0, 0));
             // Nothing cut is everything.
             assert_eq!(held.latencies_from(held.end_ns(0), 0).response.count(), count);

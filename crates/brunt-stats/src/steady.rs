@@ -228,13 +228,19 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
         leading = 0;
     }
     let is_other = |values: &[f64]| median(values).is_some_and(differs);
-    leading = values.chunks_exact(GROUP).take(leading).take_while(|values| is_other(values)).count();
+    let whole = values.chunks_exact(GROUP).take(leading).take_while(|values| is_other(values)).count();
+    // It may end within a group.
+    leading = whole + usize::from(whole > 0 && whole < leading && differs(values[whole * GROUP]));
     let group_ns = (GROUP * width) as u64 * SLICE_NS;
     let until_ns =
         |groups: usize| if groups == 0 { 0 } else { unseen as u64 * SLICE_NS + groups as u64 * group_ns };
+    // MSER looks no further than the middle; a twentieth short of it is the middle for all that noise lets it see. One
+    // value near the rest does not end what goes on behind it.
+    let is_middle = |count: usize| count + groups.len() / 20 >= groups.len() / 2;
+    let goes_on = is_middle(best) && is_other(&groups[leading..best]);
+    let is_endless = leading > 0 && (is_middle(leading) || goes_on);
+    let leading = if is_endless { best } else { leading };
     let change = median(&groups[..leading]).map_or(0.0, |before| series.change(before - level, level));
-    // MSER looks no further than the middle; a twentieth short of it is the middle for all that noise lets it see.
-    let is_endless = leading > 0 && leading + groups.len() / 20 >= groups.len() / 2;
     Ok(WarmUp { mser_ns: until_ns(best), until_ns: until_ns(leading), change, is_endless })
 }
 
@@ -285,8 +291,10 @@ impl Course<'_> {
         }
         let values: Vec<(u64, f64)> =
             self.batches.iter().filter_map(|batch| self.value(series, batch)).collect();
-        if values.len() < BATCHES_MIN {
-            let needed = series.samples_needed() * count as u64;
+        let needed = series.samples_needed() * count as u64;
+        // Where no reply is asked for nothing completes, as evenly as can be.
+        let is_thin = self.cells.samples(series, 0..self.cells.cells.len()) < needed / 2;
+        if is_thin || values.len() < BATCHES_MIN {
             return Err(format!("too few requests: it takes about {needed} in the window"));
         }
         let (starts, values): (Vec<u64>, Vec<f64>) = values.into_iter().unzip();

@@ -19,6 +19,7 @@ use crate::outage::{Outage, outages};
 use crate::presence::PresenceTotal;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
+use crate::statistics::{self, Comparison, ServerRecord};
 use crate::steady::Steadiness;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
@@ -120,6 +121,8 @@ pub struct SummaryInput {
     pub preload: Option<PreloadResult>,
     /// What the server says of itself, in a line.
     pub server: String,
+    /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
+    pub server_records: Vec<ServerRecord>,
 }
 
 /// A distribution: what is printed and what it was made from.
@@ -295,6 +298,10 @@ pub struct Summary {
     pub preload: Option<PreloadResult>,
     /// What the server says of itself.
     pub server: String,
+    /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
+    pub server_records: Vec<ServerRecord>,
+    /// Our counts beside the servers'; empty where they cannot be compared.
+    pub agreement: Vec<Comparison>,
     /// Should the numbers be believed?
     pub verdict: Verdict,
 }
@@ -351,6 +358,8 @@ impl Summary {
             looked: evidence.looked,
             preload: input.preload,
             server: input.server,
+            server_records: input.server_records,
+            agreement: evidence.servers.comparisons,
             verdict,
         }
     }
@@ -473,6 +482,8 @@ fn evidence(
     steady: &Steadiness,
 ) -> Evidence {
     let SummaryInput { plan, store, window, .. } = input;
+    let books: Vec<BookEntry> = store.books.entries().collect();
+    let is_earlier = input.preload.is_some_and(|preload| preload.is_earlier);
     let is_open = is_open(plan);
     let open_loop = plan.has_open_loop().then(|| {
         let mut open = OpenLoop { scheduled: 0, unsent: 0 };
@@ -497,7 +508,8 @@ fn evidence(
         errors: total.requests.outcome(OutcomeClass::Error),
         timeouts: total.requests.outcome(OutcomeClass::Timeout),
         lost: total.requests.outcome(OutcomeClass::Lost),
-        books: store.books.entries().collect(),
+        servers: statistics::evidence(plan, is_earlier, &books, &input.server_records, window),
+        books,
         connections: all_connections(store),
         is_verified: input.values_checked,
         values_foreign: input.values_foreign,

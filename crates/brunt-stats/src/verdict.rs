@@ -9,7 +9,10 @@ mod host;
 mod lag;
 pub mod little;
 mod load;
+mod server;
 mod steady;
+
+pub use server::{CacheEvidence, ServerEvidence};
 
 use crate::book::BookEntry;
 use crate::confidence::PercentileInterval;
@@ -227,6 +230,8 @@ pub struct Evidence {
     pub in_system: InSystem,
     /// The classes whose slots are known to be taken all the time.
     pub closed_loops: Vec<ClosedLoop>,
+    /// What the servers said of themselves.
+    pub servers: ServerEvidence,
 }
 
 /// The checks that speak against ending a run early, asked while it goes on: what the window holds so far is not steady,
@@ -258,6 +263,8 @@ impl Verdict {
             books::conservation(evidence),
             little::little(evidence),
             books::verification(evidence),
+            server::agreement(evidence),
+            server::cache(evidence),
         ];
         let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
         let status = match worst {

@@ -18,7 +18,7 @@ use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
-use brunt_server::{Drip, Outage, Service, Stall};
+use brunt_server::{Drip, Every, Outage, Service, Stall};
 use clap::{Args, Parser, Subcommand};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -293,6 +293,9 @@ pub(crate) struct MeasuringFlags {
     /// Do not store the data set first; values read are then not checked
     #[arg(long)]
     pub no_preload: bool,
+    /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
+    #[arg(long)]
+    pub no_server_stats: bool,
     /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
@@ -369,21 +372,24 @@ pub(crate) struct Serve {
     /// Send replies in pieces of this many bytes with pauses of so many microseconds: 1:0 splits at every byte
     #[arg(long, value_name = "BYTES:US")]
     pub drip: Option<Drip>,
-    /// Never answer every Nth request, nor anything behind it on its connection
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub drop_every: Option<NonZeroU64>,
+    /// Never answer every Nth request, nor anything behind it on its connection; 1000:37 is the 37th, the 1037th and so on
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub drop_every: Option<Every>,
     /// Reset the connection of every Nth request instead of answering
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub reset_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub reset_every: Option<Every>,
     /// Send half of every Nth reply, then close
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub cut_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub cut_every: Option<Every>,
     /// Answer every Nth request with SERVER_ERROR
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub error_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub error_every: Option<Every>,
     /// Answer every Nth retrieval with a value of the right length and wrong bytes
-    #[arg(long, value_name = "N", value_parser = every)]
-    pub wrong_every: Option<NonZeroU64>,
+    #[arg(long, value_name = "N[:FIRST]")]
+    pub wrong_every: Option<Every>,
+    /// Never find a key that ends in a multiple of this number, such as 10
+    #[arg(long, value_name = "N", value_parser = whole)]
+    pub miss_ids: Option<NonZeroU64>,
     /// Serve this many requests (a preload, say) before service times, stalls and faults begin
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub script_after: u64,
@@ -404,7 +410,7 @@ pub(crate) struct Serve {
     pub cpus: Option<CpuList>,
 }
 
-fn every(text: &str) -> Result<NonZeroU64, String> {
+fn whole(text: &str) -> Result<NonZeroU64, String> {
     text.parse().map_err(|_| "expected a whole number above 0, such as 1000".to_owned())
 }
 
@@ -433,6 +439,7 @@ impl Run {
             requests: measuring.requests,
             warmup: measuring.warmup,
             preload: measuring.no_preload.then_some(false),
+            server_stats: measuring.no_server_stats.then_some(false),
             seed: traffic.seed,
             data_seed: data.data_seed,
             meter: given(&measuring.meter),
@@ -633,7 +640,7 @@ mod tests {
         let run = command.find_subcommand("run").unwrap();
         let mut flags: Vec<String> =
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
-        // Where results go is no part of a plan; `--no-preload` is `preload = false`; classes are named in files only.
+        // Where results go is no part of a plan; `--no-preload` is `preload = false`, and so on; classes are named in files only.
         flags.retain(|flag| {
             let beside = [
                 "json",
@@ -648,8 +655,8 @@ mod tests {
             !beside.contains(&flag.as_str())
         });
         for flag in &mut flags {
-            if flag == "no-preload" {
-                *flag = "preload".to_owned();
+            if let Some(switched_off) = flag.strip_prefix("no-") {
+                *flag = switched_off.to_owned();
             }
         }
         let mut keys = RunSpec::names();

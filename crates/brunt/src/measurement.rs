@@ -186,6 +186,7 @@ fn summarise(
         convergence,
         preload,
         server: servers.name.clone(),
+        server_records: data.server_records,
         plan: plan.clone(),
     })
 }

@@ -57,6 +57,8 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.stop.time = Some(DurationNs(0));
     plan.stop.requests = None;
     plan.stop.until = None;
+    // Nothing is judged.
+    plan.server_stats = false;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;

@@ -35,6 +35,7 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
                 error_every: flags.error_every,
                 wrong_every: flags.wrong_every,
             },
+            miss_ids: flags.miss_ids,
             script_after: flags.script_after,
             ..CoreOptions::default()
         },

@@ -3,7 +3,7 @@
 use super::*;
 use crate::io::sim::{ConnectFault, ConnectTrouble, Deaf};
 use brunt_plan::plan::{Load, SessionScope};
-use brunt_server::{Drip, Outage as Gone};
+use brunt_server::{Drip, Every, Outage as Gone};
 use brunt_workload::rng::{Draw, DrawRng};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,6 +48,10 @@ impl Dice {
     /// Every so many, or never.
     fn every(&mut self, n: u64, from: u64, to: u64) -> Option<NonZeroU64> {
         if self.one_in(n) { NonZeroU64::new(self.between(from, to)) } else { None }
+    }
+
+    fn fault(&mut self, n: u64, from: u64, to: u64) -> Option<Every> {
+        self.every(n, from, to).and_then(|period| Every::new(period.get()))
     }
 }
 
@@ -198,11 +202,11 @@ fn server_of(dice: &mut Dice, script_after: u64) -> CoreOptions {
         outages,
         outage_forgets: dice.one_in(2),
         faults: Faults {
-            drop_every: dice.every(5, 20, 500),
-            reset_every: dice.every(4, 10, 500),
-            cut_every: dice.every(4, 10, 500),
-            error_every: dice.every(4, 2, 100),
-            wrong_every: dice.every(4, 2, 100),
+            drop_every: dice.fault(5, 20, 500),
+            reset_every: dice.fault(4, 10, 500),
+            cut_every: dice.fault(4, 10, 500),
+            error_every: dice.fault(4, 2, 100),
+            wrong_every: dice.fault(4, 2, 100),
         },
         drip,
         script_after,

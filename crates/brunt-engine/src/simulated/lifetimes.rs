@@ -253,7 +253,7 @@ fn attempts_under_way_at_the_start_count() {
             SimOptions {
                 // The last store of the preload is made again on the other connection, while this one is replaced.
                 server: CoreOptions {
-                    faults: Faults { reset_every: std::num::NonZeroU64::new(100), ..Faults::default() },
+                    faults: Faults { reset_every: brunt_server::Every::new(100), ..Faults::default() },
                     ..CoreOptions::default()
                 },
                 connect_ns: 3 * MS,

@@ -2,10 +2,10 @@
 
 use super::*;
 use brunt_plan::outcome::ReplyKind;
+use brunt_server::Every;
 use brunt_server::text::Verb;
 use brunt_stats::fault::FaultKind;
 use brunt_workload::payload::Payload;
-use std::num::NonZeroU64;
 use std::sync::OnceLock;
 
 const ALL_KINDS: &str = "get,gets,mget,set,add,replace,append,prepend,cas,incr,decr,delete,touch";
@@ -326,7 +326,7 @@ fn wrong_values_fail_all_keys_of_their_request() {
         SimOptions {
             server: CoreOptions {
                 script_after: 50,
-                faults: Faults { wrong_every: NonZeroU64::new(10), ..Faults::default() },
+                faults: Faults { wrong_every: Every::new(10), ..Faults::default() },
                 ..CoreOptions::default()
             },
             latency_ns: 10 * US,
@@ -350,7 +350,7 @@ fn values_that_are_cut_off_are_lost() {
             SimOptions {
                 server: CoreOptions {
                     script_after: 50,
-                    faults: Faults { cut_every: NonZeroU64::new(40), ..Faults::default() },
+                    faults: Faults { cut_every: Every::new(40), ..Faults::default() },
                     ..CoreOptions::default()
                 },
                 latency_ns: 10 * US,

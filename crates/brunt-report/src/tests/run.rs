@@ -13,6 +13,7 @@ use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::{ClientUsage, Colocation, WorkerUsage};
@@ -227,10 +228,23 @@ impl Scene {
             convergence: None,
             preload: None,
             server: "127.0.0.1:11211".to_owned(),
+            server_records: Vec::new(),
         };
         change(&mut input);
         Run { summary: Summary::build(input), measured: self.measured }
     }
+}
+
+/// What a server says at these instants: (instant, counts by name).
+fn record(snapshots: &[(u64, String)]) -> ServerRecord {
+    let mut record = ServerRecord::default();
+    for (at_ns, text) in snapshots {
+        let words: Vec<&str> = text.split(' ').collect();
+        let rows = words.chunks(2).map(|pair| (pair[0], pair[1]));
+        record.push(Snapshot::new(at_ns - 200_000, *at_ns, rows));
+    }
+    record.is_complete = true;
+    record
 }
 
 /// A server that keeps up and a client in good health: 1000 requests a second for 10 s.
@@ -260,6 +274,24 @@ pub(super) fn open_loop() -> Run {
             duration_ns: 41_200_000,
         });
         input.server = "reference server, started for this run at 127.0.0.1:40001".to_owned();
+        // Nothing at first; then 900 gets, 50 of them misses, and 100 sets a second.
+        let said = |second: u64| {
+            format!(
+                "cmd_get {} get_hits {} get_misses {} cmd_set {} rusage_user 0.{:03} rusage_system 0.{:03} evictions 0 \
+                 curr_items {} bytes {} limit_maxbytes 67108864 pid 4711 uptime {second} version 1.6.18 threads 4",
+                900 * second.saturating_sub(1),
+                850 * second.saturating_sub(1),
+                50 * second.saturating_sub(1),
+                if second == 0 { 0 } else { 900 + 100 * second },
+                2 * second,
+                4 * second,
+                if second == 0 { 0 } else { 1_000 },
+                if second == 0 { 0 } else { 310_000 },
+            )
+        };
+        let mut server = record(&(0..=12).map(|second| (99 * S + second * S + MS, said(second))).collect::<Vec<_>>());
+        server.prepared = server.snapshots().get(1).cloned();
+        input.server_records = vec![server];
     })
 }
 
@@ -329,6 +361,9 @@ pub(super) fn overload() -> Run {
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
         input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
         input.samples_overflow = 4_000;
+        let mut silent = record(&[]);
+        (silent.is_complete, silent.trouble) = (false, Some("it answers \"ERROR \u{1b}[2J\"".to_owned()));
+        input.server_records = vec![silent];
     })
 }
 
@@ -391,6 +426,23 @@ pub(super) fn churn() -> Run {
     scene.finish(|input| {
         input.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
         input.values_foreign = 4_321;
+        let said = |gets: u64, misses: u64, items: u64, pid: u64| {
+            format!(
+                "cmd_get {gets} get_hits {} get_misses {misses} cmd_set {items} rusage_user {} rusage_system 0 \
+                 evictions {} curr_items {items} bytes {} pid {pid}",
+                gets - misses,
+                gets as f64 / 1e5,
+                gets / 100,
+                items * 300,
+            )
+        };
+        let first = record(&[
+            (99 * S, said(0, 0, 0, 1)),
+            (101 * S + 500 * MS, said(750, 75, 75, 1)),
+            (105 * S + 500 * MS, said(2_750, 275, 275, 1)),
+        ]);
+        let second = record(&[(99 * S, said(0, 0, 0, 2)), (105 * S + 500 * MS, said(500, 0, 0, 3))]);
+        input.server_records = vec![first, second];
     })
 }
 

@@ -3,6 +3,7 @@
 //! Not what became of requests. Each part stands there only when there is something to say: connections that come and go
 //! or fail, several servers, outages.
 
+use super::statistics;
 use crate::instant::in_window_ns;
 use crate::paragraph::{self, printable};
 use crate::quantity::{self, count};
@@ -68,14 +69,26 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         return;
     }
     let all: u64 = summary.servers.iter().map(|counts| counts.answered).sum();
-    let mut table = Table::new(&["server", "answered", "share", "failed"]);
+    let mut heading = vec!["server", "answered", "share", "failed"];
+    if !summary.server_records.is_empty() {
+        heading.extend(statistics::HEADING);
+    }
+    let mut table = Table::new(&heading);
     for (index, counts) in summary.servers.iter().enumerate() {
-        table.push(vec![
+        let mut row = vec![
             printable(&server::name(summary, index)),
             count(counts.answered),
             quantity::share(counts.answered, all),
             count(counts.failed),
-        ]);
+        ];
+        row.extend(
+            summary
+                .server_records
+                .get(index)
+                .into_iter()
+                .flat_map(|record| statistics::cells(summary, record)),
+        );
+        table.push(row);
     }
     paragraph::part(out);
     table.write(out);

@@ -2,9 +2,8 @@
 
 use crate::{Random, departures, departures_until};
 use brunt_server::core::{Core, CoreOptions, End};
-use brunt_server::faults::Faults;
+use brunt_server::faults::{Every, Faults};
 use brunt_server::{Outage, Service};
-use std::num::NonZeroU64;
 
 fn dripping(drip: &str, options: CoreOptions) -> Core {
     let mut core = Core::new(CoreOptions { drip: Some(drip.parse().unwrap()), ..options });
@@ -54,8 +53,7 @@ fn without_a_pause_every_byte_is_alone() {
 
 #[test]
 fn faults_and_outages_meet_a_dripping_reply() {
-    let faults =
-        Faults { cut_every: NonZeroU64::new(2), reset_every: NonZeroU64::new(3), ..Faults::default() };
+    let faults = Faults { cut_every: Every::new(2), reset_every: Every::new(3), ..Faults::default() };
     let outages = vec![Outage { at_ns: 5000, for_ns: 100 }];
     let mut core = dripping("4:1", CoreOptions { faults, outages, ..CoreOptions::default() });
     core.receive(0, b"get a\r\ndelete abc\r\n", 0);

@@ -3,7 +3,7 @@
 use crate::{departures, drain};
 use brunt_server::Service;
 use brunt_server::core::{Core, CoreOptions, End};
-use brunt_server::faults::Faults;
+use brunt_server::faults::{Every, Faults};
 use brunt_server::log::{FLAG_CUT, FLAG_DROPPED, FLAG_ERROR, FLAG_RESET, FLAG_WRONG, Record};
 use std::num::NonZeroU64;
 
@@ -19,7 +19,7 @@ fn flagged(records: &[Record], flag: u8) -> Vec<u64> {
 
 #[test]
 fn every_nth_request_is_refused_and_nothing_else() {
-    let mut core = with(Faults { error_every: NonZeroU64::new(3), ..Faults::default() }, 0);
+    let mut core = with(Faults { error_every: Every::new(3), ..Faults::default() }, 0);
     core.receive(
         0,
         b"set a 0 0 1\r\nx\r\nget a\r\nset a 0 0 1\r\ny\r\nversion\r\nget a\r\nget a\r\nget a b\r\n",
@@ -38,7 +38,7 @@ fn every_nth_request_is_refused_and_nothing_else() {
 
 #[test]
 fn a_dropped_request_kills_its_connection_only() {
-    let mut core = with(Faults { drop_every: NonZeroU64::new(2), ..Faults::default() }, 0);
+    let mut core = with(Faults { drop_every: Every::new(2), ..Faults::default() }, 0);
     core.connect(1);
     core.receive(0, b"get a\r\nset a 0 0 1\r\nx\r\nget a\r\nquit\r\n", 0);
     assert_eq!(drain(&mut core, 0, 0), b"END\r\n", "what came before is answered");
@@ -57,7 +57,7 @@ fn a_dropped_request_kills_its_connection_only() {
 
 #[test]
 fn a_reset_comes_at_the_departure_behind_the_replies_before_it() {
-    let faults = Faults { reset_every: NonZeroU64::new(2), ..Faults::default() };
+    let faults = Faults { reset_every: Every::new(2), ..Faults::default() };
     let (service, record) = (Service::Fixed(10), true);
     let mut core = Core::new(CoreOptions { faults, service, record, ..CoreOptions::default() });
     core.connect(0);
@@ -96,7 +96,7 @@ fn a_cut_reply_is_its_first_half() {
         ("delete a\r\n", "NOT_F"),
     ];
     for (sent, answered) in rows {
-        let cut_every = NonZeroU64::new(1 + u64::from(sent.starts_with("set")));
+        let cut_every = Every::new(1 + u64::from(sent.starts_with("set")));
         let mut core = with(Faults { cut_every, ..Faults::default() }, 0);
         core.receive(0, format!("{sent}get a\r\nversion\r\n").as_bytes(), 3);
         assert_eq!(departures(&mut core), [(0, 3, answered.to_owned(), End::Closes)], "{sent:?}");
@@ -105,7 +105,7 @@ fn a_cut_reply_is_its_first_half() {
         core.receive(0, b"get a\r\n", 4);
         assert_eq!(core.pop_due(u64::MAX), None, "what comes behind is thrown away");
     }
-    let mut core = with(Faults { cut_every: NonZeroU64::new(1), ..Faults::default() }, 0);
+    let mut core = with(Faults { cut_every: Every::new(1), ..Faults::default() }, 0);
     core.receive(0, b"set a 0 0 1 noreply\r\nx\r\ndelete a\r\n", 0);
     assert_eq!(drain(&mut core, 0, 0), b"DELE", "silence cannot be cut, and its connection stays");
     assert_eq!(core.counters().faults_cut, 1);
@@ -114,7 +114,7 @@ fn a_cut_reply_is_its_first_half() {
 /// A client that connects anew whenever it is cut off sees exactly the scripted faults.
 #[test]
 fn ends_come_exactly_as_often_as_scripted() {
-    let every = |n| NonZeroU64::new(n);
+    let every = |n| Every::new(n);
     let faults = Faults {
         reset_every: every(700),
         cut_every: every(300),
@@ -141,7 +141,7 @@ fn ends_come_exactly_as_often_as_scripted() {
 
 #[test]
 fn wrong_values_have_the_right_length() {
-    let mut core = with(Faults { wrong_every: NonZeroU64::new(2), ..Faults::default() }, 0);
+    let mut core = with(Faults { wrong_every: Every::new(2), ..Faults::default() }, 0);
     // Number 1 finds a value, 3 finds none, 5 is an empty value, 7 is a write: only the first can be wrong.
     core.receive(
         0,
@@ -162,7 +162,7 @@ fn wrong_values_have_the_right_length() {
 /// without an answer; a preload of a thousand keys comes before the script.
 #[test]
 fn a_million_gets_have_exactly_the_scripted_faults() {
-    let every = |n| NonZeroU64::new(n);
+    let every = |n| Every::new(n);
     let (drop_every, error_every, wrong_every) = (every(10_000), every(1000), every(50_001));
     let faults = Faults { drop_every, error_every, wrong_every, ..Faults::default() };
     let mut core = with(faults, 1000);
@@ -202,4 +202,23 @@ fn a_million_gets_have_exactly_the_scripted_faults() {
     let records: Vec<_> = core.take_records().collect();
     assert_eq!(flagged(&records, FLAG_DROPPED)[..2], [10_999, 20_999]);
     assert_eq!((flagged(&records, FLAG_ERROR).len(), flagged(&records, FLAG_WRONG).len()), (900, 18));
+}
+
+/// Misses that depend on the key alone: whatever is stored under an id that N divides is not found.
+#[test]
+fn some_ids_are_never_found() {
+    let mut core = Core::new(CoreOptions { miss_ids: NonZeroU64::new(10), ..CoreOptions::default() });
+    core.connect(0);
+    let keys = ["user:0010", "user:0011", "100x", "0", "plain", "99999999999999999999"];
+    let stores: Vec<String> = keys.iter().map(|key| format!("set {key} 0 0 1\r\nx\r\n")).collect();
+    core.receive(0, stores.concat().as_bytes(), 0);
+    assert_eq!(drain(&mut core, 0, 0), b"STORED\r\n".repeat(6));
+    core.receive(0, format!("get {}\r\n", keys.join(" ")).as_bytes(), 0);
+    let found = String::from_utf8(drain(&mut core, 0, 0)).unwrap();
+    let found: Vec<&str> =
+        found.lines().filter_map(|line| line.strip_prefix("VALUE ")?.split(' ').next()).collect();
+    assert_eq!(found, ["user:0011", "100x", "plain", "99999999999999999999"]);
+    assert_eq!((core.counters().get_hits, core.counters().get_misses), (4, 2));
+    core.receive(0, b"delete user:0010\r\n", 0);
+    assert_eq!(drain(&mut core, 0, 0), b"DELETED\r\n", "it is there all the same");
 }

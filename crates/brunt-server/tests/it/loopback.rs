@@ -3,10 +3,9 @@
 
 use brunt_server::core::CoreOptions;
 use brunt_server::log::{self, Record};
-use brunt_server::{Faults, Options, Outage, Service, Stall, serve};
+use brunt_server::{Every, Faults, Options, Outage, Service, Stall, serve};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -166,7 +165,7 @@ fn read_out(stream: &mut TcpStream) -> (String, Option<ErrorKind>) {
 
 #[test]
 fn a_scripted_reset_is_a_reset() {
-    let faults = Faults { reset_every: NonZeroU64::new(2), ..Faults::default() };
+    let faults = Faults { reset_every: Every::new(2), ..Faults::default() };
     let address = start(CoreOptions { faults, ..CoreOptions::default() }, None);
     for _ in 0..20 {
         let mut stream = connect(address);
@@ -182,7 +181,7 @@ fn a_scripted_reset_is_a_reset() {
 
 #[test]
 fn a_cut_reply_ends_in_good_order() {
-    let faults = Faults { cut_every: NonZeroU64::new(2), ..Faults::default() };
+    let faults = Faults { cut_every: Every::new(2), ..Faults::default() };
     let address = start(CoreOptions { faults, ..CoreOptions::default() }, None);
     for _ in 0..20 {
         let mut stream = connect(address);
@@ -239,4 +238,31 @@ fn dripping_replies_arrive_in_order_and_in_time() {
     let drip = Some("1:0".parse().unwrap());
     let mut stream = connect(start(CoreOptions { drip, ..CoreOptions::default() }, None));
     exchange(&mut stream, &b"get a\r\n".repeat(1000), &b"END\r\n".repeat(1000));
+}
+
+/// The process that serves tells what it has used, and that is what the system says of it.
+#[test]
+fn the_process_is_known() {
+    let server = start(CoreOptions::default(), None);
+    let mut stream = connect(server);
+    let mut ask = || -> Vec<f64> {
+        stream.write_all(b"stats\r\n").unwrap();
+        let mut text = String::new();
+        while !text.ends_with("END\r\n") {
+            let mut bytes = [0; 4096];
+            let len = stream.read(&mut bytes).unwrap();
+            text.push_str(std::str::from_utf8(&bytes[..len]).unwrap());
+        }
+        let value = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+            line.unwrap().parse().unwrap()
+        };
+        vec![value("pid"), value("rusage_user") + value("rusage_system")]
+    };
+    let before = ask();
+    assert_eq!(before[0], f64::from(std::process::id()));
+    // The server is a thread of this process, which is busy until it has used a good deal more.
+    let busy = Instant::now();
+    while busy.elapsed() < Duration::from_millis(30) {}
+    assert!(ask()[1] > before[1], "{before:?}");
 }

@@ -211,7 +211,7 @@ fn mser_alone_would_have_cut_it() {
 
 #[test]
 fn a_slow_beginning_is_cut_and_told() {
-    for slow_ms in [500, 1_300, 3_000] {
+    for slow_ms in [500, 1_200, 1_300, 3_000] {
         let service = |at_ns| if at_ns < slow_ms * MS as i64 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
         let (found, _) = even(20 * S, service);
         let whole_groups_ns = (slow_ms as u64).div_ceil(500) * 500 * MS;
@@ -271,7 +271,7 @@ fn what_cannot_be_looked_at_says_why() {
     let batches = "the window is too short: it takes 2 s";
     let thin_p99 = "too few requests: it takes 1000 in 200 ms";
     let thin_batches = "too few requests: it takes about 30000 in the window";
-    let window = "the window is too short: it takes 8 times 5 times 100 ms";
+    let window = "the window is too short: it takes 8 times 5 values of 100 ms";
     // 200 requests in 100 ms: a p99 takes half a second of them.
     for (length_ms, p99, others) in [
         (1_900, (thin_p99, batches), (window, batches)),

@@ -139,6 +139,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         convergence: None,
         preload: None,
         server: String::new(),
+        server_records: Vec::new(),
     }
 }
 

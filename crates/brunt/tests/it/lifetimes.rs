@@ -3,7 +3,8 @@
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, in_namespace};
 
-const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000"];
+/// Connections are counted, so nobody asks for statistics on one more.
+const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--no-server-stats"];
 
 /// How many connections memcached took for a run; the question for that is another one, and not counted.
 fn run(flags: &[&str]) -> Option<(Measured, u64)> {

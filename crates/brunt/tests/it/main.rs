@@ -10,6 +10,7 @@
     reason = "a test that cannot go on says where, and why it skips"
 )]
 
+mod accounting;
 mod accuracy;
 mod command_line;
 mod faults;
@@ -21,4 +22,5 @@ mod operations;
 mod outages;
 mod server;
 mod servers;
+mod statistics;
 mod wire;

@@ -1,0 +1,281 @@
+//! The servers as witnesses: a connection to each of them, beside the workers', that asks for its statistics.
+//!
+//! Not a second loop for load: a thread per server that blocks, asks once a second and sleeps in between, never on a
+//! worker. It asks before the first worker connects, when preload is over (nothing is going on then), each second on the grid
+//! that the measured window begins on, and when all workers have ended. Invariants: whatever the server does, an asking
+//! ends within [`ANSWER`]; and who has given no statistics at first is never asked again.
+
+use crate::clock::Clock;
+use crate::run::Endpoint;
+use brunt_proto::memcached::statistics::{REQUEST, StatisticsReply};
+use brunt_stats::statistics::{ServerRecord, Snapshot};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// From beginning to ask until the answer is there, connecting included where it must be.
+const ANSWER: Duration = Duration::from_secs(1);
+/// Between two askings.
+const PERIOD_NS: u64 = 1_000_000_000;
+/// An instant of the grid that comes so soon after an asking is passed over.
+const SPACING_NS: u64 = 100_000_000;
+/// So many askings in a row that come to nothing, and the server is asked no more.
+const FAILURES_MAX: u32 = 5;
+/// The last asking matters most and is tried again.
+const LAST_ATTEMPTS: u32 = 3;
+
+/// What the control thread tells a witness.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// Preload is over: ask now.
+    Prepared,
+    /// The measured window begins then.
+    Began { measure_ns: u64 },
+    /// All workers have ended: ask for the last time.
+    End,
+}
+
+/// A witness as the control thread sees it.
+struct Hand {
+    orders: Sender<Order>,
+    /// An asking that was waited for has ended.
+    done: Receiver<()>,
+    thread: JoinHandle<ServerRecord>,
+}
+
+/// All of them, in the order of the plan. Dropping them ends them, without a word.
+pub(crate) struct Witnesses {
+    hands: Vec<Hand>,
+}
+
+impl Witnesses {
+    /// Nobody is asked.
+    pub(crate) const fn none() -> Self {
+        Self { hands: Vec::new() }
+    }
+
+    /// Asks every server for the first time and waits for the answers.
+    pub(crate) fn start(endpoints: &[Endpoint], clock: Clock) -> io::Result<Self> {
+        let hands = endpoints.iter().map(|endpoint| spawn(endpoint.addresses.clone(), clock));
+        let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
+        witnesses.await_answers();
+        Ok(witnesses)
+    }
+
+    /// Asks while nothing is going on, and waits for the answers.
+    pub(crate) fn prepared(&self) {
+        self.order(Order::Prepared);
+        self.await_answers();
+    }
+
+    /// Says when the measured window begins.
+    pub(crate) fn began(&self, measure_ns: u64) {
+        self.order(Order::Began { measure_ns });
+    }
+
+    /// Asks for the last time and returns what every server said.
+    pub(crate) fn end(self) -> Vec<ServerRecord> {
+        self.order(Order::End);
+        let join = |hand: Hand| match hand.thread.join() {
+            Ok(record) => record,
+            // A broken invariant of ours: the message is on stderr already.
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        self.hands.into_iter().map(join).collect()
+    }
+
+    fn order(&self, order: Order) {
+        // One that is gone will be found gone when it is joined.
+        for hand in &self.hands {
+            let _ = hand.orders.send(order);
+        }
+    }
+
+    fn await_answers(&self) {
+        for hand in &self.hands {
+            let _ = hand.done.recv();
+        }
+    }
+}
+
+fn spawn(addresses: Vec<SocketAddr>, clock: Clock) -> io::Result<Hand> {
+    let (orders, incoming) = mpsc::channel();
+    let (done_sender, done) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("brunt-witness".to_owned()).spawn(move || {
+        let mut witness = Witness::new(addresses, clock);
+        witness.watch(&incoming, &done_sender);
+        witness.record
+    })?;
+    Ok(Hand { orders, done, thread })
+}
+
+/// Why there was no answer.
+#[derive(Debug)]
+enum Failure {
+    /// The server has no statistics, whenever it is asked.
+    ForGood(String),
+    /// It may have some another time.
+    ForNow(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::ForNow(match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => format!("no answer within {} s", ANSWER.as_secs()),
+            _ => error.to_string(),
+        })
+    }
+}
+
+/// One server's witness, on its own thread.
+struct Witness {
+    addresses: Vec<SocketAddr>,
+    clock: Clock,
+    stream: Option<TcpStream>,
+    record: ServerRecord,
+    /// Askings in a row that came to nothing.
+    failures: u32,
+    is_given_up: bool,
+    /// When the last asking began.
+    asked_ns: u64,
+    /// The next askings are at whole periods from here.
+    grid_ns: Option<u64>,
+}
+
+impl Witness {
+    fn new(addresses: Vec<SocketAddr>, clock: Clock) -> Self {
+        Self {
+            addresses,
+            clock,
+            stream: None,
+            record: ServerRecord::default(),
+            failures: 0,
+            is_given_up: false,
+            asked_ns: 0,
+            grid_ns: None,
+        }
+    }
+
+    /// Asks until the end is ordered, or whoever orders is gone.
+    fn watch(&mut self, orders: &Receiver<Order>, done: &Sender<()>) {
+        self.look();
+        self.is_given_up |= self.record.snapshots().is_empty();
+        // Nobody waits any more where the run is given up.
+        let _ = done.send(());
+        loop {
+            let wait_ns = self.next_ns().saturating_sub(self.clock.now_ns());
+            match orders.recv_timeout(Duration::from_nanos(wait_ns)) {
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look();
+                }
+                Ok(Order::Prepared) => {
+                    if self.look() {
+                        self.record.prepared = self.record.snapshots().last().cloned();
+                    }
+                    let _ = done.send(());
+                }
+                Ok(Order::Began { measure_ns }) => self.grid_ns = Some(measure_ns),
+                Ok(Order::End) => {
+                    self.record.is_complete = (0..LAST_ATTEMPTS).any(|_| self.look());
+                    return;
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// When to ask next.
+    fn next_ns(&self) -> u64 {
+        if self.is_given_up {
+            return u64::MAX;
+        }
+        match self.grid_ns {
+            None => self.asked_ns + PERIOD_NS,
+            Some(grid_ns) => {
+                let least_ns = self.asked_ns + SPACING_NS;
+                let phase_ns = grid_ns % PERIOD_NS;
+                let periods = least_ns.saturating_sub(phase_ns).div_ceil(PERIOD_NS);
+                phase_ns + periods * PERIOD_NS
+            }
+        }
+    }
+
+    /// Asks, and keeps what comes of it. True: a snapshot.
+    fn look(&mut self) -> bool {
+        if self.is_given_up {
+            return false;
+        }
+        self.asked_ns = self.clock.now_ns();
+        match self.ask() {
+            Ok(snapshot) => {
+                self.record.push(snapshot);
+                (self.record.trouble, self.failures) = (None, 0);
+                true
+            }
+            Err(failure) => {
+                self.stream = None;
+                self.failures += 1;
+                self.is_given_up = self.failures >= FAILURES_MAX || matches!(failure, Failure::ForGood(_));
+                let (Failure::ForGood(reason) | Failure::ForNow(reason)) = failure;
+                self.record.trouble = Some(reason);
+                false
+            }
+        }
+    }
+
+    fn ask(&mut self) -> Result<Snapshot, Failure> {
+        let deadline_ns = self.asked_ns + ANSWER.as_nanos() as u64;
+        let mut stream = match self.stream.take() {
+            Some(stream) => stream,
+            None => self.connect(deadline_ns)?,
+        };
+        stream.set_write_timeout(Some(ANSWER))?;
+        stream.write_all(REQUEST)?;
+        let mut reply = StatisticsReply::default();
+        let mut bytes = [0; 16 << 10];
+        loop {
+            stream.set_read_timeout(Some(self.left_until(deadline_ns)?))?;
+            let len = match stream.read(&mut bytes) {
+                Ok(0) => return Err(Failure::ForNow("it closes the connection".to_owned())),
+                Ok(len) => len,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if reply.take(&bytes[..len]).map_err(|no| Failure::ForGood(no.to_string()))? {
+                break;
+            }
+        }
+        self.stream = Some(stream);
+        Ok(Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows()))
+    }
+
+    /// A connection by the first address that accepts one.
+    fn connect(&self, deadline_ns: u64) -> Result<TcpStream, Failure> {
+        let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
+        for address in &self.addresses {
+            match TcpStream::connect_timeout(address, self.left_until(deadline_ns)?) {
+                // An attempt at a port that nobody listens on may meet itself, on this host.
+                Ok(stream) if stream.local_addr()? == *address => last = ErrorKind::ConnectionRefused.into(),
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last.into())
+    }
+
+    /// How long is left; an error where nothing is.
+    fn left_until(&self, deadline_ns: u64) -> io::Result<Duration> {
+        match deadline_ns.saturating_sub(self.clock.now_ns()) {
+            0 => Err(ErrorKind::TimedOut.into()),
+            left_ns => Ok(Duration::from_nanos(left_ns)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

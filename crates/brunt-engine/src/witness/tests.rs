@@ -1,0 +1,181 @@
+//! Witnesses over real sockets: what they bring home from a server, and how they take it when it has nothing to say.
+
+use super::*;
+use crate::loopback::{endpoint, plan, run_against, start_server};
+use brunt_server::CoreOptions;
+use brunt_stats::book::BookEntry;
+use brunt_stats::statistics::{Statistic, agreement};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+
+const MS: u64 = 1_000_000;
+
+/// A server that says this to whatever it is asked, and how many connections it has accepted in the end.
+fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Receiver<()>) {
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (accepted, count) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = accepted.send(());
+            std::thread::spawn(move || {
+                let mut bytes = [0; 64];
+                while stream.read(&mut bytes).is_ok_and(|len| len > 0) && !says.is_empty() {
+                    let _ = stream.write_all(says);
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+fn ask_all(address: SocketAddr) -> ServerRecord {
+    let witnesses = Witnesses::start(&endpoint(address), Clock::start()).unwrap();
+    witnesses.prepared();
+    witnesses.end().remove(0)
+}
+
+#[test]
+fn what_the_server_counted_is_what_was_done() {
+    for (toml, askings) in [
+        ("keys = 200\nwarmup = '0s'\nrequests = 3000\nmix = 'get=4,mget=1,set=2,incr=1,delete=1,touch=1'", 3),
+        ("keys = 200\nwarmup = '200ms'\ntime = '2100ms'\nrate = 2000", 6),
+        ("keys = 200\nwarmup = '0s'\nrequests = 3000\npreload = false", 2),
+    ] {
+        let data = run_against(start_server(CoreOptions::default()), toml).unwrap();
+        let [record] = data.server_records.as_slice() else { panic!("one server, one record") };
+        assert!(record.is_complete && record.trouble.is_none(), "{:?}", record.trouble);
+        let snapshots = record.snapshots();
+        assert!(snapshots.len() >= askings, "{toml}: {} snapshots", snapshots.len());
+        assert!(snapshots.is_sorted_by_key(|snapshot| snapshot.at_ns));
+        assert_eq!(snapshots[0].requests(), Some(0), "the first comes before everything");
+        let plan = plan(toml);
+        let prepared = record.prepared.as_ref().map(|snapshot| snapshot.get(Statistic::CmdSet).unwrap());
+        assert_eq!(prepared, plan.preload.then(|| plan.preload_stores()), "{toml}");
+        let books: Vec<BookEntry> = data.intervals.books().entries().collect();
+        let comparisons = agreement(&plan, &books, &data.server_records);
+        assert_eq!(comparisons.len(), 16, "every count is compared");
+        for comparison in comparisons {
+            assert!(comparison.least == comparison.most && comparison.difference() == 0, "{comparison:?}");
+        }
+        // Between the start of the schedule and the end, on the grid of the window; a busy host is late.
+        let on_grid = |snapshot: &&Snapshot| {
+            let behind_ns = (snapshot.asked_ns + PERIOD_NS).checked_sub(data.times.measure_ns % PERIOD_NS);
+            behind_ns.unwrap() % PERIOD_NS < 500 * MS
+        };
+        let scheduled = snapshots.iter().filter(|snapshot| snapshot.asked_ns > data.times.start_ns);
+        assert!(scheduled.clone().count() >= 1);
+        let last_ns = snapshots.last().unwrap().at_ns;
+        assert!(
+            scheduled.filter(|snapshot| snapshot.at_ns < last_ns).all(|snapshot| on_grid(&snapshot)),
+            "{toml}"
+        );
+        assert!(last_ns >= data.times.drained_ns);
+    }
+}
+
+#[test]
+fn nobody_is_asked_where_the_plan_does_not_want_it() {
+    let address = start_server(CoreOptions::default());
+    let toml = "keys = 20\nwarmup = '0s'\nrequests = 100\nconnections = 3\nthreads = 1\nserver-stats = false";
+    assert!(run_against(address, toml).unwrap().server_records.is_empty());
+    let asked = ask_all(address);
+    // The three connections of the workers, and the one that asks now.
+    assert_eq!(asked.snapshots()[0].get(Statistic::TotalConnections), Some(4));
+}
+
+#[test]
+fn a_server_on_another_family_answers() {
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        eprintln!("SKIPPED: no IPv6 here");
+        return;
+    }
+    let (address, _) =
+        speaker(Ipv6Addr::LOCALHOST.into(), b"STAT cmd_get 7\r\nSTAT rusage_user 1.5\r\nEND\r\n");
+    let record = ask_all(address);
+    assert_eq!(record.snapshots().len(), 3, "{:?}", record.trouble);
+    assert_eq!(record.snapshots()[2].get(Statistic::RusageUser), Some(1_500_000_000));
+}
+
+#[test]
+fn who_has_no_statistics_is_asked_once() {
+    for (says, reason) in [
+        (&b"ERROR\r\n"[..], "it answers \"ERROR\""),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it answers \"HTTP/1.1 400 Bad Request\""),
+        (b"END\r\n", "its reply is empty"),
+        (b"", "it closes the connection"),
+    ] {
+        let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
+        let record = ask_all(address);
+        assert_eq!(record.trouble.as_deref(), Some(reason));
+        assert!(record.snapshots().is_empty() && !record.is_complete && record.prepared.is_none());
+        assert_eq!(accepted.try_iter().count(), 1);
+    }
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    assert!(ask_all(free).trouble.unwrap().contains("refused"));
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_waited_for_longer_than_a_second() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let clock = Clock::start();
+    let mut witness = Witness::new(vec![listener.local_addr().unwrap()], clock);
+    let begun_ns = clock.now_ns();
+    assert!(!witness.look());
+    let took_ns = clock.now_ns() - begun_ns;
+    assert!(took_ns >= 1_000 * MS, "{took_ns}");
+    assert_eq!(witness.record.trouble.as_deref(), Some("no answer within 1 s"));
+}
+
+#[test]
+fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
+    let clock = Clock::start();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = |listener: &TcpListener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut question = [0; REQUEST.len()];
+        stream.read_exact(&mut question).unwrap();
+        assert_eq!(question, REQUEST);
+        stream.write_all(b"STAT pid 1\r\nEND\r\n").unwrap();
+    };
+    let answering = |listener: TcpListener| {
+        std::thread::spawn(move || {
+            answer(&listener);
+            listener
+        })
+    };
+    let mut witness = Witness::new(vec![address], clock);
+    let server = answering(listener);
+    assert!(witness.look());
+    let listener = server.join().unwrap();
+    // That connection is closed; whether it is noticed by the write or by the read is the kernel's business.
+    assert!(!witness.look() && !witness.is_given_up);
+    let server = answering(listener);
+    assert!(witness.look() && witness.failures == 0 && witness.record.trouble.is_none());
+    drop(server.join().unwrap());
+    for failure in 1..=FAILURES_MAX {
+        assert!(!witness.look());
+        assert_eq!((witness.failures, witness.is_given_up), (failure, failure == FAILURES_MAX));
+    }
+    assert_eq!((witness.next_ns(), witness.record.snapshots().len()), (u64::MAX, 2));
+    assert!(witness.record.trouble.is_some());
+}
+
+#[test]
+fn askings_lie_on_the_grid_of_the_window() {
+    let mut witness = Witness::new(Vec::new(), Clock::start());
+    let table = [
+        // (asked, grid) → next
+        (1_000 * MS, None, 2_000 * MS),
+        (1_970 * MS, Some(2_000 * MS), 3_000 * MS),
+        (1_850 * MS, Some(2_000 * MS), 2_000 * MS),
+        (1_300 * MS, Some(5_500 * MS), 1_500 * MS),
+        (7_510 * MS, Some(5_500 * MS), 8_500 * MS),
+        (7_510 * MS, Some(9_700 * MS), 7_700 * MS),
+    ];
+    for (asked_ns, grid_ns, next_ns) in table {
+        (witness.asked_ns, witness.grid_ns) = (asked_ns, grid_ns);
+        assert_eq!(witness.next_ns(), next_ns, "{asked_ns} {grid_ns:?}");
+    }
+}

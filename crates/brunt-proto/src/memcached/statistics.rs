@@ -1,0 +1,102 @@
+//! What memcached says of itself: the reply to `stats`, taken apart.
+//!
+//! Not for load: one question at a time, on a connection of its own; the lines are the text codec's business, names and
+//! values stay texts, and what they mean is not known here. The same bytes, cut anywhere, come to the same, and memory is bounded by [`REPLY_BYTES_MAX`].
+
+use super::text::TextCodec;
+use crate::{Codec, Event};
+use brunt_plan::outcome::ReplyKind;
+
+/// The question.
+pub const REQUEST: &[u8] = b"stats\r\n";
+
+/// No reply is longer. memcached 1.6 says about 3 kB; whoever says twenty times that is no memcached.
+pub const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// The longest piece of a server's own words in a message.
+const QUOTED_MAX: usize = 60;
+
+/// A reply as far as it has come.
+#[derive(Clone, Debug, Default)]
+pub struct StatisticsReply {
+    codec: TextCodec,
+    bytes: Vec<u8>,
+    /// In front of this everything is understood.
+    used: usize,
+    is_whole: bool,
+}
+
+/// Why bytes are no statistics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoStatistics {
+    /// The server answers with an error, or in another language: the beginning of its line, escaped.
+    Declined(String),
+    /// The reply does not end.
+    TooLong,
+    /// Something follows the reply: whoever answers does not keep to one reply for one question.
+    Surplus,
+    /// A whole reply without a single line.
+    Empty,
+}
+
+impl std::fmt::Display for NoStatistics {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Declined(text) => write!(formatter, "it answers \"{text}\""),
+            Self::TooLong => write!(formatter, "its reply does not end within {REPLY_BYTES_MAX} bytes"),
+            Self::Surplus => formatter.write_str("its reply goes on behind its end"),
+            Self::Empty => formatter.write_str("its reply is empty"),
+        }
+    }
+}
+
+impl StatisticsReply {
+    /// Takes in what has come. True: the reply is whole, and [`StatisticsReply::rows`] has it.
+    ///
+    /// # Errors
+    /// This is no reply to `stats`, and nothing that may still come makes it one.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<bool, NoStatistics> {
+        let room = REPLY_BYTES_MAX - self.bytes.len();
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        while !self.is_whole {
+            let rest = &self.bytes[self.used..];
+            let (used, event) = self.codec.decode(rest);
+            match event {
+                None => break,
+                Some(Event::Begin) => {}
+                Some(Event::Control(line)) if row(line).is_some() => {}
+                Some(Event::End { reply: ReplyKind::Ok, .. }) => self.is_whole = true,
+                Some(Event::End { reply: ReplyKind::NotFound, .. }) => return Err(NoStatistics::Empty),
+                Some(_) => return Err(NoStatistics::Declined(quoted(rest))),
+            }
+            self.used += used;
+        }
+        match self.bytes.len() - self.used {
+            _ if bytes.len() > room => Err(NoStatistics::TooLong),
+            1.. if self.is_whole => Err(NoStatistics::Surplus),
+            _ => Ok(self.is_whole),
+        }
+    }
+
+    /// Names and values in the order of the server; nothing before the reply is whole.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
+        let lines = if self.is_whole { self.bytes.as_slice() } else { &[] };
+        lines.split(|byte| *byte == b'\n').filter_map(|line| row(line.strip_suffix(b"\r")?))
+    }
+}
+
+/// The beginning of a server's line, for a message.
+fn quoted(bytes: &[u8]) -> String {
+    let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    line[..line.len().min(QUOTED_MAX)].escape_ascii().to_string()
+}
+
+/// `STAT NAME VALUE`; a value may be empty and may have blanks in it.
+fn row(line: &[u8]) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(line).ok()?.strip_prefix("STAT ")?;
+    let (name, value) = text.split_once(' ')?;
+    (!name.is_empty()).then_some((name, value))
+}
+
+#[cfg(test)]
+mod tests;

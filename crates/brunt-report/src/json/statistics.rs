@@ -1,0 +1,81 @@
+//! The servers' own account as JSON: all of it, snapshot by snapshot.
+//!
+//! Not what we counted. docs/formats.md says what every key means.
+
+use super::{list, object, whole};
+use crate::instant::in_window_ns;
+use crate::server;
+use brunt_stats::statistics::{Comparison, ServerRecord, ServerSpan, Snapshot};
+use brunt_stats::summary::Summary;
+use serde_json::{Value, json};
+
+/// `null` where nobody asked.
+pub(super) fn server_stats(summary: &Summary) -> Value {
+    if summary.server_records.is_empty() {
+        return Value::Null;
+    }
+    let servers = summary.server_records.iter().enumerate();
+    json!({
+        "window": server::window(summary).map(|held| span(summary, &held)),
+        "agreement": list(&summary.agreement, comparison),
+        "servers": servers.map(|(index, held)| record(summary, index, held)).collect::<Vec<_>>(),
+    })
+}
+
+/// What went on in a piece of the timeline, all servers together.
+pub(super) fn interval(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<Value> {
+    server::piece(summary, start_ns, end_ns).map(|held| span(summary, &held))
+}
+
+fn comparison(held: &Comparison) -> Value {
+    let Comparison { statistic, least, most, counted } = *held;
+    json!({ "statistic": statistic.name(), "least": least, "most": most, "counted": counted })
+}
+
+fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
+    let window = &summary.window;
+    let (first, last) = (record.snapshots().first(), record.snapshots().last());
+    json!({
+        "server": server::name(summary, index),
+        "version": last.and_then(|snapshot| snapshot.version.as_ref()),
+        "trouble": record.trouble,
+        "first": first.map(|held| snapshot(summary, held)),
+        "prepared": record.prepared.as_ref().map(|held| snapshot(summary, held)),
+        "last": last.map(|held| snapshot(summary, held)),
+        "window": record.span(window.measure_ns, window.end_ns, u64::MAX).map(|held| span(summary, &held)),
+        "series": record.series().map(|held| span(summary, &held)).collect::<Vec<_>>(),
+    })
+}
+
+fn snapshot(summary: &Summary, snapshot: &Snapshot) -> Value {
+    let values: Vec<_> = snapshot.values().collect();
+    let entry = |(statistic, value): &(brunt_stats::statistics::Statistic, u64)| {
+        let unit = if statistic.is_time() { "_ns" } else { "" };
+        (format!("{}{unit}", statistic.name()), json!(value))
+    };
+    json!({
+        "asked_ns": in_window_ns(summary, snapshot.asked_ns),
+        "at_ns": in_window_ns(summary, snapshot.at_ns),
+        "statistics": object(&values, entry),
+    })
+}
+
+fn span(summary: &Summary, span: &ServerSpan) -> Value {
+    let per_second = |count: Option<u64>| count.map(|count| span.per_second(count));
+    json!({
+        "start_ns": in_window_ns(summary, span.start_ns),
+        "end_ns": in_window_ns(summary, span.end_ns),
+        "requests": span.requests,
+        "requests_per_s": per_second(span.requests),
+        "hits": span.hits,
+        "misses": span.misses,
+        "hit_ratio": span.hit_ratio(),
+        "evictions": span.evictions,
+        "evictions_per_s": per_second(span.evictions),
+        "cpu_ns": span.cpu_ns,
+        "cpu_ns_per_request": whole(span.cpu_ns_per_request()),
+        "items": span.items,
+        "bytes": span.bytes,
+        "bytes_max": span.bytes_max,
+    })
+}

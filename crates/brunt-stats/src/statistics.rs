@@ -1,0 +1,344 @@
+//! What servers say of themselves: their statistics at instants of a run, and what went on between two instants.
+//!
+//! Not what we counted (those are the books) and not a judgement: here the server is a witness. What a server does not say
+//! is `None`, and so is everything that follows from it. Invariant: times are of the run's clock, and a counter that went
+//! back (the server was started anew, or somebody reset it) makes no difference but `None`.
+
+mod agreement;
+mod evidence;
+mod growth;
+
+pub use agreement::{Comparison, agreement};
+pub(crate) use evidence::evidence;
+pub use growth::Growth;
+
+/// Declares the statistics that are kept, with memcached's names for them, and whether they count or show a state.
+macro_rules! statistics {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
+        /// A statistic.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Statistic { $($(#[$doc])* $variant),+ }
+
+        impl Statistic {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// How many there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// The server's name for it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// Does it count, so that the difference of two is what happened between them? Else it is a state.
+            pub const fn is_counter(self) -> bool {
+                match self { $(Self::$variant => $is_counter),+ }
+            }
+        }
+    };
+}
+
+statistics! {
+    /// Keys asked for.
+    CmdGet = "cmd_get", true;
+    /// Keys found.
+    GetHits = "get_hits", true;
+    /// Keys not found.
+    GetMisses = "get_misses", true;
+    /// Stores of every kind.
+    CmdSet = "cmd_set", true;
+    /// A cas that stored.
+    CasHits = "cas_hits", true;
+    /// A cas whose unique was no longer current.
+    CasBadval = "cas_badval", true;
+    /// A cas of a key that is not there.
+    CasMisses = "cas_misses", true;
+    /// Increments.
+    IncrHits = "incr_hits", true;
+    /// Increments of a key that is not there.
+    IncrMisses = "incr_misses", true;
+    /// Decrements.
+    DecrHits = "decr_hits", true;
+    /// Decrements of a key that is not there.
+    DecrMisses = "decr_misses", true;
+    /// Keys deleted.
+    DeleteHits = "delete_hits", true;
+    /// Deletes of a key that is not there.
+    DeleteMisses = "delete_misses", true;
+    /// Touches.
+    CmdTouch = "cmd_touch", true;
+    /// Touches of a key that is there.
+    TouchHits = "touch_hits", true;
+    /// Touches of a key that is not there.
+    TouchMisses = "touch_misses", true;
+    /// Items removed before their time, to make room.
+    Evictions = "evictions", true;
+    /// Items ever stored.
+    TotalItems = "total_items", true;
+    /// Connections ever accepted.
+    TotalConnections = "total_connections", true;
+    /// How often the server stopped accepting connections.
+    ListenDisabledNum = "listen_disabled_num", true;
+    /// Processor time in user space, in nanoseconds here.
+    RusageUser = "rusage_user", true;
+    /// Processor time in the kernel, in nanoseconds here.
+    RusageSystem = "rusage_system", true;
+    /// Items held.
+    CurrItems = "curr_items", false;
+    /// Bytes that they take.
+    Bytes = "bytes", false;
+    /// How many they may take.
+    LimitMaxbytes = "limit_maxbytes", false;
+    /// Connections open, ours for the statistics among them.
+    CurrConnections = "curr_connections", false;
+    /// Threads.
+    Threads = "threads", false;
+    /// Seconds since the server was started.
+    Uptime = "uptime", false;
+    /// Its process.
+    Pid = "pid", false;
+}
+
+impl Statistic {
+    /// What counts a request of its own, or a key of a retrieval.
+    const REQUESTS: [Self; 9] = [
+        Self::CmdGet,
+        Self::CmdSet,
+        Self::CmdTouch,
+        Self::IncrHits,
+        Self::IncrMisses,
+        Self::DecrHits,
+        Self::DecrMisses,
+        Self::DeleteHits,
+        Self::DeleteMisses,
+    ];
+
+    /// Is it a time, which is kept in nanoseconds?
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::RusageUser | Self::RusageSystem)
+    }
+
+    /// The number in a server's text.
+    fn read(self, text: &str) -> Option<u64> {
+        if !self.is_time() {
+            return text.parse().ok();
+        }
+        // Seconds, with any number of decimals.
+        let (seconds, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let decimals: String = decimals.chars().chain(std::iter::repeat('0')).take(9).collect();
+        seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(decimals.parse().ok()?)
+    }
+}
+
+/// One server's statistics at one instant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When the question was sent, on the run's clock.
+    pub asked_ns: u64,
+    /// When the answer was there: the instant that the snapshot stands for.
+    pub at_ns: u64,
+    /// The server's version.
+    pub version: Option<String>,
+    values: [Option<u64>; Statistic::COUNT],
+}
+
+impl Snapshot {
+    /// From the names and values that a server gave; what is unknown or no number is left out.
+    pub fn new<'a>(asked_ns: u64, at_ns: u64, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut snapshot = Self { asked_ns, at_ns, version: None, values: [None; Statistic::COUNT] };
+        for (name, value) in rows {
+            match Statistic::ALL.iter().find(|statistic| statistic.name() == name) {
+                Some(statistic) => snapshot.values[*statistic as usize] = statistic.read(value),
+                None if name == "version" => snapshot.version = Some(value.to_owned()),
+                None => {}
+            }
+        }
+        snapshot
+    }
+
+    /// One of its numbers.
+    pub fn get(&self, statistic: Statistic) -> Option<u64> {
+        self.values[statistic as usize]
+    }
+
+    /// Everything that it holds.
+    pub fn values(&self) -> impl Iterator<Item = (Statistic, u64)> + '_ {
+        Statistic::ALL.iter().filter_map(|statistic| Some((*statistic, self.get(*statistic)?)))
+    }
+
+    /// Processor time, user and system, in nanoseconds.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        Some(self.get(Statistic::RusageUser)? + self.get(Statistic::RusageSystem)?)
+    }
+
+    /// Requests that the server counted, a retrieval by its keys. Commands that it does not count at all are in none of
+    /// its statistics.
+    pub fn requests(&self) -> Option<u64> {
+        let rest = Statistic::REQUESTS.into_iter().filter_map(|statistic| self.get(statistic)).sum();
+        self.get(Statistic::CmdGet).and(self.get(Statistic::CmdSet)).map(|_| rest)
+    }
+}
+
+/// What became of a server between two snapshots that makes its counters begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upset {
+    /// It is another process, or has been up for less time than before.
+    Restarted,
+    /// The same process has smaller counters.
+    Reset,
+}
+
+impl Upset {
+    fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
+        let both = |statistic| before.get(statistic).zip(after.get(statistic));
+        let went_back = |statistic| both(statistic).is_some_and(|(before, after)| after < before);
+        let is_other = both(Statistic::Pid).is_some_and(|(before, after)| before != after);
+        if is_other || went_back(Statistic::Uptime) {
+            return Some(Self::Restarted);
+        }
+        // Nobody resets the times; a server that divides them by samples may be off by one the next time.
+        let is_reset_with = |statistic: &&Statistic| statistic.is_counter() && !statistic.is_time();
+        let mut counters = Statistic::ALL.iter().filter(is_reset_with);
+        counters.any(|statistic| went_back(*statistic)).then_some(Self::Reset)
+    }
+}
+
+/// Snapshots beyond this many do not lengthen a record; the last one is always kept. Five and a half hours.
+const SNAPSHOTS_MAX: usize = 20_000;
+
+/// Everything that one server said of itself during a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerRecord {
+    snapshots: Vec<Snapshot>,
+    /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.
+    pub prepared: Option<Snapshot>,
+    /// Why there is none, or why there was no further one.
+    pub trouble: Option<String>,
+    /// The last snapshot was taken after everything had ended.
+    pub is_complete: bool,
+}
+
+impl ServerRecord {
+    /// Adds a snapshot, which is younger than all others.
+    pub fn push(&mut self, snapshot: Snapshot) {
+        if self.snapshots.len() == SNAPSHOTS_MAX {
+            self.snapshots.pop();
+        }
+        self.snapshots.push(snapshot);
+    }
+
+    /// In the order of time. The first one was taken before the run's first request.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    /// Did its counters begin anew at some time?
+    pub fn upset(&self) -> Option<Upset> {
+        self.snapshots.windows(2).find_map(|pair| Upset::between(&pair[0], &pair[1]))
+    }
+
+    /// The snapshot nearest to an instant, if it is no further from it than this.
+    pub fn nearest(&self, at_ns: u64, within_ns: u64) -> Option<&Snapshot> {
+        let distance = |snapshot: &&Snapshot| snapshot.at_ns.abs_diff(at_ns);
+        self.snapshots.iter().min_by_key(distance).filter(|snapshot| distance(snapshot) <= within_ns)
+    }
+
+    /// What went on between the two snapshots that are nearest to these instants; `None` where that is one and the same.
+    pub fn span(&self, start_ns: u64, end_ns: u64, within_ns: u64) -> Option<ServerSpan> {
+        let (from, to) = (self.nearest(start_ns, within_ns)?, self.nearest(end_ns, within_ns)?);
+        (from.at_ns < to.at_ns).then(|| ServerSpan::between(from, to))
+    }
+
+    /// What went on between each snapshot and the next.
+    pub fn series(&self) -> impl Iterator<Item = ServerSpan> + '_ {
+        self.snapshots.windows(2).map(|pair| ServerSpan::between(&pair[0], &pair[1]))
+    }
+}
+
+/// What went on at a server, or at several together, from one instant to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerSpan {
+    /// When the first snapshot was taken.
+    pub start_ns: u64,
+    /// When the last one was.
+    pub end_ns: u64,
+    /// Requests that the server counted, a retrieval by its keys.
+    pub requests: Option<u64>,
+    /// Keys found.
+    pub hits: Option<u64>,
+    /// Keys not found.
+    pub misses: Option<u64>,
+    /// Items removed before their time, to make room.
+    pub evictions: Option<u64>,
+    /// Processor time that the server used, in nanoseconds.
+    pub cpu_ns: Option<u64>,
+    /// Items at the end.
+    pub items: Option<u64>,
+    /// Bytes that they take, at the end.
+    pub bytes: Option<u64>,
+    /// How many they may take.
+    pub bytes_max: Option<u64>,
+}
+
+impl ServerSpan {
+    fn between(from: &Snapshot, to: &Snapshot) -> Self {
+        // Of another process, even a greater number is no sum.
+        let is_same = Upset::between(from, to) != Some(Upset::Restarted);
+        let difference = |from: Option<u64>, to: Option<u64>| to.filter(|_| is_same)?.checked_sub(from?);
+        let counted = |statistic| difference(from.get(statistic), to.get(statistic));
+        Self {
+            start_ns: from.at_ns,
+            end_ns: to.at_ns,
+            requests: difference(from.requests(), to.requests()),
+            hits: counted(Statistic::GetHits),
+            misses: counted(Statistic::GetMisses),
+            evictions: counted(Statistic::Evictions),
+            cpu_ns: difference(from.cpu_ns(), to.cpu_ns()),
+            items: to.get(Statistic::CurrItems),
+            bytes: to.get(Statistic::Bytes),
+            bytes_max: to.get(Statistic::LimitMaxbytes),
+        }
+    }
+
+    /// The spans of several servers as one; `None` unless every server has one.
+    pub fn sum(spans: impl IntoIterator<Item = Option<Self>>) -> Option<Self> {
+        spans.into_iter().reduce(|sum, span| Some(sum?.with(&span?))).flatten()
+    }
+
+    fn with(&self, other: &Self) -> Self {
+        let add = |one: Option<u64>, other: Option<u64>| Some(one? + other?);
+        Self {
+            start_ns: self.start_ns.min(other.start_ns),
+            end_ns: self.end_ns.max(other.end_ns),
+            requests: add(self.requests, other.requests),
+            hits: add(self.hits, other.hits),
+            misses: add(self.misses, other.misses),
+            evictions: add(self.evictions, other.evictions),
+            cpu_ns: add(self.cpu_ns, other.cpu_ns),
+            items: add(self.items, other.items),
+            bytes: add(self.bytes, other.bytes),
+            bytes_max: add(self.bytes_max, other.bytes_max),
+        }
+    }
+
+    /// Keys found of keys asked for; `None` where none was asked for.
+    pub fn hit_ratio(&self) -> Option<f64> {
+        let (hits, misses) = (self.hits?, self.misses?);
+        (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
+    }
+
+    /// Processor time per request that the server counted, in nanoseconds.
+    pub fn cpu_ns_per_request(&self) -> Option<f64> {
+        let requests = self.requests.filter(|requests| *requests > 0)?;
+        Some(self.cpu_ns? as f64 / requests as f64)
+    }
+
+    /// So many of something per second of the span.
+    pub fn per_second(&self, count: u64) -> f64 {
+        count as f64 * 1e9 / (self.end_ns - self.start_ns).max(1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Our books beside the server's counters, kind by kind.
+//!
+//! Not a judgement. memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a retrieval by
+//! its keys; a change that found its key apart from one that did not. What became of a request that was lost, timed out, ended
+//! in an error or asked for no reply is known to the server alone: our side of each comparison is a range, whose ends
+//! meet where every request has its answer.
+
+use super::{ServerRecord, Statistic};
+use crate::book::{Book, BookEntry};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+use brunt_plan::plan::Plan;
+
+/// One statistic: what we did by our books, and what the servers counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comparison {
+    /// Which.
+    pub statistic: Statistic,
+    /// We did at least so many,
+    pub least: u64,
+    /// and at most so many.
+    pub most: u64,
+    /// What all servers together counted.
+    pub counted: u64,
+}
+
+impl Comparison {
+    /// How many more the servers counted than we can have done; negative, how many fewer than we have done at least.
+    pub fn difference(&self) -> i64 {
+        if self.counted > self.most {
+            (self.counted - self.most) as i64
+        } else {
+            -(self.least.saturating_sub(self.counted) as i64)
+        }
+    }
+}
+
+/// Every statistic that all servers give and whose counters went on from the first snapshot to the last.
+pub fn agreement(plan: &Plan, books: &[BookEntry], records: &[ServerRecord]) -> Vec<Comparison> {
+    let ours = Ours { plan, books };
+    let comparison = |statistic: &Statistic| {
+        let (least, most) = ours.range(*statistic)?;
+        let counted = counted(records, *statistic)?;
+        Some(Comparison { statistic: *statistic, least, most, counted })
+    };
+    Statistic::ALL.iter().filter_map(comparison).collect()
+}
+
+/// What all servers counted from the first snapshot to the last; `None` where one of them does not say.
+fn counted(records: &[ServerRecord], statistic: Statistic) -> Option<u64> {
+    let of = |record: &ServerRecord| {
+        let (first, last) = (record.snapshots().first()?, record.snapshots().last()?);
+        last.get(statistic)?.checked_sub(first.get(statistic)?)
+    };
+    records.iter().map(of).sum()
+}
+
+/// The stores, as the server has them.
+const STORES: [OpKind; 6] =
+    [OpKind::Set, OpKind::Add, OpKind::Replace, OpKind::Append, OpKind::Prepend, OpKind::Cas];
+
+struct Ours<'a> {
+    plan: &'a Plan,
+    books: &'a [BookEntry],
+}
+
+impl Ours<'_> {
+    /// At least and at most so many; `None` for a statistic that does not count our requests.
+    fn range(&self, statistic: Statistic) -> Option<(u64, u64)> {
+        let replied =
+            |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], |book| book.requests.reply(reply)));
+        match statistic {
+            Statistic::CmdGet => Some(self.keys(|book| book.keys.hit + book.keys.miss)),
+            Statistic::GetHits => Some(self.keys(|book| book.keys.hit)),
+            Statistic::GetMisses => Some(self.keys(|book| book.keys.miss)),
+            Statistic::CmdSet => Some(self.changes(&STORES, |book| book.requests.completed())),
+            Statistic::CasHits => replied(OpKind::Cas, ReplyKind::Stored),
+            Statistic::CasBadval => replied(OpKind::Cas, ReplyKind::Exists),
+            Statistic::CasMisses => replied(OpKind::Cas, ReplyKind::NotFound),
+            Statistic::IncrHits => replied(OpKind::Incr, ReplyKind::Number),
+            Statistic::IncrMisses => replied(OpKind::Incr, ReplyKind::NotFound),
+            Statistic::DecrHits => replied(OpKind::Decr, ReplyKind::Number),
+            Statistic::DecrMisses => replied(OpKind::Decr, ReplyKind::NotFound),
+            Statistic::DeleteHits => replied(OpKind::Delete, ReplyKind::Deleted),
+            Statistic::DeleteMisses => replied(OpKind::Delete, ReplyKind::NotFound),
+            Statistic::CmdTouch => Some(self.changes(&[OpKind::Touch], |book| book.requests.completed())),
+            Statistic::TouchHits => replied(OpKind::Touch, ReplyKind::Touched),
+            Statistic::TouchMisses => replied(OpKind::Touch, ReplyKind::NotFound),
+            _ => None,
+        }
+    }
+
+    /// Changes whose answer says that the server counted them, and those that may have been counted besides.
+    fn changes(&self, kinds: &[OpKind], certain: impl Fn(&Book) -> u64) -> (u64, u64) {
+        let (mut least, mut open) = (0, 0);
+        for BookEntry { book, .. } in self.books.iter().filter(|entry| kinds.contains(&entry.op)) {
+            least += certain(book);
+            open += book.requests.sent - book.requests.completed();
+        }
+        (least, least + open)
+    }
+
+    /// The same for keys of retrievals.
+    fn keys(&self, certain: impl Fn(&Book) -> u64) -> (u64, u64) {
+        let (mut least, mut open) = (0, 0);
+        for entry in self.books.iter().filter(|entry| entry.op.is_retrieval()) {
+            let BookEntry { class, op, book, .. } = entry;
+            let class = &self.plan.classes[usize::from(*class)];
+            let keys_max = if *op == OpKind::Mget { u64::from(class.multiget) } else { 1 };
+            // A multi-get of which one server never got its part is unsent, though others may have theirs.
+            let in_parts = if self.plan.server_count() > 1 { book.requests.unsent } else { 0 };
+            least += certain(book);
+            open += book.keys.failed + (book.requests.in_flight + in_parts) * keys_max;
+        }
+        (least, least + open)
+    }
+}
+
+/// Requests that have no answer from which it follows whether the server counted them.
+pub(crate) fn open_requests(books: &[BookEntry]) -> u64 {
+    let open = |entry: &BookEntry| {
+        let requests = &entry.book.requests;
+        requests.sent - requests.completed()
+    };
+    books.iter().map(open).sum()
+}

@@ -1,0 +1,69 @@
+//! What the checks of the servers' own account look at, gathered from their records and our books.
+//!
+//! Not the checks (those are the verdict's). Where a server did not tell the whole story, the evidence says which and why
+//! instead.
+
+use super::{Growth, ServerRecord, ServerSpan, Statistic, agreement, agreement::open_requests};
+use crate::book::BookEntry;
+use crate::summary::MeasuredWindow;
+use crate::verdict::{CacheEvidence, ServerEvidence};
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::Plan;
+
+/// What the servers said, beside what we did. `is_earlier`: an earlier run stored the data sets, and had its load after that.
+pub(crate) fn evidence(
+    plan: &Plan,
+    is_earlier: bool,
+    books: &[BookEntry],
+    records: &[ServerRecord],
+    window: &MeasuredWindow,
+) -> ServerEvidence {
+    let mut evidence =
+        ServerEvidence { cache: cache(plan, is_earlier, records, window), ..ServerEvidence::default() };
+    let name = |index: usize| plan.servers().get(index).map_or("the server".to_owned(), ToString::to_string);
+    let silent = records.iter().enumerate().find(|(_, record)| !record.is_complete);
+    if records.is_empty() {
+        evidence.silence = "the servers' statistics were not asked for".to_owned();
+    } else if let Some((index, record)) = silent {
+        let trouble = record.trouble.as_deref().unwrap_or("it was not asked at the end");
+        evidence.silence = format!("no statistics of {} from beginning to end: {trouble}", name(index));
+    } else {
+        let upsets = records.iter().enumerate();
+        evidence.upsets = upsets.filter_map(|(index, record)| Some((name(index), record.upset()?))).collect();
+        evidence.open_requests = open_requests(books);
+        if evidence.upsets.is_empty() {
+            evidence.comparisons = agreement(plan, books, records);
+        }
+    }
+    evidence
+}
+
+/// The state of the cache over the window.
+fn cache(
+    plan: &Plan,
+    is_earlier: bool,
+    records: &[ServerRecord],
+    window: &MeasuredWindow,
+) -> Option<CacheEvidence> {
+    let (start_ns, end_ns) = (window.measure_ns, window.end_ns);
+    let span = ServerSpan::sum(records.iter().map(|record| record.span(start_ns, end_ns, u64::MAX)))?;
+    let stocks = [Statistic::CurrItems, Statistic::Bytes].into_iter();
+    Some(CacheEvidence {
+        window: span,
+        preload: kept_of_preload(plan, is_earlier, records),
+        growth: stocks.filter_map(|stock| Growth::of(stock, records, start_ns..end_ns)).collect(),
+    })
+}
+
+/// Keys that preload must have left at least, and the items that there were when it was over. Nothing is known where keys
+/// expire by themselves, or where the load of an earlier run has deleted some. Data sets may share keys, so only the largest counts.
+fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> Option<(u64, u64)> {
+    let sets = plan.data_sets();
+    let deletes = plan.classes.iter().any(|class| class.mix.contains(OpKind::Delete));
+    if !plan.preload || (is_earlier && deletes) || sets.iter().any(|set| set.ttl_s > 0) {
+        return None;
+    }
+    let stored = sets.iter().map(|set| set.ids().saturating_mul(plan.copies())).max()?;
+    let present = |record: &ServerRecord| record.prepared.as_ref()?.get(Statistic::CurrItems);
+    Some((stored, records.iter().map(present).sum::<Option<u64>>()?))
+}

@@ -1,0 +1,313 @@
+//! What a server says, and what follows from it, on both sides of every bound.
+
+use super::*;
+use crate::book::{Book, BookEntry};
+use crate::summary::MeasuredWindow;
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+
+pub(crate) const S: u64 = 1_000_000_000;
+
+fn snapshot(at_ns: u64, rows: &[(&str, &str)]) -> Snapshot {
+    Snapshot::new(at_ns - 100, at_ns, rows.iter().copied())
+}
+
+/// A record of `name value name value …` at whole seconds from the first.
+fn record(snapshots: &[&str]) -> ServerRecord {
+    let mut record = ServerRecord { is_complete: true, ..ServerRecord::default() };
+    for (second, text) in (1..).zip(snapshots) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let rows: Vec<(&str, &str)> = words.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+        record.push(snapshot(second * S, &rows));
+    }
+    record
+}
+
+fn plan(toml: &str) -> Plan {
+    let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
+    resolve(&PlanSpec::from_toml(toml).unwrap(), &host).unwrap()
+}
+
+#[test]
+fn numbers_times_and_what_is_neither() {
+    let rows = [
+        ("cmd_get", "18446744073709551615"),
+        ("cmd_set", "-1"),
+        ("evictions", "many"),
+        ("rusage_user", "12.000345"),
+        ("rusage_system", "7"),
+        ("version", "1.6.18"),
+        ("libevent", "2.1"),
+        ("pid", ""),
+    ];
+    let snapshot = snapshot(S, &rows);
+    let values: Vec<_> = snapshot.values().map(|(statistic, value)| (statistic.name(), value)).collect();
+    let expected = [("cmd_get", u64::MAX), ("rusage_user", 12_000_345_000), ("rusage_system", 7 * S)];
+    assert_eq!(values, expected);
+    assert_eq!((snapshot.version.as_deref(), snapshot.cpu_ns()), (Some("1.6.18"), Some(19_000_345_000)));
+    assert_eq!(snapshot.requests(), None, "without cmd_set nobody knows");
+    for text in ["", ".", "1.x", "x.1", "99999999999999999999"] {
+        assert_eq!(Statistic::RusageUser.read(text), None, "{text}");
+    }
+    assert_eq!(Statistic::RusageUser.read("0.1234567899"), Some(123_456_789));
+}
+
+#[test]
+fn the_order_is_that_of_the_table() {
+    for (index, statistic) in Statistic::ALL.iter().enumerate() {
+        assert_eq!(*statistic as usize, index);
+    }
+}
+
+#[test]
+fn a_span_is_the_difference_of_two() {
+    let record = record(&[
+        "cmd_get 100 cmd_set 10 get_hits 90 get_misses 10 evictions 5 rusage_user 1 rusage_system 0.5 curr_items 7 bytes 70",
+        "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 5 rusage_user 1.5 rusage_system 0.75 curr_items 9 bytes 90",
+        "cmd_get 300 cmd_set 60 get_hits 240 get_misses 60 evictions 4 curr_items 9 bytes 90 limit_maxbytes 100",
+    ]);
+    let spans: Vec<_> = record.series().collect();
+    let first = ServerSpan {
+        start_ns: S,
+        end_ns: 2 * S,
+        requests: Some(250),
+        hits: Some(150),
+        misses: Some(50),
+        evictions: Some(0),
+        cpu_ns: Some(750_000_000),
+        items: Some(9),
+        bytes: Some(90),
+        bytes_max: None,
+    };
+    assert_eq!(spans[0], first);
+    assert_eq!((first.hit_ratio(), first.cpu_ns_per_request()), (Some(0.75), Some(3_000_000.0)));
+    let second = spans[1];
+    assert_eq!((second.evictions, second.cpu_ns, second.bytes_max), (None, None, Some(100)), "it went back");
+    assert_eq!((second.hit_ratio(), second.cpu_ns_per_request()), (None, None), "nothing was asked");
+    // Nearest, and not nearer than allowed.
+    assert_eq!(record.span(S + S / 3, 2 * S - 1, S), Some(first));
+    assert_eq!(record.span(S + S / 3, 2 * S - 1, S / 4), None);
+    assert_eq!(record.span(S, S + 1, S), None, "one snapshot is no span");
+    assert_eq!(ServerSpan::sum([]), None);
+    assert_eq!(ServerSpan::sum([Some(first), None]), None);
+    let both = ServerSpan::sum([Some(first), Some(second)]).unwrap();
+    assert_eq!((both.requests, both.evictions, both.items), (Some(250), None, Some(18)));
+    assert_eq!((both.start_ns, both.end_ns, both.per_second(10)), (S, 3 * S, 5.0));
+}
+
+#[test]
+fn counters_that_begin_anew_are_noticed() {
+    for (second, expected) in [
+        ("pid 1 uptime 11 cmd_get 5", None),
+        ("pid 1 uptime 10 cmd_get 5 evictions 3", None),
+        ("pid 2 uptime 11 cmd_get 5", Some(Upset::Restarted)),
+        ("pid 1 uptime 9 cmd_get 5", Some(Upset::Restarted)),
+        ("pid 1 uptime 11 cmd_get 4", Some(Upset::Reset)),
+        ("uptime 11", None),
+        ("pid 1 uptime 11 cmd_get 5 rusage_user 0.9", None),
+        ("cmd_get 4", Some(Upset::Reset)),
+    ] {
+        assert_eq!(
+            record(&["pid 1 uptime 10 cmd_get 5 rusage_user 1", second]).upset(),
+            expected,
+            "{second}"
+        );
+    }
+    // Another process may have counted more; that is no difference of anything.
+    let restarted =
+        record(&["pid 1 get_hits 5 get_misses 0 curr_items 1", "pid 2 get_hits 9 get_misses 9 curr_items 2"]);
+    let span = restarted.series().next().unwrap();
+    assert_eq!((span.hits, span.hit_ratio(), span.items), (None, None, Some(2)));
+    // A stock may fall.
+    assert_eq!(record(&["curr_items 5", "curr_items 4"]).upset(), None);
+}
+
+#[test]
+fn a_long_record_keeps_its_last_snapshot() {
+    let mut record = ServerRecord::default();
+    for second in 1..SNAPSHOTS_MAX as u64 + 10 {
+        record.push(snapshot(second * S, &[]));
+    }
+    assert_eq!(record.snapshots().len(), SNAPSHOTS_MAX);
+    assert_eq!(record.snapshots().last().unwrap().at_ns, (SNAPSHOTS_MAX as u64 + 9) * S);
+}
+
+fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]: [u32; 2]) -> BookEntry {
+    let mut book = Book::default();
+    for (class, reply, count) in outcomes {
+        for _ in 0..*count {
+            book.record(op, Outcome { class: *class, reply: *reply }, asked, hits);
+        }
+        book.requests.sent += count;
+    }
+    BookEntry { phase: Phase::Measure, class: 0, op, book }
+}
+
+/// The range of every count that is not 0, as text.
+fn ranges(toml: &str, books: &[BookEntry]) -> String {
+    let zero = record(
+        &[&Statistic::ALL.iter().map(|one| format!("{} 0", one.name())).collect::<Vec<_>>().join(" "); 2]
+            .map(String::as_str),
+    );
+    let met = agreement(&plan(toml), books, &[zero]);
+    let met = met.iter().filter(|one| one.most > 0);
+    met.map(|one| format!("{} {}-{}", one.statistic.name(), one.least, one.most))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[test]
+fn what_has_its_answer_is_counted_exactly() {
+    use OutcomeClass::{Done, Hit, Miss, Refused};
+    let books = [
+        entry(OpKind::Get, &[(Hit, ReplyKind::Value, 7)], [1, 1]),
+        entry(OpKind::Get, &[(Miss, ReplyKind::NotFound, 2)], [1, 0]),
+        entry(OpKind::Mget, &[(Hit, ReplyKind::Value, 3)], [10, 4]),
+        entry(OpKind::Set, &[(Done, ReplyKind::Stored, 5)], [1, 0]),
+        entry(OpKind::Add, &[(Refused, ReplyKind::NotStored, 6)], [1, 0]),
+        entry(
+            OpKind::Cas,
+            &[
+                (Done, ReplyKind::Stored, 1),
+                (Refused, ReplyKind::Exists, 2),
+                (Refused, ReplyKind::NotFound, 3),
+            ],
+            [1, 0],
+        ),
+        entry(OpKind::Incr, &[(Done, ReplyKind::Number, 4), (Refused, ReplyKind::NotFound, 1)], [1, 0]),
+        entry(OpKind::Decr, &[(Done, ReplyKind::Number, 2)], [1, 0]),
+        entry(OpKind::Delete, &[(Done, ReplyKind::Deleted, 8), (Refused, ReplyKind::NotFound, 9)], [1, 0]),
+        entry(OpKind::Touch, &[(Done, ReplyKind::Touched, 3), (Refused, ReplyKind::NotFound, 4)], [1, 0]),
+    ];
+    let expected = "cmd_get 39-39, get_hits 19-19, get_misses 20-20, cmd_set 17-17, cas_hits 1-1, cas_badval 2-2, \
+                    cas_misses 3-3, incr_hits 4-4, incr_misses 1-1, decr_hits 2-2, delete_hits 8-8, delete_misses 9-9, \
+                    cmd_touch 7-7, touch_hits 3-3, touch_misses 4-4";
+    assert_eq!(ranges("", &books), expected);
+    assert_eq!(agreement::open_requests(&books), 0);
+}
+
+#[test]
+fn what_has_none_makes_a_range() {
+    use OutcomeClass::{Done, Error, Hit, Lost, Mismatch, Timeout, Unacknowledged};
+    let none = ReplyKind::None;
+    let mut books = vec![
+        entry(
+            OpKind::Mget,
+            &[(Hit, ReplyKind::Value, 1), (Timeout, none, 1), (Error, ReplyKind::ServerError, 1)],
+            [4, 4],
+        ),
+        entry(OpKind::Get, &[(Mismatch, ReplyKind::Value, 2), (Lost, none, 3)], [1, 1]),
+        entry(OpKind::Set, &[(Done, ReplyKind::Stored, 1), (Unacknowledged, none, 5)], [1, 0]),
+        entry(OpKind::Delete, &[(Done, ReplyKind::Deleted, 2), (Lost, none, 1)], [1, 0]),
+    ];
+    let expected =
+        "cmd_get 4-17, get_hits 4-17, get_misses 0-13, cmd_set 1-6, delete_hits 2-3, delete_misses 0-1";
+    assert_eq!(ranges("mix = 'mget'\nmultiget = 4", &books), expected);
+    assert_eq!(agreement::open_requests(&books), 1 + 1 + 2 + 3 + 5 + 1);
+    // A multi-get in flight has its four keys; one that was never sent whole may have reached one of two servers.
+    (books[0].book.requests.in_flight, books[0].book.requests.unsent) = (1, 1);
+    books[0].book.requests.sent += 1;
+    assert!(ranges("mix = 'mget'\nmultiget = 4", &books).starts_with("cmd_get 4-21,"));
+    assert!(ranges("mix = 'mget'\nmultiget = 4\nserver = ['a', 'b']", &books).starts_with("cmd_get 4-25,"));
+}
+
+#[test]
+fn differences_count_from_the_nearer_end() {
+    let comparison = |counted| Comparison { statistic: Statistic::CmdGet, least: 10, most: 15, counted };
+    let table = [(0, -10), (9, -1), (10, 0), (12, 0), (15, 0), (16, 1), (115, 100)];
+    for (counted, difference) in table {
+        assert_eq!(comparison(counted).difference(), difference, "{counted}");
+    }
+}
+
+#[test]
+fn servers_are_compared_as_one() {
+    let get = [entry(OpKind::Get, &[(OutcomeClass::Hit, ReplyKind::Value, 9)], [1, 1])];
+    let records =
+        [record(&["cmd_get 100", "cmd_get 105"]), record(&["cmd_get 7 cmd_set 0", "cmd_get 11 cmd_set 2"])];
+    let met = agreement(&plan("server = ['a', 'b']"), &get, &records);
+    assert_eq!(met, [Comparison { statistic: Statistic::CmdGet, least: 9, most: 9, counted: 9 }]);
+}
+
+#[test]
+fn growth_is_read_off_whole_seconds() {
+    let items = |numbers: &[u64]| -> ServerRecord {
+        record(
+            &numbers
+                .iter()
+                .map(|number| format!("curr_items {number}"))
+                .collect::<Vec<_>>()
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+        )
+    };
+    let growth = |records: &[ServerRecord], window| Growth::of(Statistic::CurrItems, records, window);
+    let grown = growth(&[items(&[5, 10, 20, 20, 40])], 2 * S..5 * S).unwrap();
+    assert_eq!(grown, Growth { of: Statistic::CurrItems, from: 10, to: 40, rises: 2, steps: 3 });
+    assert_eq!(grown.share(), 0.75);
+    let two = growth(&[items(&[1, 2, 3]), items(&[10, 20, 30])], S..3 * S).unwrap();
+    assert_eq!((two.from, two.to, two.rises, two.steps), (11, 33, 2, 2));
+    let short = growth(&[items(&[10, 5])], S + S / 10..2 * S - S / 10).unwrap();
+    assert_eq!((short.share(), short.steps), (-1.0, 1));
+    assert_eq!(growth(&[items(&[1, 2])], 10 * S..12 * S), None, "nobody told of that time");
+    assert_eq!(growth(&[], S..2 * S), None);
+    assert_eq!(growth(&[record(&["pid 1", "pid 1"])], S..2 * S), None);
+    // The last piece of 2.2 s is longer than the others.
+    let odd = growth(&[items(&[1, 2, 3])], S..3 * S + S / 5).unwrap();
+    assert_eq!((odd.from, odd.to, odd.steps), (1, 3, 2));
+}
+
+/// What must still be there after a preload, and what is.
+#[test]
+fn what_preload_stored_must_be_there() {
+    let kept = |toml: &str, is_earlier: bool| {
+        let mut records = vec![record(&["curr_items 0", "curr_items 700"]); plan(toml).server_count()];
+        for record in &mut records {
+            record.prepared = record.snapshots().last().cloned();
+        }
+        let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
+        evidence(&plan(toml), is_earlier, &[], &records, &window).cache.unwrap().preload
+    };
+    let two = "server = ['a', 'b']\nplacement =";
+    for (toml, expected) in [
+        ("keys = 1000", Some((1_000, 700))),
+        ("keys = 1000\nmix = 'incr'", Some((2_000, 700))),
+        ("keys = 1000\nttl = '1h'", None),
+        ("keys = 1000\npreload = false", None),
+        (&format!("keys = 1000\n{two} 'modulo'"), Some((1_000, 1_400))),
+        (&format!("keys = 1000\n{two} 'random'"), Some((2_000, 1_400))),
+        // Two sets that may share keys.
+        ("keys = 1000\n[[class]]\n[[class]]\nkeys = 300", Some((1_000, 700))),
+    ] {
+        assert_eq!(kept(toml, false), expected, "{toml}");
+    }
+    let deletes = "keys = 1000\nmix = 'get=1,delete=1'";
+    assert_eq!((kept(deletes, false), kept(deletes, true)), (Some((1_000, 700)), None));
+    assert_eq!(kept("keys = 1000", true), Some((1_000, 700)));
+    // Who did not answer then is not judged by what was so before or after.
+    let silent = [record(&["curr_items 0", "curr_items 700"])];
+    let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
+    let cache = evidence(&plan("keys = 1000"), false, &[], &silent, &window).cache.unwrap();
+    assert_eq!(cache.preload, None);
+}
+
+/// A server that does not tell the whole story is named, with its reason.
+#[test]
+fn silence_has_a_reason() {
+    let window = MeasuredWindow { start_ns: S, measure_ns: S, end_ns: 2 * S, drained_ns: 2 * S };
+    let silence = |records: &[ServerRecord]| {
+        evidence(&plan("server = ['a', 'b']"), false, &[], records, &window).silence
+    };
+    let full = record(&["cmd_get 0", "cmd_get 0"]);
+    let mut broken = full.clone();
+    (broken.is_complete, broken.trouble) = (false, Some("Connection refused".to_owned()));
+    assert_eq!(silence(&[full.clone(), full.clone()]), "");
+    let expected = "no statistics of b:11211 from beginning to end: Connection refused";
+    assert_eq!(silence(&[full, broken]), expected);
+    assert_eq!(silence(&[]), "the servers' statistics were not asked for");
+}

@@ -1,0 +1,159 @@
+//! Checks of the servers' own account: do they count what we did, and was the cache in a steady state?
+//!
+//! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
+
+use super::{Check, CheckStatus, Evidence, percent};
+use crate::statistics::{Comparison, Growth, ServerSpan, Statistic, Upset};
+
+/// A stock that grows by no more than this part of itself over the window is not filling.
+const GROWTH_MAX: f64 = 0.05;
+/// A stock that rises in fewer of the steps through the window comes and goes.
+const RISES_MIN: f64 = 0.9;
+/// So many differences are told; the rest is in the JSON.
+const DIFFERENCES_TOLD: usize = 3;
+
+/// What the servers said of themselves, for the checks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServerEvidence {
+    /// Why nothing can be compared; empty where it can.
+    pub silence: String,
+    /// Our counts and the servers'.
+    pub comparisons: Vec<Comparison>,
+    /// Requests of ours of which only the server knows whether it counted them.
+    pub open_requests: u64,
+    /// Servers whose counters began anew.
+    pub upsets: Vec<(String, Upset)>,
+    /// The state of the cache; `None` where a server does not tell it.
+    pub cache: Option<CacheEvidence>,
+}
+
+/// The state of the cache, all servers together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CacheEvidence {
+    /// What went on in the measured window.
+    pub window: ServerSpan,
+    /// Keys that preload stored and that nothing but an eviction or another client could have removed by the end of the
+    /// preload, and how many items there were then.
+    pub preload: Option<(u64, u64)>,
+    /// How the number of items and their bytes went through the window.
+    pub growth: Vec<Growth>,
+}
+
+/// Do the servers count what we did?
+pub(super) fn agreement(evidence: &Evidence) -> Check {
+    let ServerEvidence { silence, comparisons, open_requests, upsets, .. } = &evidence.servers;
+    if !silence.is_empty() {
+        return Check::skipped("SERVER", silence, 0.0);
+    }
+    if let Some((server, upset)) = upsets.first() {
+        let what = match upset {
+            Upset::Restarted => "was started anew during the run: what it counted before is gone",
+            Upset::Reset => "has smaller counters than before in the same process: somebody reset them",
+        };
+        let fix =
+            "keep the server running, and its counters, for the length of a run; its log says why it ended";
+        let message = format!("{server} {what}; its counts cannot be compared with ours");
+        return Check::judged("SERVER", CheckStatus::Caution, message, fix, upsets.len() as f64, 0.0);
+    }
+    let met = comparisons.iter().filter(|one| one.most > 0 || one.counted > 0).count();
+    if met == 0 {
+        return Check::skipped("SERVER", "the servers' statistics have none of the counts that we have", 0.0);
+    }
+    let mut wrong: Vec<&Comparison> = comparisons.iter().filter(|one| one.difference() != 0).collect();
+    wrong.sort_by_key(|one| std::cmp::Reverse(one.difference().unsigned_abs()));
+    let fix = "see that nobody else uses the server, and that nothing between answers for it; --no-server-stats leaves this \
+               out";
+    let value = wrong.first().map_or(0, |one| one.difference().unsigned_abs());
+    let (status, message) = match wrong.as_slice() {
+        [] if *open_requests == 0 => {
+            (CheckStatus::Ok, format!("{met} counts of the servers are ours, exactly"))
+        }
+        [] => (
+            CheckStatus::Ok,
+            format!(
+                "{met} counts of the servers are ours, but for {open_requests} requests that have no answer"
+            ),
+        ),
+        wrong => (CheckStatus::Caution, differences(wrong)),
+    };
+    Check::judged("SERVER", status, message, fix, value as f64, 0.0)
+}
+
+/// The largest differences, and who may have made them.
+fn differences(wrong: &[&Comparison]) -> String {
+    let told: Vec<String> = wrong.iter().take(DIFFERENCES_TOLD).map(|one| difference(one)).collect();
+    let more = match wrong.len().saturating_sub(DIFFERENCES_TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let is_more = wrong.iter().any(|one| one.difference() > 0);
+    let is_less = wrong.iter().any(|one| one.difference() < 0);
+    let reason = match (is_more, is_less) {
+        (true, false) => "others use this server, too",
+        (false, true) => "something between us answers for the server, or its counters were reset",
+        _ => "others use this server, or what answers is not what counts",
+    };
+    format!("{}{more}: {reason}", told.join(", "))
+}
+
+fn difference(one: &Comparison) -> String {
+    let Comparison { statistic, least, most, counted } = one;
+    let ours = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    let difference = one.difference();
+    let word = if difference > 0 { "more" } else { "fewer" };
+    format!("{} is {counted} and ours {ours} ({} {word})", statistic.name(), difference.unsigned_abs())
+}
+
+/// Did the cache keep what was stored, and was its stock steady?
+pub(super) fn cache(evidence: &Evidence) -> Check {
+    let ServerEvidence { silence, cache, .. } = &evidence.servers;
+    let Some(cache) = cache else {
+        let reason = if silence.is_empty() { "no statistics of the cache over the window" } else { silence };
+        return Check::skipped("CACHE", reason, 0.0);
+    };
+    let more_memory = "give the server more memory (memcached -m), or use fewer --keys or smaller values";
+    if let Some((stored, present)) = cache.preload.filter(|(stored, present)| present < stored) {
+        let gone = stored - present;
+        let message = format!(
+            "preload is incomplete: of {stored} keys that were stored, {gone} were gone again when it was over ({})",
+            percent(gone as f64 / stored as f64)
+        );
+        return Check::judged("CACHE", CheckStatus::NotTrusted, message, more_memory, gone as f64, 0.0);
+    }
+    if let Some(evictions @ 1..) = cache.window.evictions {
+        let message = format!(
+            "{evictions} items were evicted in the measured window ({:.0}/s): the hit ratio is that of a full cache",
+            cache.window.per_second(evictions)
+        );
+        return Check::judged("CACHE", CheckStatus::Caution, message, more_memory, evictions as f64, 0.0);
+    }
+    if let Some(growth) = filling(cache) {
+        let Growth { of, from, to, .. } = growth;
+        let message = format!(
+            "the cache is still filling: {} rose from {from} to {to} through the window, at a hit ratio of {}",
+            of.name(),
+            percent(cache.window.hit_ratio().unwrap_or(0.0))
+        );
+        let fix = "latencies may look steady while the hit ratio is not: fill it first (preload), or give a longer --warmup";
+        return Check::judged("CACHE", CheckStatus::Caution, message, fix, growth.share(), GROWTH_MAX);
+    }
+    let hits = match cache.window.hit_ratio() {
+        Some(ratio) => format!(", a hit ratio of {}", percent(ratio)),
+        None => String::new(),
+    };
+    match cache.window.evictions {
+        Some(_) => Check::judged("CACHE", CheckStatus::Ok, format!("no evictions{hits}"), "", 0.0, 0.0),
+        None => Check::skipped("CACHE", "the servers do not tell how many items they evict", 0.0),
+    }
+}
+
+/// A stock that rises all through the window while keys are missed. A cache that has every key may grow as it likes: then
+/// values do.
+fn filling(cache: &CacheEvidence) -> Option<&Growth> {
+    let misses = cache.window.misses.unwrap_or(0);
+    let rises = |growth: &&Growth| {
+        growth.share() > GROWTH_MAX && growth.rises as f64 >= RISES_MIN * growth.steps as f64
+    };
+    let is_stock = |growth: &&Growth| matches!(growth.of, Statistic::CurrItems | Statistic::Bytes);
+    (misses > 0).then(|| cache.growth.iter().filter(is_stock).find(rises)).flatten()
+}

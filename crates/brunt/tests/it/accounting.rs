@@ -1,0 +1,141 @@
+//! T7, accounting truth: a server that wrongs its clients by number, one request at a time, and every request is
+//! booked as what became of it.
+//!
+//! Short in the usual test run; a million requests with `BRUNT_ACCURACY=full` (`cargo xtask accuracy`).
+
+use crate::accuracy::is_full;
+use crate::measured::Measured;
+use crate::server::{Server, alone};
+use brunt_plan::outcome::{Outcome, ReplyKind};
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::shard::StreamPart;
+use brunt_plan::spec::PlanSpec;
+use brunt_workload::popularity::KeyChooser;
+use brunt_workload::session::{Session, SessionSpec, Window};
+use std::sync::Arc;
+
+/// A fault of every `period`-th request from `first` on, so chosen that no two meet.
+struct Fault {
+    period: u64,
+    first: u64,
+}
+
+impl Fault {
+    fn flag(&self, name: &str) -> String {
+        format!("--{name}-every={}:{}", self.period, self.first)
+    }
+
+    fn hits(&self, number: u64) -> bool {
+        number >= self.first && (number - self.first).is_multiple_of(self.period)
+    }
+}
+
+/// What `requests` gets come to by definition: (misses, errors, timeouts, mismatches).
+fn expected(plan: &Plan, requests: u64, [error, drop, wrong]: [&Fault; 3]) -> [u64; 4] {
+    let ids = key_stream(plan, requests);
+    let mut counts = [0; 4];
+    for (number, id) in (1..).zip(ids) {
+        let is_miss = id.is_multiple_of(10);
+        // Whoever is not there has no value to be wrong.
+        let ends = [
+            is_miss && !error.hits(number) && !drop.hits(number),
+            error.hits(number),
+            drop.hits(number),
+            wrong.hits(number) && !is_miss,
+        ];
+        assert!(ends.iter().filter(|ends| **ends).count() <= 1);
+        counts.iter_mut().zip(ends).for_each(|(count, ends)| *count += u64::from(ends));
+    }
+    counts
+}
+
+/// The keys of a plan with one connection, one after the other, drawn again from the plan alone.
+fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
+    let class = &plan.classes[0];
+    let chooser = KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed);
+    let mut session = Session::new(SessionSpec {
+        class_id: 0,
+        session_id: 0,
+        class,
+        part: StreamPart { index: 0, of: 1 },
+        connections: 1,
+        budget: Some(requests),
+        seed: plan.seed,
+        chooser: Arc::new(chooser),
+        begins_taken: false,
+        window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
+    });
+    let mut ids = Vec::new();
+    while session.due_ns() != u64::MAX {
+        let issue = session.take();
+        ids.extend(session.ids(&issue.op));
+        session.release(
+            0,
+            &issue.op,
+            Outcome::of_reply(issue.op.kind, ReplyKind::Value),
+            issue.intended_ns + 1,
+        );
+    }
+    assert_eq!(ids.len() as u64, requests);
+    ids
+}
+
+#[test]
+fn t7_what_became_of_every_request() {
+    let _alone = alone();
+    // SERVER_ERROR every 1 000th, no reply every 10 000th, a wrong value every 50 000th; ten times as often in a short run.
+    let (requests, scale) = if is_full() { (1_000_000, 10) } else { (20_000, 1) };
+    let error = Fault { period: 100 * scale, first: 37 };
+    let drop = Fault { period: 1_000 * scale, first: 541 };
+    let wrong = Fault { period: 5_000 * scale, first: 3_003 };
+    let keys = 10_000;
+    let server = Server::reference(&[
+        "--miss-ids=10",
+        &error.flag("error"),
+        &drop.flag("drop"),
+        &wrong.flag("wrong"),
+        &format!("--script-after={keys}"),
+    ]);
+    let (keys, number) = (keys.to_string(), requests.to_string());
+    let flags = ["-c", "1", "-T", "1", "--mix", "get", "--warmup", "0s", "--seed", "7", "--timeout", "300ms"];
+    let more = ["--keys", &keys, "-n", &number, "--allow-untrusted"];
+    let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
+    let text = &measured.text;
+    measured.check_books();
+    assert_eq!(measured.exit, 0, "{text}");
+
+    let spec: PlanSpec = serde_json::from_value(measured.at("plan").clone()).unwrap();
+    let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 0 }).unwrap();
+    let expected = expected(&plan, requests, [&error, &drop, &wrong]);
+    let counts =
+        ["miss", "error", "timeout", "mismatch"].map(|key| measured.count(&format!("requests.{key}")));
+    eprintln!("T7: {requests} gets: misses, errors, timeouts, mismatches {counts:?}, expected {expected:?}");
+    assert_eq!(counts, expected, "{text}");
+    assert_eq!(counts[1..3], [requests / error.period, requests / drop.period]);
+    // A tenth of the keys, drawn alike: three standard deviations of a binomial.
+    let share = counts[0] as f64 / requests as f64;
+    assert!((share - 0.1).abs() <= 0.0011 + 3.0 * (0.09 / requests as f64).sqrt(), "{share}");
+    let statistics = server.statistics();
+    let told = ["get_misses", "faults_error", "faults_dropped", "faults_wrong"].map(|name| statistics[name]);
+    // A request that is never answered was carried out: if its key is not there, the server has a miss that nobody saw.
+    assert!(told[0] >= counts[0] && told[0] <= counts[0] + counts[2], "{told:?}\n{text}");
+    assert_eq!(told[1..], counts[1..], "{text}");
+    assert_eq!(statistics["cmd_get"], requests);
+    let agreement = measured.at("server_stats.agreement").as_array().unwrap();
+    let gets = agreement.iter().find(|row| row["statistic"] == "cmd_get").unwrap();
+    let failed: u64 = counts[1..].iter().sum();
+    assert_eq!(
+        [&gets["least"], &gets["most"], &gets["counted"]],
+        [requests - failed, requests, requests],
+        "{gets}"
+    );
+
+    // Failures have a place in one line, and in no other: time-outs with the time until they were given up.
+    let latency = |path: &str| measured.count(&format!("latency.{path}"));
+    assert_eq!(latency("response_ns.count"), requests - failed);
+    assert_eq!(latency("including_failures_ns.count"), requests);
+    assert!(latency("including_failures_ns.max") >= 300_000_000, "{text}");
+    assert!(latency("response_ns.max") < 300_000_000, "{text}");
+    assert_eq!(measured.count("connections.lost"), counts[2]);
+}

@@ -1,0 +1,220 @@
+//! What servers say of themselves beside what we did: they agree to the last request, and where they do not, the report
+//! says by how much and why.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, lasting_port};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread::park_timeout;
+use std::time::Duration;
+
+/// One check of the verdict: its status and what it says.
+fn check<'a>(measured: &'a Measured, id: &str) -> (&'a str, &'a str) {
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    let check = checks.iter().find(|check| check["id"] == id).unwrap();
+    (check["status"].as_str().unwrap(), check["message"].as_str().unwrap())
+}
+
+/// Every operation, over all phases.
+const MIX: &[&str] = &[
+    "--mix",
+    "get=20,gets=8,mget=4,set=8,add=4,replace=4,append=2,prepend=2,cas=6,incr=4,decr=4,delete=3,touch=4",
+    "--keys",
+    "2000",
+    "--popularity",
+    "zipf:0.99",
+    "--warmup",
+    "100ms",
+    "-t",
+    "1100ms",
+    "-c",
+    "8",
+    "-d",
+    "4",
+];
+
+/// Every count of the server is ours, and the server is told of in the text, in JSON and in the same seconds.
+fn check_agreement(server: &str, flags: &[&str]) -> Measured {
+    let measured = Measured::run(server, &[MIX, flags].concat());
+    let text = &measured.text;
+    measured.check_books();
+    assert!(matches!(measured.exit, 0 | 3), "{text}");
+    let (status, message) = check(&measured, "SERVER");
+    assert_eq!(
+        (status, message.ends_with("counts of the servers are ours, exactly")),
+        ("ok", true),
+        "{text}"
+    );
+    let agreement = measured.at("server_stats.agreement").as_array().unwrap();
+    assert_eq!(agreement.len(), 16);
+    for row in agreement {
+        assert_eq!([&row["least"], &row["most"]], [&row["counted"]; 2], "{row}");
+    }
+    let counted =
+        |name: &str| agreement.iter().find(|row| row["statistic"] == name).unwrap()["counted"].clone();
+    assert_eq!(counted("cmd_get"), measured.over_phases("keys.asked"));
+    assert_eq!(counted("get_hits"), measured.over_phases("keys.hit"));
+    assert_eq!(counted("delete_hits"), measured.over_phases("requests.replies.deleted"));
+    assert!(text.contains("server says"), "{text}");
+    // The servers' window is ours to within the instants at which they were asked.
+    let window = measured.at("server_stats.window");
+    let ours = measured.count("keys.hit") as f64 / measured.count("keys.asked") as f64;
+    assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.1, "{window}, ours {ours}");
+    assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
+    let second = &measured.at("intervals").as_array().unwrap()[0];
+    let (counted, done) =
+        (second["server"]["requests"].as_f64().unwrap(), second["completed"].as_f64().unwrap());
+    // Of every 73 operations 4 are of ten keys: 1.49 are counted for each.
+    assert!((counted / done / 1.493 - 1.0).abs() < 0.3, "{counted} of {done}");
+    measured
+}
+
+#[test]
+fn a_memcached_counts_what_we_do() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let measured = check_agreement(&server.address, &["-T", "2"]);
+    let record = &measured.at("server_stats.servers")[0];
+    assert_eq!(record["last"]["statistics"]["pid"], server.pid().as_raw_nonzero().get());
+    assert_eq!(record["first"]["statistics"]["cmd_set"], 0);
+    assert_eq!(record["prepared"]["statistics"]["curr_items"], 4_000, "keys and counters");
+    assert!(record["version"].as_str().unwrap().starts_with("1."), "{record}");
+    assert_eq!(check(&measured, "CACHE").0, "ok", "{}", measured.text);
+}
+
+#[test]
+fn a_reference_server_counts_what_we_do() {
+    let _beside = beside_others();
+    check_agreement(&Server::reference(&[]).address, &["-r", "4000"]);
+}
+
+#[test]
+fn two_servers_count_it_together() {
+    let _beside = beside_others();
+    let (Some(one), Some(other)) = (Server::memcached(&[]), Server::memcached_at("::1", -1, &[])) else {
+        return;
+    };
+    let measured = check_agreement(&one.address, &["--server", &other.address]);
+    let servers = measured.at("server_stats.servers").as_array().unwrap();
+    assert_eq!(servers.len(), 2);
+    assert!(servers.iter().all(|server| server["window"]["requests"].as_u64().unwrap() > 0));
+}
+
+/// A run in the background, and the same run when it is over.
+fn begin(server: &str, flags: &[&str]) -> Child {
+    let mut command: Command = brunt(&["run", "--server", server, "--json", "-"]);
+    command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits until a server has had so many requests.
+fn await_requests(server: &Server, count: u64) {
+    loop {
+        let statistics = server.statistics();
+        if statistics["cmd_get"] + statistics["cmd_set"] >= count {
+            return;
+        }
+        park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// A hundred gets of somebody else are a hundred too many.
+#[test]
+fn another_client_is_noticed() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let run = begin(&server.address, &["-r", "500", "-t", "1500ms", "--warmup", "0s", "--keys", "1000"]);
+    await_requests(&server, 1_100);
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(&b"get nobody:has:this\r\n".repeat(100)).unwrap();
+    let ends =
+        BufReader::new(&stream).lines().take(100).filter(|line| line.as_ref().unwrap() == "END").count();
+    assert_eq!(ends, 100);
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    let (status, message) = check(&measured, "SERVER");
+    let asked = measured.over_phases("keys.asked");
+    let expected = format!(
+        "cmd_get is {} and ours {asked} (100 more), get_misses is 100 and ours 0 (100 more): others use this server, too",
+        asked + 100
+    );
+    assert_eq!((status, message), ("caution", expected.as_str()), "{}", measured.text);
+}
+
+/// Another process with other counters: that they differ says nothing of us.
+#[test]
+fn a_restart_is_told_as_such() {
+    let _beside = beside_others();
+    let port = i32::from(lasting_port());
+    let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
+    let address = server.address.clone();
+    let run = begin(&address, &["-r", "500", "-t", "2500ms", "--warmup", "0s", "--keys", "1000"]);
+    await_requests(&server, 1_200);
+    server.kill();
+    let _server = Server::memcached_at("127.0.0.1", port, &[]).unwrap();
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    let (status, message) = check(&measured, "SERVER");
+    assert_eq!(status, "caution", "{}", measured.text);
+    assert!(message.starts_with(&format!("{address} was started anew during the run")), "{message}");
+    assert_eq!(measured.at("server_stats.agreement").as_array().unwrap().len(), 0);
+}
+
+/// Twenty megabytes do not fit into eight.
+#[test]
+fn a_cache_that_is_too_small_is_noticed() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&["-m", "8"]) else { return };
+    let data = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
+    let measured = Measured::run(&server.address, &data);
+    let (status, message) = check(&measured, "CACHE");
+    assert_eq!((status, measured.exit), ("not_trusted", 3), "{}", measured.text);
+    assert!(message.starts_with("preload is incomplete: of 2000 keys that were stored, "), "{message}");
+    // Each item that is gone was evicted, and no other.
+    let prepared = &measured.at("server_stats.servers")[0]["prepared"]["statistics"];
+    let number = |name: &str| prepared[name].as_u64().unwrap();
+    assert_eq!(number("evictions"), 2_000 - number("curr_items"), "{prepared}");
+    // Without a preload there is none to be incomplete: what is left is that it evicts.
+    let measured =
+        Measured::run(&server.address, &[&data[..], &["--no-preload", "--mix", "get=1,set=1"]].concat());
+    let (status, message) = check(&measured, "CACHE");
+    assert_eq!(status, "caution", "{}", measured.text);
+    assert!(message.contains("items were evicted in the measured window"), "{message}");
+    assert!(measured.text.contains(" evictions ("), "{}", measured.text);
+}
+
+/// The latencies of a cache that is filling are as steady as can be.
+#[test]
+fn a_cache_that_is_filling_is_noticed() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let flags = ["--no-preload", "--on-miss", "set", "--mix", "get", "--keys", "1M", "-r", "2k", "-t", "2s"];
+    let measured = Measured::run(&server.address, &flags);
+    let (status, message) = check(&measured, "CACHE");
+    assert_eq!(status, "caution", "{}", measured.text);
+    assert!(message.starts_with("the cache is still filling: curr_items rose from "), "{message}");
+}
+
+/// Not one connection more than the workers'.
+#[test]
+fn nobody_is_asked_who_is_not_to_be() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let flags = ["-c", "3", "-n", "1000", "--warmup", "0s", "--keys", "1000"];
+    let mut taken = Vec::new();
+    for more in [&[][..], &["--no-server-stats"]] {
+        let before = server.statistics()["total_connections"];
+        let measured = Measured::run(&server.address, &[&flags[..], more].concat());
+        taken.push(server.statistics()["total_connections"] - before - 1);
+        let is_asked = more.is_empty();
+        assert_eq!(
+            check(&measured, "SERVER").0,
+            if is_asked { "ok" } else { "skipped" },
+            "{}",
+            measured.text
+        );
+        assert_eq!(measured.text.contains("server says"), is_asked, "{}", measured.text);
+        assert_eq!(*measured.at("server_stats") == Value::Null, !is_asked);
+        assert_eq!(measured.at("plan")["server-stats"] == Value::Bool(false), !is_asked);
+    }
+    assert_eq!(taken, [4, 3]);
+}
