@@ -1,7 +1,8 @@
-//! `cargo xtask accuracy`: the live accuracy experiments at full length.
+//! `cargo xtask accuracy`: the accuracy experiments at full length.
 //!
-//! Not part of the test command: it takes eight minutes and wants an otherwise idle machine. The experiments are tests of
-//! the binary (`crates/brunt/tests/it/{accounting,accuracy,wire}.rs`); here they only get their length and print what they measured.
+//! Not part of the test command: it takes ten minutes and wants an otherwise idle machine. The live experiments are tests of
+//! the binary (`crates/brunt/tests/it/{accounting,accuracy,wire}.rs`), replications without a clock are tests of the statistics; here
+//! they only get their length and print what they found.
 
 use crate::{programs, top};
 use anyhow::{Context, ensure};
@@ -14,9 +15,16 @@ use std::process::Command;
 pub(crate) fn run() -> anyhow::Result<()> {
     let skipped = programs::ensure()?;
     programs::announce_skipped(&skipped);
+    experiments(&["--package", "brunt-stats", "--lib", "--", "--nocapture", "replications"])?;
+    let live = ["--package", "brunt", "--test", "it", "--"];
+    let one_by_one = ["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "wire::"];
+    experiments(&[live.as_slice(), &one_by_one].concat())
+}
+
+fn experiments(arguments: &[&str]) -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
-        .args(["test", "--release", "--package", "brunt", "--test", "it", "--"])
-        .args(["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "wire::"])
+        .args(["test", "--release"])
+        .args(arguments)
         .env("BRUNT_ACCURACY", "full")
         .current_dir(top())
         .status()

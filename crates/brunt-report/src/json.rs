@@ -23,6 +23,7 @@ use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::Outage;
 use brunt_stats::server::ServerCounts;
+use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, Steadiness, WarmUp};
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::usage::WorkerUsage;
@@ -58,6 +59,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "environment": object(&summary.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
         "verdict": verdict(&summary.verdict),
         "duration_ns": summary.window.duration_ns(),
+        "steady": steady(&summary.steady),
         "requests": requests(&total.requests),
         "keys": keys(&total.keys),
         "phases": object(&summary.phases, |held| (held.phase.name().to_owned(), phase(summary, held))),
@@ -110,6 +112,28 @@ fn verdict(verdict: &Verdict) -> Value {
         })
     };
     json!({ "status": verdict.status.name(), "checks": list(&verdict.checks, check) })
+}
+
+fn steady(steady: &Steadiness) -> Value {
+    json!({
+        "cut_ns": steady.cut_ns,
+        "uncut_response_ns": steady.uncut.as_ref().map(distribution),
+        "series": object(&steady.series, |held| (held.series.key().to_owned(), series(held))),
+    })
+}
+
+fn series(found: &SeriesSteadiness) -> Value {
+    let warm_up = |WarmUp { mser_ns, until_ns, change, is_endless }: &WarmUp| json!({ "mser_ns": mser_ns, "until_ns": until_ns, "change": change, "endless": is_endless });
+    let drift = |Drift { z, change, fires }: &Drift| json!({ "z": z, "change": change, "fires": fires });
+    let shift = |Shift { p, at_ns, change, fires }: &Shift| json!({ "p": p, "at_ns": at_ns, "change": change, "fires": fires });
+    let course = found.course.as_ref().ok();
+    json!({
+        "warm_up": found.warm_up.as_ref().ok().map(warm_up),
+        "warm_up_skipped": found.warm_up.as_ref().err(),
+        "drift": course.map(|(held, _)| drift(held)),
+        "shift": course.map(|(_, held)| shift(held)),
+        "course_skipped": found.course.as_ref().err(),
+    })
 }
 
 fn requests(book: &RequestBook) -> Value {

@@ -246,6 +246,35 @@ fn rows_agree_with_the_raw_samples() {
 }
 
 #[test]
+fn a_cold_start_is_left_out_of_latencies_only() {
+    let run = run::cold_start();
+    insta::assert_snapshot!("cold_start", text_of(&run));
+    let value = json_of(&run);
+    // 1.2 s in groups, and pieces, of 500 ms.
+    assert_eq!(number(&value, "/steady/cut_ns"), 1_500_000_000);
+    let completed = |from_ns: u64| {
+        let samples = run.measured.iter().filter(|sample| sample.outcome.class.is_completed());
+        let behind = samples.filter(move |sample| sample.times.done_ns >= 101 * S + from_ns);
+        behind.map(|sample| sample.times.response_ns()).collect::<Vec<_>>()
+    };
+    check_distribution("uncut", &value["steady"]["uncut_response_ns"], completed(0));
+    let behind = completed(1_500_000_000);
+    for row in [&value, &value["ops"]["get"], &value["classes"]["main"]] {
+        check_distribution("cut", &row["latency"]["response_ns"], behind.clone());
+        for key in ["service_ns", "send_lag_ns"] {
+            assert_eq!(number(&row["latency"][key], "/count"), behind.len() as u64, "{key}");
+        }
+        let failed =
+            (number(&row["latency"]["including_failures_ns"], "/count"), number(row, "/requests/lost"));
+        assert_eq!(failed, (behind.len() as u64 + 22, 25));
+        assert_eq!(number(row, "/requests/completed"), 9_975);
+        assert_eq!(row["rate"]["offered"], 1_000.0);
+    }
+    assert_eq!(value["steady"]["series"]["p50"]["warm_up"]["until_ns"], 1_500_000_000);
+    assert_eq!(value["intervals"][0]["p50_ns"].as_u64().map(|ns| ns > 300_000), Some(true));
+}
+
+#[test]
 fn rates_bytes_and_costs_are_quotients_of_known_numbers() {
     let value = json_of(&run::open_loop());
     // 10 000 measured requests in 10 s: 9000 gets of 36 bytes and 1000 sets of 250, answered with 245 and 8.

@@ -6,7 +6,7 @@
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
-use crate::histogram::SparseHistogram;
+use crate::histogram::{Histogram, SparseHistogram};
 use crate::meter::Meter;
 use crate::outage::OutageSpans;
 use crate::server::ServerCounts;
@@ -84,6 +84,37 @@ impl<H> Latencies<H> {
             without_client: turn(&mut self.without_client),
             failed: turn(&mut self.failed),
         }
+    }
+}
+
+impl Latencies<Histogram> {
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.send_lag.merge(&other.send_lag);
+        self.without_client.merge(&other.without_client);
+        self.failed.merge(&other.failed);
+    }
+
+    /// Adds those of an interval.
+    pub fn merge_sparse(&mut self, other: &Latencies<SparseHistogram>) {
+        self.response.merge_sparse(&other.response);
+        self.service.merge_sparse(&other.service);
+        self.send_lag.merge_sparse(&other.send_lag);
+        self.without_client.merge_sparse(&other.without_client);
+        self.failed.merge_sparse(&other.failed);
+    }
+}
+
+impl Latencies<SparseHistogram> {
+    /// Adds others.
+    pub fn merge_sparse(&mut self, other: &Self) {
+        self.response = self.response.merged(&other.response);
+        self.service = self.service.merged(&other.service);
+        self.send_lag = self.send_lag.merged(&other.send_lag);
+        self.without_client = self.without_client.merged(&other.without_client);
+        self.failed = self.failed.merged(&other.failed);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::presence::PresenceTotal;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
 use crate::statistics::{self, Comparison, ServerRecord};
+use crate::steady::Steadiness;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
@@ -144,7 +145,7 @@ pub struct OpSummary {
     pub in_window: WindowCounts,
     /// Per second of the window.
     pub rate: Rates,
-    /// Latencies in nanoseconds.
+    /// Latencies in nanoseconds, of requests that completed after the cut of [`Summary::steady`].
     pub latency: Latencies<Distribution>,
     /// The client error of every percentile of the response time that is given.
     pub client_error: Vec<ClientError>,
@@ -228,6 +229,8 @@ pub struct Summary {
     pub plan: Plan,
     /// The times.
     pub window: MeasuredWindow,
+    /// Whether it was a steady state, and what of its beginning the latencies leave out.
+    pub steady: Steadiness,
     /// All measured ops.
     pub total: OpSummary,
     /// By kind over all classes, in the order of the first class that has each.
@@ -288,14 +291,18 @@ pub struct Summary {
 
 impl Summary {
     /// Merges everything and judges it.
-    pub fn build(input: SummaryInput) -> Self {
+    pub fn build(mut input: SummaryInput) -> Self {
+        let steady = Steadiness::of(&input.plan, &input.store, &input.window);
+        if steady.cut_ns > 0 {
+            input.store.cut_latencies(steady.cut_ns);
+        }
         let rows = Rows { store: &input.store, window: &input.window };
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
         let classes = class_summaries(&input.plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
-        let evidence = evidence(&input, &total, &classes);
+        let evidence = evidence(&input, &total, &classes, &steady);
         let verdict = Verdict::of(&evidence);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         samples.sort_by_key(|sample| sample.times.intended_ns);
@@ -307,6 +314,7 @@ impl Summary {
             phases,
             plan,
             window,
+            steady,
             connections: all_connections(&store),
             connections_by_phase: store.connections,
             connect_time: connect_time(&store.meters),
@@ -422,7 +430,12 @@ fn phase_summary(store: &IntervalStore, phase: Phase) -> PhaseSummary {
 }
 
 /// Gathers what the checks look at.
-fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -> Evidence {
+fn evidence(
+    input: &SummaryInput,
+    total: &OpSummary,
+    classes: &[ClassSummary],
+    steady: &Steadiness,
+) -> Evidence {
     let SummaryInput { plan, store, window, .. } = input;
     let books: Vec<BookEntry> = store.books.entries().collect();
     let is_earlier = input.preload.is_some_and(|preload| preload.is_earlier);
@@ -440,6 +453,7 @@ fn evidence(input: &SummaryInput, total: &OpSummary, classes: &[ClassSummary]) -
         open_loop,
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
+        steady: steady.clone(),
         sent: total.requests.sent,
         completed: total.requests.completed(),
         unacknowledged: total.requests.outcome(OutcomeClass::Unacknowledged),

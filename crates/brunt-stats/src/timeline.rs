@@ -3,6 +3,7 @@
 //! Not the run's totals (those are exact and kept apart, in the store). An interval belongs to the slice that its middle
 //! lies in, so a worker that was late in ending one moves a little work to a neighbouring slice and loses none.
 
+use crate::book::KeyBook;
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval, IntervalRow, SLICE_NS, WindowCounts};
 use crate::server::{self, ServerCounts};
@@ -38,6 +39,8 @@ pub struct Slice {
     pub preload: Activity,
     /// The lengths of its intervals together: the time it covers, times the workers.
     pub recorded_ns: u64,
+    /// Keys of measured retrievals that ended in the slice.
+    pub keys: KeyBook,
     /// What each server did, in the order of the plan.
     pub servers: Vec<ServerCounts>,
     /// Measured ops by class and op, ascending; only those that there were.
@@ -51,6 +54,8 @@ impl Slice {
         self.activity.merge(&interval.activity());
         self.preload.merge(&interval.activity_in(|phase| phase == Phase::Preload));
         self.recorded_ns += interval.end_ns - interval.start_ns;
+        let measured = interval.books.iter().filter(|entry| entry.phase == Phase::Measure);
+        measured.for_each(|entry| self.keys.merge(&entry.book.keys));
         server::merge_all(&mut self.servers, &interval.servers);
         interval.rows.iter().for_each(|row| self.merge_row(row));
     }
@@ -71,7 +76,7 @@ impl Slice {
     }
 
     /// How much of the slice lies in a span of time, from 0 to 1, when what lies beyond `cut_ns` is not looked at.
-    fn part_within(&self, span: &Range<u64>, cut_ns: u64) -> f64 {
+    pub(crate) fn part_within(&self, span: &Range<u64>, cut_ns: u64) -> f64 {
         let end_ns = self.end_ns.min(cut_ns);
         let overlap_ns = end_ns.min(span.end).saturating_sub(self.start_ns.max(span.start));
         match end_ns.saturating_sub(self.start_ns) {
@@ -130,6 +135,7 @@ impl Timeline {
             activity: Activity::default(),
             preload: Activity::default(),
             recorded_ns: 0,
+            keys: KeyBook::default(),
             servers: vec![ServerCounts::default(); interval.servers.len()],
             rows: Vec::new(),
         };
@@ -144,6 +150,12 @@ impl Timeline {
     /// The slices in the order of time, each with the beginning of its grid cell.
     pub(crate) fn slices_by_cell(&self) -> impl Iterator<Item = (u64, &Slice)> + '_ {
         self.slices.iter().map(|(cell_ns, slice)| (*cell_ns, slice))
+    }
+
+    /// The cells of the grid that lie wholly in a span, with their slices; `None` where nothing was recorded.
+    pub(crate) fn cells(&self, span: Range<u64>) -> Vec<Option<&Slice>> {
+        let count = span.end.saturating_sub(span.start) / SLICE_NS;
+        (0..count).map(|index| self.slices.get(&(span.start + index * SLICE_NS))).collect()
     }
 
     /// The slices whose grid cell reaches beyond an instant, in the order of time.

@@ -9,6 +9,7 @@ mod lag;
 pub mod little;
 mod load;
 mod server;
+mod steady;
 
 pub use server::{CacheEvidence, ServerEvidence};
 
@@ -16,6 +17,7 @@ use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::host::HostEvidence;
 use crate::latency::ClientError;
+use crate::steady::Steadiness;
 use crate::usage::WorkerUsage;
 use little::{ClosedLoop, InSystem};
 
@@ -187,6 +189,8 @@ pub struct Evidence {
     pub last_half: Option<LastHalf>,
     /// Every printed row.
     pub lag_rows: Vec<LagRow>,
+    /// Warm-up, drift and changes of level.
+    pub steady: Steadiness,
     /// Measured requests that were sent.
     pub sent: u64,
     /// Of these, how many completed.
@@ -235,6 +239,9 @@ impl Verdict {
             host::clock(evidence),
             host::colocation(evidence),
             host::network(evidence),
+            steady::warm(evidence),
+            steady::drift(evidence),
+            steady::shift(evidence),
             books::errors(evidence),
             books::conservation(evidence),
             little::little(evidence),

@@ -458,6 +458,26 @@ pub(super) fn noreply() -> Run {
     scene.finish(|_| {})
 }
 
+/// A server that is slow for the first 1.2 s of the window, and loses a request now and then.
+pub(super) fn cold_start() -> Run {
+    let text = "rate = '1k/s'\narrival = 'uniform'\ntime = '10s'\nwarmup = '1s'\npreload = false\nkeys = 1000\nmix = 'get'\n\
+                seed = 21\n";
+    let mut scene = Scene::new(text, S, 10 * S, 150_000);
+    for index in 0..11_000u64 {
+        let slow = if (1_000..2_200).contains(&index) { 3 } else { 1 };
+        let done = (83_000 + index * 7_919 % 1_000 * 50) * slow;
+        let times = times(100 * S + index * MS, 200, 3_000, done - 1_500, done);
+        if index % 400 == 100 {
+            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            scene.ended(0, OpKind::Get, lost, times, [1, 0], [36, 0]);
+        } else {
+            let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+            scene.ended(0, OpKind::Get, hit, times, [1, 1], [36, 245]);
+        }
+    }
+    scene.finish(|_| {})
+}
+
 /// Nothing was ever answered, because nothing was ever sent.
 pub(super) fn empty() -> Run {
     let text = "rate = '1k/s'\ntime = '1s'\nwarmup = 0\npreload = false\nmix = 'get'\nseed = 3\n";

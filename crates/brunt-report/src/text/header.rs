@@ -7,6 +7,7 @@ use crate::quantity;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::plan::{Class, Keyspace, Load, OpenRate};
 use brunt_plan::units::Rate;
+use brunt_stats::steady::WarmUp;
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
@@ -92,6 +93,10 @@ fn window(summary: &Summary) -> Vec<String> {
     if warmup_ns > 0 {
         facts.push(format!("warm-up {} before it", quantity::time(warmup_ns)));
     }
+    if summary.steady.cut_ns > 0 {
+        let cut = quantity::time(summary.steady.cut_ns);
+        facts.push(format!("{cut} more cut from latencies: {} not steady before", unsteady(summary)));
+    }
     if let Some(requests) = summary.plan.stop.requests {
         facts.push(format!("at most {} requests", quantity::count(requests)));
     }
@@ -99,6 +104,13 @@ fn window(summary: &Summary) -> Vec<String> {
         facts.push("interrupted: the schedule was cut short".to_owned());
     }
     facts
+}
+
+/// The series that were not warm when the window began.
+fn unsteady(summary: &Summary) -> String {
+    let is_late = |warm_up: &WarmUp| warm_up.until_ns > 0;
+    let late = summary.steady.series.iter().filter(|held| held.warm_up.as_ref().is_ok_and(is_late));
+    late.map(|held| held.series.name()).collect::<Vec<_>>().join(", ")
 }
 
 fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {

@@ -15,6 +15,8 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 
+mod steady;
+
 /// Length of the measured window.
 const WINDOW_NS: u64 = 10_000_000_000;
 
@@ -57,6 +59,7 @@ fn clean() -> Evidence {
         open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0 }),
         last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
+        steady: steady::steady(|_| {}),
         sent: 100_000,
         completed: 100_000,
         workers: vec![worker(0.3, 0.001)],
@@ -105,8 +108,8 @@ fn a_clean_run_is_trusted() {
     assert_eq!(verdict.status.name(), "TRUSTED");
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
     let all = [
-        "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "ERR", "CONSERVE",
-        "LITTLE",
+        "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "WARM", "DRIFT",
+        "SHIFT", "ERR", "CONSERVE", "LITTLE",
     ]
     .map(|id| (id, "ok"));
     let skipped = ["VERIFY", "SERVER", "CACHE"].map(|id| (id, "skipped"));

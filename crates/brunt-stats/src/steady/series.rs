@@ -1,0 +1,164 @@
+//! What must be flat in a steady state, as series over the measured window: median, p99, throughput, hit ratio.
+//!
+//! Not the judgement. Values come from the slices of the timeline, several slices together where one holds too few
+//! samples; percentiles are logarithms, so that a difference is a ratio. Invariant: every value rests on at least half the
+//! samples that its series needs, or it is absent.
+
+use crate::histogram::SparseHistogram;
+use crate::timeline::Slice;
+use brunt_plan::quantile::Quantile;
+use std::ops::Range;
+
+/// A difference of hit ratios that matters, whatever the effect asked for of the other series.
+pub(crate) const HIT_EFFECT: f64 = 0.02;
+
+/// A quantity that must be flat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// Logarithm of the median response time.
+    P50,
+    /// Logarithm of the p99 of response times.
+    P99,
+    /// Requests completed per second, whatever their phase.
+    Throughput,
+    /// Keys found among keys asked for, of measured retrievals.
+    HitRatio,
+}
+
+impl Series {
+    /// All of them, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::P50, Self::P99, Self::Throughput, Self::HitRatio];
+
+    /// Name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Throughput => "throughput",
+            Self::HitRatio => "hit ratio",
+        }
+    }
+
+    /// Key in JSON.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::HitRatio => "hit_ratio",
+            _ => self.name(),
+        }
+    }
+
+    /// Samples that a value should rest on. A p99 takes what a printed one takes; the others as many as make their noise
+    /// a few per cent once several values are averaged.
+    pub(super) const fn samples_needed(self) -> u64 {
+        match self {
+            Self::P50 | Self::Throughput => 20,
+            Self::P99 => 1_000,
+            Self::HitRatio => 100,
+        }
+    }
+
+    /// How far a value must lie from a level to be different by the share of `effect`, in the unit of the series. Of the
+    /// hit ratio the share counts as it is; of it 2 % matter more than of a latency: where 98 % hit, they double the load
+    /// behind the cache.
+    pub(super) fn difference(self, effect: f64, level: f64) -> f64 {
+        match self {
+            Self::P50 | Self::P99 => effect.ln_1p(),
+            Self::Throughput => effect * level,
+            Self::HitRatio => f64::min(effect, 0.02),
+        }
+    }
+
+    /// A difference from a level as it is reported: as a share of the level; of the hit ratio, the difference.
+    pub(super) fn change(self, difference: f64, level: f64) -> f64 {
+        match self {
+            Self::P50 | Self::P99 => difference.exp_m1(),
+            // From nothing to anything is all of it.
+            Self::Throughput if level == 0.0 => {
+                if difference == 0.0 {
+                    0.0
+                } else {
+                    1.0
+                }
+            }
+            Self::Throughput => difference / level,
+            Self::HitRatio => difference,
+        }
+    }
+}
+
+/// The slices of the measured window.
+pub(super) struct Cells<'a> {
+    /// One per 100 ms; `None` where nothing was recorded.
+    pub cells: Vec<Option<&'a Slice>>,
+    /// How many workers recorded.
+    pub workers: u32,
+    /// Where the window ends, in nanoseconds.
+    pub end_ns: u64,
+}
+
+impl Cells<'_> {
+    fn slices(&self, range: Range<usize>) -> impl Iterator<Item = &Slice> + '_ {
+        self.cells[range].iter().flatten().copied()
+    }
+
+    fn response(&self, range: Range<usize>) -> SparseHistogram {
+        let rows = self.slices(range).flat_map(|slice| &slice.rows);
+        rows.fold(SparseHistogram::default(), |sum, row| sum.merged(&row.response))
+    }
+
+    /// How many samples a value over these slices rests on.
+    pub(super) fn samples(&self, series: Series, range: Range<usize>) -> u64 {
+        let slices = self.slices(range);
+        match series {
+            Series::P50 | Series::P99 => {
+                slices.flat_map(|slice| &slice.rows).map(|row| row.response.count()).sum()
+            }
+            Series::Throughput => slices.map(completed).sum(),
+            Series::HitRatio => slices.map(|slice| slice.keys.hit + slice.keys.miss).sum(),
+        }
+    }
+
+    /// The value over these slices; `None` where there are too few samples.
+    pub(super) fn value(&self, series: Series, range: Range<usize>) -> Option<f64> {
+        match series {
+            Series::P50 => log_percentile(series, &self.response(range), Quantile::P50),
+            Series::P99 => log_percentile(series, &self.response(range), Quantile::P99),
+            Series::Throughput => self.throughput(range),
+            Series::HitRatio => {
+                let asked = self.samples(series, range.clone());
+                let hit: u64 = self.slices(range).map(|slice| slice.keys.hit).sum();
+                (asked >= series.samples_needed() / 2).then(|| hit as f64 / asked as f64)
+            }
+        }
+    }
+
+    /// Completed per second of what workers recorded, times the workers: an interval that was ended late holds more, and
+    /// took as much longer. None completed is a value, too: 0.
+    fn throughput(&self, range: Range<usize>) -> Option<f64> {
+        let (mut count, mut worker_ns) = (0.0, 0.0);
+        for slice in self.slices(range) {
+            let inside = slice.part_within(&(slice.start_ns..self.end_ns), u64::MAX);
+            worker_ns += slice.recorded_ns as f64 * inside;
+            count += completed(slice) as f64;
+        }
+        (worker_ns > 0.0).then(|| count * f64::from(self.workers) * 1e9 / worker_ns)
+    }
+
+    /// Slices to a value, so that on average it has the samples it needs.
+    pub(super) fn width(&self, series: Series, range: Range<usize>) -> usize {
+        let (samples, slices) = (self.samples(series, range.clone()), range.len() as u64);
+        (series.samples_needed() * slices).div_ceil(samples.max(1)).max(1) as usize
+    }
+}
+
+/// The logarithm of a percentile; `None` where there are too few samples.
+pub(super) fn log_percentile(series: Series, response: &SparseHistogram, quantile: Quantile) -> Option<f64> {
+    let is_enough = response.count() >= series.samples_needed() / 2;
+    let value_ns = is_enough.then(|| response.quantile(quantile)).flatten()?;
+    Some((value_ns.max(1) as f64).ln())
+}
+
+/// Completed, but for preload.
+fn completed(slice: &Slice) -> u64 {
+    slice.activity.completed - slice.preload.completed
+}

@@ -1,0 +1,164 @@
+//! Checks of the steady state: was it reached before the window began, and did it last?
+//!
+//! Not the statistics (`crate::steady` has the rules with both their arms): here their findings get words. Of several
+//! series that fire, the one furthest from its threshold is told, the others by name.
+
+use super::{Check, CheckStatus, Evidence, significant, time};
+use crate::steady::{
+    DRIFT_Z, Drift, HIT_EFFECT, SHIFT_P, Series, SeriesSteadiness, Shift, Steadiness, WARM_EFFECT, WarmUp,
+};
+
+/// Had every series reached its level when the window began?
+pub(super) fn warm(evidence: &Evidence) -> Check {
+    let steady = &evidence.steady;
+    let found = looked_at(steady, |held| held.warm_up.as_ref().ok());
+    let Some((series, worst)) =
+        found.iter().max_by_key(|(_, warm_up)| (warm_up.is_endless, warm_up.until_ns))
+    else {
+        return Check::skipped("WARM", &reason(steady, |held| held.warm_up.as_ref().err()), WARM_EFFECT);
+    };
+    let WarmUp { until_ns, change, is_endless, .. } = **worst;
+    let changed = changed(*series, change);
+    let (status, message, fix) = if is_endless {
+        let message = format!(
+            "{series} is {changed} from the beginning of the window to its middle, against the rest: not warm, nothing \
+             here is steady state",
+            series = series.name(),
+        );
+        let fix = "raise --warmup until it stays level, and --time with it; nothing is cut, because no cut would help";
+        (CheckStatus::NotTrusted, message, fix)
+    } else if until_ns > 0 {
+        (
+            CheckStatus::Caution,
+            cut(steady, *series, &changed),
+            "raise --warmup, so that the window begins warm",
+        )
+    } else {
+        let names = names(found.iter().map(|(series, _)| *series));
+        (CheckStatus::Ok, format!("nothing begins otherwise than it goes on: {names}"), "")
+    };
+    let threshold = if *series == Series::HitRatio { HIT_EFFECT } else { WARM_EFFECT };
+    Check::judged("WARM", status, message, fix, change.abs(), threshold)
+}
+
+/// What was cut off, and what that does to the numbers.
+fn cut(steady: &Steadiness, series: Series, changed: &str) -> String {
+    let mut message = format!(
+        "{} is {changed} at first, against the rest: latencies leave out the first {} of the window",
+        series.name(),
+        time(steady.cut_ns)
+    );
+    if let Some(p99_ns) = steady.uncut.as_ref().and_then(|uncut| uncut.p99_ns()) {
+        message += &format!(", with which the p99 of all requests is {}", time(p99_ns));
+    }
+    message + &format!("; --warmup {} would have covered it", time(steady.warmup_needed_ns))
+}
+
+/// Did a series go up or down all along?
+pub(super) fn drift(evidence: &Evidence) -> Check {
+    let found = looked_at(&evidence.steady, |held| held.course.as_ref().ok().map(|(drift, _)| drift));
+    let worst = found.iter().max_by(|(_, one), (_, other)| {
+        one.fires.cmp(&other.fires).then(one.z.abs().total_cmp(&other.z.abs()))
+    });
+    let Some((series, Drift { z, change, fires })) = worst else {
+        return Check::skipped(
+            "DRIFT",
+            &reason(&evidence.steady, |held| held.course.as_ref().err()),
+            DRIFT_Z,
+        );
+    };
+    let (name, changed) = (series.name(), changed(*series, *change));
+    let z_text = significant(*z);
+    let (status, message) = if *fires {
+        let others =
+            found.iter().filter(|(held, drift)| drift.fires && held != series).map(|(held, _)| *held);
+        let message =
+            format!("{name} went {changed} over the window (Mann-Kendall Z {z_text}){}", too(others));
+        (CheckStatus::Caution, message)
+    } else {
+        let names = names(found.iter().map(|(series, _)| *series));
+        let message = format!(
+            "no trend that is both certain and large in {names}: at most Z {z_text}, {name} {changed}"
+        );
+        (CheckStatus::Ok, message)
+    };
+    let fix = "the percentiles are those of a server that was changing: find out what fills up or slows down, then raise \
+               --warmup, or --time";
+    Check::judged("DRIFT", status, message, fix, z.abs(), DRIFT_Z)
+}
+
+/// Did a series change its level at some instant?
+pub(super) fn shift(evidence: &Evidence) -> Check {
+    let found = looked_at(&evidence.steady, |held| held.course.as_ref().ok().map(|(_, shift)| shift));
+    let worst = found
+        .iter()
+        .max_by(|(_, one), (_, other)| one.fires.cmp(&other.fires).then(other.p.total_cmp(&one.p)));
+    let Some((series, Shift { p, at_ns, change, fires })) = worst else {
+        return Check::skipped(
+            "SHIFT",
+            &reason(&evidence.steady, |held| held.course.as_ref().err()),
+            SHIFT_P,
+        );
+    };
+    let (name, changed) = (series.name(), changed(*series, *change));
+    let (status, message) = if *fires {
+        let others =
+            found.iter().filter(|(held, shift)| shift.fires && held != series).map(|(held, _)| *held);
+        let message = format!(
+            "{name} went {changed} {} into the window (Pettitt p {}){}",
+            time(*at_ns),
+            probability(*p),
+            too(others)
+        );
+        (CheckStatus::Caution, message)
+    } else {
+        let names = names(found.iter().map(|(series, _)| *series));
+        let message = format!(
+            "no change of level that is both certain and large in {names}: at least p {}, {name} {changed}",
+            probability(*p)
+        );
+        (CheckStatus::Ok, message)
+    };
+    let fix =
+        "the percentiles mix two states: find out what happened at that time, and measure each by itself";
+    Check::judged("SHIFT", status, message, fix, *p, SHIFT_P)
+}
+
+/// Every series that could be looked at, with one of its findings.
+fn looked_at<'a, T>(
+    steady: &'a Steadiness,
+    of: impl Fn(&'a SeriesSteadiness) -> Option<&'a T>,
+) -> Vec<(Series, &'a T)> {
+    steady.series.iter().filter_map(|held| Some((held.series, of(held)?))).collect()
+}
+
+/// Why the first of them could not.
+fn reason(steady: &Steadiness, of: impl Fn(&SeriesSteadiness) -> Option<&String>) -> String {
+    steady.series.iter().find_map(of).cloned().unwrap_or_else(|| "nothing was measured".to_owned())
+}
+
+/// A change as a person reads it: of a hit ratio the difference, else a share.
+fn changed(series: Series, change: f64) -> String {
+    let sign = if change < 0.0 { '-' } else { '+' };
+    match series {
+        Series::HitRatio => format!("{sign}{:.3}", change.abs()),
+        Series::P50 | Series::P99 | Series::Throughput => {
+            format!("{sign}{} %", significant(change.abs() * 100.0))
+        }
+    }
+}
+
+/// Two digits of a small probability.
+fn probability(p: f64) -> String {
+    if p < 0.000_1 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+fn names(series: impl Iterator<Item = Series>) -> String {
+    series.map(Series::name).collect::<Vec<_>>().join(", ")
+}
+
+/// Which others fired as well.
+fn too(others: impl Iterator<Item = Series>) -> String {
+    let names = names(others);
+    if names.is_empty() { names } else { format!("; {names} as well") }
+}
