@@ -208,40 +208,62 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
         let needed = series.samples_needed();
         return Err(format!("too few requests: it takes {needed} in {} ms", width_max * 100));
     }
-    let value = |start| cells.value(series, start..start + width);
-    let values = filled((unseen..=slices - width).step_by(width).map(value).collect());
-    let groups: Vec<f64> = values.chunks_exact(GROUP).map(mean).collect();
-    if groups.len() < GROUPS_MIN {
-        return Err(format!(
-            "the window is too short: it takes {GROUPS_MIN} times {GROUP} values of {width}00 ms"
-        ));
+    let starts = (unseen..=slices - width).step_by(width);
+    let values: Vec<Option<f64>> = starts.map(|start| cells.value(series, start..start + width)).collect();
+    let needed = GROUPS_MIN * GROUP;
+    if values.len() < needed {
+        return Err(format!("the window is too short: it takes {needed} values of {width}00 ms"));
     }
-    let best = mser::truncation(&groups);
-    let level = median(&groups[best..]).unwrap_or(0.0);
-    let mut leading = leading(series, &groups, level, best);
+    // Where nothing completed there is nothing to compare; whatever was left out keeps its time.
+    let groups: Vec<Group> = values.chunks_exact(GROUP).enumerate().filter_map(Group::of).collect();
+    if groups.len() < GROUPS_MIN {
+        return Err(format!("too few requests: most of the {needed} values that it takes are missing"));
+    }
+    let means: Vec<f64> = groups.iter().map(|group| group.mean).collect();
+    let best = mser::truncation(&means);
+    let level = median(&means[best..]).unwrap_or(0.0);
+    let mut leading = leading(series, &means, level, best);
     // The values themselves, from the first instant: a mean of five is different when one of them is.
     let effect = series.difference(WARM_EFFECT, level);
-    let differs = |value: f64| (value - level).abs() > effect && (value > level) == (groups[0] > level);
-    let mut first =
-        (0..unseen).map(|start| cells.value(series, start..start + 1)).chain([values.first().copied()]);
-    if !first.all(|value| value.is_none_or(differs)) {
+    let differs = |value: f64| (value - level).abs() > effect && (value > level) == (means[0] > level);
+    let mut passed_over = (0..unseen).filter_map(|start| cells.value(series, start..start + 1));
+    if !passed_over.all(differs) || !groups[0].values.first().copied().is_some_and(differs) {
         leading = 0;
     }
     let is_other = |values: &[f64]| median(values).is_some_and(differs);
-    let whole = values.chunks_exact(GROUP).take(leading).take_while(|values| is_other(values)).count();
+    let whole = groups[..leading].iter().take_while(|group| is_other(&group.values)).count();
     // It may end within a group.
-    leading = whole + usize::from(whole > 0 && whole < leading && differs(values[whole * GROUP]));
-    let group_ns = (GROUP * width) as u64 * SLICE_NS;
-    let until_ns =
-        |groups: usize| if groups == 0 { 0 } else { unseen as u64 * SLICE_NS + groups as u64 * group_ns };
+    let is_part = |group: &Group| differs(group.values[0]);
+    leading = whole + usize::from(whole > 0 && groups[whole..leading].first().is_some_and(is_part));
     // MSER looks no further than the middle; a twentieth short of it is the middle for all that noise lets it see. One
     // value near the rest does not end what goes on behind it.
-    let is_middle = |count: usize| count + groups.len() / 20 >= groups.len() / 2;
-    let goes_on = is_middle(best) && is_other(&groups[leading..best]);
+    let is_middle = |count: usize| count + means.len() / 20 >= means.len() / 2;
+    let goes_on = is_middle(best) && is_other(&means[leading..best]);
     let is_endless = leading > 0 && (is_middle(leading) || goes_on);
     let leading = if is_endless { best } else { leading };
-    let change = median(&groups[..leading]).map_or(0.0, |before| series.change(before - level, level));
-    Ok(WarmUp { mser_ns: until_ns(best), until_ns: until_ns(leading), change, is_endless })
+    let change = median(&means[..leading]).map_or(0.0, |before| series.change(before - level, level));
+    let end_ns = |count: usize| match count {
+        0 => 0,
+        _ => (unseen + (groups[count - 1].number + 1) * GROUP * width) as u64 * SLICE_NS,
+    };
+    Ok(WarmUp { mser_ns: end_ns(best), until_ns: end_ns(leading), change, is_endless })
+}
+
+/// Values that are averaged.
+struct Group {
+    /// How many groups of time come before it.
+    number: usize,
+    values: Vec<f64>,
+    mean: f64,
+}
+
+impl Group {
+    /// Of the values there are; `None` without any.
+    fn of((number, values): (usize, &[Option<f64>])) -> Option<Self> {
+        let values: Vec<f64> = values.iter().flatten().copied().collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        (!values.is_empty()).then_some(Self { number, values, mean })
+    }
 }
 
 /// How many of the first groups, at most as many as MSER would cut, differ from the rest all in one direction.
@@ -264,16 +286,6 @@ fn leading(series: Series, groups: &[f64], level: f64, best: usize) -> usize {
     };
     // Once it is certain that the series begins otherwise, it has to come near the rest before it is like it.
     if is_beginning { longest(0.0) } else { 0 }
-}
-
-/// Values without gaps: nothing completed in a slice says nothing about latencies, so the one before goes on.
-fn filled(values: Vec<Option<f64>>) -> Vec<f64> {
-    let Some(mut held) = values.iter().flatten().next().copied() else { return Vec::new() };
-    let fill = |value: Option<f64>| {
-        held = value.unwrap_or(held);
-        held
-    };
-    values.into_iter().map(fill).collect()
 }
 
 /// The window behind the cut, in batches.
@@ -348,10 +360,6 @@ fn median(values: &[f64]) -> Option<f64> {
         odd if odd % 2 == 1 => Some(sorted[middle]),
         _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

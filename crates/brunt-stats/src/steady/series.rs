@@ -72,7 +72,14 @@ impl Series {
     pub(super) fn change(self, difference: f64, level: f64) -> f64 {
         match self {
             Self::P50 | Self::P99 => difference.exp_m1(),
-            Self::Throughput if level == 0.0 => 0.0,
+            // From nothing to anything is all of it.
+            Self::Throughput if level == 0.0 => {
+                if difference == 0.0 {
+                    0.0
+                } else {
+                    1.0
+                }
+            }
             Self::Throughput => difference / level,
             Self::HitRatio => difference,
         }
