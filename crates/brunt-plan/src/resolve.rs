@@ -8,8 +8,8 @@ use crate::distribution::{Arrival, SizeDistribution};
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, Keyspace, Lifetime, Load, OnMiss, OpenRate, Placement, Plan, Protocol, SessionScope,
-    Stop, Target, Transport, Wait,
+    Class, IoChoice, Keyspace, Lifetime, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Protocol,
+    SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -130,6 +130,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
         meters: resolve_meters(&complaint, run)?,
+        timestamps: run.timestamps.unwrap_or(Timestamps::Off),
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         classes,
     })
@@ -202,14 +203,14 @@ fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> 
     Ok(Stop { time, requests })
 }
 
-fn resolve_meters(
-    complaint: &Complaint<'_>,
-    run: &RunSpec,
-) -> Result<Vec<crate::plan::MeterKind>, PlanError> {
+fn resolve_meters(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<MeterKind>, PlanError> {
     let mut meters = Vec::new();
     for meter in run.meter.iter().flatten() {
         if meters.contains(meter) {
             return Err(complaint.error("meter", meter, "each quantity once"));
+        }
+        if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
+            return Err(complaint.error("meter", meter, "this quantity together with --timestamps kernel"));
         }
         meters.push(*meter);
     }
@@ -509,6 +510,7 @@ mod tests {
              connections-total = 1000\nreconnect-every = '10s'",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
+            "timestamps = 'kernel'\nmeter = ['stack-in']",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
@@ -553,6 +555,10 @@ mod tests {
         (
             "multiget = 5",
             "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
+        ),
+        (
+            "meter = ['stack-out']",
+            "--meter: 'stack-out' was given; accepted: this quantity together with --timestamps kernel",
         ),
         ("server = ['a', 'b', 'a']", "--server: 'a:11211' was given; accepted: each server once"),
         (
