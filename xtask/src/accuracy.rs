@@ -1,7 +1,8 @@
 //! `cargo xtask accuracy`: the live accuracy experiments at full length.
 //!
 //! Not part of the test command: it takes eight minutes and wants an otherwise idle machine. The experiments are tests of
-//! the binary (`crates/brunt/tests/it/{accounting,accuracy,wire}.rs`); here they only get their length and print what they measured.
+//! the binary (`crates/brunt/tests/it/{accounting,accuracy,convictions,wire}.rs`); here they only get their length and print
+//! what they measured.
 
 use crate::{programs, top};
 use anyhow::{Context, ensure};
@@ -16,7 +17,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     programs::announce_skipped(&skipped);
     let status = Command::new(env!("CARGO"))
         .args(["test", "--release", "--package", "brunt", "--test", "it", "--"])
-        .args(["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "wire::"])
+        .args(["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "convictions::", "wire::"])
         .env("BRUNT_ACCURACY", "full")
         .current_dir(top())
         .status()
