@@ -1,8 +1,8 @@
 //! `cargo xtask accuracy`: the accuracy experiments at full length.
 //!
 //! Not part of the test command: it takes ten minutes and wants an otherwise idle machine. The live experiments are tests of
-//! the binary (`crates/brunt/tests/it/{accounting,accuracy,wire}.rs`), replications without a clock are tests of the statistics; here
-//! they only get their length and print what they found.
+//! the binary (`crates/brunt/tests/it/{accounting,accuracy,convictions,wire}.rs`), replications without a clock are tests
+//! of the statistics; here they only get their length and print what they found.
 
 use crate::{programs, top};
 use anyhow::{Context, ensure};
@@ -18,8 +18,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     experiments(&["--package", "brunt-stats", "--lib", "--", "--nocapture", "replications"])?;
     let live = ["--package", "brunt", "--test", "it", "--"];
     experiments(
-        &[&live[..], &["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "wire::"]]
-            .concat(),
+        &[
+            &live[..],
+            &["--nocapture", "--test-threads", "1", "accounting::", "accuracy::", "convictions::", "wire::"],
+        ]
+        .concat(),
     )
 }
 

@@ -11,6 +11,10 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 /// waiting, too, would hide it; such a turn counts as work, which it was for a microsecond.
 const WAITING_TURN_MAX_NS: u64 = 5_000;
 
+/// A first reading that comes later than this after the beginning of the window would leave out what the thread was denied
+/// before it: then the window is observed from the beginning of the schedule.
+const BEGIN_LATE_MAX_NS: u64 = 50_000_000;
+
 /// The counters of the calling thread so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counters {
@@ -103,14 +107,17 @@ struct Reading {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ThreadUsage {
     begin_ns: u64,
+    /// At the beginning of the schedule.
+    start: Option<Reading>,
     begin: Option<Reading>,
     end: Option<Reading>,
 }
 
 impl ThreadUsage {
-    /// Begin at this time.
-    pub(crate) fn begin_at(&mut self, begin_ns: u64) {
+    /// The schedule is about to start; the window begins at this time. To be called on the thread itself.
+    pub(crate) fn start(&mut self, now_ns: u64, begin_ns: u64, of_loop: LoopCounters) {
         self.begin_ns = begin_ns;
+        self.start = Some(Reading { now_ns, of_loop, of_thread: Counters::read() });
     }
 
     /// When [`ThreadUsage::look`] wants to be called, beside the end of the window.
@@ -127,7 +134,12 @@ impl ThreadUsage {
         };
         if is_due {
             let reading = Reading { now_ns, of_loop, of_thread: Counters::read() };
-            if self.begin.is_none() { self.begin = Some(reading) } else { self.end = Some(reading) }
+            if self.begin.is_some() {
+                self.end = Some(reading);
+            } else {
+                let is_late = now_ns > self.begin_ns + BEGIN_LATE_MAX_NS;
+                self.begin = self.start.filter(|_| is_late).or(Some(reading));
+            }
         }
     }
 
@@ -209,7 +221,7 @@ mod tests {
     fn two_readings() {
         let counters = |syscalls, waited_ns| LoopCounters { syscalls, waited_ns };
         let mut usage = ThreadUsage::default();
-        usage.begin_at(1_000);
+        usage.start(10, 1_000, counters(0, 0));
         usage.look(999, 9_000, counters(1, 0));
         assert_eq!(usage.next_ns(), 1_000);
         usage.look(1_001, 9_000, counters(5, 10));
@@ -220,5 +232,16 @@ mod tests {
         let total = usage.total(3);
         assert_eq!((total.syscalls, total.worker.wall_ns, total.worker.worker), (100, 8_499, 3));
         assert_eq!(total.worker.busy_ns, total.worker.cpu_ns);
+    }
+
+    #[test]
+    fn a_thread_that_misses_the_beginning_is_observed_from_the_start() {
+        let counters = |syscalls| LoopCounters { syscalls, waited_ns: 0 };
+        let mut usage = ThreadUsage::default();
+        usage.start(10, 1_000, counters(1));
+        usage.look(1_001 + BEGIN_LATE_MAX_NS, 9_000, counters(5));
+        usage.look(1_002 + BEGIN_LATE_MAX_NS, 9_000, counters(7));
+        let total = usage.total(0);
+        assert_eq!((total.syscalls, total.worker.wall_ns), (6, 992 + BEGIN_LATE_MAX_NS));
     }
 }

@@ -556,7 +556,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = start_ns);
         self.stage = Stage::Running;
         self.tend_stamps(now_ns);
-        self.usage.begin_at(window.measure_ns);
+        self.usage.start(now_ns, window.measure_ns, self.loop_counters());
     }
 
     /// Intervals, the end of the window, the end of the drain. Returns when the next of them comes.
@@ -642,7 +642,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // The window of a run that ends by its number of requests lasts until the last reply.
             self.traffic.window.end_ns = now_ns;
         }
-        self.usage.look(now_ns, now_ns, self.loop_counters());
+        // Twice where the one turn that there was comes after the window.
+        for _ in 0..2 {
+            self.usage.look(now_ns, now_ns, self.loop_counters());
+        }
         self.traffic.close_books(now_ns);
         self.retransmits = self.io.retransmits() - self.retransmits;
         if I::STAMPS {

@@ -13,6 +13,7 @@
 mod accounting;
 mod accuracy;
 mod command_line;
+mod convictions;
 mod faults;
 mod lifetimes;
 mod many;
