@@ -5,8 +5,10 @@
 
 use crate::mix::Mix;
 use crate::op::OpKind;
+use crate::plan::{Class, Plan};
 use crate::quantile::Quantile;
 use crate::units::{DurationNs, Rate, serde_as_text};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -123,6 +125,41 @@ impl Objective {
             Comparison::LessOrEqual => measured <= bound,
             Comparison::Greater => measured > bound,
             Comparison::GreaterOrEqual => measured >= bound,
+        }
+    }
+}
+
+impl Subject {
+    /// Will a run of this plan have this number?
+    ///
+    /// # Errors
+    /// Why not, and what it will have; for a user.
+    pub fn check(&self, plan: &Plan) -> Result<(), String> {
+        let sent = |class: &Class| {
+            let kinds = class.kinds().into_iter().filter(|kind| self.op.is_none_or(|op| op == *kind));
+            kinds.map(|kind| (kind, class.asks_for_reply(kind))).collect::<Vec<_>>()
+        };
+        let sent: Vec<(OpKind, bool)> = plan.classes.iter().flat_map(sent).collect();
+        if let (Some(op), true) = (self.op, sent.is_empty()) {
+            let names = plan.classes.iter().flat_map(Class::kinds).map(OpKind::name);
+            let names = names.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "'{op}' is not sent by this plan; accepted: {names}, or no operation for all of them"
+            ));
+        }
+        let (has_number, reason) = match self.metric {
+            Metric::Hit => {
+                (sent.iter().any(|(kind, _)| kind.is_retrieval()), "only get, gets and mget hit or miss")
+            }
+            Metric::Response(_) | Metric::Service(_) | Metric::Rate => {
+                (sent.iter().any(|(_, is_answered)| *is_answered), "no reply is asked for (--noreply)")
+            }
+            Metric::Errors | Metric::Unsent => (true, ""),
+        };
+        if has_number {
+            Ok(())
+        } else {
+            Err(format!("'{self}': {reason}; accepted: errors, unsent, or an operation that has it"))
         }
     }
 }
@@ -339,6 +376,8 @@ impl fmt::Display for Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resolve::{Host, resolve};
+    use crate::spec::PlanSpec;
     use crate::units::check_texts;
     use proptest::prelude::*;
 
@@ -406,6 +445,33 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(text.parse::<Objective>().unwrap().ceiling(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_plan_must_have_the_number() {
+        let table = [
+            ("", "p99 < 1ms", ""),
+            ("", "set.errors < 1%", ""),
+            ("", "mget.p99 < 1ms", "'mget' is not sent by this plan; accepted: get, set, or no operation"),
+            ("", "set.hit > 0", "'set.hit': only get, gets and mget hit or miss; accepted:"),
+            ("mix = 'set'", "hit > 0", "'hit': only get, gets and mget hit or miss"),
+            ("mix = 'get'", "set.p99 < 1ms", "'set' is not sent by this plan; accepted: get, or no"),
+            ("mix = 'get'\non-miss = 'set'", "set.p99 < 1ms", ""),
+            ("noreply = true", "set.p99 < 1ms", "'set.p99': no reply is asked for (--noreply)"),
+            ("noreply = true", "set.rate > 1", "'set.rate': no reply is asked for (--noreply)"),
+            ("noreply = true", "p99 < 1ms", ""),
+            ("noreply = true", "set.unsent <= 0", ""),
+        ];
+        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+        for (plan, objective, expected) in table {
+            let plan = resolve(&PlanSpec::from_toml(plan).unwrap(), &host).unwrap();
+            let found =
+                objective.parse::<Objective>().unwrap().subject.check(&plan).err().unwrap_or_default();
+            assert!(
+                found.starts_with(expected) && found.is_empty() == expected.is_empty(),
+                "{objective}: {found}"
+            );
         }
     }
 

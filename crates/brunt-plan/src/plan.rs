@@ -5,6 +5,7 @@
 
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::mix::Mix;
+use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::server::ServerAddress;
@@ -292,6 +293,22 @@ pub struct Class {
     pub on_miss: OnMiss,
     /// How long its connections live.
     pub lifetime: Lifetime,
+}
+
+impl Class {
+    /// The kinds of op that it sends, in the order of its mix; a store that follows a miss comes last.
+    pub fn kinds(&self) -> Vec<OpKind> {
+        let mut kinds: Vec<OpKind> = self.mix.weights.iter().map(|(kind, _)| *kind).collect();
+        if self.on_miss == OnMiss::Set && !kinds.contains(&OpKind::Set) {
+            kinds.push(OpKind::Set);
+        }
+        kinds
+    }
+
+    /// Does it ask for a reply to ops of this kind?
+    pub const fn asks_for_reply(&self, kind: OpKind) -> bool {
+        !self.noreply || kind.is_retrieval()
+    }
 }
 
 /// When the measured window ends: whichever comes first. At least one is set, unless the lifetimes of connections end

@@ -14,6 +14,7 @@ use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
+use brunt_stats::assertion::Assertion;
 use brunt_stats::book::{KeyBook, RequestBook};
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
@@ -62,6 +63,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "plan": serde_json::to_value(PlanSpec::from(&summary.plan))?,
         "environment": object(&summary.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
         "verdict": verdict(&summary.verdict),
+        "assertions": list(&summary.assertions, assertion),
         "duration_ns": summary.window.duration_ns(),
         "steady": steady(&summary.steady),
         "requests": requests(&total.requests),
@@ -138,6 +140,17 @@ fn series(found: &SeriesSteadiness) -> Value {
         "drift": course.map(|(held, _)| drift(held)),
         "shift": course.map(|(_, held)| shift(held)),
         "course_skipped": found.course.as_ref().err(),
+    })
+}
+
+fn assertion(assertion: &Assertion) -> Value {
+    json!({
+        "objective": assertion.objective.to_string(),
+        "status": assertion.status().name(),
+        "measured": assertion.measured,
+        "bound": assertion.objective.bound.value(),
+        "needs_more": assertion.needs_more,
+        "needs_ns": assertion.needs_ns,
     })
 }
 

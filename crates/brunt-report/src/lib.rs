@@ -1,5 +1,5 @@
-//! Our own output: a summary becomes text for a person, JSON for a script, and CSV of the run over time and of raw
-//! samples.
+//! Our own output: a summary becomes text for a person, JSON for a script, JUnit XML for continuous integration, and
+//! CSV of the run over time and of raw samples.
 //!
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`text::write`] lays
@@ -12,7 +12,9 @@ mod cost;
 pub mod csv;
 mod instant;
 pub mod json;
+pub mod junit;
 mod metered;
+mod metric;
 mod paragraph;
 pub mod quantity;
 pub mod samples;

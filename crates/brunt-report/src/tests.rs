@@ -2,7 +2,7 @@
 
 mod run;
 
-use crate::{csv, json, text};
+use crate::{csv, json, junit, text};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::quantile::Quantile;
@@ -78,7 +78,8 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
 /// Every path that two runs have between them, which have everything.
 fn all_paths() -> Vec<String> {
     let mut found = Vec::new();
-    paths(&json_of(&run::overload()), "", &mut found);
+    let [_, overload] = asserted();
+    paths(&json_of(&overload), "", &mut found);
     let mut others = Vec::new();
     paths(&json_of(&run::churn()), "", &mut others);
     found.extend(others.into_iter().filter(|path| path.starts_with(".outages[]")));
@@ -452,5 +453,88 @@ fn lines_are_the_intervals_of_the_json() {
                     .all(|pair| pair.len() < 2 || pair[0] == pair[1]),
             "{name}"
         );
+    }
+}
+
+/// Two runs of which something is asserted.
+fn asserted() -> [Run; 2] {
+    let assert_of = |run: Run, objectives: &[&str]| {
+        let objectives: Vec<_> = objectives.iter().map(|text| text.parse().unwrap()).collect();
+        Run { summary: run.summary.with_assertions(&objectives), measured: run.measured }
+    };
+    [
+        assert_of(
+            run::open_loop(),
+            &["get.p99 < 1ms", "p99.9 <= 1ms", "p99.99 < 5ms", "hit >= 95%", "rate > 900", "mget.p50 < 1s"],
+        ),
+        assert_of(run::overload(), &["errors < 0.1%", "unsent <= 0", "service.max < 1s"]),
+    ]
+}
+
+#[test]
+fn assertions_stand_above_the_verdict() {
+    let [open_loop, _] = asserted();
+    let text = text_of(&open_loop);
+    let section = &text[text.find("asserted").unwrap()..];
+    insta::assert_snapshot!(section);
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+    let assertions = json_of(&open_loop)["assertions"].clone();
+    let statuses: Vec<_> = assertions.as_array().unwrap().iter().map(|held| &held["status"]).collect();
+    assert_eq!(statuses, ["holds", "fails", "unknown", "fails", "holds", "unknown"]);
+    let first = serde_json::json!({
+        "objective": "get.p99 < 1ms", "status": "holds", "measured": json_of(&open_loop)["ops"]["get"]["latency"]["response_ns"]["p99"].as_f64(),
+        "bound": 1e6, "needs_more": 0, "needs_ns": null,
+    });
+    assert_eq!(assertions[0], first);
+    assert_eq!(assertions[2]["needs_more"], 90_000);
+}
+
+fn junit_of(run: &Run, allow_untrusted: bool) -> String {
+    let mut out = Vec::new();
+    junit::write(&run.summary, allow_untrusted, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn junit_of_what_was_asserted() {
+    let [open_loop, overload] = asserted();
+    insta::assert_snapshot!("junit_open_loop", junit_of(&open_loop, false));
+    insta::assert_snapshot!("junit_overload", junit_of(&overload, false));
+}
+
+/// What an XML parser reads: every case once, the numbers of each kind, texts as they were.
+#[test]
+fn junit_is_xml() {
+    for run in asserted().into_iter().chain(all_runs().map(|(_, run)| run)) {
+        for allow_untrusted in [false, true] {
+            let text = junit_of(&run, allow_untrusted);
+            let document =
+                roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+            let all = |tag: &'static str| document.descendants().filter(move |node| node.has_tag_name(tag));
+            let names: Vec<&str> = all("testcase").map(|case| case.attribute("name").unwrap()).collect();
+            let asserted = run.summary.assertions.iter().map(|held| held.objective.to_string());
+            let checked = run.summary.verdict.checks.iter().map(|check| check.id.to_owned());
+            assert_eq!(names, asserted.chain(checked).collect::<Vec<_>>());
+            let root = document.root_element();
+            for (attribute, tag) in
+                [("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")]
+            {
+                let sum = |node: roxmltree::Node<'_, '_>| {
+                    node.attribute(attribute).unwrap().parse::<usize>().unwrap()
+                };
+                assert_eq!(sum(root), all(tag).count(), "{attribute}");
+                assert_eq!(sum(root), all("testsuite").map(sum).sum::<usize>(), "{attribute}");
+            }
+            for check in &run.summary.verdict.checks {
+                let case = all("testcase").find(|case| case.attribute("name") == Some(check.id)).unwrap();
+                let body = case.first_element_child().unwrap();
+                let said = body.text().or(body.attribute("message")).unwrap();
+                // Control characters cannot stand in XML.
+                assert!(said.contains(&check.message.replace('\u{1b}', "\\u{1b}")), "{said}");
+            }
+            let is_convicted = run.summary.verdict.status == brunt_stats::verdict::Status::NotTrusted;
+            let convicts = all("error").any(|error| error.attribute("type") == Some("not_trusted"));
+            assert_eq!(convicts, is_convicted && !allow_untrusted);
+        }
     }
 }

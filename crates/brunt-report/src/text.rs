@@ -4,6 +4,7 @@
 //! long did requests take and how much of that may be our own, what became of them, what did it cost, and should any of
 //! it be believed. Readable without colour, at most 110 columns for all but extreme numbers.
 
+mod assertions;
 mod header;
 mod latency;
 mod stamps;
@@ -11,6 +12,8 @@ mod statistics;
 mod traffic;
 mod trouble;
 mod verdict;
+
+pub(crate) use assertions::outcome;
 
 use crate::cost::RequestCost;
 use crate::metered::{self, Unit};
@@ -46,6 +49,7 @@ fn report(summary: &Summary) -> String {
     stamps::write(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');
+    assertions::write(&mut out, &summary.assertions);
     verdict::write(&mut out, &summary.verdict);
     out
 }

@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod assertion;
 pub mod batch;
 pub mod book;
 pub mod capacity;

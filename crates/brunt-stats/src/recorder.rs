@@ -16,7 +16,7 @@ use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, MeterKind, OnMiss, Plan, Timestamps};
+use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps};
 
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,19 +39,12 @@ const ALWAYS_METERED: [MeterKind; 2] = [MeterKind::ConnectTime, MeterKind::SendC
 impl Layout {
     /// The layout of a plan's recorders.
     pub fn of(plan: &Plan) -> Self {
-        let kinds_of = |class: &Class| {
-            let mut kinds: Vec<OpKind> = class.mix.weights.iter().map(|(kind, _)| *kind).collect();
-            if class.on_miss == OnMiss::Set && !kinds.contains(&OpKind::Set) {
-                kinds.push(OpKind::Set);
-            }
-            kinds
-        };
         let mut meters = plan.meters.clone();
         let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps == Timestamps::Kernel);
         let always = ALWAYS_METERED.iter().chain(of_timestamps);
         meters.extend(always.filter(|kind| !plan.meters.contains(kind)));
         Self {
-            kinds: plan.classes.iter().map(kinds_of).collect(),
+            kinds: plan.classes.iter().map(Class::kinds).collect(),
             meters,
             meters_asked: plan.meters.len(),
             servers: plan.server_count(),

@@ -4,6 +4,7 @@
 //! percentiles come from merged histograms, rates from counts inside the measured window, and the embedded plan with
 //! its seeds repeats the run.
 
+use crate::assertion::Assertion;
 use crate::batch::batches;
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
 use crate::confidence::{PercentileInterval, intervals};
@@ -27,6 +28,7 @@ use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{self, Asked, Check, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
+use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -309,6 +311,8 @@ pub struct Summary {
     pub agreement: Vec<Comparison>,
     /// Should the numbers be believed?
     pub verdict: Verdict,
+    /// What the user asserted of them, in the order given.
+    pub assertions: Vec<Assertion>,
 }
 
 impl Summary {
@@ -367,7 +371,14 @@ impl Summary {
             server_records: input.server_records,
             agreement: evidence.servers.comparisons,
             verdict,
+            assertions: Vec::new(),
         }
+    }
+
+    /// The same summary beside what is asserted of it.
+    pub fn with_assertions(mut self, objectives: &[Objective]) -> Self {
+        self.assertions = objectives.iter().map(|objective| Assertion::of(*objective, &self)).collect();
+        self
     }
 
     /// One of the phases; connecting has no ops and is none of them.

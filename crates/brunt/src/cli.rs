@@ -11,6 +11,7 @@ use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
+use brunt_plan::objective::Objective;
 use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Timestamps, Transport, Wait};
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
@@ -325,6 +326,12 @@ pub(crate) struct OutputFlags {
     /// Write raw samples with their six times as CSV, such as samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
+    /// Exit with 4 unless this holds (repeatable), such as 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub assert: Vec<Objective>,
+    /// Write assertions and the checks of the verdict as JUnit XML, such as junit.xml
+    #[arg(long, value_name = "PATH")]
+    pub junit: Option<PathBuf>,
     /// Print the resolved plan as TOML and do nothing
     #[arg(long)]
     pub print_plan: bool,
@@ -593,6 +600,9 @@ mod tests {
         ("json", "result.json"),
         ("csv", "seconds.csv"),
         ("samples", "samples.csv"),
+        ("assert", "get.p99 < 1ms"),
+        ("assert", "errors < 0.1%"),
+        ("junit", "junit.xml"),
         ("progress", "1s"),
     ];
 
@@ -653,6 +663,8 @@ mod tests {
                 "json",
                 "csv",
                 "samples",
+                "assert",
+                "junit",
                 "print-plan",
                 "allow-untrusted",
                 "progress",

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-/// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed, not trusted, done.
+/// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed, not trusted, assertion
+/// failed, done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -15,6 +16,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The run is done, its verdict is NOT TRUSTED.
     NotTrusted = 3,
+    /// The run is done, and something that was asserted of it does not hold or is not known.
+    AssertionFailed = 4,
     /// No connection, no valid reply at all, or a preload that could not be confirmed.
     Unreachable = 5,
     /// Ended by Ctrl-C, after draining and reporting.

@@ -16,6 +16,9 @@ pub(crate) struct Outputs {
     json: Option<Destination>,
     csv: Option<Destination>,
     samples: Option<Destination>,
+    junit: Option<Destination>,
+    /// `--allow-untrusted`, which JUnit agrees with.
+    allow_untrusted: bool,
     /// Standard output belongs to one of them.
     text_goes_to_stderr: bool,
 }
@@ -23,7 +26,12 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Makes sure that every result can be written.
     pub(crate) fn open(flags: &cli::OutputFlags) -> Result<Self, Failure> {
-        let asked = [("--json", &flags.json), ("--csv", &flags.csv), ("--samples", &flags.samples)];
+        let asked = [
+            ("--json", &flags.json),
+            ("--csv", &flags.csv),
+            ("--samples", &flags.samples),
+            ("--junit", &flags.junit),
+        ];
         let to_stdout: Vec<&str> = asked
             .iter()
             .filter(|(_, path)| path.as_deref() == Some(Path::new("-")))
@@ -42,6 +50,8 @@ impl Outputs {
             json: open("--json", &flags.json)?,
             csv: open("--csv", &flags.csv)?,
             samples: open("--samples", &flags.samples)?,
+            junit: open("--junit", &flags.junit)?,
+            allow_untrusted: flags.allow_untrusted,
             text_goes_to_stderr: !to_stdout.is_empty(),
         })
     }
@@ -68,6 +78,9 @@ impl Outputs {
             out.write(|out| {
                 brunt_report::samples::write(&summary.samples, summary.samples_overflow, origin_ns, out)
             })?;
+        }
+        if let Some(out) = self.junit {
+            out.write(|out| brunt_report::junit::write(summary, self.allow_untrusted, out))?;
         }
         Ok(())
     }

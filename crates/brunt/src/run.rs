@@ -15,6 +15,7 @@ use brunt_plan::plan::{Plan, Target};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
+use brunt_stats::assertion::AssertionStatus;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
@@ -35,10 +36,15 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
         io::stdout().write_all(PlanSpec::from(&plan).to_toml().as_bytes())?;
         return Ok(Exit::Done);
     }
+    for objective in &output.assert {
+        let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
+        objective.subject.check(&plan).map_err(given)?;
+    }
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
     let step = Step { convergence: Convergence::of(&plan), ..Step::default() };
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &step)?;
+    let summary = summary.with_assertions(&output.assert);
     outputs.write(&summary, flags.progress.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))
 }
@@ -117,6 +123,8 @@ fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
         Exit::Unreachable
     } else if summary.verdict.status == Status::NotTrusted && !allow_untrusted {
         Exit::NotTrusted
+    } else if summary.assertions.iter().any(|assertion| assertion.status() != AssertionStatus::Holds) {
+        Exit::AssertionFailed
     } else {
         Exit::Done
     }

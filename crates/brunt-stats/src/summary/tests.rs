@@ -3,6 +3,7 @@
 //! Not the engine: nothing here waits or sends. What is expected follows from the events by arithmetic.
 
 use super::*;
+use crate::assertion::AssertionStatus;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
@@ -524,4 +525,52 @@ fn slots_of_a_closed_loop() {
         let summary = run(&format!("connections = 4\nmix = 'get'\n{toml}"), &slots(service_ns));
         assert_eq!(status(&summary, "LITTLE"), expected, "{toml}: {:?}", check(&summary, "LITTLE"));
     }
+}
+
+/// 2000 gets of 1 to 2000 us and 20 sets of 5 ms, half of which failed, in a window of 2 s.
+#[test]
+fn assertions_compare_with_what_was_measured() {
+    let plan = plan("mix = 'get=100,set=1'\ntime = '2s'");
+    let mut events = gets(MS, |index| (index - 1_000 * (index / 1_000)) * 2_000 + 1_000);
+    let measured = events.clone().into_iter().filter(|event| event.phase() == Phase::Measure);
+    let sets = measured.step_by(100).enumerate().map(|(turn, event)| Event {
+        kind: OpKind::Set,
+        service_ns: 5 * MS,
+        class_of_outcome: if turn % 2 == 0 { OutcomeClass::Done } else { OutcomeClass::Error },
+        ..event
+    });
+    events.extend(sets.collect::<Vec<_>>());
+    let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 2));
+    let rate = (2_000.0 + 10.0) / 2.0;
+    let table = [
+        ("get.p50 < 1001us", AssertionStatus::Holds, Some(999_000.0)),
+        ("get.p50 < 998us", AssertionStatus::Fails, Some(999_000.0)),
+        ("get.p99 <= 2ms", AssertionStatus::Holds, Some(1_979_000.0)),
+        ("get.max < 1999us", AssertionStatus::Fails, Some(1_999_000.0)),
+        ("get.mean <= 1ms", AssertionStatus::Holds, Some(1_000_000.0)),
+        ("service.max < 5ms", AssertionStatus::Fails, Some(5_000_000.0)),
+        ("rate >= 1005", AssertionStatus::Fails, Some(rate - 1.0)),
+        ("get.hit >= 100%", AssertionStatus::Holds, Some(1.0)),
+        ("set.errors <= 50%", AssertionStatus::Holds, Some(0.5)),
+        ("set.errors < 0.5", AssertionStatus::Fails, Some(0.5)),
+        ("unsent <= 0", AssertionStatus::Holds, Some(0.0)),
+        ("get.p99.9 < 1h", AssertionStatus::Unknown, None),
+        ("set.p50 < 1h", AssertionStatus::Unknown, None),
+        ("mget.rate > 1", AssertionStatus::Unknown, None),
+    ];
+    let objectives = table.map(|(text, ..)| text.parse().unwrap());
+    let summary = summary.with_assertions(&objectives);
+    for ((text, status, measured), assertion) in table.iter().zip(&summary.assertions) {
+        assert_eq!(assertion.status(), *status, "{assertion:?}");
+        assert_eq!(assertion.measured.is_some(), measured.is_some(), "{text}");
+        let off = assertion.measured.unwrap_or(0.0) - measured.unwrap_or(0.0);
+        assert!(off.abs() <= measured.unwrap_or(0.0) / 512.0, "{assertion:?}");
+    }
+    // 8000 gets more, at 1000 a second; 10 sets more, at 5 a second.
+    let needs = |index: usize| (summary.assertions[index].needs_more, summary.assertions[index].needs_ns);
+    let rates = [0, 1].map(|index| summary.ops[index].summary.rate.completed);
+    assert_eq!(needs(11), (8_000, Some((8_000.0 / rates[0] * 1e9) as u64)));
+    assert_eq!(needs(12), (10, Some((10.0 / rates[1] * 1e9) as u64)));
+    assert_eq!(needs(13), (0, None));
+    assert!(rates[0] > 990.0 && rates[1] > 4.0, "{rates:?}");
 }

@@ -88,6 +88,17 @@ fn mistakes_are_named() {
         (&["serve", "--cpus", "8000"], &["--cpus", "'8000'", "processors"]),
         (&["run", "--progress", "1ms"], &["--progress", "'1ms'", "100ms"]),
         (&["run", "--progress", "1s", "--no-progress"], &["--progress", "--no-progress"]),
+        (
+            &["run", "--assert", "p98 < 1ms"],
+            &["--assert <OBJECTIVE>", "'p98 < 1ms'", "'p98' is no metric", "p99.9"],
+        ),
+        (&["run", "--assert", "p99 < 1"], &["--assert", "'1' is no bound of p99", "1ms"]),
+        (
+            &["run", "--assert", "mget.p99 < 1ms"],
+            &["--assert", "'mget.p99 < 1ms'", "'mget' is not sent", "get, set"],
+        ),
+        (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
+        (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
         (&["brew"], &["brew"]),
     ];
     for (arguments, words) in table {

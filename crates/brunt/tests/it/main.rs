@@ -12,6 +12,7 @@
 
 mod accounting;
 mod accuracy;
+mod assertions;
 mod command_line;
 mod convictions;
 mod faults;

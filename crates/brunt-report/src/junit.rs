@@ -1,0 +1,125 @@
+//! A run as JUnit XML, for continuous integration: a test case for every assertion and for every check of the verdict.
+//!
+//! Not a result to compute with (JSON is). The dialect is what Jenkins and GitLab read: `testsuites`, `testsuite`, `testcase`
+//! with `failure` (an assertion does not hold), `error` (it cannot be told, or the numbers cannot be trusted) or `skipped`.
+//! Invariant: there is a failure or an error exactly where the command does not end with 0 for the same reason.
+
+use crate::metric;
+use crate::text::outcome;
+use brunt_stats::assertion::{Assertion, AssertionStatus};
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{Check, CheckStatus};
+use std::io::{self, Write};
+
+/// Writes the run. Where untrusted numbers are allowed, they are no error.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
+    let asserted = summary.assertions.iter().map(of_assertion);
+    let checked = summary.verdict.checks.iter().map(|check| of_check(check, allow_untrusted));
+    let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
+    out.write_all(document(&suites, summary.window.seconds()).as_bytes())
+}
+
+/// One test case.
+struct Case {
+    name: String,
+    outcome: Outcome,
+}
+
+/// How a case came out.
+enum Outcome {
+    Passed { said: String },
+    Failure { kind: &'static str, message: String },
+    Error { kind: &'static str, message: String },
+    Skipped { message: String },
+}
+
+fn of_assertion(assertion: &Assertion) -> Case {
+    let metric = assertion.objective.subject.metric;
+    let measured = assertion.measured.map(|value| format!("measured {}", metric::text(metric, value)));
+    let message = measured.unwrap_or_else(|| outcome(assertion));
+    let outcome = match assertion.status() {
+        AssertionStatus::Holds => Outcome::Passed { said: message },
+        AssertionStatus::Fails => Outcome::Failure { kind: "assertion", message },
+        AssertionStatus::Unknown => Outcome::Error { kind: "unknown", message },
+    };
+    Case { name: assertion.objective.to_string(), outcome }
+}
+
+fn of_check(check: &Check, allow_untrusted: bool) -> Case {
+    let fix = if check.fix.is_empty() { String::new() } else { format!("\nfix: {}", check.fix) };
+    let message = format!("{}{fix}", check.message);
+    let outcome = match check.status {
+        CheckStatus::Skipped => Outcome::Skipped { message },
+        CheckStatus::Ok => Outcome::Passed { said: message },
+        CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
+        CheckStatus::NotTrusted if allow_untrusted => {
+            Outcome::Passed { said: format!("NOT TRUSTED, and allowed: {message}") }
+        }
+        CheckStatus::NotTrusted => Outcome::Error { kind: "not_trusted", message },
+    };
+    Case { name: check.id.to_owned(), outcome }
+}
+
+/// The suites that have cases.
+fn document(suites: &[(&str, Vec<Case>)], seconds: f64) -> String {
+    let cases: Vec<&Case> = suites.iter().flat_map(|(_, cases)| cases).collect();
+    let mut xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
+    xml += &format!("<testsuites name=\"brunt\" {}>\n", counts(&cases, seconds));
+    for (name, cases) in suites.iter().filter(|(_, cases)| !cases.is_empty()) {
+        let counts = counts(&cases.iter().collect::<Vec<_>>(), seconds);
+        xml += &format!("  <testsuite name=\"{}\" {counts}>\n", escaped(name));
+        cases.iter().for_each(|case| xml += &test_case(name, case));
+        xml += "  </testsuite>\n";
+    }
+    xml + "</testsuites>\n"
+}
+
+fn counts(cases: &[&Case], seconds: f64) -> String {
+    let number = |is: fn(&Outcome) -> bool| cases.iter().filter(|case| is(&case.outcome)).count();
+    format!(
+        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
+        cases.len(),
+        number(|outcome| matches!(outcome, Outcome::Failure { .. })),
+        number(|outcome| matches!(outcome, Outcome::Error { .. })),
+        number(|outcome| matches!(outcome, Outcome::Skipped { .. })),
+    )
+}
+
+/// No case took time of its own: all of them judge one run.
+fn test_case(suite: &str, Case { name, outcome }: &Case) -> String {
+    let head =
+        format!("    <testcase classname=\"{}\" name=\"{}\" time=\"0\">", escaped(suite), escaped(name));
+    let unmet = |tag: &str, kind: &str, message: &str| {
+        let (first, all) = (escaped(message.lines().next().unwrap_or("")), escaped(message));
+        format!("<{tag} type=\"{kind}\" message=\"{first}\">{all}</{tag}>")
+    };
+    let body = match outcome {
+        Outcome::Passed { said } => format!("<system-out>{}</system-out>", escaped(said)),
+        Outcome::Failure { kind, message } => unmet("failure", kind, message),
+        Outcome::Error { kind, message } => unmet("error", kind, message),
+        Outcome::Skipped { message } => format!("<skipped message=\"{}\"/>", escaped(message)),
+    };
+    format!("{head}{body}</testcase>\n")
+}
+
+/// A text inside an element or an attribute. XML 1.0 has no way to write most control characters: they are written out.
+fn escaped(text: &str) -> String {
+    let mut xml = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\n' => xml.push('\n'),
+            control if control.is_control() || ('\u{fffe}'..='\u{ffff}').contains(&control) => {
+                xml.extend(control.escape_default());
+            }
+            plain => xml.push(plain),
+        }
+    }
+    xml
+}
