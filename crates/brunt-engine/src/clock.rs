@@ -3,7 +3,7 @@
 //! Read through the vDSO (about 25 ns), so the time-stamp counter itself buys little and would need calibration. The
 //! epoch is shared by all threads of a run; times of two hosts are never mixed.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// A clock that starts at 1 s when the run is prepared, so that 0 never is a time of the run.
 #[derive(Clone, Copy, Debug)]
@@ -11,9 +11,61 @@ pub(crate) struct Clock {
     epoch_ns: u64,
 }
 
-fn monotonic_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+/// What two clocks showed at one instant: the wall clock, read between two readings of the worker's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WallReading {
+    /// Nanoseconds since the run's epoch.
+    pub before_ns: u64,
+    /// CLOCK_REALTIME, nanoseconds.
+    pub wall_ns: u64,
+    /// Nanoseconds since the run's epoch.
+    pub after_ns: u64,
+}
+
+impl WallReading {
+    /// How far the wall clock is ahead of the worker's, and by how much that may be wrong.
+    fn lead_ns(&self) -> (i64, u64) {
+        let half_ns = (self.after_ns - self.before_ns).div_ceil(2);
+        (self.wall_ns as i64 - (self.before_ns + half_ns) as i64, half_ns)
+    }
+}
+
+/// How instants of the wall clock become instants of the worker's. The kernel steers both clocks by the same amounts,
+/// so that the one's lead over the other never changes but when the wall clock is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Conversion {
+    lead_ns: i64,
+    /// An instant that was converted is wrong by at most this.
+    pub error_ns: u64,
+}
+
+impl Conversion {
+    /// For the instants between two readings; `None` if the wall clock was set between them, as far as they can tell:
+    /// that the lead changed by less than the error of both is not seen, and harms no more than that error does.
+    pub(crate) fn between(one: &WallReading, other: &WallReading) -> Option<Self> {
+        let ((one_ns, one_error_ns), (other_ns, other_error_ns)) = (one.lead_ns(), other.lead_ns());
+        if one_ns.abs_diff(other_ns) > one_error_ns + other_error_ns {
+            return None;
+        }
+        Some(if one_error_ns < other_error_ns {
+            Self { lead_ns: one_ns, error_ns: one_error_ns }
+        } else {
+            Self { lead_ns: other_ns, error_ns: other_error_ns }
+        })
+    }
+
+    /// The worker's time of an instant of the wall clock; 0 if that lies before its epoch.
+    pub(crate) fn worker_ns(&self, wall_ns: u64) -> u64 {
+        u64::try_from(wall_ns as i64 - self.lead_ns).unwrap_or(0)
+    }
+}
+
+fn ns_of(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn monotonic_ns() -> u64 {
+    ns_of(clock_gettime(ClockId::Monotonic))
 }
 
 impl Clock {
@@ -26,5 +78,62 @@ impl Clock {
     #[inline]
     pub(crate) fn now_ns(&self) -> u64 {
         monotonic_ns() - self.epoch_ns
+    }
+
+    /// Reads the wall clock beside this one: three times, of which the tightest counts, for a worker may lose its
+    /// processor between two of the readings.
+    pub(crate) fn wall(&self) -> WallReading {
+        let read = || WallReading {
+            before_ns: self.now_ns(),
+            wall_ns: ns_of(clock_gettime(ClockId::Realtime)),
+            after_ns: self.now_ns(),
+        };
+        let readings = [read(), read(), read()];
+        let tightest = readings.into_iter().min_by_key(|reading| reading.after_ns - reading.before_ns);
+        tightest.unwrap_or(readings[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(before_ns: u64, lead_ns: u64, width_ns: u64) -> WallReading {
+        WallReading { before_ns, wall_ns: before_ns + width_ns / 2 + lead_ns, after_ns: before_ns + width_ns }
+    }
+
+    /// Two readings; the conversion that they allow.
+    #[test]
+    fn the_tighter_of_two_readings_converts_and_a_step_forbids_it() {
+        const LEAD: u64 = 1_700_000_000_000_000_000;
+        let table = [
+            (reading(1_000, LEAD, 60), reading(100_001_000, LEAD, 40), Some((LEAD, 20))),
+            (reading(1_000, LEAD, 40), reading(100_001_000, LEAD + 5, 6_000), Some((LEAD, 20))),
+            (reading(1_000, LEAD, 60), reading(100_001_000, LEAD + 50, 40), Some((LEAD + 50, 20))),
+            (reading(1_000, LEAD, 60), reading(100_001_000, LEAD + 51, 40), None),
+            (reading(1_000, LEAD, 60), reading(100_001_000, LEAD - 51, 40), None),
+            (reading(1_000, LEAD, 60), reading(100_001_000, LEAD - 3_600_000_000_000, 40), None),
+        ];
+        for (one, other, expected) in table {
+            let conversion = Conversion::between(&one, &other);
+            assert_eq!(conversion.map(|found| (found.lead_ns as u64, found.error_ns)), expected);
+            assert_eq!(conversion.map(|found| found.worker_ns(LEAD / 2)), expected.map(|_| 0));
+            if let (Some(found), Some((lead_ns, _))) = (conversion, expected) {
+                assert_eq!(found.worker_ns(lead_ns + 123_456_789), 123_456_789);
+            }
+        }
+    }
+
+    #[test]
+    fn clocks_that_nobody_sets_convert_to_within_a_reading() {
+        let clock = Clock::start();
+        let one = clock.wall();
+        let now_ns = clock.now_ns();
+        let between = ns_of(clock_gettime(ClockId::Realtime));
+        let then_ns = clock.now_ns();
+        let conversion = Conversion::between(&one, &clock.wall()).unwrap();
+        let converted_ns = conversion.worker_ns(between);
+        assert!(converted_ns + conversion.error_ns >= now_ns, "{converted_ns} {now_ns} {conversion:?}");
+        assert!(converted_ns <= then_ns + conversion.error_ns, "{converted_ns} {then_ns} {conversion:?}");
     }
 }

@@ -13,7 +13,9 @@ use crate::run::{DataSets, Endpoint, Hand};
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{Class, IoChoice, Keyspace, Load, OnMiss, Placement, Plan, Protocol, SessionScope};
+use brunt_plan::plan::{
+    Class, IoChoice, Keyspace, Load, OnMiss, Placement, Plan, Protocol, SessionScope, Timestamps,
+};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
 use brunt_proto::Codec;
@@ -402,6 +404,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         groups_max: bounds.groups,
         leases_max: bounds.leases,
         recording,
+        stamps: plan.timestamps == Timestamps::Kernel,
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
         checking: if plan.preload { Checking::Ours } else { Checking::Named },
@@ -465,15 +468,17 @@ pub(crate) fn spawn(
         pin(&blueprint.plan.cpus, shard.part.index)?;
         let links = shard.classes.iter().map(|class| class.connections.len()).sum();
         let may_spin = shard.part.of <= parallelism();
-        match (blueprint.plan.protocol, blueprint.plan.io) {
-            (Protocol::MemcachedText, IoChoice::Auto | IoChoice::Epoll) => {
-                let io = Epoll::new(links, clock)?;
-                Ok(drive(
-                    build(&blueprint, shard, orders, exchange, TextCodec::default(), io, may_spin),
-                    &notices,
-                ))
+        let plan = &blueprint.plan;
+        Ok(match (plan.protocol, plan.io, plan.timestamps) {
+            (Protocol::MemcachedText, IoChoice::Auto | IoChoice::Epoll, Timestamps::Off) => {
+                let (io, codec) = (Epoll::new(links, clock)?, TextCodec::default());
+                drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
             }
-        }
+            (Protocol::MemcachedText, IoChoice::Auto | IoChoice::Epoll, Timestamps::Kernel) => {
+                let (io, codec) = (Epoll::stamping(links, clock)?, TextCodec::default());
+                drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
+            }
+        })
     })?;
     Ok(Hand { thread, filled: filled_out, spares })
 }

@@ -24,6 +24,8 @@ mod recording;
 #[cfg(feature = "bench")]
 pub mod rehearsal;
 pub mod run;
+mod stamp_trial;
+mod stamper;
 mod traffic;
 mod transport;
 mod usage;
@@ -31,6 +33,7 @@ mod witness;
 mod worker;
 
 pub use launch::allowed_cpus;
+pub use stamp_trial::timestamps_work;
 
 #[cfg(test)]
 mod allocations;

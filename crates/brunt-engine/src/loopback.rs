@@ -5,21 +5,25 @@
 
 use crate::allocations::allocations;
 use crate::clock::Clock;
+use crate::io::Io;
 use crate::io::epoll::Epoll;
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint, RunData, RunError, Wish, run};
-use crate::worker::{Notice, Orders};
+use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{MeterKind, Plan, Timestamps};
+use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::shards;
 use brunt_plan::spec::PlanSpec;
 use brunt_proto::memcached::text::TextCodec;
-use brunt_server::{CoreOptions, Options};
+use brunt_server::{CoreOptions, Every, Faults, Options, Service};
 use brunt_stats::book::Book;
+use brunt_stats::histogram::SparseHistogram;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::stamps::StampLoss;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -80,15 +84,34 @@ fn allocations_of(toml: &str) -> u64 {
     let plan = plan(&format!("threads = 1\n{toml}"));
     let address = start_server(CoreOptions::default());
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoint(address), DataSets::ToStore));
-    let (filled, mut filled_out) = rtrb::RingBuffer::<Filled>::new(2);
+    let (filled, filled_out) = rtrb::RingBuffer::<Filled>::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
     let orders = Arc::new(Orders::default());
     let shard = shards(&plan).remove(0);
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
-    let io = Epoll::new(links, Clock::start()).unwrap();
     let exchange = Exchange { filled, spares: spares_in };
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), io, true);
+    let codec = TextCodec::default();
+    match plan.timestamps {
+        Timestamps::Off => {
+            let io = Epoll::new(links, Clock::start()).unwrap();
+            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+            allocations_of_worker(worker, &orders, filled_out, spares)
+        }
+        Timestamps::Kernel => {
+            let io = Epoll::stamping(links, Clock::start()).unwrap();
+            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+            allocations_of_worker(worker, &orders, filled_out, spares)
+        }
+    }
+}
+
+fn allocations_of_worker<I: Io>(
+    mut worker: Worker<TextCodec, I>,
+    orders: &Orders,
+    mut filled_out: rtrb::Consumer<Filled>,
+    mut spares: rtrb::Producer<Box<RecorderSet>>,
+) -> u64 {
     // The control thread's part: read and return sets. It is told when to end by the ring being abandoned.
     let control = std::thread::spawn(move || {
         let mut intervals = 0;
@@ -156,6 +179,7 @@ fn a_running_worker_allocates_nothing() {
         "rate = 20000\nconnections = 8\ndepth = 16\ntime = '400ms'\nwarmup = '50ms'\nkeys = 1000\npopularity = 'zipf:0.99'\n\
          mix = 'get=8,set=1,mget=1'\nmeter = ['outstanding', 'request-size', 'value-received', 'oversleep']\nsamples-max = 100",
         "connections = 2\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\nvalue-size = 'uniform:0,100000'\nmix = 'get=1,set=1'",
+        "connections = 4\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\ntimestamps = 'kernel'",
     ];
     for toml in toml {
         assert_eq!(allocations_of(toml), 0, "{toml}");
@@ -231,4 +255,108 @@ fn nobody_there_is_named() {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let error = run_against(address, "").unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot connect to {address}: Connection refused")), "{error}");
+}
+
+/// A span of the requests that the kernel stamped.
+fn span(data: &RunData, kind: MeterKind) -> SparseHistogram {
+    data.intervals.meters().iter().find(|meter| meter.kind == kind).unwrap().histogram.clone()
+}
+
+const P50: Quantile = Quantile::P50;
+
+/// The kernel's stamps put a service time of 200 us where it is: between the request's leaving and the reply's coming.
+/// The three spans are, request by request, all of the time from the call that sent it to the read of its reply.
+#[test]
+fn stamps_part_the_client_from_wire_and_server() {
+    let core = CoreOptions { service: Service::Fixed(200_000), ..CoreOptions::default() };
+    let address = start_server(core);
+    let data = run_against(
+        address,
+        "rate = 200\narrival = 'uniform'\nconnections = 4\ntime = '2s'\nwarmup = '100ms'\nkeys = 100\n\
+         timestamps = 'kernel'\nsamples-max = 10000",
+    )
+    .unwrap();
+    let (book, counts) = (measured(&data), data.stamps);
+    assert_eq!((book.requests.scheduled, book.requests.completed()), (400, 400));
+    assert!(counts.balances(), "{counts:?}");
+    // At 200 a second every request is stamped that is not sent less than 5 ms after another.
+    assert!(counts.asked > 100 && counts.matched * 10 >= counts.asked * 9, "{counts:?}");
+    let [out, wire, back] = MeterKind::OF_TIMESTAMPS.map(|kind| span(&data, kind));
+    assert!(wire.moments().min >= 200_000, "{:?}", wire.moments());
+    let (out_ns, back_ns) = (out.quantile(P50).unwrap(), back.quantile(P50).unwrap());
+    assert!(out_ns > 0 && out_ns < 200_000 && back_ns < 200_000, "{out_ns} {back_ns}");
+    // The same, from our own clock: service time and the call that sends, where nothing was out of the ordinary.
+    let mut services: Vec<u64> = data.samples.iter().map(|sample| sample.times.service_ns()).collect();
+    services.sort_unstable();
+    let (whole_ns, service_ns) =
+        (out_ns + wire.quantile(P50).unwrap() + back_ns, services[services.len() / 2]);
+    assert!(whole_ns.abs_diff(service_ns) < service_ns / 4, "{whole_ns} against {service_ns}");
+}
+
+/// Stamps ask for no operation more or less, at any depth; and where replies share reads they are thrown away.
+#[test]
+fn stamps_change_no_operation() {
+    let address = start_server(CoreOptions::default());
+    for (depth, keys) in [(1, 100), (8, 100)] {
+        let data = run_against(
+            address,
+            &format!(
+                "connections = 16\ndepth = {depth}\nrequests = 40000\nwarmup = '0s'\nkeys = {keys}\ntimestamps = 'kernel'"
+            ),
+        )
+        .unwrap();
+        let (requests, counts) = (measured(&data).requests, data.stamps);
+        assert_eq!((requests.scheduled, requests.completed()), (40_000, 40_000));
+        assert!(counts.balances(), "{counts:?}");
+        let seconds = (data.times.end_ns - data.times.measure_ns) as f64 / 1e9;
+        let most = 40_000 / 1_024 + (seconds * 200.0) as u64 + 2;
+        assert!(counts.asked <= most, "{counts:?} in {seconds} s");
+        assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");
+        assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
+        assert!(depth > 1 || counts.matched > 30, "{counts:?}");
+        let wire = span(&data, MeterKind::WireAndServer);
+        // No reply comes before its request has gone, and none took longer than the slowest request.
+        assert!(wire.count() == counts.matched && wire.moments().max < 1_000_000_000, "{:?}", wire.moments());
+    }
+}
+
+/// A server that resets connections, and one that closes them in the middle of a reply: what is out yields nothing, the
+/// error queue of a dead socket harms nobody, and every other request is booked as ever.
+#[test]
+fn stamps_survive_connections_that_end() {
+    let every = Every::new(7);
+    for faults in
+        [Faults { reset_every: every, ..Faults::default() }, Faults { cut_every: every, ..Faults::default() }]
+    {
+        let address = start_server(CoreOptions { faults, ..CoreOptions::default() });
+        let data = run_against(
+            address,
+            "rate = 2000\nconnections = 4\ntime = '500ms'\nwarmup = '0s'\nkeys = 100\npreload = false\n\
+             timestamps = 'kernel'\ndrain = '200ms'",
+        )
+        .unwrap();
+        let (requests, counts) = (measured(&data).requests, data.stamps);
+        assert!(requests.completed() > 0, "{requests:?}");
+        assert!(requests.outcome(OutcomeClass::Lost) > 0, "{requests:?}");
+        assert!(counts.balances() && counts.matched > 0, "{counts:?}");
+        assert!(counts.discarded(StampLoss::Unanswered) > 0, "{counts:?}");
+        assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
+    }
+}
+
+/// Values larger than a socket takes at once, and than a read brings: what cannot be told is not told.
+#[test]
+fn stamps_of_large_values_belong_to_their_last_bytes() {
+    let address = start_server(CoreOptions::default());
+    let data = run_against(
+        address,
+        "connections = 2\nrequests = 400\nwarmup = '0s'\nkeys = 20\nvalue-size = 900000\nmix = 'get=1,set=1'\n\
+         timestamps = 'kernel'",
+    );
+    let data = data.unwrap();
+    let counts = data.stamps;
+    assert_eq!(measured(&data).requests.completed(), 400);
+    assert!(counts.balances() && counts.asked > 1, "{counts:?}");
+    assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");
+    assert_eq!(counts.discarded(StampLoss::OtherByte), 0, "{counts:?}");
 }

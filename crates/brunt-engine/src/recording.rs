@@ -204,6 +204,11 @@ impl Recording {
         }
     }
 
+    /// Records several of them, of one request.
+    pub(crate) fn meter_each<const N: usize>(&mut self, kinds: [MeterKind; N], values: [u64; N]) {
+        kinds.into_iter().zip(values).for_each(|(kind, value)| self.meter(kind, value));
+    }
+
     /// Counts a fault of a connection.
     pub(crate) fn fault(&mut self, phase: Phase, kind: FaultKind, at_ns: u64) {
         self.set.fault(phase, kind, at_ns);

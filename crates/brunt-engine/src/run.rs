@@ -18,6 +18,7 @@ use brunt_stats::interval::Interval;
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
+use brunt_stats::stamps::StampCounts;
 use brunt_stats::statistics::ServerRecord;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::WorkerUsage;
@@ -135,6 +136,8 @@ pub struct RunData {
     pub samples_overflow: u64,
     /// Values read that were none of ours, where others may have stored some.
     pub values_foreign: u64,
+    /// What became of the requests whose kernel timestamps were asked for.
+    pub stamps: StampCounts,
     /// How the workers waited.
     pub wait: Wait,
     /// Which kernel interface ran.
@@ -403,6 +406,7 @@ impl Control<'_> {
             samples: Vec::new(),
             samples_overflow: 0,
             values_foreign: 0,
+            stamps: StampCounts::default(),
             wait: Wait::Sleep,
             io: "epoll",
             interrupted,
@@ -442,5 +446,6 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.samples.extend_from_slice(end.recording.tap.samples());
     data.samples_overflow += end.recording.tap.overflow();
     data.values_foreign += end.recording.values_foreign;
+    data.stamps.merge(&end.stamps);
     data.wait = end.wait;
 }

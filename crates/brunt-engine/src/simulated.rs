@@ -10,6 +10,7 @@ mod operations;
 mod outages;
 mod queues;
 mod servers;
+mod stamps;
 mod timeouts;
 
 use crate::allocations::allocations;
@@ -336,6 +337,11 @@ fn check_books(outcome: &Outcome) {
     assert_eq!(outcome.store.faults().total(), connections.failed + connections.lost, "{connections:?}");
     assert_eq!(outcome.attempts.len() as u64, connections.begun);
     assert_eq!(outcome.allocations, 0, "a running worker allocates nothing");
+    let stamps = &outcome.end.stamps;
+    assert!(stamps.balances(), "{stamps:?}");
+    for meter in outcome.meters.iter().filter(|meter| MeterKind::OF_TIMESTAMPS.contains(&meter.kind)) {
+        assert_eq!(meter.histogram.count(), stamps.matched, "{:?}", meter.kind);
+    }
     // A look without sleep is for something that is due.
     let due = outcome.sum(|_, _| true).requests.scheduled + connections.begun + connections.established;
     assert!(outcome.looks_in_vain <= due + 10, "{} looks for {due} things", outcome.looks_in_vain);

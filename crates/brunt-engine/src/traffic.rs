@@ -1,8 +1,8 @@
 //! The traffic of one worker: sessions, connections, operations in flight, and the recording of what became of them.
 //!
 //! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
-//! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `connecting` lets connections come
-//! and go, `losing` books what goes wrong.
+//! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `stamping` knows which of these the
+//! kernel's timestamps belong to, `connecting` lets connections come and go, `losing` books what goes wrong.
 //! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
 //! unsent.
@@ -11,6 +11,7 @@ mod connecting;
 mod losing;
 mod receiving;
 mod sending;
+mod stamping;
 
 use crate::agenda::Agenda;
 use crate::connection::Connection;
@@ -21,6 +22,7 @@ use crate::lane::{Lane, Lanes, Picked, Route, RouteId, Routing};
 use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
+use crate::stamper::Stamper;
 use brunt_plan::op::{Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
@@ -103,6 +105,7 @@ pub(crate) struct Traffic<C: Codec> {
     groups: Groups,
     leases: Leases,
     pub recording: Recording,
+    pub stamper: Stamper,
     payload: Arc<Payload>,
     pub window: Window,
     timeout_ns: u64,
@@ -140,6 +143,8 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub groups_max: usize,
     pub leases_max: usize,
     pub recording: Recording,
+    /// Are kernel timestamps wanted?
+    pub stamps: bool,
     pub payload: Arc<Payload>,
     pub timeout_ns: u64,
     pub checking: Checking,
@@ -165,6 +170,7 @@ impl<C: Codec> Traffic<C> {
             groups: Groups::with_capacity(parts.groups_max),
             leases: Leases::with_capacity(parts.leases_max),
             recording: parts.recording,
+            stamper: Stamper::new(count, parts.stamps),
             payload: parts.payload,
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,

@@ -16,6 +16,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
+use brunt_stats::stamps::StampCounts;
 use brunt_stats::usage::Colocation;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -106,6 +107,8 @@ pub(crate) struct WorkerEnd {
     /// Segments sent again since the start was awaited.
     pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
+    /// What became of the requests whose kernel timestamps were asked for.
+    pub stamps: StampCounts,
 }
 
 /// One thread's loop.
@@ -289,9 +292,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let Completion { link, at_ns, polled_ns, what } = completion;
         match what {
             What::Received(chunk) => {
+                let stamped = if I::STAMPS { self.traffic.awaits_stamps(link) } else { None };
                 let bytes = self.io.bytes(chunk);
                 if self.traffic.receive(link, bytes, at_ns, polled_ns).is_err() {
                     self.io.close(link, CloseHow::Reset);
+                } else if let Some(requests_before) = stamped
+                    && self.traffic.ends_stamped(link, requests_before)
+                {
+                    let stamps = self.io.stamps(link);
+                    self.traffic.stamper.answer(link, stamps, at_ns);
                 }
             }
             What::Writable => self.traffic.writable(&mut self.io, link, at_ns),
@@ -546,6 +555,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.interval_end_ns = start_ns;
         self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = start_ns);
         self.stage = Stage::Running;
+        self.tend_stamps(now_ns);
         self.usage.begin_at(window.measure_ns);
     }
 
@@ -560,6 +570,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if self.orders.stop.load(Ordering::Relaxed) && !std::mem::replace(&mut self.is_stopped, true) {
             self.stop(now_ns);
         }
+        self.tend_stamps(now_ns);
         // A number of requests that nobody is there to answer would never be reached; and when the last connection has
         // lived, nothing can follow.
         let is_hopeless =
@@ -603,6 +614,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.look_at = (self.look_at + 1) % self.traffic.connections.len() as u32;
     }
 
+    /// Reads the wall clock, if stamps are waiting for it.
+    fn tend_stamps(&mut self, now_ns: u64) {
+        if I::STAMPS && self.traffic.stamper.is_window_over(now_ns) {
+            let reading = self.io.wall();
+            self.traffic.turn_stamp_window(reading);
+        }
+    }
+
     /// The user wants an end: of the window, or of the drain where only that is left.
     fn stop(&mut self, now_ns: u64) {
         if now_ns < self.traffic.window.end_ns {
@@ -626,18 +645,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.usage.look(now_ns, now_ns, self.loop_counters());
         self.traffic.close_books(now_ns);
         self.retransmits = self.io.retransmits() - self.retransmits;
+        if I::STAMPS {
+            let reading = self.io.wall();
+            self.traffic.end_stamps(reading);
+        }
         self.stage = Stage::Finished;
     }
 
     /// Takes the worker apart after its last turn.
     pub(crate) fn end(mut self) -> WorkerEnd {
         let now_ns = self.io.now_ns();
+        let stamps = self.traffic.stamper.counts();
         let (last, recording) = self.traffic.recording.end(now_ns);
         WorkerEnd {
             last,
             recording,
             window: self.traffic.window,
             drained_ns: self.drained_ns,
+            stamps,
             usage: self.usage,
             colocation: self.colocation,
             retransmits: self.retransmits,

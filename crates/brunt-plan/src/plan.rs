@@ -86,6 +86,16 @@ words! {
 }
 
 words! {
+    /// Whose clock readings a run takes beside its own.
+    Timestamps {
+        /// Nobody's.
+        Off = "off",
+        /// The kernel's, of some requests and their replies: when it handed them to the network, and when they came in.
+        Kernel = "kernel",
+    }
+}
+
+words! {
     /// Which of several servers an op goes to.
     Placement {
         /// By the key: the hash of libmemcached's default (one at a time), modulo the number of servers.
@@ -133,12 +143,20 @@ words! {
         Oversleep = "oversleep",
         /// Nanoseconds in the call that sends a request (or several, when they are written together).
         SendCost = "send-cost",
+        /// Nanoseconds from before the call that sends a request until the kernel hands its last byte to the network.
+        StackOut = "stack-out",
+        /// Nanoseconds from then until the last byte of the reply is in the kernel.
+        WireAndServer = "wire-and-server",
+        /// Nanoseconds from then until the read that brings it has returned.
+        StackIn = "stack-in",
     }
 }
 
 impl MeterKind {
     /// How many kinds there are; `kind as usize` is below this.
     pub const COUNT: usize = Self::ALL.len();
+    /// The quantities that kernel timestamps yield, in the order of time.
+    pub const OF_TIMESTAMPS: [Self; 3] = [Self::StackOut, Self::WireAndServer, Self::StackIn];
 }
 
 /// Which servers a run talks to.
@@ -334,6 +352,8 @@ pub struct Plan {
     pub data_seed: u64,
     /// Quantities to meter.
     pub meters: Vec<MeterKind>,
+    /// Whose clock readings are taken beside our own.
+    pub timestamps: Timestamps,
     /// How many raw samples to keep at most, over all workers; 0 keeps none.
     pub samples_max: u64,
     /// At least one.

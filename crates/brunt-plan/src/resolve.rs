@@ -8,8 +8,8 @@ use crate::distribution::{Arrival, SizeDistribution};
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, OnMiss, OpenRate, Placement, Plan, Protocol,
-    SessionScope, Stop, Target, Transport, Wait,
+    Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
+    Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -132,6 +132,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
         meters: resolve_meters(&complaint, run)?,
+        timestamps: run.timestamps.unwrap_or(Timestamps::Off),
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         classes,
     })
@@ -248,14 +249,14 @@ fn resolve_until(
     Ok(Stop { time: Some(max_time), requests: None, until: Some(until) })
 }
 
-fn resolve_meters(
-    complaint: &Complaint<'_>,
-    run: &RunSpec,
-) -> Result<Vec<crate::plan::MeterKind>, PlanError> {
+fn resolve_meters(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<MeterKind>, PlanError> {
     let mut meters = Vec::new();
     for meter in run.meter.iter().flatten() {
         if meters.contains(meter) {
             return Err(complaint.error("meter", meter, "each quantity once"));
+        }
+        if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
+            return Err(complaint.error("meter", meter, "this quantity together with --timestamps kernel"));
         }
         meters.push(*meter);
     }
@@ -557,6 +558,7 @@ mod tests {
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
             "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'",
             "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
+            "timestamps = 'kernel'\nmeter = ['stack-in']",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
@@ -628,6 +630,10 @@ mod tests {
         (
             "multiget = 5",
             "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
+        ),
+        (
+            "meter = ['stack-out']",
+            "--meter: 'stack-out' was given; accepted: this quantity together with --timestamps kernel",
         ),
         ("server = ['a', 'b', 'a']", "--server: 'a:11211' was given; accepted: each server once"),
         (

@@ -8,7 +8,8 @@ use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::mix::Mix;
 use crate::plan::{
-    Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Protocol, Target, Transport, Wait,
+    Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Protocol, Target, Timestamps,
+    Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -103,6 +104,7 @@ options! {
         server_stats: bool,
         seed: Count,
         data_seed: Count,
+        timestamps: Timestamps,
         meter: Vec<MeterKind>,
         samples_max: Count,
     }
@@ -245,6 +247,7 @@ impl From<&Plan> for PlanSpec {
             seed: Some(Count(plan.seed)),
             data_seed: Some(Count(plan.data_seed)),
             meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),
+            timestamps: (plan.timestamps != Timestamps::Off).then_some(plan.timestamps),
             samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
         };
         Self { run, base: ClassSpec::default(), classes: plan.classes.iter().map(ClassSpec::from).collect() }

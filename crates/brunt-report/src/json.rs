@@ -25,6 +25,7 @@ use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::Outage;
 use brunt_stats::server::ServerCounts;
+use brunt_stats::stamps::StampLoss;
 use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, Steadiness, WarmUp};
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
@@ -73,6 +74,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "ops": ops(&summary.ops),
         "classes": object(&summary.classes, class),
         "client": client(summary),
+        "timestamps": timestamps(summary),
         "intervals": list(&summary.intervals(INTERVAL_NS), |point| interval(summary, point)),
         "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
         "connections": connections(summary),
@@ -347,6 +349,23 @@ fn in_system(summary: &Summary) -> Value {
     let window_ns = summary.window.duration_ns();
     let mean = |sum: u128| (window_ns > 0).then(|| sum as f64 / window_ns as f64);
     json!({ "by_clock": mean(summary.presence.integral), "by_samples": mean(summary.presence.sum) })
+}
+
+/// What kernel timestamps say; `null` where the plan asks for none.
+fn timestamps(summary: &Summary) -> Value {
+    let Some(spans) = summary.spans() else { return Value::Null };
+    let counts = &summary.stamps;
+    let mut value = json!({
+        "asked": counts.asked,
+        "matched": counts.matched,
+        "discarded": object(&StampLoss::ALL, |loss| {
+            (loss.name().to_owned(), json!(counts.discarded(*loss)))
+        }),
+    });
+    for (kind, span) in &spans {
+        value[format!("{}_ns", kind.name().replace('-', "_"))] = distribution(span);
+    }
+    value
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {

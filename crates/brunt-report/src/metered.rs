@@ -25,7 +25,12 @@ impl Unit {
         match kind {
             MeterKind::Outstanding => Self::Requests,
             MeterKind::RequestSize | MeterKind::ValueReceived => Self::Bytes,
-            MeterKind::ConnectTime | MeterKind::Oversleep | MeterKind::SendCost => Self::Nanoseconds,
+            MeterKind::ConnectTime
+            | MeterKind::Oversleep
+            | MeterKind::SendCost
+            | MeterKind::StackOut
+            | MeterKind::WireAndServer
+            | MeterKind::StackIn => Self::Nanoseconds,
         }
     }
 

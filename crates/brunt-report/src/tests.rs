@@ -104,7 +104,7 @@ fn every_key_is_documented() {
     let told: Vec<&str> = code.flat_map(|code| code.split(|c| !is_of_a_name(c))).collect();
     let found = all_paths();
     // Facts of the host, and names from the plan, have names of their own.
-    let names = ["main", "get", "send-cost", "connect-time"];
+    let names = ["main", "get", "send-cost", "connect-time", "stack-out", "wire-and-server", "stack-in"];
     for path in found.iter().filter(|path| !path.starts_with(".environment.")) {
         for key in path.split(['.', '[', ']']).filter(|key| !key.is_empty() && !names.contains(key)) {
             assert!(told.contains(&key), "docs/formats.md does not say what {key} of {path} means");

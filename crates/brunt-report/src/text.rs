@@ -6,6 +6,7 @@
 
 mod header;
 mod latency;
+mod stamps;
 mod statistics;
 mod traffic;
 mod trouble;
@@ -42,6 +43,7 @@ fn report(summary: &Summary) -> String {
     traffic::write(&mut out, summary, &rows);
     statistics::write(&mut out, summary);
     client(&mut out, summary);
+    stamps::write(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');
     verdict::write(&mut out, &summary.verdict);

@@ -30,6 +30,7 @@ pub mod recorder;
 pub mod repeat;
 pub mod sample;
 pub mod server;
+pub mod stamps;
 pub mod statistics;
 pub mod steady;
 pub mod store;

@@ -16,7 +16,7 @@ use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, MeterKind, OnMiss, Plan};
+use brunt_plan::plan::{Class, MeterKind, OnMiss, Plan, Timestamps};
 
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +47,9 @@ impl Layout {
             kinds
         };
         let mut meters = plan.meters.clone();
-        let always = ALWAYS_METERED.into_iter().filter(|kind| !plan.meters.contains(kind));
-        meters.extend(always);
+        let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps == Timestamps::Kernel);
+        let always = ALWAYS_METERED.iter().chain(of_timestamps);
+        meters.extend(always.filter(|kind| !plan.meters.contains(kind)));
         Self {
             kinds: plan.classes.iter().map(kinds_of).collect(),
             meters,

@@ -130,6 +130,11 @@ impl IntervalStore {
         &self.timeline
     }
 
+    /// The metered quantities so far, in the order of the layout.
+    pub fn meters(&self) -> &[Meter] {
+        &self.meters
+    }
+
     /// The books so far.
     pub fn books(&self) -> &Books {
         &self.books

@@ -19,6 +19,7 @@ use crate::outage::{Outage, outages};
 use crate::presence::PresenceTotal;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
+use crate::stamps::StampCounts;
 use crate::statistics::{self, Comparison, ServerRecord};
 use crate::steady::Steadiness;
 use crate::store::{IntervalStore, RowTotals};
@@ -29,7 +30,7 @@ use crate::verdict::{self, Asked, Check, Evidence, LagRow, LastHalf, OpenLoop, V
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan};
+use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps};
 use brunt_plan::quantile::Quantile;
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
@@ -101,6 +102,8 @@ pub struct SummaryInput {
     pub first_garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
     pub first_error: Option<String>,
+    /// What became of the requests whose kernel timestamps were asked for.
+    pub stamps: StampCounts,
     /// What the client used.
     pub usage: ClientUsage,
     /// What the host did to the run.
@@ -280,6 +283,8 @@ pub struct Summary {
     pub samples: Vec<Sample>,
     /// Samples there was no room for.
     pub samples_overflow: u64,
+    /// What became of the requests whose kernel timestamps were asked for.
+    pub stamps: StampCounts,
     /// What the client used.
     pub usage: ClientUsage,
     /// What the host did to the run.
@@ -338,7 +343,7 @@ impl Summary {
             steady,
             connections: all_connections(&store),
             connections_by_phase: store.connections,
-            connect_time: connect_time(&store.meters),
+            connect_time: duration(&store.meters, MeterKind::ConnectTime),
             servers: store.servers,
             outages: outages(&store.outages.spans, &store.timeline, &schedule),
             outages_overflow: store.outages.overflow,
@@ -349,6 +354,7 @@ impl Summary {
             first_error: input.first_error,
             samples,
             samples_overflow: input.samples_overflow,
+            stamps: input.stamps,
             usage: input.usage,
             host: input.host,
             presence: input.presence,
@@ -367,6 +373,12 @@ impl Summary {
     /// One of the phases; connecting has no ops and is none of them.
     pub fn phase(&self, phase: Phase) -> Option<&PhaseSummary> {
         self.phases.iter().find(|held| held.phase == phase)
+    }
+
+    /// The spans that kernel timestamps part a request into, in the order of time; `None` where none were taken.
+    pub fn spans(&self) -> Option<[(MeterKind, LatencySummary); 3]> {
+        (self.plan.timestamps == Timestamps::Kernel)
+            .then(|| MeterKind::OF_TIMESTAMPS.map(|kind| (kind, duration(&self.meters, kind))))
     }
 
     /// Bytes on the wire during the measured window.
@@ -439,11 +451,11 @@ fn all_connections(store: &IntervalStore) -> ConnectionCounts {
 }
 
 /// A meter as a latency: its percentiles follow the same rules.
-fn connect_time(meters: &[Meter]) -> LatencySummary {
+fn duration(meters: &[Meter], kind: MeterKind) -> LatencySummary {
     let mut histogram = Histogram::new();
     meters
         .iter()
-        .filter(|meter| meter.kind == MeterKind::ConnectTime)
+        .filter(|meter| meter.kind == kind)
         .for_each(|meter| histogram.merge_sparse(&meter.histogram));
     LatencySummary::of(&histogram)
 }

@@ -11,7 +11,7 @@ use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
-use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Transport, Wait};
+use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Timestamps, Transport, Wait};
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
@@ -299,7 +299,12 @@ pub(crate) struct MeasuringFlags {
     /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
-    /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, oversleep, send-cost
+    /// Let the kernel stamp some requests and replies, to tell the client's stack from wire and server: off or kernel
+    /// [default: off]
+    #[arg(long, value_name = "WHOSE")]
+    pub timestamps: Option<Timestamps>,
+    /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, oversleep, send-cost;
+    /// with --timestamps kernel also stack-out, wire-and-server, stack-in
     #[arg(long, value_name = "QUANTITY")]
     pub meter: Vec<MeterKind>,
     /// Keep at most this many raw samples for --samples [default: 1000000 with --samples]
@@ -442,6 +447,7 @@ impl Run {
             server_stats: measuring.no_server_stats.then_some(false),
             seed: traffic.seed,
             data_seed: data.data_seed,
+            timestamps: measuring.timestamps,
             meter: given(&measuring.meter),
             samples_max: measuring.samples_max.or(samples_default),
             ..target.spec()
@@ -581,6 +587,7 @@ mod tests {
         ("warmup", "1s"),
         ("drain", "500ms"),
         ("wait", "hybrid"),
+        ("timestamps", "kernel"),
         ("meter", "connect-time"),
         ("samples-max", "1000000"),
         ("json", "result.json"),

@@ -1,14 +1,14 @@
 //! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
 //!
 //! Judges [`Facts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
-//! server is talked to. Invariant: `fix` stands only where a run of this plan would fail.
+//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fix` stands only where a run of this plan would fail.
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::{MORE_PORTS, Needs};
 use crate::{measurement, run};
-use brunt_plan::plan::{Plan, Target};
+use brunt_plan::plan::{Plan, Target, Timestamps};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
 use brunt_stats::host::is_fast_clocksource;
@@ -86,6 +86,7 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
     };
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));
+    findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
     let mut out = io::stdout().lock();
     findings.iter().try_for_each(|finding| writeln!(out, "{}", line(finding)))?;
     let is_fit = findings.iter().all(|finding| finding.status != Status::Fix);
@@ -308,6 +309,17 @@ fn io_uring(facts: &Facts) -> Finding {
     }
 }
 
+/// Do kernel timestamps come, of what is sent and of what is received?
+fn timestamps(plan: &Plan, trial: io::Result<()>) -> Finding {
+    match trial {
+        Ok(()) => Finding::ok("kernel stamps", "of both directions, on loopback"),
+        Err(reason) if plan.timestamps == Timestamps::Kernel => {
+            Finding::fix("kernel stamps", reason.to_string(), "leave --timestamps out")
+        }
+        Err(reason) => Finding::warn("kernel stamps", reason.to_string(), "do without --timestamps kernel"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,6 +357,21 @@ mod tests {
                 "ok    kernel         Linux 6.18",
                 "ok    io_uring       allowed",
             ]
+        );
+    }
+
+    #[test]
+    fn kernel_stamps_matter_to_a_plan_that_wants_them() {
+        let refused = || Err(io::Error::other("what is sent gets no stamp"));
+        let said = |toml: &str, trial| line(&timestamps(&plan(toml), trial));
+        assert_eq!(said("", Ok(())), "ok    kernel stamps  of both directions, on loopback");
+        assert_eq!(
+            said("", refused()),
+            "warn  kernel stamps  what is sent gets no stamp; do without --timestamps kernel"
+        );
+        assert_eq!(
+            said("timestamps = 'kernel'", refused()),
+            "fix   kernel stamps  what is sent gets no stamp; leave --timestamps out"
         );
     }
 

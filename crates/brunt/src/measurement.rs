@@ -11,11 +11,12 @@ use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
-use brunt_plan::plan::{Plan, Target};
+use brunt_plan::plan::{Plan, Target, Timestamps};
 use brunt_plan::server::ServerAddress;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::AtomicBool;
 
@@ -123,6 +124,9 @@ pub(crate) fn measure(
 
 /// Refuses a plan that this host has no room for, and says where it may become tight.
 fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failure> {
+    if plan.timestamps == Timestamps::Kernel {
+        brunt_engine::timestamps_work().map_err(|reason| no_timestamps(&reason))?;
+    }
     let facts = Facts::read();
     // The first address is the one that is tried first.
     let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.addresses[0]).collect();
@@ -132,6 +136,12 @@ fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failu
         notes.iter().for_each(|note| eprintln!("note: {note}"));
     }
     Ok(())
+}
+
+fn no_timestamps(reason: &io::Error) -> Failure {
+    Failure::usage(format!(
+        "--timestamps: 'kernel' was given; accepted: off, for this kernel takes none ({reason})"
+    ))
 }
 
 fn window(times: RunTimes) -> MeasuredWindow {
@@ -165,6 +175,7 @@ fn summarise(
         values_foreign: data.values_foreign,
         samples: data.samples,
         samples_overflow: data.samples_overflow,
+        stamps: data.stamps,
         first_garbage: data.garbage,
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
         usage: ClientUsage {
@@ -189,4 +200,21 @@ fn summarise(
         server_records: data.server_records,
         plan: plan.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_timestamps_is_named() {
+        let reason = io::Error::other("SO_TIMESTAMPING: Invalid argument (os error 22)");
+        let failure = no_timestamps(&reason);
+        assert_eq!(failure.exit, Exit::Usage);
+        assert_eq!(
+            failure.error.to_string(),
+            "--timestamps: 'kernel' was given; accepted: off, for this kernel takes none (SO_TIMESTAMPING: Invalid argument \
+             (os error 22))"
+        );
+    }
 }

@@ -2,10 +2,12 @@
 //!
 //! One registration per connection for life (writability is asked for only while a send is stuck), one read per
 //! readiness into one buffer that all connections share, nanosecond timeouts through epoll_pwait2. A read that fills
-//! the buffer leaves the rest to the next turn: epoll is level-triggered here.
+//! the buffer leaves the rest to the next turn: epoll is level-triggered here. Where the kernel takes timestamps, reads
+//! bring them along, and readiness may mean an entry of the error queue, which is no error of the connection.
 
-use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
-use crate::clock::Clock;
+use super::kernel_stamps::{self, Control};
+use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
+use crate::clock::{Clock, WallReading};
 use crate::transport::socket::{self, Peer};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -49,8 +51,18 @@ struct Link {
     is_local: bool,
 }
 
-/// The epoll backend of one worker.
-pub(crate) struct Epoll {
+/// The timestamps of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct LinkStamps {
+    /// Bytes handed over since the stamps were switched on, modulo 2³²: the kernel counts the same way.
+    sent: u32,
+    /// The byte whose stamp is awaited.
+    awaited: Option<u32>,
+    transmitted: Transmitted,
+}
+
+/// The epoll backend of one worker; `STAMPING` if the kernel is to take timestamps.
+pub(crate) struct Epoll<const STAMPING: bool> {
     clock: Clock,
     epoll: OwnedFd,
     links: Vec<Link>,
@@ -65,11 +77,28 @@ pub(crate) struct Epoll {
     syscalls: u64,
     /// Segments sent again on connections that are closed.
     retransmits_closed: u64,
+    /// By link, where timestamps are taken.
+    stamps: Vec<LinkStamps>,
+    /// What came with the last read.
+    control: Control,
 }
 
-impl Epoll {
+impl Epoll<false> {
     /// A backend for links `0..links`.
     pub(crate) fn new(links: usize, clock: Clock) -> Result<Self, Errno> {
+        Self::with_links(links, clock)
+    }
+}
+
+impl Epoll<true> {
+    /// A backend for links `0..links` that can ask for timestamps.
+    pub(crate) fn stamping(links: usize, clock: Clock) -> Result<Self, Errno> {
+        Self::with_links(links, clock)
+    }
+}
+
+impl<const STAMPING: bool> Epoll<STAMPING> {
+    fn with_links(links: usize, clock: Clock) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
             clock,
@@ -90,6 +119,8 @@ impl Epoll {
             poll_end_ns: now_ns,
             syscalls: 0,
             retransmits_closed: 0,
+            stamps: vec![LinkStamps::default(); if STAMPING { links } else { 0 }],
+            control: Control::EMPTY,
         })
     }
 
@@ -129,6 +160,12 @@ impl Epoll {
                 peer => is_local = peer == Peer::SameHost,
             }
         }
+        if let (true, None, Some(socket)) = (STAMPING, errno, socket) {
+            self.syscalls += 1;
+            self.stamps[link as usize] = LinkStamps::default();
+            // Bytes are counted from here, before any was sent.
+            errno = kernel_stamps::switch_on(socket).err().map(Errno::raw_os_error);
+        }
         self.links[link as usize].is_local = is_local;
         let at_ns = self.clock.now_ns();
         match errno {
@@ -149,11 +186,15 @@ impl Epoll {
     fn read(&mut self, link: LinkId) -> Option<Completion> {
         let socket = self.links[link as usize].socket.as_ref()?;
         self.syscalls += 1;
-        let read = rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT);
+        let read = if STAMPING {
+            kernel_stamps::receive(socket, &mut self.receive, &mut self.control)
+        } else {
+            rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT).map(|(len, _)| len)
+        };
         let at_ns = self.clock.now_ns();
         let what = match read {
-            Ok((0, _)) => What::Closed(None),
-            Ok((len, _)) => What::Received(Chunk { start: 0, len }),
+            Ok(0) => What::Closed(None),
+            Ok(len) => What::Received(Chunk { start: 0, len }),
             Err(Errno::AGAIN | Errno::INTR) => return None,
             Err(errno) => What::Closed(Some(errno.raw_os_error())),
         };
@@ -168,13 +209,59 @@ impl Epoll {
     }
 }
 
+impl<const STAMPING: bool> Epoll<STAMPING> {
+    /// What a send came to; the rest of what was offered waits for room.
+    #[inline]
+    fn took(&mut self, link: LinkId, parts: &[IoSlice<'_>], sent: Result<usize, Errno>) -> SendResult {
+        let at_ns = self.clock.now_ns();
+        let offered: usize = parts.iter().map(|part| part.len()).sum();
+        let taken = match sent {
+            Ok(taken) => Ok(taken),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(errno) => Err(errno.raw_os_error()),
+        };
+        if let (true, Ok(taken)) = (STAMPING, taken) {
+            let stamps = &mut self.stamps[link as usize];
+            stamps.sent = stamps.sent.wrapping_add(taken as u32);
+        }
+        if matches!(taken, Ok(taken) if taken < offered) {
+            self.interest(link, EventFlags::IN | EventFlags::OUT);
+        }
+        SendResult { taken, at_ns }
+    }
+
+    /// Empties the error queue of a connection. Returns whether there was anything in it.
+    fn drain_error_queue(&mut self, link: LinkId) -> bool {
+        let Some(socket) = &self.links[link as usize].socket else { return false };
+        let stamps = &mut self.stamps[link as usize];
+        let mut any = false;
+        loop {
+            self.syscalls += 1;
+            // An error here is that of an empty queue, or one of the socket, which a read will meet too.
+            let Ok(entry) = kernel_stamps::take_transmission(socket) else { return any };
+            any = true;
+            // Of several the first: a packet that is sent again is stamped again.
+            if let (Some(transmission), Some(awaited), Transmitted::Unknown | Transmitted::OtherByte) =
+                (entry, stamps.awaited, stamps.transmitted)
+            {
+                stamps.transmitted = match transmission.byte == awaited {
+                    true => Transmitted::At(transmission.at_ns),
+                    false => Transmitted::OtherByte,
+                };
+            }
+        }
+    }
+}
+
 /// Had a poll that took this long, and returned this many events, gone to sleep?
 #[inline]
 fn has_slept(took_ns: u64, events: usize) -> bool {
     took_ns > SLEPT_NS + EVENT_NS * (events as u64).saturating_sub(1)
 }
 
-impl Io for Epoll {
+impl<const STAMPING: bool> Io for Epoll<STAMPING> {
+    const STAMPS: bool = STAMPING;
+
     #[inline]
     fn now_ns(&mut self) -> u64 {
         self.clock.now_ns()
@@ -205,17 +292,7 @@ impl Io for Epoll {
                 rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
             }
         };
-        let at_ns = self.clock.now_ns();
-        let offered: usize = parts.iter().map(|part| part.len()).sum();
-        let taken = match sent {
-            Ok(taken) => Ok(taken),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            Err(errno) => Err(errno.raw_os_error()),
-        };
-        if matches!(taken, Ok(taken) if taken < offered) {
-            self.interest(link, EventFlags::IN | EventFlags::OUT);
-        }
-        SendResult { taken, at_ns }
+        self.took(link, parts, sent)
     }
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
@@ -286,6 +363,14 @@ impl Io for Epoll {
                 return Some(self.completion(link, at_ns, What::Writable));
             }
             self.cursor += 1;
+            if STAMPING
+                && flags.contains(EventFlags::ERR)
+                && self.drain_error_queue(link)
+                && !flags.intersects(EventFlags::IN | EventFlags::HUP)
+            {
+                // A stamp was all there was; an error would be reported again.
+                continue;
+            }
             if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP)
                 && let Some(completion) = self.read(link)
             {
@@ -318,6 +403,37 @@ impl Io for Epoll {
         // Over loopback a segment is taken in on the processor that sends it.
         let cpu = rustix::net::sockopt::socket_incoming_cpu(socket).ok()?;
         Some(cpu as usize == rustix::thread::sched_getcpu())
+    }
+
+    fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        let Some(socket) = &self.links[link as usize].socket else {
+            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+        };
+        self.syscalls += 1;
+        let sent = kernel_stamps::send(socket, parts);
+        let result = self.took(link, parts, sent);
+        let stamps = &mut self.stamps[link as usize];
+        stamps.awaited = Some(stamps.sent.wrapping_sub(1));
+        stamps.transmitted = Transmitted::Unknown;
+        result
+    }
+
+    fn stamps(&mut self, link: LinkId) -> Stamps {
+        if self.stamps[link as usize].transmitted == Transmitted::Unknown {
+            self.drain_error_queue(link);
+        }
+        let stamps = &mut self.stamps[link as usize];
+        stamps.awaited = None;
+        // A read that filled the buffer has left bytes behind that may lie in the packet whose stamp it brought.
+        let is_whole = self.links[link as usize].unread_since_ns == 0;
+        Stamps {
+            transmitted: std::mem::take(&mut stamps.transmitted),
+            received_ns: self.control.received_ns().filter(|_| is_whole),
+        }
+    }
+
+    fn wall(&mut self) -> WallReading {
+        self.clock.wall()
     }
 }
 

@@ -7,9 +7,11 @@
 #[cfg(feature = "bench")]
 pub(crate) mod canned;
 pub(crate) mod epoll;
+pub(crate) mod kernel_stamps;
 #[cfg(test)]
 pub(crate) mod sim;
 
+use crate::clock::WallReading;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
@@ -80,12 +82,38 @@ pub(crate) struct SendResult {
     pub at_ns: u64,
 }
 
-/// Operations on connections, a clock, and two questions to the kernel. Every implementor must keep:
+/// What the kernel noted of the instant at which the last byte of a request was handed to the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Transmitted {
+    /// Nothing (yet).
+    #[default]
+    Unknown,
+    /// An instant, but that of another byte.
+    OtherByte,
+    /// This one, nanoseconds of the wall clock.
+    At(u64),
+}
+
+/// What the kernel noted of a request and its reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamps {
+    /// Of the request.
+    pub transmitted: Transmitted,
+    /// When the last byte of what was received came in, nanoseconds of the wall clock.
+    pub received_ns: Option<u64>,
+}
+
+/// Operations on connections, a clock, and questions to the kernel: two of every one, three of one that takes timestamps.
+/// Every implementor must keep:
 /// * times are nanoseconds since the run's epoch, monotonic, from one clock;
 /// * `wait` never sleeps beyond its instant by rounding (no millisecond timeouts);
 /// * after `close` no completion of the old connection comes for that link;
-/// * nothing allocates after the first `wait`.
+/// * nothing allocates after the first `wait`;
+/// * without [`Io::STAMPS`] nothing is done for the sake of timestamps, on any path.
 pub(crate) trait Io {
+    /// Can timestamps be asked for? Known to the compiler, so that a worker without them has no code for them.
+    const STAMPS: bool = false;
+
     /// The clock.
     fn now_ns(&mut self) -> u64;
     /// Begins to connect; `Connected` or `ConnectFailed` follows, or the errno comes at once.
@@ -108,4 +136,19 @@ pub(crate) trait Io {
     /// Was what a connection received last sent from the processor that this thread runs on? `None` where its peer is on
     /// another host.
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
+
+    /// As `send`; the kernel is to note when it hands the last byte to the network. One request at a time.
+    fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        self.send(link, parts)
+    }
+    /// What was noted of the last `send_stamped` on a connection, and of the bytes of the completion that `next` returned
+    /// last, which is its.
+    fn stamps(&mut self, _link: LinkId) -> Stamps {
+        Stamps::default()
+    }
+    /// Reads the clock of the timestamps beside our own; where there are none, it is our own.
+    fn wall(&mut self) -> WallReading {
+        let now_ns = self.now_ns();
+        WallReading { before_ns: now_ns, wall_ns: now_ns, after_ns: now_ns }
+    }
 }

@@ -3,10 +3,12 @@
 //! The production worker runs on it unchanged. Time moves only inside `wait`, to the next event or to the instant asked
 //! for, exactly; the servers are the reference server's own core, which shares no code with the codecs. Everything is a
 //! function of the options, so every latency is known to the nanosecond. Not a model of TCP: bytes arrive whole after
-//! the latency, or wait at a server that does not read, and a connection takes no more than its buffer holds.
+//! the latency, or wait at a server that does not read, and a connection takes no more than its buffer holds. The wall
+//! clock, which timestamps are taken from, is another one, and is set when the options say so.
 
-use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
 use crate::allocations::allocations;
+use crate::clock::WallReading;
 use brunt_server::core::ConnectionId;
 use brunt_server::{Core, CoreOptions, End};
 use std::cmp::Reverse;
@@ -17,6 +19,9 @@ use std::num::NonZeroU64;
 
 /// The clock of every world begins here.
 pub(crate) const EPOCH_NS: u64 = 1_000_000_000;
+
+/// How far the wall clock of every world is ahead of that.
+const WALL_LEAD_NS: u64 = 1_700_000_000_000_000_000;
 
 /// A span in which a server reads nothing: what is sent to it stays in the buffers of the connections.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +91,8 @@ pub(crate) struct SimOptions {
     pub send_fault: Option<(NonZeroU64, i32)>,
     /// What becomes of replies on their way to the client.
     pub tamper: Option<fn(&mut Vec<u8>)>,
+    /// When the wall clock is set forward, and by how much.
+    pub wall_step: Option<(u64, u64)>,
 }
 
 impl Default for SimOptions {
@@ -104,6 +111,7 @@ impl Default for SimOptions {
             connect_faults: Vec::new(),
             send_fault: None,
             tamper: None,
+            wall_step: None,
         }
     }
 }
@@ -145,6 +153,18 @@ struct Wire {
     arrival_ns: u64,
     /// It was reset, which the client has not noticed yet.
     broken: Option<i32>,
+    /// When the request left whose stamp was asked for, on the wall clock.
+    transmitted: Transmitted,
+}
+
+/// Something for the client to take in.
+#[derive(Debug)]
+struct Ready {
+    wire: WireId,
+    what: What,
+    bytes: Vec<u8>,
+    /// When it came.
+    came_ns: u64,
 }
 
 #[derive(Debug)]
@@ -176,8 +196,10 @@ pub(crate) struct Sim {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     made: u64,
     /// What the last wait found for the client.
-    ready: VecDeque<(WireId, What, Vec<u8>)>,
+    ready: VecDeque<Ready>,
     current: Vec<u8>,
+    /// When the bytes of the last completion came.
+    current_came_ns: u64,
     polled_ns: u64,
     calls: u64,
     /// Waits that did not sleep and brought nothing.
@@ -208,6 +230,7 @@ impl Sim {
             made: 0,
             ready: VecDeque::new(),
             current: Vec::new(),
+            current_came_ns: 0,
             polled_ns: 0,
             calls: 0,
             looks_in_vain: 0,
@@ -359,21 +382,23 @@ impl Sim {
             Event::Answered { wire, errno } => {
                 self.wires[wire].is_established = errno.is_none();
                 let what = errno.map_or(What::Connected, What::ConnectFailed);
-                self.ready.push_back((wire, what, Vec::new()));
+                self.ready.push_back(Ready { wire, what, bytes: Vec::new(), came_ns: at_ns });
             }
             Event::Read { wire, bytes } => {
                 self.wires[wire].unread -= bytes;
                 if std::mem::take(&mut self.wires[wire].wants_room) {
-                    self.ready.push_back((wire, What::Writable, Vec::new()));
+                    let what = What::Writable;
+                    self.ready.push_back(Ready { wire, what, bytes: Vec::new(), came_ns: at_ns });
                 }
             }
             Event::AtClient { wire, bytes } => {
                 let chunk = Chunk { start: 0, len: bytes.len() };
-                self.ready.push_back((wire, What::Received(chunk), bytes));
+                self.ready.push_back(Ready { wire, what: What::Received(chunk), bytes, came_ns: at_ns });
             }
             Event::EndAtClient { wire, errno } => {
                 self.wires[wire].broken = errno;
-                self.ready.push_back((wire, What::Closed(errno), Vec::new()));
+                let what = What::Closed(errno);
+                self.ready.push_back(Ready { wire, what, bytes: Vec::new(), came_ns: at_ns });
             }
         }
     }
@@ -417,6 +442,7 @@ impl Sim {
             wants_room: false,
             arrival_ns: 0,
             broken: None,
+            transmitted: Transmitted::Unknown,
         });
         self.links[link as usize] = Some(wire);
         let latency_ns = self.options.latency_ns;
@@ -503,16 +529,41 @@ impl Sim {
 
     fn next_ready(&mut self) -> Option<Completion> {
         loop {
-            let (wire, what, bytes) = self.ready.pop_front()?;
+            let Ready { wire, what, bytes, came_ns } = self.ready.pop_front()?;
             if !self.is_held(wire) {
                 continue;
             }
             let link = self.wires[wire].link;
-            self.current = bytes;
+            (self.current, self.current_came_ns) = (bytes, came_ns);
             if let What::Closed(_) | What::ConnectFailed(_) = what {
                 self.links[link as usize] = None;
             }
             return Some(Completion { link, at_ns: self.now_ns, polled_ns: self.polled_ns, what });
+        }
+    }
+
+    /// What the wall clock shows at an instant.
+    fn wall_ns(&self, at_ns: u64) -> u64 {
+        let step = self.options.wall_step.filter(|(step_ns, _)| at_ns >= *step_ns);
+        at_ns + WALL_LEAD_NS + step.map_or(0, |(_, by_ns)| by_ns)
+    }
+
+    /// Sends, and notes when the last byte left.
+    fn take_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        let result = self.take_bytes(link, parts);
+        if let (Ok(taken), Some(wire)) = (result.taken, self.links[link as usize])
+            && taken > 0
+        {
+            self.wires[wire].transmitted = Transmitted::At(self.wall_ns(self.now_ns));
+        }
+        result
+    }
+
+    fn noted(&mut self, link: LinkId) -> Stamps {
+        let Some(wire) = self.links[link as usize] else { return Stamps::default() };
+        Stamps {
+            transmitted: std::mem::take(&mut self.wires[wire].transmitted),
+            received_ns: Some(self.wall_ns(self.current_came_ns)),
         }
     }
 
@@ -527,6 +578,9 @@ impl Sim {
 }
 
 impl Io for Sim {
+    /// Whether any is asked for is the plan's business.
+    const STAMPS: bool = true;
+
     fn now_ns(&mut self) -> u64 {
         self.now_ns
     }
@@ -565,5 +619,18 @@ impl Io for Sim {
 
     fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
         None
+    }
+
+    fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+        self.call(|sim| sim.take_stamped(link, parts))
+    }
+
+    fn stamps(&mut self, link: LinkId) -> Stamps {
+        self.call(|sim| sim.noted(link))
+    }
+
+    fn wall(&mut self) -> WallReading {
+        let now_ns = self.now_ns;
+        WallReading { before_ns: now_ns, wall_ns: self.wall_ns(now_ns), after_ns: now_ns }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::io::sim::{ConnectFault, ConnectTrouble, Deaf};
-use brunt_plan::plan::{Load, SessionScope};
+use brunt_plan::plan::{Load, SessionScope, Timestamps};
 use brunt_server::{Drip, Every, Outage as Gone};
 use brunt_workload::rng::{Draw, DrawRng};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -89,6 +89,7 @@ impl FaultPlan {
 
     fn plan(&self) -> Plan {
         let mut plan = plan(&self.toml);
+        plan.timestamps = Timestamps::Kernel;
         if self.is_per_connection {
             plan.classes.iter_mut().for_each(|class| class.sessions = SessionScope::Connection);
         }

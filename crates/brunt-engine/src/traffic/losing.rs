@@ -16,12 +16,14 @@ use brunt_proto::Codec;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
+use brunt_stats::stamps::StampLoss;
 
 impl<C: Codec> Traffic<C> {
     /// A connection is gone: books everything on it and prepares it for another attempt.
     pub(crate) fn lose(&mut self, index: u32, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
         let phase = self.phase_now(at_ns);
         self.recording.fault(phase, fault, at_ns);
+        self.stamper.discard(index, StampLoss::Unanswered);
         let was_up = self.connections[index as usize].link == Link::Up;
         self.recording
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });

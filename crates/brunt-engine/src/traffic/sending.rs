@@ -6,12 +6,13 @@
 use super::Traffic;
 use crate::connection::fault_of_errno;
 use crate::in_flight::NO_ENTRY;
-use crate::io::{CloseHow, Io};
+use crate::io::{CloseHow, Io, LinkId, SendResult};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
+use brunt_stats::stamps::StampLoss;
 use std::io::IoSlice;
 
 impl<C: Codec> Traffic<C> {
@@ -29,16 +30,20 @@ impl<C: Codec> Traffic<C> {
     /// Sends what one connection has queued and stamps what went out.
     #[inline]
     fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
-        let connection = &mut self.connections[index as usize];
-        if connection.out.is_empty() {
+        if self.connections[index as usize].out.is_empty() {
             return before_ns;
         }
+        let is_stamped = I::STAMPS && self.wants_stamp(index, before_ns);
+        let connection = &mut self.connections[index as usize];
+        if is_stamped {
+            self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
+        }
         let result = match connection.out.contiguous() {
-            Some(bytes) => io.send(index, &[IoSlice::new(bytes)]),
+            Some(bytes) => hand_over(io, index, &[IoSlice::new(bytes)], is_stamped),
             None => {
                 let mut parts = [IoSlice::new(&[]); PARTS_MAX];
                 let count = connection.out.gather(self.payload.block(), &mut parts);
-                io.send(index, &parts[..count])
+                hand_over(io, index, &parts[..count], is_stamped)
             }
         };
         match result.taken {
@@ -50,7 +55,10 @@ impl<C: Codec> Traffic<C> {
                     connection.stuck_ns = result.at_ns;
                 }
                 let (is_stuck, route) = (connection.stuck, connection.route);
-                self.stamp_sent(index, result.at_ns, taken as u64, result.at_ns - before_ns);
+                self.stamp_sent::<I>(index, result.at_ns, taken as u64, result.at_ns - before_ns);
+                if is_stamped && is_stuck {
+                    self.stamper.discard(index, StampLoss::SentInPieces);
+                }
                 if is_stuck {
                     self.routes[route as usize].ready.remove(index);
                 } else if was_stuck {
@@ -67,7 +75,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Stamps the operations of a connection whose last byte has been handed over.
-    fn stamp_sent(&mut self, index: u32, at_ns: u64, bytes: u64, cost_ns: u64) {
+    fn stamp_sent<I: Io>(&mut self, index: u32, at_ns: u64, bytes: u64, cost_ns: u64) {
         let connection = &mut self.connections[index as usize];
         let sent_total = connection.out.sent_total();
         while connection.unsent != NO_ENTRY {
@@ -77,6 +85,9 @@ impl<C: Codec> Traffic<C> {
             }
             entry.sent_ns = at_ns;
             self.recording.sent(entry);
+            if I::STAMPS {
+                self.stamper.sent();
+            }
             connection.unsent = self.in_flight.next(connection.unsent);
         }
         let phase = self.phase_now(at_ns);
@@ -111,4 +122,10 @@ impl<C: Codec> Traffic<C> {
             self.send(io, index, at_ns);
         }
     }
+}
+
+/// One call that sends; with a question for the kernel where it is to be stamped.
+#[inline]
+fn hand_over<I: Io>(io: &mut I, index: LinkId, parts: &[IoSlice<'_>], is_stamped: bool) -> SendResult {
+    if I::STAMPS && is_stamped { io.send_stamped(index, parts) } else { io.send(index, parts) }
 }

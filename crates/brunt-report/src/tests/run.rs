@@ -13,6 +13,7 @@ use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::stamps::{StampCounts, StampLoss};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
@@ -185,6 +186,7 @@ impl Scene {
             window: self.window,
             samples: self.measured.iter().take(3).copied().collect(),
             samples_overflow: 0,
+            stamps: StampCounts::default(),
             first_garbage: None,
             first_error: None,
             usage: ClientUsage {
@@ -326,7 +328,7 @@ pub(super) fn closed_loop() -> Run {
 /// A server that answers 700 of 1000 requests a second, when it does not reset the connection instead.
 pub(super) fn overload() -> Run {
     let text = "server = ['cache-1.example:11300']\nrate = '1000.5/s'\ntime = '4s'\nwarmup = '500ms'\n\
-                timeout = '1s'\nmix = 'get'\npreload = false\npopularity = 'zipf'\nkey-size = 'uniform:20,40'\n\
+                timestamps = 'kernel'\ntimeout = '1s'\nmix = 'get'\npreload = false\npopularity = 'zipf'\nkey-size = 'uniform:20,40'\n\
                 seed = 18446744073709551615\nprefix = 'app:'\n";
     let mut scene = Scene::new(text, 500 * MS, 4 * S, S);
     for index in 0..4_300u64 {
@@ -351,6 +353,14 @@ pub(super) fn overload() -> Run {
             scene.set.unsent(Phase::Measure, &get);
         }
     }
+    let mut stamps = StampCounts { asked: 1_100, matched: 1_064, ..StampCounts::default() };
+    for (index, loss) in StampLoss::ALL.into_iter().enumerate() {
+        (0..=index).for_each(|_| stamps.discard(loss));
+    }
+    for index in 0..1_064 {
+        let spans = [5_000 + index, 200_000 + index * 900, 8_000 + index * index % 977 * 20];
+        MeterKind::OF_TIMESTAMPS.iter().zip(spans).for_each(|(kind, ns)| scene.set.meter(*kind, ns));
+    }
     scene.set.fault(Phase::Connect, FaultKind::Refused, 99 * S);
     scene.set.fault(Phase::Measure, FaultKind::Reset, 102 * S);
     scene.set.fault(Phase::Measure, FaultKind::Other(113), 103 * S);
@@ -361,6 +371,7 @@ pub(super) fn overload() -> Run {
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
         input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
         input.samples_overflow = 4_000;
+        input.stamps = stamps;
         let mut silent = record(&[]);
         (silent.is_complete, silent.trouble) = (false, Some("it answers \"ERROR \u{1b}[2J\"".to_owned()));
         input.server_records = vec![silent];

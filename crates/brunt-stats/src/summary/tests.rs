@@ -127,6 +127,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         window: WINDOW,
         samples: Vec::new(),
         samples_overflow: 0,
+        stamps: StampCounts::default(),
         first_garbage: None,
         first_error: None,
         usage: ClientUsage::default(),

@@ -22,5 +22,6 @@ mod operations;
 mod outages;
 mod server;
 mod servers;
+mod stamps;
 mod statistics;
 mod wire;

@@ -1,0 +1,295 @@
+//! Kernel timestamps of some requests: when the next is asked for, what was asked, and the spans that come of it.
+//!
+//! Not the kernel's side (that is the Io) and not the choice of a connection (that is `traffic/stamping.rs`). Stamps are
+//! instants of the wall clock: they wait until a reading of that clock behind them shows that it was not set meanwhile.
+//! Invariant: every request that was asked for is, at every moment, in exactly one place: out, answered and waiting for
+//! the reading, matched, or discarded for one reason.
+
+use crate::clock::{Conversion, WallReading};
+use crate::io::{Stamps, Transmitted};
+use brunt_stats::stamps::{StampCounts, StampLoss, StampedTimes};
+
+/// One request in so many is stamped.
+pub(crate) const EVERY_REQUESTS: u32 = 1_024;
+/// At low rates more of them: the first that can be after this time. In 5 s that is enough for a p99 of a worker, and
+/// its 5 us each (a longer call, a poll that wakes for the stamp, two reads of the error queue) are 0.1 % of a processor.
+pub(crate) const EVERY_NS: u64 = 5_000_000;
+/// The wall clock is read this often.
+const WINDOW_NS: u64 = 100_000_000;
+/// Requests stamped between two readings at most; 4 million a second would take 400.
+const ROOM: usize = 1_024;
+
+/// A request whose stamps were asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// Position in the connection's stream just behind its last byte; 0 for none.
+    stream_end: u64,
+    /// The clock before the call that sent it.
+    before_ns: u64,
+}
+
+/// A request whose stamps came, on the wall clock.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    before_ns: u64,
+    transmitted_wall_ns: u64,
+    received_wall_ns: u64,
+    done_ns: u64,
+}
+
+/// The stamped requests of a worker.
+#[derive(Debug)]
+pub(crate) struct Stamper {
+    /// Requests sent since the last one that was asked for.
+    since: u32,
+    /// When the next is asked for, however few were sent.
+    next_ns: u64,
+    /// By connection; at most one is out on each. Empty where the plan wants no stamps.
+    asked: Vec<Asked>,
+    out: usize,
+    answered: Vec<Answered>,
+    /// The last reading of the wall clock.
+    window_start: Option<WallReading>,
+    counts: StampCounts,
+}
+
+impl Stamper {
+    /// For this many connections, or for a plan that wants no stamps.
+    pub(crate) fn new(connections: usize, is_on: bool) -> Self {
+        Self {
+            since: 0,
+            next_ns: 0,
+            asked: vec![Asked::default(); if is_on { connections } else { 0 }],
+            out: 0,
+            answered: Vec::with_capacity(if is_on { ROOM } else { 0 }),
+            window_start: None,
+            counts: StampCounts::default(),
+        }
+    }
+
+    /// What became of the requests that were asked for.
+    pub(crate) fn counts(&self) -> StampCounts {
+        self.counts
+    }
+
+    /// A request was sent.
+    #[inline]
+    pub(crate) fn sent(&mut self) {
+        self.since = self.since.saturating_add(1);
+    }
+
+    /// Is it time for the next one?
+    #[inline]
+    pub(crate) fn wants(&self, now_ns: u64) -> bool {
+        (self.since >= EVERY_REQUESTS || now_ns >= self.next_ns)
+            && self.window_start.is_some()
+            && self.out + self.answered.len() < ROOM
+    }
+
+    /// The request that is about to be sent on a connection, which has no other, is asked for.
+    pub(crate) fn ask(&mut self, connection: u32, stream_end: u64, before_ns: u64) {
+        self.asked[connection as usize] = Asked { stream_end, before_ns };
+        self.counts.asked += 1;
+        self.out += 1;
+        self.since = 0;
+        self.next_ns = before_ns + EVERY_NS;
+    }
+
+    /// Where the request ends in its connection's stream whose stamps are awaited there.
+    #[inline]
+    pub(crate) fn awaited(&self, connection: u32) -> Option<u64> {
+        self.asked.get(connection as usize).map(|asked| asked.stream_end).filter(|end| *end > 0)
+    }
+
+    fn take(&mut self, connection: u32) -> Option<Asked> {
+        let asked = self.asked.get_mut(connection as usize).filter(|asked| asked.stream_end > 0)?;
+        self.out -= 1;
+        Some(std::mem::take(asked))
+    }
+
+    /// Nothing will come of the request that is awaited on a connection, if there is one.
+    pub(crate) fn discard(&mut self, connection: u32, loss: StampLoss) {
+        if self.take(connection).is_some() {
+            self.counts.discard(loss);
+        }
+    }
+
+    /// The reply has come that ends the request awaited on a connection, and with it what the kernel noted.
+    pub(crate) fn answer(&mut self, connection: u32, stamps: Stamps, done_ns: u64) {
+        let Some(Asked { before_ns, .. }) = self.take(connection) else { return };
+        match (stamps.transmitted, stamps.received_ns) {
+            (Transmitted::At(transmitted_wall_ns), Some(received_wall_ns)) => {
+                self.answered.push(Answered { before_ns, transmitted_wall_ns, received_wall_ns, done_ns });
+            }
+            (Transmitted::Unknown, _) => self.counts.discard(StampLoss::NoTransmitStamp),
+            (Transmitted::OtherByte, _) => self.counts.discard(StampLoss::OtherByte),
+            (Transmitted::At(_), None) => self.counts.discard(StampLoss::NoReceiveStamp),
+        }
+    }
+
+    /// Is a reading of the wall clock due?
+    pub(crate) fn is_window_over(&self, now_ns: u64) -> bool {
+        let is_on = !self.asked.is_empty();
+        is_on && self.window_start.is_none_or(|start| now_ns >= start.after_ns + WINDOW_NS)
+    }
+
+    /// Takes a reading of the wall clock: what was answered since the last one yields its spans, unless the clock was set.
+    pub(crate) fn turn_window(&mut self, reading: WallReading, mut record: impl FnMut([u64; 3])) {
+        let start = self.window_start.replace(reading);
+        match start.and_then(|start| Conversion::between(&start, &reading)) {
+            Some(conversion) => {
+                for answered in self.answered.drain(..) {
+                    match answered.spans(&conversion) {
+                        Some(spans) => {
+                            self.counts.matched += 1;
+                            record(spans);
+                        }
+                        None => self.counts.discard(StampLoss::OutOfOrder),
+                    }
+                }
+            }
+            None => {
+                // What is out may have been sent before.
+                (0..self.asked.len() as u32).for_each(|link| self.discard(link, StampLoss::ClockStep));
+                self.answered.drain(..).for_each(|_| self.counts.discard(StampLoss::ClockStep));
+            }
+        }
+    }
+
+    /// The run is over: what is out gets no reply, what was answered its spans.
+    pub(crate) fn end(&mut self, reading: WallReading, record: impl FnMut([u64; 3])) {
+        (0..self.asked.len() as u32).for_each(|link| self.discard(link, StampLoss::Unanswered));
+        self.turn_window(reading, record);
+        self.window_start = None;
+        debug_assert!(self.counts.balances(), "{:?}", self.counts);
+    }
+}
+
+impl Answered {
+    fn spans(&self, conversion: &Conversion) -> Option<[u64; 3]> {
+        if self.transmitted_wall_ns > self.received_wall_ns {
+            return None;
+        }
+        let times = StampedTimes {
+            before_ns: self.before_ns,
+            transmitted_ns: conversion.worker_ns(self.transmitted_wall_ns),
+            received_ns: conversion.worker_ns(self.received_wall_ns),
+            done_ns: self.done_ns,
+        };
+        times.spans(conversion.error_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAD: u64 = 1_700_000_000_000_000_000;
+
+    /// The wall clock this far ahead, with an error of 10 ns.
+    fn wall(before_ns: u64, lead_ns: u64) -> WallReading {
+        WallReading { before_ns, wall_ns: before_ns + 10 + lead_ns, after_ns: before_ns + 20 }
+    }
+
+    fn stamps(transmitted_ns: u64, received_ns: u64) -> Stamps {
+        Stamps { transmitted: Transmitted::At(LEAD + transmitted_ns), received_ns: Some(LEAD + received_ns) }
+    }
+
+    /// A stamper of four connections with an open window.
+    fn opened() -> Stamper {
+        let mut stamper = Stamper::new(4, true);
+        assert!(!stamper.wants(1_000), "no reading yet");
+        assert!(stamper.is_window_over(1_000));
+        stamper.turn_window(wall(1_000, LEAD), |_| panic!("nothing was asked for"));
+        stamper
+    }
+
+    /// What the kernel noted of a request sent at 5 000 and done at 9 000; the spans or the loss that come of it.
+    #[test]
+    fn every_answer_becomes_spans_or_a_loss() {
+        let good = stamps(5_400, 8_000);
+        let without = |transmitted| Stamps { transmitted, ..good };
+        let table = [
+            (good, Ok([400, 2_600, 1_000])),
+            // Within the error of the conversion: as if it were at the edge.
+            (stamps(4_990, 9_010), Ok([0, 4_000, 0])),
+            (stamps(5_000, 5_000), Ok([0, 0, 4_000])),
+            (stamps(4_989, 8_000), Err(StampLoss::OutOfOrder)),
+            (stamps(5_400, 9_011), Err(StampLoss::OutOfOrder)),
+            (stamps(6_001, 6_000), Err(StampLoss::OutOfOrder)),
+            (without(Transmitted::Unknown), Err(StampLoss::NoTransmitStamp)),
+            (without(Transmitted::OtherByte), Err(StampLoss::OtherByte)),
+            (Stamps { received_ns: None, ..good }, Err(StampLoss::NoReceiveStamp)),
+        ];
+        for (noted, expected) in table {
+            let mut stamper = opened();
+            stamper.ask(3, 77, 5_000);
+            assert_eq!((stamper.awaited(3), stamper.awaited(2)), (Some(77), None));
+            stamper.answer(3, noted, 9_000);
+            assert_eq!(stamper.awaited(3), None);
+            let mut found = Vec::new();
+            stamper.turn_window(wall(100_000_000, LEAD), |spans| found.push(spans));
+            let counts = stamper.counts();
+            assert_eq!(found, Vec::from_iter(expected.ok()), "{noted:?}");
+            assert!(counts.balances(), "{counts:?}");
+            if let Err(loss) = expected {
+                assert_eq!(counts.discarded(loss), 1, "{noted:?}: {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_costs_what_was_out_and_what_was_answered() {
+        let mut stamper = opened();
+        stamper.ask(0, 10, 5_000);
+        stamper.ask(1, 10, 6_000);
+        stamper.answer(0, stamps(5_400, 8_000), 9_000);
+        stamper.turn_window(wall(100_000_000, LEAD + 1_000_000), |_| panic!("the clock was set"));
+        assert_eq!(stamper.counts().discarded(StampLoss::ClockStep), 2);
+        // The reply comes to a request that is not awaited any more; the next window is as good as any.
+        stamper.answer(1, stamps(6_400, 100_000_500), 100_001_000);
+        stamper.ask(1, 20, 100_002_000);
+        let moved = |ns: u64| ns + 1_000_000;
+        stamper.answer(1, stamps(moved(100_002_100), moved(100_002_300)), 100_002_600);
+        let mut found = Vec::new();
+        stamper.end(wall(200_000_000, LEAD + 1_000_000), |spans| found.push(spans));
+        assert_eq!(found, [[100, 200, 300]]);
+        let counts = stamper.counts();
+        assert_eq!((counts.asked, counts.matched), (3, 1));
+        assert!(counts.balances(), "{counts:?}");
+    }
+
+    #[test]
+    fn one_in_1024_and_one_in_5_ms() {
+        let mut stamper = opened();
+        assert!(stamper.wants(1_020), "the first one");
+        stamper.ask(0, 10, 10_000);
+        for _ in 0..EVERY_REQUESTS - 1 {
+            stamper.sent();
+        }
+        assert!(!stamper.wants(10_000 + EVERY_NS - 1));
+        assert!(stamper.wants(10_000 + EVERY_NS));
+        stamper.sent();
+        assert!(stamper.wants(10_001));
+        let off = Stamper::new(4, false);
+        assert!(!off.wants(u64::MAX) && !off.is_window_over(u64::MAX) && off.awaited(0).is_none());
+    }
+
+    #[test]
+    fn what_gets_no_reply_is_counted_and_a_full_window_asks_for_no_more() {
+        let mut stamper = opened();
+        stamper.ask(2, 10, 5_000);
+        stamper.discard(1, StampLoss::Unanswered);
+        assert_eq!(stamper.counts().discarded(StampLoss::Unanswered), 0, "nothing was out there");
+        for request in 1..ROOM as u64 {
+            assert!(stamper.wants(5_000 + request * EVERY_NS));
+            stamper.ask(0, request, 5_000 + request * EVERY_NS);
+            stamper.answer(0, stamps(0, 0), 5_000 + request * EVERY_NS);
+        }
+        assert!(!stamper.wants(u64::MAX));
+        stamper.end(wall(100_000_000, LEAD), |_| {});
+        let counts = stamper.counts();
+        assert_eq!((counts.asked, counts.discarded(StampLoss::Unanswered)), (ROOM as u64, 1));
+        assert!(counts.balances(), "{counts:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Where the time of a request goes, by the kernel's own timestamps of some of them.
+//!
+//! Not the headline: a sample, and of requests that had their connection to themselves. Stands there only when the plan
+//! asks for it.
+
+use crate::paragraph;
+use crate::quantity::{self, count};
+use crate::table::Table;
+use brunt_plan::plan::MeterKind;
+use brunt_plan::quantile::Quantile;
+use brunt_stats::stamps::{StampCounts, StampLoss};
+use brunt_stats::summary::Summary;
+
+pub(super) fn write(out: &mut String, summary: &Summary) {
+    let Some(spans) = summary.spans() else { return };
+    if summary.stamps.asked == 0 {
+        out.push('\n');
+        paragraph::facts(out, "", &["kernel stamps: no request had its connection to itself".to_owned()]);
+        return;
+    }
+    let mut table = Table::new(&["kernel stamps", "samples", "mean", "min", "p50", "p99", "max"]);
+    for (kind, span) in spans {
+        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
+        table.push(vec![
+            name(kind).to_owned(),
+            count(span.count),
+            cell(span.mean_ns.map(|ns| ns.round() as u64)),
+            cell(span.min_ns),
+            cell(span.percentile_ns(Quantile::P50)),
+            cell(span.percentile_ns(Quantile::P99)),
+            cell(span.max_ns),
+        ]);
+    }
+    out.push('\n');
+    table.write(out);
+    paragraph::facts(out, "", &facts(&summary.stamps));
+}
+
+const fn name(kind: MeterKind) -> &'static str {
+    match kind {
+        MeterKind::StackOut => "client stack out",
+        MeterKind::StackIn => "client stack in",
+        _ => "wire and server",
+    }
+}
+
+fn facts(counts: &StampCounts) -> Vec<String> {
+    let mut facts = vec![format!("{} asked for", quantity::things(counts.asked, "request"))];
+    for loss in StampLoss::ALL.into_iter().filter(|loss| counts.discarded(*loss) > 0) {
+        facts.push(format!("{} {}", count(counts.discarded(loss)), reason(loss)));
+    }
+    facts
+}
+
+const fn reason(loss: StampLoss) -> &'static str {
+    match loss {
+        StampLoss::SentInPieces => "sent in pieces",
+        StampLoss::SharedRead => "read together with other replies",
+        StampLoss::NoTransmitStamp => "without a stamp of sending",
+        StampLoss::OtherByte => "with the stamp of another byte",
+        StampLoss::NoReceiveStamp => "without a stamp of receiving",
+        StampLoss::ClockStep => "while the wall clock was set",
+        StampLoss::OutOfOrder => "with stamps out of order",
+        StampLoss::Unanswered => "without a reply",
+    }
+}
