@@ -556,7 +556,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = start_ns);
         self.stage = Stage::Running;
         self.tend_stamps(now_ns);
-        self.usage.begin_at(window.measure_ns);
+        self.usage.start(now_ns, window.measure_ns, self.loop_counters());
     }
 
     /// Intervals, the end of the window, the end of the drain. Returns when the next of them comes.

@@ -16,7 +16,7 @@ use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, MeterKind, OnMiss, Plan, Timestamps};
+use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps};
 
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
+use brunt_plan::objective::Objective;
 use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Timestamps, Transport, Wait};
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
