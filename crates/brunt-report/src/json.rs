@@ -6,6 +6,7 @@
 
 mod statistics;
 
+use crate::calibration::{floor_value, headroom_value};
 use crate::cost::RequestCost;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
@@ -16,6 +17,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::book::{KeyBook, RequestBook};
 use brunt_stats::confidence::PercentileInterval;
+use brunt_stats::calibration::{Fit, Lookup};
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::convergence::{Finding, Goal, Looked};
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
@@ -73,6 +75,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "ops": ops(&summary.ops),
         "classes": object(&summary.classes, class),
         "client": client(summary),
+        "calibration": calibration(&summary.calibration),
         "intervals": list(&summary.intervals(INTERVAL_NS), |point| interval(summary, point)),
         "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
         "connections": connections(summary),
@@ -347,6 +350,25 @@ fn in_system(summary: &Summary) -> Value {
     let window_ns = summary.window.duration_ns();
     let mean = |sum: u128| (window_ns > 0).then(|| sum as f64 / window_ns as f64);
     json!({ "by_clock": mean(summary.presence.integral), "by_samples": mean(summary.presence.sum) })
+}
+
+/// What fits is given; else why nothing does; `null` where there is nothing.
+fn calibration(lookup: &Lookup) -> Value {
+    match lookup {
+        Lookup::Absent => Value::Null,
+        Lookup::Unfit(reason) => json!({ "ignored": reason }),
+        Lookup::Fit(fit) => {
+            let Fit { calibration, differences } = &**fit;
+            json!({
+                "ignored": null,
+                "made_at_s": calibration.made_at_s,
+                "version": calibration.brunt_version,
+                "differences": differences,
+                "loopback_ns": floor_value(calibration.loopback),
+                "headroom": headroom_value(&calibration.headroom),
+            })
+        }
+    }
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {

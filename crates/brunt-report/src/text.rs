@@ -4,6 +4,7 @@
 //! long did requests take and how much of that may be our own, what became of them, what did it cost, and should any of
 //! it be believed. Readable without colour, at most 110 columns for all but extreme numbers.
 
+mod floor;
 mod header;
 mod latency;
 mod statistics;
@@ -42,6 +43,7 @@ fn report(summary: &Summary) -> String {
     traffic::write(&mut out, summary, &rows);
     statistics::write(&mut out, summary);
     client(&mut out, summary);
+    floor::write(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');
     verdict::write(&mut out, &summary.verdict);

@@ -3,6 +3,7 @@
 //! Not the engine: nothing here waits or sends. What is expected follows from the events by arithmetic.
 
 use super::*;
+use crate::calibration::Lookup;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
@@ -138,6 +139,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         interrupted: false,
         convergence: None,
         preload: None,
+        calibration: Lookup::Absent,
         server: String::new(),
         server_records: Vec::new(),
     }

@@ -12,6 +12,7 @@
 
 mod accounting;
 mod accuracy;
+mod calibrate;
 mod command_line;
 mod faults;
 mod lifetimes;
