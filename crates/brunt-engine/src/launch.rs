@@ -484,7 +484,7 @@ pub(crate) fn spawn(
 }
 
 /// Binds the calling thread to its processor of the plan's, if the plan names any.
-fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
+pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     if cpus.is_empty() {
         return Ok(());
     }

@@ -21,7 +21,6 @@ mod lifetime;
 mod pace;
 mod ready;
 mod recording;
-#[cfg(feature = "bench")]
 pub mod rehearsal;
 pub mod run;
 mod stamp_trial;

@@ -1,16 +1,18 @@
 //! A rehearsal: the production worker over canned replies, from connecting to the closing of its books.
 //!
-//! Not a measurement: its times are made up, and nothing leaves the process. What a profiler counts in it is what the
-//! worker spends per operation with the kernel and the server taken away. Invariant: the worker is built and led as in a
-//! run, and every turn it takes goes through `take_turn`, which a profile shows by that name.
+//! Not a measurement of a server: nothing leaves the process. With time made up, what a profiler counts in it is what the
+//! worker spends per operation with the kernel and the server taken away ([`rehearse`]); in real time it is the floor of
+//! what the worker can measure at all ([`echo`]). Invariant: the worker is built and led as in a run, and every turn it
+//! takes goes through `take_turn`, which a profile shows by that name.
 
+use crate::clock::Clock;
 use crate::io::Io;
 pub use crate::io::canned::Calls;
-use crate::io::canned::Canned;
-use crate::launch::{Blueprint, build};
+use crate::io::canned::{Canned, Time};
+use crate::launch::{Blueprint, build, pin};
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint};
-use crate::worker::{Notice, Orders, Worker};
+use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
@@ -18,13 +20,16 @@ use brunt_plan::shard::shards;
 use brunt_proto::Codec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_stats::book::Book;
+use brunt_stats::histogram::Histogram;
+use brunt_stats::latency::LatencySummary;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::store::IntervalStore;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The schedule starts this long after everything is prepared.
 const START_AHEAD_NS: u64 = 1_000_000;
@@ -42,11 +47,70 @@ pub struct Rehearsal {
     pub calls: Calls,
 }
 
-/// Runs `plan` until its operations have ended; each wait brings at most `completions_max` completions, at least 1.
+/// What the worker did and cost in real time.
+#[derive(Clone, Copy, Debug)]
+pub struct Echo {
+    /// What became of the measured operations.
+    pub measured: Book,
+    /// Their response times.
+    pub response: LatencySummary,
+    /// Processor time over the measured window, in nanoseconds.
+    pub cpu_ns: u64,
+}
+
+/// Runs `plan` in made-up time until its operations have ended; each wait brings at most `completions_max` completions,
+/// at least 1.
 ///
 /// # Panics
-/// When the plan has several threads or classes, or operations other than get, mget and set.
+/// When the plan has several threads or classes, or operations other than get and set (mget is several gets).
 pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
+    let io = canned(plan, completions_max, Time::made_up());
+    let Led { store, intervals, calls, .. } = lead(plan, io, &AtomicBool::new(false));
+    let is_balanced = store.books().entries().all(|entry| entry.book.balances());
+    Rehearsal { measured: measured(&store), is_balanced, intervals, calls }
+}
+
+/// Runs `plan` in real time, on a thread of its own as in a run. Nothing sleeps: a wait for an intended time is spun.
+/// `stop` ends the schedule early.
+///
+/// # Errors
+/// When a thread cannot be had, or cannot be pinned where the plan wants it.
+///
+/// # Panics
+/// As [`rehearse`].
+pub fn echo(plan: &Plan, stop: &AtomicBool) -> io::Result<Echo> {
+    let on_thread = || -> io::Result<Led> {
+        pin(&plan.cpus, 0)?;
+        Ok(lead(plan, canned(plan, usize::MAX, Time::Real(Clock::start())), stop))
+    };
+    let ended = std::thread::scope(|scope| {
+        std::thread::Builder::new().name("brunt-echo".to_owned()).spawn_scoped(scope, on_thread).map(
+            |thread| {
+                // A broken invariant of ours: the message is on stderr already.
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            },
+        )
+    });
+    let Led { store, end, .. } = ended??;
+    let mut response = Histogram::new();
+    store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
+    Ok(Echo {
+        measured: measured(&store),
+        response: LatencySummary::of(&response),
+        cpu_ns: end.usage.total(0).worker.cpu_ns,
+    })
+}
+
+/// What a worker leaves that was led through a run.
+struct Led {
+    store: IntervalStore,
+    end: WorkerEnd,
+    intervals: u64,
+    calls: Calls,
+}
+
+/// What the control thread does, on the worker's own.
+fn lead(plan: &Plan, io: Canned, stop: &AtomicBool) -> Led {
     assert_eq!((plan.threads, plan.classes.len()), (1, 1), "a rehearsal has one worker and one class");
     let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![nowhere()], DataSets::ToStore));
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
@@ -55,7 +119,6 @@ pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
     let _ = spares.push(RecorderSet::new(&blueprint.layout));
     let exchange = Exchange { filled, spares: spares_in };
     let orders = Arc::new(Orders::default());
-    let io = canned(plan, completions_max);
     let watch = io.watch();
     let shard = shards(plan).remove(0);
     let mut worker = build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), io, true);
@@ -68,6 +131,9 @@ pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
             take_in(&mut store, &mut filled);
             // The ring has a place for every set there is.
             let _ = spares.push(filled.set);
+            if stop.load(Ordering::Relaxed) {
+                orders.stop.store(true, Ordering::Relaxed);
+            }
         }
         if let Some(notice) = worker.take_notice() {
             assert!(matches!(notice, Notice::Prepared { .. }), "canned replies are no trouble: {notice:?}");
@@ -77,12 +143,16 @@ pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
             orders.start_ns.store(start_ns, Ordering::Release);
         }
     }
-    take_in(&mut store, &mut worker.end().last);
+    let mut end = worker.end();
+    take_in(&mut store, &mut end.last);
+    Led { store, end, intervals, calls: watch.calls().since(&prepared_with) }
+}
+
+fn measured(store: &IntervalStore) -> Book {
     let mut measured = Book::default();
     let in_measure = store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     in_measure.for_each(|entry| measured.merge(&entry.book));
-    let is_balanced = store.books().entries().all(|entry| entry.book.balances());
-    Rehearsal { measured, is_balanced, intervals, calls: watch.calls().since(&prepared_with) }
+    measured
 }
 
 /// One turn of the loop, alone in a function of its own: a profile finds the worker under this name.
@@ -104,11 +174,11 @@ fn nowhere() -> Endpoint {
     Endpoint { server, addresses: vec![address] }
 }
 
-fn canned(plan: &Plan, completions_max: usize) -> Canned {
+fn canned(plan: &Plan, completions_max: usize, time: Time) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
-    Canned::new(class.connections as usize, class.depth as usize, keyspace, &payload, completions_max)
+    Canned::new(class.connections as usize, class.depth as usize, keyspace, &payload, completions_max, time)
 }
 
 #[cfg(test)]
@@ -153,5 +223,34 @@ mod tests {
             let completions_per_wait = calls.completions as f64 / calls.waits as f64;
             assert!(completions_per_wait <= connections.min(completions_max as u64) as f64, "{calls:?}");
         }
+    }
+
+    /// In real time, in both loops: everything is answered, and in less than any kernel would take for it.
+    #[test]
+    fn an_echo_is_answered_in_real_time() {
+        for load in ["", "rate = '20k'\n"] {
+            let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
+            let spec = PlanSpec::from_toml(&toml).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let Echo { measured, response, cpu_ns } = echo(&plan, &AtomicBool::new(false)).unwrap();
+            let book = measured.requests;
+            assert!(book.scheduled > 1_000, "{load}: {book:?}");
+            assert_eq!(
+                (book.sent, book.completed(), response.count),
+                (book.scheduled, book.scheduled, book.scheduled)
+            );
+            assert!(cpu_ns > 0 && cpu_ns < 10_000_000_000, "{load}: {cpu_ns} ns");
+            // A busy host may take the processor away for milliseconds, but hardly from half of all requests.
+            assert!(response.min_ns.unwrap() < 1_000_000, "{load}: {response:?}");
+        }
+    }
+
+    #[test]
+    fn an_echo_ends_when_it_is_told_to() {
+        let spec = PlanSpec::from_toml("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n").unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+        let stop = AtomicBool::new(true);
+        let Echo { measured, .. } = echo(&plan, &stop).unwrap();
+        assert_eq!(measured.requests.in_flight, 0);
     }
 }

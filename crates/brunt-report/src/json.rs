@@ -6,6 +6,7 @@
 
 mod statistics;
 
+use crate::calibration::{floor_value, headroom_value};
 use crate::cost::RequestCost;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
@@ -16,6 +17,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::book::{KeyBook, RequestBook};
+use brunt_stats::calibration::{Fit, Lookup};
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::convergence::{Finding, Goal, Looked};
@@ -77,6 +79,7 @@ fn value(summary: &Summary) -> serde_json::Result<Value> {
         "classes": object(&summary.classes, class),
         "client": client(summary),
         "timestamps": timestamps(summary),
+        "calibration": calibration(&summary.calibration),
         "intervals": list(&summary.intervals(INTERVAL_NS), |point| interval(summary, point)),
         "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
         "connections": connections(summary),
@@ -379,6 +382,25 @@ fn timestamps(summary: &Summary) -> Value {
         value[format!("{}_ns", kind.name().replace('-', "_"))] = distribution(span);
     }
     value
+}
+
+/// What fits is given; else why nothing does; `null` where there is nothing.
+fn calibration(lookup: &Lookup) -> Value {
+    match lookup {
+        Lookup::Absent => Value::Null,
+        Lookup::Unfit(reason) => json!({ "ignored": reason }),
+        Lookup::Fit(fit) => {
+            let Fit { calibration, differences } = &**fit;
+            json!({
+                "ignored": null,
+                "made_at_s": calibration.made_at_s,
+                "version": calibration.brunt_version,
+                "differences": differences,
+                "loopback_ns": floor_value(calibration.loopback),
+                "headroom": headroom_value(&calibration.headroom),
+            })
+        }
+    }
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {

@@ -5,6 +5,7 @@
 //! it be believed. Readable without colour, at most 110 columns for all but extreme numbers.
 
 mod assertions;
+mod floor;
 mod header;
 mod latency;
 mod stamps;
@@ -47,6 +48,7 @@ fn report(summary: &Summary) -> String {
     statistics::write(&mut out, summary);
     client(&mut out, summary);
     stamps::write(&mut out, summary);
+    floor::write(&mut out, summary);
     meters(&mut out, summary);
     out.push('\n');
     assertions::write(&mut out, &summary.assertions);

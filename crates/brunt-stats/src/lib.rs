@@ -11,12 +11,14 @@
 pub mod assertion;
 pub mod batch;
 pub mod book;
+pub mod calibration;
 pub mod capacity;
 pub mod climb;
 pub mod confidence;
 pub mod connection;
 pub mod convergence;
 pub mod fault;
+pub mod headroom;
 pub mod histogram;
 pub mod host;
 pub mod interval;

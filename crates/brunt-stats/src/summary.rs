@@ -7,6 +7,7 @@
 use crate::assertion::Assertion;
 use crate::batch::batches;
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
+use crate::calibration::Lookup;
 use crate::confidence::{PercentileInterval, intervals};
 use crate::connection::ConnectionCounts;
 use crate::convergence::{Convergence, Looked};
@@ -124,6 +125,8 @@ pub struct SummaryInput {
     pub convergence: Option<Convergence>,
     /// How preload went; `None` where the plan has none.
     pub preload: Option<PreloadResult>,
+    /// What is known of this client on this host.
+    pub calibration: Lookup,
     /// What the server says of itself, in a line.
     pub server: String,
     /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
@@ -205,6 +208,13 @@ pub struct Rates {
     pub sent: f64,
     /// Completed inside the window.
     pub completed: f64,
+}
+
+impl Rates {
+    /// The most of the three: what the client had to be capable of.
+    pub fn busiest(&self) -> f64 {
+        self.offered.max(self.sent).max(self.completed)
+    }
 }
 
 /// One kind of op.
@@ -303,6 +313,8 @@ pub struct Summary {
     pub looked: Option<Looked>,
     /// How preload went.
     pub preload: Option<PreloadResult>,
+    /// What is known of this client on this host.
+    pub calibration: Lookup,
     /// What the server says of itself.
     pub server: String,
     /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
@@ -367,6 +379,7 @@ impl Summary {
             interrupted: input.interrupted,
             looked: evidence.looked,
             preload: input.preload,
+            calibration: input.calibration,
             server: input.server,
             server_records: input.server_records,
             agreement: evidence.servers.comparisons,
@@ -525,6 +538,8 @@ fn evidence(
         slices: window.duration_ns().saturating_sub(steady.cut_ns) / SLICE_NS,
         looked: None,
         steady: steady.clone(),
+        calibration: input.calibration.clone(),
+        busiest_rate: total.rate.busiest(),
         sent: total.requests.sent,
         completed: total.requests.completed(),
         unacknowledged: total.requests.outcome(OutcomeClass::Unacknowledged),

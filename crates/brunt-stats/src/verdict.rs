@@ -5,6 +5,7 @@
 
 mod books;
 mod confidence;
+mod headroom;
 mod host;
 mod lag;
 pub mod little;
@@ -15,6 +16,7 @@ mod steady;
 pub use server::{CacheEvidence, ServerEvidence};
 
 use crate::book::BookEntry;
+use crate::calibration::Lookup;
 use crate::confidence::PercentileInterval;
 use crate::connection::ConnectionCounts;
 use crate::convergence::Looked;
@@ -200,6 +202,10 @@ pub struct Evidence {
     pub looked: Option<Looked>,
     /// Warm-up, drift and changes of level.
     pub steady: Steadiness,
+    /// What is known of this client on this host.
+    pub calibration: Lookup,
+    /// Requests per second of the window that were offered, sent or completed, whichever is most.
+    pub busiest_rate: f64,
     /// Measured requests that were sent.
     pub sent: u64,
     /// Of these, how many completed.
@@ -259,6 +265,7 @@ impl Verdict {
             steady::warm(evidence),
             steady::drift(evidence),
             steady::shift(evidence),
+            headroom::headroom(evidence),
             books::errors(evidence),
             books::conservation(evidence),
             little::little(evidence),

@@ -7,6 +7,7 @@
     reason = "doc comments here are the help text: brackets mean optional"
 )]
 
+use crate::calibrate;
 use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
@@ -37,7 +38,8 @@ Examples:
   brunt run                                          measure the reference server, started for the occasion
   brunt run -s 127.0.0.1:11211 -c 16 -t 10s          closed loop: 16 connections, each asks as soon as it has its reply
   brunt run -s cache:11211 -r 50k --json out.json    open loop: 50 000 requests/s on a Poisson schedule
-  brunt doctor -s cache:11211 -c 10000               is this host fit for ten thousand connections";
+  brunt doctor -s cache:11211 -c 10000               is this host fit for ten thousand connections
+  brunt calibrate                                    what this tool itself adds to latencies on this host";
 
 /// Every example in the last column is understood by the options that its heading names; a test sees to that.
 /// `after_help` and not `after_long_help`: a long help would put every flag and its meaning on lines of their own.
@@ -68,6 +70,19 @@ Laws of popularity (--popularity):
 
 @FILE stands for the lines of a file, joined by commas; # begins a comment.";
 
+/// A test tries its examples.
+const CALIBRATE_HELP: &str = "\
+Measures the loop alone, the loop over loopback to the reference server, how late sleeps end, and the
+headroom: the rate up to which the client's own share in the p99 stays within 10 us. Says beforehand how long
+it takes: less than a minute unless --time is given. Later runs with as many threads that wait in the same way
+show floor and headroom in their report; above 70 % of the headroom they get a CAUTION. The result is kept in
+$XDG_STATE_HOME/brunt/calibration.json, by default below ~/.local/state.
+
+Examples:
+  brunt calibrate                                    the shape of `brunt run` without options
+  brunt calibrate -T 4 --cpus 0-3 -c 64              four threads, pinned, with 64 connections
+  brunt calibrate --wait sleep --json floor.json     a client that never spins; the result for scripts, too";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its verdict
@@ -78,6 +93,9 @@ pub(crate) enum Command {
     Load(Box<Load>),
     /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail
     Doctor(Box<Doctor>),
+    /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
+    #[command(after_help = CALIBRATE_HELP)]
+    Calibrate(Calibrate),
     /// Run the reference server: a small memcached server whose timing is known by construction
     Serve(Box<Serve>),
 }
@@ -356,6 +374,51 @@ pub(crate) struct ProgressFlags {
     pub quiet: bool,
 }
 
+/// Options of `brunt calibrate`.
+#[derive(Debug, Args)]
+pub(crate) struct Calibrate {
+    /// Worker threads, such as 4 [default: one less than the processors allowed, at least 1]
+    #[arg(long, short = 'T', value_name = "N")]
+    pub threads: Option<Count>,
+    /// Pin the workers to these processors, such as 0-3,5 [default: not pinned]
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    /// Connections in all [default: 16]
+    #[arg(long, short, value_name = "N")]
+    pub connections: Option<Count>,
+    /// Requests in flight on one connection at most [default: 1]
+    #[arg(long, short, value_name = "N")]
+    pub depth: Option<Count>,
+    /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
+    #[arg(long)]
+    pub wait: Option<Wait>,
+    /// Interface to the kernel: auto or epoll [default: auto]
+    #[arg(long)]
+    pub io: Option<IoChoice>,
+    /// Bytes of a value: 200, 4KiB, or another law of sizes as for run [default: 200]
+    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
+    pub value_size: Option<SizeDistribution>,
+    /// Length of each of about twenty steps, from 100ms to 60s [default: 1s]
+    #[arg(long, short, value_name = "DURATION", value_parser = step)]
+    pub time: Option<DurationNs>,
+    /// Write the result as JSON, such as floor.json; - is standard output, and the text then goes to standard error
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+fn step(text: &str) -> Result<DurationNs, String> {
+    let step: DurationNs = text.parse()?;
+    let (least, most) = (calibrate::STEP_MIN, calibrate::STEP_MAX);
+    if step < least || step > most {
+        Err(format!("expected a duration from {least} to {most}"))
+    } else {
+        Ok(step)
+    }
+}
+
 /// Options of `brunt serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
@@ -514,6 +577,32 @@ impl Doctor {
     }
 }
 
+impl Calibrate {
+    /// The flags as a specification of one step; its rate is the calibration's to choose.
+    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
+        let time = self.time.unwrap_or(calibrate::STEP);
+        let run = RunSpec {
+            threads: self.threads,
+            cpus: self.cpus.clone(),
+            wait: self.wait,
+            io: self.io,
+            time: Some(time),
+            warmup: Some(DurationNs(time.0 / 5)),
+            // A server that is behind need not catch up.
+            drain: Some(DurationNs(time.0 / 5)),
+            ..RunSpec::default()
+        };
+        let class = ClassSpec {
+            connections: self.connections,
+            depth: self.depth,
+            value_size: self.value_size.clone(),
+            keys: Some(Count(calibrate::KEYS)),
+            ..ClassSpec::default()
+        };
+        (run, class)
+    }
+}
+
 impl TargetFlags {
     fn spec(&self) -> RunSpec {
         RunSpec {
@@ -621,6 +710,20 @@ mod tests {
         for flag in run.get_arguments().filter(takes_value).filter_map(|argument| argument.get_long()) {
             assert!(EXAMPLES.iter().any(|(known, _)| *known == flag), "--{flag} has no example");
         }
+    }
+
+    #[test]
+    fn the_examples_of_calibrate_are_understood() {
+        let examples: Vec<&str> = CALIBRATE_HELP.lines().filter(|line| line.starts_with("  brunt")).collect();
+        assert_eq!(examples.len(), 3);
+        for example in examples {
+            let words = example.trim().split("   ").next().unwrap().split(' ');
+            assert!(Arguments::try_parse_from(words).is_ok(), "{example}");
+        }
+        assert!(CALIBRATE_HELP.lines().all(|line| line.chars().count() <= 110));
+        let step = |time: &str| Arguments::try_parse_from(["brunt", "calibrate", "--time", time]).is_ok();
+        let understood = ["99ms", "100ms", "60s", "61s", "1"].map(step);
+        assert_eq!(understood, [false, true, true, false, false]);
     }
 
     /// The last column of the table of laws, by the options that its headings name.

@@ -5,7 +5,8 @@
 use crate::facts::first_line;
 use std::fs;
 
-fn processor() -> Option<String> {
+/// Model of the first processor.
+pub(crate) fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())

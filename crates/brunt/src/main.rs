@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "telling the user what went wrong is this program's job")]
 
+mod calibrate;
+mod calibrations;
 mod cli;
 mod doctor;
 mod embedded;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::run(&run),
         Command::Load(load) => run::load(&load),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
+        Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
         Command::Serve(serve) => serve::serve(&serve),
     };
     match ended {

@@ -3,6 +3,7 @@
 //! Not a command and not a report: `run` makes one measurement, a campaign makes several, against the same servers.
 //! Invariant: nothing is connected before it is known that this host has room for the plan.
 
+use crate::calibrations;
 use crate::cli;
 use crate::embedded::{self, Embedded};
 use crate::environment;
@@ -168,6 +169,15 @@ fn summarise(
         is_earlier: step.data == DataSets::Stored,
         duration_ns: data.times.prepare_ns,
     });
+    let usage = ClientUsage {
+        cpu_user_ns: data.usage.cpu_user_ns,
+        cpu_system_ns: data.usage.cpu_system_ns,
+        syscalls: data.usage.syscalls,
+        io: data.io.to_owned(),
+        wait: data.wait.name().to_owned(),
+        threads: plan.threads,
+        workers: data.workers,
+    };
     Summary::build(SummaryInput {
         store: data.intervals,
         window: window(data.times),
@@ -178,17 +188,10 @@ fn summarise(
         stamps: data.stamps,
         first_garbage: data.garbage,
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
-        usage: ClientUsage {
-            cpu_user_ns: data.usage.cpu_user_ns,
-            cpu_system_ns: data.usage.cpu_system_ns,
-            syscalls: data.usage.syscalls,
-            io: data.io.to_owned(),
-            wait: data.wait.name().to_owned(),
-            threads: plan.threads,
-            workers: data.workers,
-        },
         host: data.host,
         presence: data.presence,
+        calibration: calibrations::lookup(plan, &usage),
+        usage,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             facts: environment::facts(),

@@ -87,13 +87,15 @@ impl Outputs {
 }
 
 /// One place that a result goes to.
-enum Destination {
+pub(crate) enum Destination {
+    /// It, and nothing else goes there.
     StandardOutput,
+    /// A file that was there, or could be made.
     File(Reserved),
 }
 
 /// A file that can be written, and has not been yet.
-struct Reserved {
+pub(crate) struct Reserved {
     file: File,
     path: PathBuf,
     /// It was not there before: a run without a result takes it away again.
@@ -101,7 +103,8 @@ struct Reserved {
 }
 
 impl Destination {
-    fn open(path: &Path, flag: &str) -> Result<Self, Failure> {
+    /// Makes sure that it can be written; `-` is standard output.
+    pub(crate) fn open(path: &Path, flag: &str) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Ok(Self::StandardOutput);
         }
@@ -114,7 +117,8 @@ impl Destination {
         Ok(Self::File(Reserved { file, path: path.to_owned(), is_new }))
     }
 
-    fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    /// Writes it.
+    pub(crate) fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::StandardOutput => write_buffered(io::stdout(), write),
             Self::File(mut reserved) => {

@@ -1,11 +1,12 @@
-//! A world behind [`Io`] that answers every request at once, for counting what the worker itself spends.
+//! A world behind [`Io`] that answers every request at once, for seeing what the worker itself spends.
 //!
 //! Not a simulation of anything: there is no network, no queue and no trouble here, only the replies of a server that
-//! holds the data set, made before the first request. It does as little as it can, and none of its methods is inlined,
-//! so that a profile tells its instructions from the worker's. Everything is a function of what the worker asks; the
-//! clock moves by a fixed step.
+//! holds the data set, made before the first request. It does as little as it can, makes no system call, and none of its
+//! methods is inlined, so that a profile tells its instructions from the worker's. Time is either made up, and moves by a
+//! fixed step, so that everything is a function of what the worker asks; or it is the host's, for the floor of a client.
 
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::clock::Clock;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
 use std::cell::Cell;
@@ -48,17 +49,36 @@ impl Calls {
     }
 }
 
+/// What a world's clock shows.
+#[derive(Debug)]
+pub(crate) enum Time {
+    /// Nanoseconds that move on when the worker waits and for every request, by a step.
+    MadeUp(Cell<u64>),
+    /// The host's.
+    Real(Clock),
+}
+
+impl Time {
+    /// Made up, from the beginning.
+    pub(crate) fn made_up() -> Self {
+        Self::MadeUp(Cell::new(EPOCH_NS))
+    }
+}
+
 /// What whoever built a world can still see of it while a worker owns it.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    now_ns: Cell<u64>,
+    time: Time,
     calls: Cell<Calls>,
 }
 
 impl Watch {
     /// The clock of the world.
     pub(crate) fn now_ns(&self) -> u64 {
-        self.now_ns.get()
+        match &self.time {
+            Time::MadeUp(now_ns) => now_ns.get(),
+            Time::Real(clock) => clock.now_ns(),
+        }
     }
 
     /// How often the worker called so far.
@@ -67,7 +87,17 @@ impl Watch {
     }
 
     fn step(&self) {
-        self.now_ns.set(self.now_ns.get() + STEP_NS);
+        if let Time::MadeUp(now_ns) = &self.time {
+            now_ns.set(now_ns.get() + STEP_NS);
+        }
+    }
+
+    /// Lets the time until an instant pass, where that is in our hands. A wait that ends early is none to the worker: it
+    /// looks again.
+    fn skip_to(&self, at_ns: u64) {
+        if let Time::MadeUp(now_ns) = &self.time {
+            now_ns.set(now_ns.get().max(at_ns));
+        }
     }
 
     fn count(&self, called: impl FnOnce(&mut Calls)) {
@@ -115,6 +145,7 @@ impl Canned {
         keyspace: KeySpace,
         payload: &Payload,
         completions_max: usize,
+        time: Time,
     ) -> Self {
         let (mut replies, mut ends, mut key) = (Vec::new(), Vec::new(), Vec::new());
         let mut longest = STORED.len();
@@ -134,7 +165,7 @@ impl Canned {
         }
         let link = |_| Link { replies: Vec::with_capacity(depth * longest), connecting: false };
         Self {
-            watch: Rc::new(Watch { now_ns: Cell::new(EPOCH_NS), calls: Cell::default() }),
+            watch: Rc::new(Watch { time, calls: Cell::default() }),
             keyspace,
             replies,
             ends,
@@ -233,7 +264,7 @@ impl Io for Canned {
         if let Until::Instant(at_ns) = until
             && self.left == 0
         {
-            self.watch.now_ns.set(self.watch.now_ns().max(at_ns));
+            self.watch.skip_to(at_ns);
         }
         self.watch.now_ns()
     }
@@ -251,7 +282,9 @@ impl Io for Canned {
             std::mem::swap(&mut self.current, &mut entry.replies);
             What::Received(Chunk { start: 0, len: self.current.len() })
         };
-        Some(Completion { link, at_ns: self.watch.now_ns(), polled_ns: self.watch.now_ns(), what })
+        // One look at the clock: what a wait has brought has lain unread for no time.
+        let at_ns = self.watch.now_ns();
+        Some(Completion { link, at_ns, polled_ns: at_ns, what })
     }
 
     #[inline(never)]

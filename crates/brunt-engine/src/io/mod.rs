@@ -4,7 +4,6 @@
 //! completions one by one. Readiness interfaces emulate completions; io_uring has them; the simulator invents them.
 //! Invariant: every completion carries the instant it was true and the last instant it was not known to be.
 
-#[cfg(feature = "bench")]
 pub(crate) mod canned;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;

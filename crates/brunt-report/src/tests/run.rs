@@ -6,8 +6,10 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use brunt_stats::calibration::{Calibration, Fit, Floor, HostIdentity, Lookup, Shape};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::headroom::{Headroom, Limit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::presence::PresenceTotal;
@@ -229,6 +231,7 @@ impl Scene {
             interrupted: false,
             convergence: None,
             preload: None,
+            calibration: Lookup::Absent,
             server: "127.0.0.1:11211".to_owned(),
             server_records: Vec::new(),
         };
@@ -294,7 +297,27 @@ pub(super) fn open_loop() -> Run {
         let mut server = record(&(0..=12).map(|second| (99 * S + second * S + MS, said(second))).collect::<Vec<_>>());
         server.prepared = server.snapshots().get(1).cloned();
         input.server_records = vec![server];
+        input.calibration = calibrated(Some(3_120), Limit::Client, Some(3_240), &[]);
     })
+}
+
+/// A calibration that fits, whose search ended like this.
+fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>, differences: &[&str]) -> Lookup {
+    let calibration = Calibration {
+        made_at_s: 1_795_132_800,
+        brunt_version: "0.1.0".to_owned(),
+        host: HostIdentity::default(),
+        shape: Shape::default(),
+        in_process: Floor { p50_ns: 412, p99_ns: 1_130 },
+        in_process_cpu_ns: 287,
+        loopback: Floor { p50_ns: 21_000, p99_ns: 38_000 },
+        floor_rate: 2_000,
+        oversleep: None,
+        headroom: Headroom { rate, limit, limit_rate },
+        probes: Vec::new(),
+    };
+    let differences = differences.iter().map(|difference| (*difference).to_owned()).collect();
+    Lookup::Fit(Box::new(Fit { calibration, differences }))
 }
 
 /// Two classes in closed loop: one with a deep pipeline, one of multi-gets that think.
@@ -367,6 +390,8 @@ pub(super) fn overload() -> Run {
     scene.finish(|input| {
         input.interrupted = true;
         input.server = "cache-1.example:11300".to_owned();
+        let differences = ["with 64 connections × depth 1", "by brunt 0.0.9"];
+        input.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
         input.first_error = Some("SERVER_ERROR out of memory \u{1b}[2J".to_owned());
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
         input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
@@ -436,6 +461,7 @@ pub(super) fn churn() -> Run {
     scene.set.fault(Phase::Measure, FaultKind::NoPort, 103 * S);
     scene.finish(|input| {
         input.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
+        input.calibration = calibrated(Some(1_200), Limit::Server, Some(1_300), &[]);
         input.values_foreign = 4_321;
         let said = |gets: u64, misses: u64, items: u64, pid: u64| {
             format!(
@@ -467,7 +493,9 @@ pub(super) fn noreply() -> Run {
         let sent = Outcome::without_reply(OutcomeClass::Unacknowledged);
         scene.ended(0, OpKind::Set, sent, times, [0, 0], [258, 0]);
     }
-    scene.finish(|_| {})
+    scene.finish(|input| {
+        input.calibration = Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned());
+    })
 }
 
 /// A server that is slow for the first 1.2 s of the window, and loses a request now and then.

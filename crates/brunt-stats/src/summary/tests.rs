@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::assertion::AssertionStatus;
+use crate::calibration::Lookup;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
@@ -140,6 +141,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         interrupted: false,
         convergence: None,
         preload: None,
+        calibration: Lookup::Absent,
         server: String::new(),
         server_records: Vec::new(),
     }

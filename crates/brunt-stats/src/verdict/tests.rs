@@ -7,7 +7,9 @@ mod server;
 
 use super::*;
 use crate::book::{Book, KeyBook, RequestBook};
+use crate::calibration::{Calibration, Fit, Floor, HostIdentity, Shape};
 use crate::convergence::{Finding, Goal};
+use crate::headroom::{Headroom, Limit};
 use crate::host::ClockEvidence;
 use crate::usage::Colocation;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
@@ -127,10 +129,10 @@ fn a_clean_run_is_trusted() {
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
     let all = [
         "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN", "UNTIL",
-        "WARM", "DRIFT", "SHIFT", "ERR", "CONSERVE", "LITTLE", "VERIFY", "SERVER", "CACHE",
+        "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "CONSERVE", "LITTLE", "VERIFY", "SERVER", "CACHE",
     ];
     let expected = all.map(|id| match id {
-        "UNTIL" | "VERIFY" | "SERVER" | "CACHE" => (id, "skipped"),
+        "UNTIL" | "HEADROOM" | "VERIFY" | "SERVER" | "CACHE" => (id, "skipped"),
         _ => (id, "ok"),
     });
     assert_eq!(ids, expected);
@@ -714,4 +716,82 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         let found = check("UNTIL", |evidence| evidence.looked = Some(looked.clone()));
         assert_eq!((found.status, found.message.as_str()), (status, message));
     }
+}
+
+/// A calibration that fits, whose search ended like this.
+fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>) -> Lookup {
+    let calibration = Calibration {
+        made_at_s: 0,
+        brunt_version: String::new(),
+        host: HostIdentity::default(),
+        shape: Shape::default(),
+        in_process: Floor::default(),
+        in_process_cpu_ns: 0,
+        loopback: Floor::default(),
+        floor_rate: 0,
+        oversleep: None,
+        headroom: Headroom { rate, limit, limit_rate },
+        probes: Vec::new(),
+    };
+    Lookup::Fit(Box::new(Fit { calibration, differences: Vec::new() }))
+}
+
+#[test]
+fn a_client_near_the_end_of_its_headroom() {
+    let found = |lookup: &Lookup, busiest_rate: f64| {
+        check("HEADROOM", |evidence| {
+            evidence.calibration = lookup.clone();
+            evidence.busiest_rate = busiest_rate;
+        })
+    };
+    let known = calibrated(Some(100_000), Limit::Client, Some(104_000));
+    let never = calibrated(None, Limit::Client, Some(2_000));
+    let by_server = calibrated(Some(100_000), Limit::Server, Some(104_000));
+    let by_search = calibrated(Some(100_000), Limit::Search, None);
+    let table = [
+        (&known, 0.0, Ok),
+        (&known, 70_000.0, Ok),
+        (&known, 70_001.0, Caution),
+        // However far above: it is LAG that convicts.
+        (&known, 1e9, Caution),
+        (&never, 1_400.0, Skipped),
+        (&never, 1_401.0, Caution),
+        (&by_server, 70_000.0, Ok),
+        (&by_server, 70_001.0, Skipped),
+        (&by_search, 70_000.0, Ok),
+        (&by_search, 70_001.0, Skipped),
+        (&calibrated(None, Limit::Server, Some(2_000)), 1.0, Skipped),
+        (&Lookup::Absent, 1e9, Skipped),
+        (&Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned()), 1e9, Skipped),
+    ];
+    for (lookup, rate, expected) in table {
+        assert_eq!(found(lookup, rate).status, expected, "{rate} of {lookup:?}");
+    }
+    let messages = [
+        (&known, 61_000.0, "61000 requests/s, 61.0 % of the calibrated headroom of 100000/s"),
+        (
+            &known,
+            83_000.0,
+            "83000 requests/s, 83.0 % of the calibrated headroom of 100000/s; above it the client's own share in the p99 \
+             exceeds 10 us",
+        ),
+        (
+            &never,
+            5_000.0,
+            "5000 requests/s; the client's own share in the p99 exceeded 10 us already at 2000/s, the lowest rate that was \
+             calibrated",
+        ),
+        (&by_server, 10_000.0, "10000 requests/s, 10.0 % of 100000/s; the headroom is at least that"),
+        (&Lookup::Absent, 1.0, "not calibrated: run `brunt calibrate`"),
+        (
+            &Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned()),
+            1.0,
+            "calibrated for 2 threads, this run has 1",
+        ),
+    ];
+    for (lookup, rate, message) in messages {
+        assert_eq!(found(lookup, rate).message, message);
+    }
+    let near = found(&known, 83_000.0);
+    assert_eq!((near.value, near.threshold), (0.83, 0.70));
 }

@@ -1,7 +1,7 @@
 //! What a user types wrong, and what the shell sees: messages, exit codes, plans that print and read back.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, unique};
+use crate::server::{Server, beside_others, brunt, no_state, unique};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Stdio;
@@ -99,6 +99,10 @@ fn mistakes_are_named() {
         ),
         (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
         (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
+        (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
+        (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "from 100ms to"]),
+        (&["calibrate", "-T", "40", "-c", "3"], &["--threads", "'40'", "from 1 to 3"]),
+        (&["calibrate", "--json", "/no/such/dir/x"], &["--json", "/no/such/dir/x", "can be written"]),
         (&["brew"], &["brew"]),
     ];
     for (arguments, words) in table {
@@ -334,8 +338,12 @@ fn limits_are_foreseen() {
     let limited = |files: u32, arguments: &[&str]| {
         let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
         let mut shell = std::process::Command::new("sh");
-        let output =
-            shell.args(["-c", &script, env!("CARGO_BIN_EXE_brunt")]).args(arguments).output().unwrap();
+        let output = shell
+            .args(["-c", &script, env!("CARGO_BIN_EXE_brunt")])
+            .args(arguments)
+            .env("XDG_STATE_HOME", no_state())
+            .output()
+            .unwrap();
         (
             output.status.code().unwrap(),
             String::from_utf8(output.stdout).unwrap(),

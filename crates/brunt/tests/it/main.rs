@@ -13,6 +13,7 @@
 mod accounting;
 mod accuracy;
 mod assertions;
+mod calibrate;
 mod command_line;
 mod convictions;
 mod faults;

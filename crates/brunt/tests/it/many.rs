@@ -1,7 +1,7 @@
 //! Ten thousand connections, and more than there may be.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, beside_others, brunt, temporary};
+use crate::server::{Server, alone, beside_others, brunt, no_state, temporary};
 use std::process::{Command, Stdio};
 use std::thread::park_timeout;
 use std::time::Duration;
@@ -105,6 +105,7 @@ fn connections_beyond_the_limit_of_open_files_are_refused_before_the_run() {
                 connections,
             ])
             .stdin(Stdio::null())
+            .env("XDG_STATE_HOME", no_state())
             .output()
             .unwrap();
         let Some(words) = refusal else {

@@ -9,14 +9,21 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// A command line of the binary under test.
 pub(crate) fn brunt(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_brunt"));
-    command.args(arguments).stdin(Stdio::null());
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", no_state());
     command
+}
+
+/// A directory without state: no test looks at what somebody has calibrated on this host. Nobody makes it, so nobody has to
+/// take it away.
+pub(crate) fn no_state() -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("brunt-no-state-{}", std::process::id()))
 }
 
 /// The same, ahead of whatever else wants a processor, where that is allowed (`nice` goes on without).
 pub(crate) fn undisturbed(arguments: &[&str]) -> Command {
     let mut command = Command::new("nice");
-    command.args(["-n", "-20", env!("CARGO_BIN_EXE_brunt")]).args(arguments).stdin(Stdio::null());
+    command.args(["-n", "-20", env!("CARGO_BIN_EXE_brunt")]).args(arguments);
+    command.stdin(Stdio::null()).env("XDG_STATE_HOME", no_state());
     command
 }
 
@@ -176,6 +183,7 @@ pub(crate) fn in_namespace(kinds: &[&str], script: &str) -> Option<Command> {
     let command = || {
         let mut command = Command::new("unshare");
         command.arg("-r").args(kinds).args(["sh", "-c", script, "sh"]).stdin(Stdio::null());
+        command.env("XDG_STATE_HOME", no_state());
         command
     };
     let is_allowed = command().arg("true").status().is_ok_and(|status| status.success());

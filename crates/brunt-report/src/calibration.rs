@@ -1,0 +1,364 @@
+//! A calibration: the page that a person reads, the object `brunt.calibration.v1`, and the file that keeps several.
+//!
+//! Not the measuring. What is written here is read back by [`read_all`], and only by it. Invariants: as in
+//! [`crate::json`]; an object that lacks a key, or has one of another kind, is refused as a whole and named.
+
+use crate::paragraph::{self, printable};
+use crate::quantity;
+use crate::table::Table;
+use brunt_stats::calibration::{Calibration, Floor, HostIdentity, Shape};
+use brunt_stats::headroom::{ERROR_LIMIT_NS, Grade, Headroom, Limit, Probe};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The name of the schema of one calibration.
+pub const SCHEMA: &str = "brunt.calibration.v1";
+/// The name of the schema of the file that keeps several.
+pub const SCHEMA_OF_ALL: &str = "brunt.calibrations.v1";
+
+/// Share of the headroom that a run may use, as the check HEADROOM has it.
+const USABLE: f64 = 0.70;
+
+/// Writes the page.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_text(calibration: &Calibration, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(page(calibration).as_bytes())
+}
+
+/// Writes one calibration as an indented JSON object, and a line end.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_json(calibration: &Calibration, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &value(calibration))?;
+    writeln!(out)
+}
+
+/// Writes the file that keeps several.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_all(calibrations: &[Calibration], out: &mut dyn Write) -> io::Result<()> {
+    let all: Value = calibrations.iter().map(value).collect();
+    serde_json::to_writer_pretty(&mut *out, &json!({ "schema": SCHEMA_OF_ALL, "calibrations": all }))?;
+    writeln!(out)
+}
+
+/// Reads the file that keeps several.
+///
+/// # Errors
+/// What is wrong with it, in words that follow "it".
+pub fn read_all(text: &str) -> Result<Vec<Calibration>, String> {
+    let all: Value = serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))?;
+    check_schema(&all, SCHEMA_OF_ALL)?;
+    let list = all["calibrations"].as_array().ok_or("has no list 'calibrations'")?;
+    list.iter().map(read).collect()
+}
+
+/// The day of an instant, UTC.
+pub(crate) fn date(seconds: u64) -> String {
+    // Days of the proleptic Gregorian calendar, counted in years that begin with March, so that the leap day is the last.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+// ---- the page -------------------------------------------------------------------------------------------------------
+
+fn page(calibration: &Calibration) -> String {
+    let mut out = String::new();
+    out.push_str("calibration: what this client can do on this host\n");
+    paragraph::facts(&mut out, "shape", &shape_facts(&calibration.shape));
+    let HostIdentity { processor, allowed_cpus, kernel, .. } = &calibration.host;
+    let host = [
+        format!("brunt {}", calibration.brunt_version),
+        format!("kernel {kernel}"),
+        format!("processor {processor}"),
+        format!("allowed_cpus {allowed_cpus}"),
+        date(calibration.made_at_s),
+    ];
+    paragraph::facts(&mut out, "host", &host.map(|fact| printable(&fact)));
+    out.push('\n');
+    floor(&mut out, calibration);
+    out.push('\n');
+    rates(&mut out, &calibration.probes);
+    out.push('\n');
+    paragraph::prose(&mut out, "headroom", &headroom_text(&calibration.headroom));
+    out
+}
+
+fn shape_facts(shape: &Shape) -> Vec<String> {
+    let connections = quantity::things(u64::from(shape.connections), "connection");
+    let mut facts = vec![
+        quantity::things(u64::from(shape.threads), "thread"),
+        shape.io.clone(),
+        format!("wait {}", shape.wait),
+        format!("{connections} × depth {}", shape.depth),
+        format!("values of {}", shape.value_text()),
+    ];
+    if !shape.cpus.is_empty() {
+        facts.push(format!("pinned to processors {}", shape.cpus));
+    }
+    facts.iter().map(|fact| printable(fact)).collect()
+}
+
+fn floor(out: &mut String, calibration: &Calibration) {
+    let mut table = Table::new(&["floor", "p50", "p99", ""]).with_prose_last();
+    let mut push = |name: &str, floor: Option<Floor>, says: String| {
+        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
+        let cells = [floor.map(|floor| floor.p50_ns), floor.map(|floor| floor.p99_ns)].map(cell);
+        let [p50, p99] = cells;
+        table.push(vec![name.to_owned(), p50, p99, says]);
+    };
+    let cpu = quantity::time(calibration.in_process_cpu_ns);
+    let rate = quantity::count(calibration.floor_rate);
+    push(
+        "in process",
+        Some(calibration.in_process),
+        format!("the loop alone, no kernel · {cpu} of CPU per request"),
+    );
+    push(
+        "loopback",
+        Some(calibration.loopback),
+        format!("client, loopback and a server that does nothing, at {rate}/s"),
+    );
+    let oversleep = match (calibration.oversleep, calibration.shape.wait.as_str()) {
+        (None, "spin") => "this client never sleeps",
+        (None, _) => "too few timed sleeps",
+        (Some(_), "hybrid") => "how late a timed sleep ends · the last part of a wait is spun, to hide it",
+        (Some(_), _) => "how late a timed sleep ends · part of every response time",
+    };
+    push("oversleep", calibration.oversleep, oversleep.to_owned());
+    table.write(out);
+}
+
+/// A row for each rate, ascending; the measurement in the middle of those that were made.
+fn rates(out: &mut String, probes: &[Probe]) {
+    let mut table = Table::new(&["requests/s", "p99", "client <=", ""]).with_prose_last();
+    let mut rates: Vec<u64> = probes.iter().map(|probe| probe.rate).collect();
+    rates.sort_unstable();
+    rates.dedup();
+    for rate in rates {
+        let mut of_rate: Vec<&Probe> = probes.iter().filter(|probe| probe.rate == rate).collect();
+        of_rate.sort_by_key(|probe| (probe.grade(), probe.error_ns));
+        let middle = of_rate[of_rate.len() / 2];
+        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
+        let grade = match middle.grade() {
+            Grade::Within => String::new(),
+            Grade::Beyond => format!("more than {}", quantity::time(ERROR_LIMIT_NS)),
+            Grade::Saturated => "the reference server does not keep up".to_owned(),
+        };
+        let times = (of_rate.len() > 1).then(|| format!("measured {} times", of_rate.len()));
+        let says: Vec<String> =
+            [Some(grade), times].into_iter().flatten().filter(|says| !says.is_empty()).collect();
+        table.push(vec![quantity::count(rate), cell(middle.p99_ns), cell(middle.error_ns), says.join(" · ")]);
+    }
+    table.write(out);
+}
+
+fn headroom_text(headroom: &Headroom) -> String {
+    let limit = quantity::time(ERROR_LIMIT_NS);
+    let rate = |rate: u64| format!("{}/s", quantity::count(rate));
+    let caution = |bound: u64| rate((bound as f64 * USABLE) as u64);
+    match (headroom.rate, headroom.limit, headroom.limit_rate) {
+        (Some(bound), Limit::Client, _) => format!(
+            "{}: up to it the client's own share in the p99 stays within {limit}. Runs of this shape above {} (70 %) get a \
+             CAUTION.",
+            rate(bound),
+            caution(bound)
+        ),
+        (Some(bound), Limit::Server, _) => format!(
+            "at least {}: there the client's own share in the p99 is within {limit}; the reference server does not keep up \
+             with more, so that the client's limit was not reached.",
+            rate(bound)
+        ),
+        (Some(bound), Limit::Search, _) => format!(
+            "at least {}: there the client's own share in the p99 is within {limit}; no higher rate was tried.",
+            rate(bound)
+        ),
+        (None, Limit::Client, Some(lowest)) => format!(
+            "none: the client's own share in the p99 exceeds {limit} already at {}, the lowest rate that was tried. Something \
+             else runs on this host, or its wake-ups cost that much. Calibrate again when it is quiet.",
+            rate(lowest)
+        ),
+        (None, ..) => {
+            "not known: the reference server did not keep up with any rate that was tried.".to_owned()
+        }
+    }
+}
+
+// ---- JSON -----------------------------------------------------------------------------------------------------------
+
+pub(crate) fn floor_value(floor: Floor) -> Value {
+    json!({ "p50": floor.p50_ns, "p99": floor.p99_ns })
+}
+
+pub(crate) fn headroom_value(headroom: &Headroom) -> Value {
+    json!({
+        "rate": headroom.rate,
+        "limit": headroom.limit.name(),
+        "limit_rate": headroom.limit_rate,
+    })
+}
+
+fn value(calibration: &Calibration) -> Value {
+    let Calibration { host, shape, headroom, .. } = calibration;
+    let probes = calibration.probes.iter().map(|probe| {
+        json!({
+            "rate": probe.rate,
+            "p99_ns": probe.p99_ns,
+            "client_error_p99_ns": probe.error_ns,
+            "is_saturated": probe.is_saturated,
+        })
+    });
+    json!({
+        "schema": SCHEMA,
+        "version": calibration.brunt_version,
+        "made_at_s": calibration.made_at_s,
+        "host": {
+            "machine": host.machine,
+            "processor": host.processor,
+            "allowed_cpus": host.allowed_cpus,
+            "kernel": host.kernel,
+        },
+        "shape": {
+            "threads": shape.threads,
+            "cpus": shape.cpus,
+            "io": shape.io,
+            "wait": shape.wait,
+            "connections": shape.connections,
+            "depth": shape.depth,
+            "value_size": shape.value_size,
+        },
+        "in_process_ns": floor_value(calibration.in_process),
+        "in_process_cpu_ns_per_request": calibration.in_process_cpu_ns,
+        "loopback_ns": floor_value(calibration.loopback),
+        "floor_rate": calibration.floor_rate,
+        "oversleep_ns": calibration.oversleep.map(floor_value),
+        "headroom": headroom_value(headroom),
+        "probes": probes.collect::<Value>(),
+    })
+}
+
+fn check_schema(value: &Value, expected: &str) -> Result<(), String> {
+    match value["schema"].as_str() {
+        Some(schema) if schema == expected => Ok(()),
+        Some(schema) => Err(format!("has the schema '{schema}', not '{expected}'")),
+        None => Err(format!("has no schema, which should be '{expected}'")),
+    }
+}
+
+/// An object that is being read, with its path for messages.
+#[derive(Clone, Copy)]
+struct Object<'a> {
+    value: &'a Value,
+    path: &'a str,
+}
+
+impl<'a> Object<'a> {
+    fn error(&self, key: &str, kind: &str) -> String {
+        format!("has no {kind} at {}{key}", self.path)
+    }
+
+    fn object(&self, key: &str, path: &'a str) -> Result<Self, String> {
+        let value = &self.value[key];
+        if value.is_object() { Ok(Object { value, path }) } else { Err(self.error(key, "object")) }
+    }
+
+    fn text(&self, key: &str) -> Result<String, String> {
+        self.value[key].as_str().map(str::to_owned).ok_or_else(|| self.error(key, "text"))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, String> {
+        self.value[key].as_u64().ok_or_else(|| self.error(key, "whole number"))
+    }
+
+    fn small_number(&self, key: &str) -> Result<u32, String> {
+        u32::try_from(self.number(key)?).map_err(|_| self.error(key, "number up to 4294967295"))
+    }
+
+    /// `null` is none; that the key is missing is not.
+    fn optional_number(&self, key: &str) -> Result<Option<u64>, String> {
+        match self.value.get(key) {
+            Some(Value::Null) => Ok(None),
+            _ => self.number(key).map(Some),
+        }
+    }
+
+    fn floor(&self, key: &str, path: &'a str) -> Result<Floor, String> {
+        let floor = self.object(key, path)?;
+        Ok(Floor { p50_ns: floor.number("p50")?, p99_ns: floor.number("p99")? })
+    }
+}
+
+fn read(value: &Value) -> Result<Calibration, String> {
+    check_schema(value, SCHEMA)?;
+    let top = Object { value, path: "" };
+    let host = top.object("host", "host.")?;
+    let shape = top.object("shape", "shape.")?;
+    Ok(Calibration {
+        made_at_s: top.number("made_at_s")?,
+        brunt_version: top.text("version")?,
+        host: HostIdentity {
+            machine: host.text("machine")?,
+            processor: host.text("processor")?,
+            allowed_cpus: host.text("allowed_cpus")?,
+            kernel: host.text("kernel")?,
+        },
+        shape: Shape {
+            threads: shape.small_number("threads")?,
+            cpus: shape.text("cpus")?,
+            io: shape.text("io")?,
+            wait: shape.text("wait")?,
+            connections: shape.small_number("connections")?,
+            depth: shape.small_number("depth")?,
+            value_size: shape.text("value_size")?,
+        },
+        in_process: top.floor("in_process_ns", "in_process_ns.")?,
+        in_process_cpu_ns: top.number("in_process_cpu_ns_per_request")?,
+        loopback: top.floor("loopback_ns", "loopback_ns.")?,
+        floor_rate: top.number("floor_rate")?,
+        oversleep: match value.get("oversleep_ns") {
+            Some(Value::Null) => None,
+            _ => Some(top.floor("oversleep_ns", "oversleep_ns.")?),
+        },
+        headroom: read_headroom(top.object("headroom", "headroom.")?)?,
+        probes: read_probes(value)?,
+    })
+}
+
+fn read_headroom(object: Object<'_>) -> Result<Headroom, String> {
+    let word = object.text("limit")?;
+    let limit = Limit::ALL.into_iter().find(|(name, _)| *name == word).map(|(_, limit)| limit);
+    Ok(Headroom {
+        rate: object.optional_number("rate")?,
+        limit: limit.ok_or_else(|| format!("has an unknown headroom.limit '{word}'"))?,
+        limit_rate: object.optional_number("limit_rate")?,
+    })
+}
+
+fn read_probes(value: &Value) -> Result<Vec<Probe>, String> {
+    let probe = |value: &Value| {
+        let object = Object { value, path: "probes[]." };
+        Ok(Probe {
+            rate: object.number("rate")?,
+            p99_ns: object.optional_number("p99_ns")?,
+            error_ns: object.optional_number("client_error_p99_ns")?,
+            is_saturated: value["is_saturated"]
+                .as_bool()
+                .ok_or_else(|| object.error("is_saturated", "true or false"))?,
+        })
+    };
+    value["probes"].as_array().ok_or("has no list at probes")?.iter().map(probe).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! The page as a snapshot for each way a search can end, and what is written read back.
+
+use super::*;
+
+fn calibration(headroom: Headroom) -> Calibration {
+    let probe = |rate, error_ns| Probe {
+        rate,
+        p99_ns: Some(60_000 + error_ns),
+        error_ns: Some(error_ns),
+        is_saturated: false,
+    };
+    Calibration {
+        made_at_s: 1_795_132_800,
+        brunt_version: "0.1.0".to_owned(),
+        host: HostIdentity {
+            machine: "7d1b6a1c20e5f3aa".to_owned(),
+            processor: "Made-up 9000".to_owned(),
+            allowed_cpus: "0-1".to_owned(),
+            kernel: "6.1.0".to_owned(),
+        },
+        shape: Shape {
+            threads: 1,
+            cpus: String::new(),
+            io: "epoll".to_owned(),
+            wait: "hybrid".to_owned(),
+            connections: 16,
+            depth: 1,
+            value_size: "200".to_owned(),
+        },
+        in_process: Floor { p50_ns: 412, p99_ns: 1_130 },
+        in_process_cpu_ns: 287,
+        loopback: Floor { p50_ns: 38_100, p99_ns: 71_400 },
+        floor_rate: 2_000,
+        oversleep: Some(Floor { p50_ns: 31_000, p99_ns: 92_000 }),
+        headroom,
+        probes: vec![
+            probe(2_000, 1_200),
+            probe(4_000, 1_900),
+            probe(8_000, 12_000),
+            probe(8_000, 14_000),
+            probe(5_660, 88_000),
+            probe(5_660, 3_000),
+            probe(5_660, 4_000),
+            Probe { is_saturated: true, error_ns: None, p99_ns: None, ..probe(16_000, 0) },
+        ],
+    }
+}
+
+const CROSSED: Headroom = Headroom { rate: Some(5_660), limit: Limit::Client, limit_rate: Some(8_000) };
+
+fn page_of(headroom: Headroom) -> String {
+    let mut out = Vec::new();
+    write_text(&calibration(headroom), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+fn file_of(calibrations: &[Calibration]) -> String {
+    let mut out = Vec::new();
+    write_all(calibrations, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn pages() {
+    let page = page_of(CROSSED);
+    assert!(page.lines().all(|line| line.chars().count() <= 110 && line == line.trim_end()), "{page}");
+    insta::assert_snapshot!(page);
+    let table = [
+        (Headroom { limit: Limit::Server, ..CROSSED }, "at least 5 660/s: there"),
+        (Headroom { limit: Limit::Search, limit_rate: None, ..CROSSED }, "no higher rate was tried"),
+        (
+            Headroom { rate: None, ..CROSSED },
+            "none: the client's own share in the p99 exceeds 10.0 us already at 8 000/s",
+        ),
+        (Headroom { rate: None, limit: Limit::Server, ..CROSSED }, "not known: the reference server"),
+    ];
+    for (headroom, expected) in table {
+        let page = page_of(headroom);
+        let joined = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(expected), "{expected:?} is not in {page}");
+    }
+}
+
+#[test]
+fn what_is_written_reads_back() {
+    let pinned = Calibration {
+        shape: Shape { cpus: "1".to_owned(), ..calibration(CROSSED).shape },
+        oversleep: None,
+        ..calibration(Headroom { rate: None, limit: Limit::Search, limit_rate: None })
+    };
+    let all = vec![calibration(CROSSED), pinned];
+    assert_eq!(read_all(&file_of(&all)), Ok(all));
+    assert_eq!(read_all(&file_of(&[])), Ok(Vec::new()));
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let whole = file_of(&[calibration(CROSSED)]);
+    let table = [
+        ("", "", "is not JSON"),
+        ("brunt.calibrations.v1", "brunt.calibrations.v2", "has the schema 'brunt.calibrations.v2'"),
+        ("brunt.calibration.v1", "other", "has the schema 'other', not 'brunt.calibration.v1'"),
+        ("\"calibrations\"", "\"others\"", "has no list 'calibrations'"),
+        ("\"threads\": 1", "\"threads\": \"1\"", "has no whole number at shape.threads"),
+        ("\"threads\": 1", "\"threads\": 5000000000", "has no number up to 4294967295 at shape.threads"),
+        ("\"kernel\"", "\"kernal\"", "has no text at host.kernel"),
+        ("\"limit\": \"client\"", "\"limit\": \"none\"", "unknown headroom.limit 'none'"),
+        ("\"limit_rate\"", "\"rate_limit\"", "has no whole number at headroom.limit_rate"),
+        ("\"oversleep_ns\"", "\"oversleep\"", "has no object at oversleep_ns"),
+        ("\"is_saturated\": true", "\"is_saturated\": 1", "has no true or false at probes[].is_saturated"),
+    ];
+    for (from, to, expected) in table {
+        let text =
+            if from.is_empty() { whole[..whole.len() / 2].to_owned() } else { whole.replace(from, to) };
+        let error = read_all(&text).unwrap_err();
+        assert!(error.contains(expected), "{from} → {to}: {error}");
+    }
+}
+
+#[test]
+fn days() {
+    let table = [
+        (0, "1970-01-01"),
+        (86_399, "1970-01-01"),
+        (951_782_400, "2000-02-29"),
+        (951_868_800, "2000-03-01"),
+        (1_795_132_800, "2026-11-20"),
+        (4_102_444_799, "2099-12-31"),
+        (4_107_542_400, "2100-03-01"),
+    ];
+    for (seconds, expected) in table {
+        assert_eq!(date(seconds), expected, "{seconds}");
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    let formats = include_str!("../../../../docs/formats.md");
+    let part =
+        formats.split("## JSON: `brunt.calibration.v1`").nth(1).expect("the schema has a part of its own");
+    let part = part.split("\n## ").next().unwrap();
+    let told: Vec<&str> = part.split('`').skip(1).step_by(2).map(|key| key.trim_end_matches("[]")).collect();
+    let value = value(&calibration(CROSSED));
+    let mut keys: Vec<&String> = value.as_object().unwrap().keys().collect();
+    for inner in ["host", "shape", "headroom"] {
+        keys.extend(value[inner].as_object().unwrap().keys());
+    }
+    keys.extend(value["probes"][0].as_object().unwrap().keys());
+    for key in keys {
+        assert!(told.contains(&key.as_str()), "docs/formats.md does not say what {key} means");
+    }
+}

@@ -1,0 +1,284 @@
+//! The headroom of a client: the rate up to which its own share in the p99 stays small, searched for by measuring.
+//!
+//! Not a measurement: what a rate comes to is asked of whoever searches. Rates are doubled until the client error
+//! crosses its limit, then the span between the last rate under it and the first one over it is halved (in ratio) until it
+//! is narrow. Whatever else runs on a host only ever adds to the client error, so one measurement within the limit is
+//! believed, and one beyond it is repeated: the median of up to three decides. Invariant: the rate that is reported was
+//! measured, and found within the limit.
+
+/// The client error of the p99 that counts as small: what LAG never holds against a run.
+pub const ERROR_LIMIT_NS: u64 = 10_000;
+
+/// Where to search, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// The first rate, in requests per second; above 0.
+    pub lowest: u64,
+    /// No rate above this is tried.
+    pub highest: u64,
+    /// The search ends when the rate over the limit is at most this many times the rate under it; above 1.
+    pub ratio: f64,
+    /// No rate is begun after so many measurements; the last one may still be repeated twice.
+    pub measurements_max: usize,
+}
+
+/// One measurement at one rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Probe {
+    /// Requests per second that were offered.
+    pub rate: u64,
+    /// The 99th percentile of the response time; `None` where too few requests completed.
+    pub p99_ns: Option<u64>,
+    /// Up to so much of it is the client's; `None` like it.
+    pub error_ns: Option<u64>,
+    /// The server did not keep up.
+    pub is_saturated: bool,
+}
+
+/// What a rate comes to, from good to bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// The client error is within the limit.
+    Within,
+    /// The client error is within the limit, but the server did not keep up, so that it says nothing.
+    Saturated,
+    /// The client error is beyond the limit.
+    Beyond,
+}
+
+impl Probe {
+    /// What this measurement alone says.
+    pub fn grade(&self) -> Grade {
+        match self.error_ns {
+            Some(error_ns) if error_ns > ERROR_LIMIT_NS => Grade::Beyond,
+            Some(_) if !self.is_saturated => Grade::Within,
+            // Hardly any of thousands of requests completed: that is no fault of the client's.
+            _ => Grade::Saturated,
+        }
+    }
+}
+
+/// What ended a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// The client error crossed its limit: the headroom is known.
+    Client,
+    /// The server did not keep up before that: the headroom is at least what was reached.
+    Server,
+    /// No rate that was allowed was too much: likewise.
+    Search,
+}
+
+impl Limit {
+    /// Every limit with its word in JSON.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("client", Self::Client), ("server", Self::Server), ("search", Self::Search)];
+
+    /// The word in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Search => "search",
+        }
+    }
+}
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Headroom {
+    /// The highest rate at which the client error was within its limit; `None` where it was at no rate that was tried.
+    pub rate: Option<u64>,
+    /// What ended the search.
+    pub limit: Limit,
+    /// The lowest rate at which it did; `None` for [`Limit::Search`].
+    pub limit_rate: Option<u64>,
+}
+
+/// A search that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// What it found.
+    pub headroom: Headroom,
+    /// Every measurement, in the order in which they were made.
+    pub probes: Vec<Probe>,
+}
+
+/// Searches for the rate at which the client error crosses [`ERROR_LIMIT_NS`].
+///
+/// # Errors
+/// The first one of `measure`.
+pub fn search<E>(bounds: Bounds, measure: impl FnMut(u64) -> Result<Probe, E>) -> Result<Search, E> {
+    let mut judge = Judge { measure, probes: Vec::new() };
+    let (mut under, mut over) = (None, None);
+    let mut rate = bounds.lowest;
+    while judge.probes.len() < bounds.measurements_max {
+        match judge.grade(rate)? {
+            Grade::Within => under = Some(rate),
+            grade => over = Some((rate, grade)),
+        }
+        rate = match (under, over) {
+            (None, _) => break,
+            (Some(low), None) if low >= bounds.highest => break,
+            (Some(low), None) => (low * 2).min(bounds.highest),
+            (Some(low), Some((high, _))) => {
+                let middle = rounded((low as f64 * high as f64).sqrt());
+                if high as f64 <= low as f64 * bounds.ratio || middle <= low || middle >= high {
+                    break;
+                }
+                middle
+            }
+        };
+    }
+    let limit = match over {
+        None => Limit::Search,
+        Some((_, Grade::Beyond)) => Limit::Client,
+        Some(_) => Limit::Server,
+    };
+    let headroom = Headroom { rate: under, limit, limit_rate: over.map(|(rate, _)| rate) };
+    Ok(Search { headroom, probes: judge.probes })
+}
+
+/// To three significant digits: no rate is known better.
+fn rounded(rate: f64) -> u64 {
+    let scale = 10f64.powf((rate.log10().floor() - 2.0).max(0.0));
+    ((rate / scale).round() * scale) as u64
+}
+
+struct Judge<M> {
+    measure: M,
+    probes: Vec<Probe>,
+}
+
+impl<M> Judge<M> {
+    /// One measurement where it is good, else the median of up to three.
+    fn grade<E>(&mut self, rate: u64) -> Result<Grade, E>
+    where
+        M: FnMut(u64) -> Result<Probe, E>,
+    {
+        let mut grades = Vec::with_capacity(3);
+        while grades.len() < 3 {
+            let probe = (self.measure)(rate)?;
+            self.probes.push(probe);
+            grades.push(probe.grade());
+            if grades == [Grade::Within] || (grades.len() == 2 && grades[0] == grades[1]) {
+                return Ok(grades[0]);
+            }
+        }
+        grades.sort_unstable();
+        Ok(grades[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    const BOUNDS: Bounds = Bounds { lowest: 2_000, highest: 10_000_000, ratio: 1.05, measurements_max: 28 };
+
+    /// A client whose error bar grows with the rate and is 10 us at `crossing`.
+    fn straight(crossing: u64) -> impl Fn(u64) -> Probe {
+        move |rate| probe(rate, rate * ERROR_LIMIT_NS / crossing)
+    }
+
+    fn probe(rate: u64, error_ns: u64) -> Probe {
+        Probe { rate, p99_ns: Some(50_000 + error_ns), error_ns: Some(error_ns), is_saturated: false }
+    }
+
+    fn found(bounds: Bounds, measure: impl Fn(u64) -> Probe) -> Search {
+        search(bounds, |rate| Ok::<_, Infallible>(measure(rate))).unwrap()
+    }
+
+    #[test]
+    fn a_crossing_is_found_to_five_per_cent() {
+        for crossing in [2_001, 3_000, 17_321, 84_000, 1_234_567, 9_000_000] {
+            let Search { headroom, probes } = found(BOUNDS, straight(crossing));
+            let (rate, over) = (headroom.rate.unwrap(), headroom.limit_rate.unwrap());
+            assert_eq!(headroom.limit, Limit::Client);
+            // An error of exactly 10 us is within the limit, and division rounds down.
+            assert!(rate <= crossing + crossing / 10_000 && crossing < over, "{crossing}: {headroom:?}");
+            assert!(over as f64 <= rate as f64 * 1.05, "{crossing}: {headroom:?}");
+            assert!(probes.len() <= 28 + 2, "{crossing}: {}", probes.len());
+        }
+    }
+
+    /// Every `nth` measurement is spoiled by something else on the host.
+    #[test]
+    fn noise_costs_measurements_and_not_the_result() {
+        for nth in [3, 4, 7] {
+            let count = Cell::new(0);
+            let quiet = straight(50_000);
+            let Search { headroom, .. } = found(BOUNDS, |rate| {
+                count.set(count.get() + 1);
+                if count.get() % nth == 0 { probe(rate, 300_000) } else { quiet(rate) }
+            });
+            let rate = headroom.rate.unwrap();
+            assert!((46_000..=50_000).contains(&rate), "every {nth}th: {headroom:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_gives_up_first_ends_the_search() {
+        let Search { headroom, probes } = found(BOUNDS, |rate| Probe {
+            is_saturated: rate > 30_000,
+            error_ns: (rate <= 60_000).then_some(3_000),
+            ..probe(rate, 3_000)
+        });
+        assert_eq!(headroom.limit, Limit::Server);
+        let (rate, saturated) = (headroom.rate.unwrap(), headroom.limit_rate.unwrap());
+        assert!(
+            rate <= 30_000 && saturated > 30_000 && saturated as f64 <= rate as f64 * 1.05,
+            "{headroom:?}"
+        );
+        assert!(probes.iter().all(|probe| probe.rate <= 32_000), "{probes:?}");
+        // Where the client error is beyond its limit as well, that is the nearer bound.
+        let both = found(BOUNDS, |rate| Probe { is_saturated: rate > 30_000, ..straight(40_000)(rate) });
+        assert_eq!(both.headroom.limit, Limit::Server);
+        let both = found(BOUNDS, |rate| Probe { is_saturated: rate > 40_000, ..straight(30_000)(rate) });
+        assert_eq!(both.headroom.limit, Limit::Client);
+    }
+
+    #[test]
+    fn what_never_crosses_is_a_lower_bound() {
+        let Search { headroom, probes } = found(BOUNDS, |rate| probe(rate, 500));
+        let expected = Headroom { rate: Some(10_000_000), limit: Limit::Search, limit_rate: None };
+        assert_eq!((headroom, probes.len()), (expected, 14));
+        let few = found(Bounds { measurements_max: 3, ..BOUNDS }, |rate| probe(rate, 500));
+        assert_eq!(few.headroom, Headroom { rate: Some(8_000), ..expected });
+        let none = found(Bounds { measurements_max: 0, ..BOUNDS }, |rate| probe(rate, 500));
+        assert_eq!(none.headroom, Headroom { rate: None, ..expected });
+    }
+
+    #[test]
+    fn what_is_always_beyond_has_no_headroom() {
+        let Search { headroom, probes } = found(BOUNDS, |rate| probe(rate, 10_001));
+        let expected = Headroom { rate: None, limit: Limit::Client, limit_rate: Some(2_000) };
+        assert_eq!((headroom, probes.len()), (expected, 2));
+        let silent = found(BOUNDS, |rate| Probe { p99_ns: None, error_ns: None, ..probe(rate, 0) });
+        assert_eq!(silent.headroom, Headroom { limit: Limit::Server, ..expected });
+    }
+
+    #[test]
+    fn a_bounded_search_reports_what_it_has() {
+        let Search { headroom, probes } = found(Bounds { measurements_max: 6, ..BOUNDS }, straight(9_000));
+        // 2k, 4k and 8k are within; 16k is measured twice, 11.3k once more than the bound foresees.
+        assert_eq!(headroom, Headroom { rate: Some(8_000), limit: Limit::Client, limit_rate: Some(11_300) });
+        assert_eq!(probes.len(), 7);
+    }
+
+    #[test]
+    fn trouble_ends_a_search() {
+        let failed = search(BOUNDS, |rate| if rate < 8_000 { Ok(probe(rate, 1)) } else { Err("gone") });
+        assert_eq!(failed, Err("gone"));
+    }
+
+    #[test]
+    fn rates_have_three_digits() {
+        let table = [(2_828.4, 2_830), (999.6, 1_000), (12.0, 12), (1_234_567.0, 1_230_000)];
+        for (rate, expected) in table {
+            assert_eq!(rounded(rate), expected);
+        }
+    }
+}

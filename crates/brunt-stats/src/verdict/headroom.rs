@@ -1,0 +1,61 @@
+//! The check of the load against what this client was found to be capable of on this host.
+//!
+//! Not whether the client was late (LAG saw that, in this very run): whether it works where it may become so.
+
+use super::{Check, CheckStatus, Evidence, Limits, percent};
+use crate::calibration::Lookup;
+use crate::headroom::{Headroom, Limit};
+
+/// Share of the headroom that may be used. There is no share that convicts: LAG does, when the client is late.
+const HEADROOM: Limits = Limits { caution: 0.70, not_trusted: f64::INFINITY };
+
+/// Was the load well below what the client can do?
+pub(super) fn headroom(evidence: &Evidence) -> Check {
+    let skipped = |message: &str| Check::skipped("HEADROOM", message, HEADROOM.caution);
+    let fit = match &evidence.calibration {
+        Lookup::Absent => return skipped("not calibrated: run `brunt calibrate`"),
+        Lookup::Unfit(reason) => return skipped(reason),
+        Lookup::Fit(fit) => fit,
+    };
+    let rate = evidence.busiest_rate;
+    let Headroom { rate: known, limit, limit_rate } = fit.calibration.headroom;
+    // Where no rate was within the limit, the headroom is less than the lowest that was tried.
+    let bound = if limit == Limit::Client { known.or(limit_rate) } else { known };
+    let Some(bound) = bound.filter(|bound| *bound > 0) else {
+        return skipped(
+            "the calibration found no headroom: its reference server did not keep up with any rate",
+        );
+    };
+    let value = rate / bound as f64;
+    let status = HEADROOM.judge(value);
+    let share = percent(value);
+    let mut message = format!("{rate:.0} requests/s, {share} of the calibrated headroom of {bound}/s");
+    match (limit, known, status) {
+        (Limit::Client, Some(_), CheckStatus::Ok) => {}
+        (Limit::Client, Some(_), _) => {
+            message += "; above it the client's own share in the p99 exceeds 10 us";
+        }
+        (Limit::Client, None, CheckStatus::Ok) => {
+            return skipped(&format!(
+                "the headroom is below {bound}/s, the lowest rate that was calibrated, and no more is known"
+            ));
+        }
+        (Limit::Client, None, _) => {
+            message = format!(
+                "{rate:.0} requests/s; the client's own share in the p99 exceeded 10 us already at {bound}/s, the lowest rate \
+                 that was calibrated"
+            );
+        }
+        (Limit::Server | Limit::Search, _, CheckStatus::Ok) => {
+            message = format!("{rate:.0} requests/s, {share} of {bound}/s; the headroom is at least that");
+        }
+        (Limit::Server | Limit::Search, ..) => {
+            return skipped(&format!(
+                "the headroom is at least {bound}/s, and no more is known: calibration ended there, at no limit of the \
+                 client's"
+            ));
+        }
+    }
+    let fix = "use more --threads, or a lower rate; calibrate again if the host has changed";
+    Check::judged("HEADROOM", status, message, fix, value, HEADROOM.caution)
+}

@@ -1,0 +1,203 @@
+//! The file that keeps calibrations: where it lies, what it says about a run on this host, how a new one gets in.
+//!
+//! Not the measuring (that is [`crate::calibrate`]) and not the format (`brunt-report` writes and reads it). Invariants: the
+//! file is replaced as a whole or not at all; one that cannot be read keeps nobody from measuring, and is never
+//! overwritten.
+
+use crate::environment;
+use crate::facts::first_line;
+use brunt_plan::cpus::CpuList;
+use brunt_plan::plan::Plan;
+use brunt_report::calibration::{read_all, write_all};
+use brunt_stats::calibration::{Calibration, HostIdentity, Lookup, Shape, find};
+use brunt_stats::usage::ClientUsage;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Where calibrations are kept; `None` where the user has no home.
+pub(crate) fn path() -> Option<PathBuf> {
+    path_within(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"))
+}
+
+/// By the XDG base directory specification a path that is not absolute counts as none.
+fn path_within(state_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|path| path.is_absolute());
+    let state_home = absolute(state_home).or_else(|| Some(absolute(home)?.join(".local/state")))?;
+    Some(state_home.join("brunt/calibration.json"))
+}
+
+/// This host.
+pub(crate) fn this_host() -> HostIdentity {
+    let system = rustix::system::uname();
+    HostIdentity {
+        machine: machine(first_line("/etc/machine-id"), &system.nodename().to_string_lossy()),
+        processor: environment::processor().unwrap_or_default(),
+        allowed_cpus: CpuList(brunt_engine::allowed_cpus()).to_string(),
+        kernel: system.release().to_string_lossy().into_owned(),
+    }
+}
+
+/// The id itself is nobody's business (machine-id(5)), and results are passed on.
+fn machine(id: Option<String>, name: &str) -> String {
+    match id.filter(|id| !id.is_empty()) {
+        Some(id) => format!("{:016x}", rapidhash::v3::rapidhash_v3(id.as_bytes())),
+        None => name.to_owned(),
+    }
+}
+
+/// What is known about a run that is over.
+pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
+    let Some(path) = path() else { return Lookup::Absent };
+    match read(&path) {
+        Ok(kept) => find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION")),
+        Err(reason) => Lookup::Unfit(format!("{} {reason}; it is ignored", path.display())),
+    }
+}
+
+/// Everything that is kept; nothing where there is no file. The error is in words that follow the file's name.
+fn read(path: &Path) -> Result<Vec<Calibration>, String> {
+    match fs::read_to_string(path) {
+        Ok(text) => read_all(&text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+/// Keeps a calibration instead of an earlier one of the same host and shape. A file that cannot be read is put aside, and
+/// what is returned says so.
+pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Option<String>> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
+    let (mut kept, note) = match read(path) {
+        Ok(kept) => (kept, None),
+        Err(reason) => {
+            let aside = path.with_extension("json.unreadable");
+            fs::rename(path, &aside)?;
+            (Vec::new(), Some(format!("{} {reason}; it is now {}", path.display(), aside.display())))
+        }
+    };
+    kept.retain(|held| (&held.host, &held.shape) != (&calibration.host, &calibration.shape));
+    kept.push(calibration.clone());
+    replace(path, &kept)?;
+    Ok(note)
+}
+
+/// Whoever reads meanwhile sees the old file or the new one.
+fn replace(path: &Path, kept: &[Calibration]) -> io::Result<()> {
+    let temporary = path.with_extension(format!("json.{}", std::process::id()));
+    let written = File::create(&temporary).and_then(|file| {
+        let mut out = BufWriter::new(&file);
+        write_all(kept, &mut out)?;
+        out.flush()?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    });
+    if written.is_err() {
+        // It may not even have come into being.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_stats::calibration::Floor;
+    use brunt_stats::headroom::{Headroom, Limit};
+
+    /// A directory of its own for every test, gone when the test is.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("brunt-calibrations-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("brunt/calibration.json")
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn calibration(threads: u32, made_at_s: u64) -> Calibration {
+        Calibration {
+            made_at_s,
+            brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: this_host(),
+            shape: Shape { threads, ..Shape::default() },
+            in_process: Floor::default(),
+            in_process_cpu_ns: 1,
+            loopback: Floor { p50_ns: 2, p99_ns: 3 },
+            floor_rate: 4,
+            oversleep: None,
+            headroom: Headroom { rate: Some(5), limit: Limit::Search, limit_rate: None },
+            probes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn where_it_lies() {
+        let path = |state_home: Option<&str>, home: Option<&str>| {
+            path_within(state_home.map(OsString::from), home.map(OsString::from))
+        };
+        let table = [
+            (Some("/state"), Some("/me"), Some("/state/brunt/calibration.json")),
+            (None, Some("/me"), Some("/me/.local/state/brunt/calibration.json")),
+            (Some(""), Some("/me"), Some("/me/.local/state/brunt/calibration.json")),
+            (Some("relative"), Some("/me"), Some("/me/.local/state/brunt/calibration.json")),
+            (None, None, None),
+            (Some("relative"), Some(""), None),
+        ];
+        for (state_home, home, expected) in table {
+            assert_eq!(path(state_home, home), expected.map(PathBuf::from), "{state_home:?} {home:?}");
+        }
+    }
+
+    #[test]
+    fn who_a_machine_is() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let fingerprint = machine(Some(id.to_owned()), "name");
+        assert_eq!(fingerprint.len(), 16);
+        assert!(!id.contains(&fingerprint));
+        assert_ne!(fingerprint, machine(Some(id.replace('0', "1")), "name"));
+        assert_eq!(machine(None, "name"), "name");
+        assert_eq!(machine(Some(String::new()), "name"), "name");
+    }
+
+    #[test]
+    fn shapes_are_kept_side_by_side() {
+        let directory = Directory::new("side-by-side");
+        let path = directory.file();
+        assert_eq!(read(&path), Ok(Vec::new()));
+        for kept in [calibration(1, 100), calibration(2, 200), calibration(1, 300)] {
+            assert_eq!(keep(&path, &kept).unwrap(), None);
+        }
+        let mut foreign = calibration(1, 400);
+        foreign.host.machine = "another".to_owned();
+        keep(&path, &foreign).unwrap();
+        assert_eq!(read(&path), Ok(vec![calibration(2, 200), calibration(1, 300), foreign]));
+        // Nothing is left beside it.
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_put_aside() {
+        let directory = Directory::new("unreadable");
+        let path = directory.file();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "{ half of").unwrap();
+        assert!(read(&path).unwrap_err().contains("is not JSON"));
+        let note = keep(&path, &calibration(1, 100)).unwrap().unwrap();
+        assert!(note.contains("calibration.json is not JSON") && note.contains(".unreadable"), "{note}");
+        assert_eq!(read(&path), Ok(vec![calibration(1, 100)]));
+        assert_eq!(fs::read_to_string(path.with_extension("json.unreadable")).unwrap(), "{ half of");
+    }
+}
