@@ -151,6 +151,8 @@ fn assertion(assertion: &Assertion) -> Value {
         "objective": assertion.objective.to_string(),
         "status": assertion.status().name(),
         "measured": assertion.measured,
+        "interval": assertion.interval.map(|interval| json!([interval.low_ns, interval.high_ns])),
+        "beyond_doubt": assertion.is_beyond_doubt(),
         "bound": assertion.objective.bound.value(),
         "needs_more": assertion.needs_more,
         "needs_ns": assertion.needs_ns,

@@ -3,6 +3,7 @@
 //! Not a check of the verdict: whether a number may be believed and whether it is good enough are two questions, with two
 //! exit codes. Invariant: what is not known never passes.
 
+use crate::confidence::PercentileInterval;
 use crate::latency::LatencySummary;
 use crate::summary::{OpSummary, Summary};
 use brunt_plan::objective::{Metric, Objective, Statistic, Subject};
@@ -15,6 +16,8 @@ pub struct Assertion {
     pub objective: Objective,
     /// The number, in the unit of the bound; `None` where the run does not give it.
     pub measured: Option<f64>,
+    /// The confidence interval of a percentile of the response time, where the run has it.
+    pub interval: Option<PercentileInterval>,
     /// How many more completed requests it takes until the number is given; 0 where it is, or where requests are not what
     /// is missing.
     pub needs_more: u64,
@@ -47,7 +50,7 @@ impl AssertionStatus {
 impl Assertion {
     /// Compares an objective with what a run came to.
     pub fn of(objective: Objective, summary: &Summary) -> Self {
-        let unknown = Self { objective, measured: None, needs_more: 0, needs_ns: None };
+        let unknown = Self { objective, measured: None, interval: None, needs_more: 0, needs_ns: None };
         let Some(row) = row(&objective.subject, summary) else { return unknown };
         let measured = measured(objective.subject.metric, row);
         let missing = match objective.subject.metric {
@@ -56,7 +59,28 @@ impl Assertion {
         };
         let rate = row.rate.completed;
         let needs_ns = (missing > 0 && rate > 0.0).then(|| (missing as f64 / rate * 1e9) as u64);
-        Self { measured, needs_more: missing, needs_ns, ..unknown }
+        let interval = match objective.subject.metric {
+            Metric::Response(Statistic::Percentile(quantile)) if measured.is_some() => {
+                row.intervals.iter().find(|interval| interval.quantile == quantile).copied()
+            }
+            _ => None,
+        };
+        Self { measured, interval, needs_more: missing, needs_ns, ..unknown }
+    }
+
+    /// Does the whole confidence interval say what the estimate says? Where it rests on too little, where there is none,
+    /// and where nothing was measured, it does not. Counts (rates, shares) are exact: there is nothing to doubt.
+    pub fn is_beyond_doubt(&self) -> bool {
+        let is_estimate = matches!(self.objective.subject.metric, Metric::Response(_) | Metric::Service(_));
+        match (self.measured, self.interval) {
+            (Some(_), None) => !is_estimate,
+            (Some(measured), Some(interval)) if !interval.is_thin() => {
+                let high = interval.high_ns.map_or(f64::INFINITY, |ns| ns as f64);
+                let is_met = self.objective.is_met_by(measured);
+                [interval.low_ns as f64, high].into_iter().all(|end| self.objective.is_met_by(end) == is_met)
+            }
+            _ => false,
+        }
     }
 
     /// How it came out.

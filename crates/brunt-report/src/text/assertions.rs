@@ -2,6 +2,7 @@
 //!
 //! Not the verdict, which stands below: an assertion that holds for a number that is not trusted shows nothing.
 
+use super::latency::interval_text;
 use crate::metric;
 use crate::quantity;
 use crate::table::Table;
@@ -11,11 +12,12 @@ pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
     if assertions.is_empty() {
         return;
     }
-    let mut table = Table::new(&["asserted", "measured", "outcome"]).with_prose_last();
+    let mut table = Table::new(&["asserted", "measured", "95 % within", "outcome"]).with_prose_last();
     for assertion in assertions {
         let metric = assertion.objective.subject.metric;
         let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));
-        table.push(vec![assertion.objective.to_string(), measured, outcome(assertion)]);
+        let interval = assertion.interval.as_ref().map_or(String::new(), interval_text);
+        table.push(vec![assertion.objective.to_string(), measured, interval, outcome(assertion)]);
     }
     table.write(out);
     out.push('\n');
@@ -23,9 +25,14 @@ pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
 
 /// How it came out, in words.
 pub(crate) fn outcome(assertion: &Assertion) -> String {
+    let doubt = if assertion.interval.is_some() && !assertion.is_beyond_doubt() {
+        " by the estimate, not beyond doubt ~"
+    } else {
+        ""
+    };
     match assertion.status() {
-        AssertionStatus::Holds => "holds".to_owned(),
-        AssertionStatus::Fails => "FAILS".to_owned(),
+        AssertionStatus::Holds => format!("holds{doubt}"),
+        AssertionStatus::Fails => format!("FAILS{doubt}"),
         AssertionStatus::Unknown => format!("NOT KNOWN: {}", lack(assertion)),
     }
 }

@@ -68,21 +68,23 @@ fn times(name: &str, summary: &LatencySummary) -> Vec<String> {
     cells
 }
 
+/// An interval in the unit of its percentile; `~` where it rests on too little.
+pub(super) fn interval_text(interval: &PercentileInterval) -> String {
+    let ends_ns: Vec<u64> = std::iter::once(interval.low_ns).chain(interval.high_ns).collect();
+    let mark = if interval.is_marked() { "~" } else { "" };
+    match quantity::times_as(interval.value_ns, &ends_ns).as_slice() {
+        [low, high] => format!("[{low}..{high}]{mark}"),
+        // No upper end that was seen.
+        ends => format!("[{}..]{mark}", ends.concat()),
+    }
+}
+
 /// Where the percentile above may lie, in its unit; `~` where that rests on too few batches. `None` where the window is too
 /// short for any.
 fn confidence_intervals(summary: &OpSummary) -> Option<Vec<String>> {
-    let cell = |interval: &PercentileInterval| {
-        let ends_ns: Vec<u64> = std::iter::once(interval.low_ns).chain(interval.high_ns).collect();
-        let mark = if interval.is_marked() { "~" } else { "" };
-        match quantity::times_as(interval.value_ns, &ends_ns).as_slice() {
-            [low, high] => format!("[{low}..{high}]{mark}"),
-            // No upper end that was seen.
-            ends => format!("[{}..]{mark}", ends.concat()),
-        }
-    };
     let interval_of = |quantile: Quantile| {
         let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
-        interval.map_or(String::new(), cell)
+        interval.map_or(String::new(), interval_text)
     };
     (!summary.intervals.is_empty())
         .then(|| std::iter::once("  95 % within".to_owned()).chain(QUANTILES.map(interval_of)).collect())
