@@ -12,6 +12,7 @@
 
 mod accuracy;
 mod instructions;
+mod peers;
 mod programs;
 mod test;
 mod tidy;
@@ -25,6 +26,7 @@ usage: cargo xtask VERB
   test          everything that must pass: programs, format, clippy, tidy, tests, documentation
   accuracy      known stalls, queues and packet captures at full length; wants an idle machine
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline
+  peers         one known truth beside what other load generators on the PATH print
   tidy          the rules of CONTRIBUTING.md that a program can check";
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["accuracy"] => accuracy::run(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--record"] => instructions::run(true),
+        ["peers"] => peers::run(),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
