@@ -52,7 +52,7 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn value(summary: &Summary) -> serde_json::Result<Value> {
+pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
     let total = &summary.total;
     Ok(json!({
         "schema": SCHEMA,
@@ -110,7 +110,7 @@ fn whole(ns: Option<f64>) -> Option<u64> {
     ns.map(|ns| ns.round() as u64)
 }
 
-fn verdict(verdict: &Verdict) -> Value {
+pub(crate) fn verdict(verdict: &Verdict) -> Value {
     let check = |Check { id, status, message, fix, value, threshold }: &Check| {
         json!({
             "id": id,

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calibration;
+pub mod campaign;
 mod cost;
 pub mod csv;
 mod instant;

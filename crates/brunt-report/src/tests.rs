@@ -1,5 +1,6 @@
 //! Whole reports of made-up runs as snapshots, and every number of the JSON computed another way.
 
+mod campaign;
 mod run;
 
 use crate::{csv, json, junit, text};

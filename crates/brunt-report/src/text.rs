@@ -34,6 +34,11 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(report(summary).as_bytes())
 }
 
+/// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
+pub(crate) fn common_head(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
+    header::of_campaign(summary, varied)
+}
+
 fn report(summary: &Summary) -> String {
     let rows = rows(summary);
     let mut out = String::new();

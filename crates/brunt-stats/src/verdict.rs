@@ -10,6 +10,7 @@ mod host;
 mod lag;
 pub mod little;
 mod load;
+mod repeat;
 mod server;
 mod steady;
 
@@ -22,6 +23,7 @@ use crate::connection::ConnectionCounts;
 use crate::convergence::Looked;
 use crate::host::HostEvidence;
 use crate::latency::ClientError;
+use crate::repeat::Spread;
 use crate::steady::Steadiness;
 use crate::usage::WorkerUsage;
 use little::{ClosedLoop, InSystem};
@@ -272,6 +274,7 @@ impl Verdict {
             books::verification(evidence),
             server::agreement(evidence),
             server::cache(evidence),
+            repeat::single(),
         ];
         let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
         let status = match worst {
@@ -280,6 +283,17 @@ impl Verdict {
             CheckStatus::NotTrusted => Status::NotTrusted,
         };
         Self { status, checks }
+    }
+}
+
+impl Verdict {
+    /// Of a campaign: as good as the worst of the runs that count, and of what the runs say of each other. `spreads` has a
+    /// name for each number that was compared.
+    pub fn of_campaign(runs: impl IntoIterator<Item = Status>, spreads: &[(String, Spread)]) -> Self {
+        let check = repeat::agreement(spreads);
+        let own = if check.status == CheckStatus::Caution { Status::Caution } else { Status::Trusted };
+        let status = runs.into_iter().fold(own, Status::max);
+        Self { status, checks: vec![check] }
     }
 }
 

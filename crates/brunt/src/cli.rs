@@ -12,12 +12,13 @@ use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::mix::Mix;
-use brunt_plan::objective::Objective;
+use brunt_plan::objective::{Objective, Share};
 use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Timestamps, Transport, Wait};
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
+use brunt_plan::sweep::Sweep;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_server::{Drip, Every, Outage, Service, Stall};
@@ -83,11 +84,37 @@ Examples:
   brunt calibrate -T 4 --cpus 0-3 -c 64              four threads, pinned, with 64 connections
   brunt calibrate --wait sleep --json floor.json     a client that never spins; the result for scripts, too";
 
+/// Every line is understood; a test sees to that.
+const SCAN_EXAMPLES: &str = "\
+Examples:
+  brunt scan                                                    the reference server, up to where something is the limit
+  brunt scan -s cache:11211 -c 64                               the same for a server of yours
+  brunt scan -s cache:11211 --over rate=10k,20k,40k --repeat 6  these rates, six times each
+  brunt scan -s cache:11211 --over connections=1,2,4,8,16       closed loop with more and more connections
+  brunt scan -s cache:11211 -r 20k --over value-size=100,1KiB   larger and larger values at one rate
+
+Laws of sizes, arrivals and popularity: brunt help run";
+
+/// Every line is understood; a test sees to that.
+const SEARCH_EXAMPLES: &str = "\
+Examples:
+  brunt search --slo 'p99 < 1ms'                                      the reference server
+  brunt search -s cache:11211 -c 64 --slo 'p99 < 1ms'                 the highest rate with a p99 below 1 ms
+  brunt search -s cache:11211 --slo 'get.p99 < 1ms' --slo 'p99.9 < 5ms' --from 10k --to 500k
+
+Laws of sizes, arrivals and popularity: brunt help run";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Preload, warm up, measure, and print the result with its verdict
     #[command(allow_negative_numbers = true, after_help = LAWS)]
-    Run(Box<Run>),
+    Run(Box<Repeated>),
+    /// Measure at several loads, or sizes, one after the other: the latency-throughput curve with its knee
+    #[command(allow_negative_numbers = true, after_help = SCAN_EXAMPLES)]
+    Scan(Box<Scan>),
+    /// Find the highest rate at which every objective is met
+    #[command(allow_negative_numbers = true, after_help = SEARCH_EXAMPLES)]
+    Search(Box<Search>),
     /// Store the data set, see every key confirmed, and stop
     #[command(allow_negative_numbers = true, after_help = LAWS)]
     Load(Box<Load>),
@@ -101,6 +128,61 @@ pub(crate) enum Command {
 }
 
 /// Options of `brunt run`.
+#[derive(Debug, Args)]
+pub(crate) struct Repeated {
+    #[command(flatten)]
+    pub run: Run,
+    #[command(flatten)]
+    pub repeat: RepeatFlags,
+}
+
+/// Options of `brunt scan`.
+#[derive(Debug, Args)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub run: Run,
+    #[command(flatten)]
+    pub repeat: RepeatFlags,
+    /// What to go over: rate, connections, depth or value-size, as a list (rate=10k,20k,40k), a range with its step
+    /// (rate=10k..100k:10k), or rate=auto, from a low load up to where the server or the client can do no more
+    #[arg(long, value_name = "OPTION=POINTS", default_value = "rate=auto", help_heading = "Campaign")]
+    pub over: Sweep,
+}
+
+/// Options of `brunt search`.
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    #[command(flatten)]
+    pub run: Run,
+    /// What must hold (repeatable): an upper bound on a percentile of the response time, such as 'p99 < 1ms' or
+    /// 'get.p99.9 < 5ms'
+    #[arg(long, value_name = "OBJECTIVE", required = true, help_heading = "Campaign")]
+    pub slo: Vec<Objective>,
+    /// The lowest rate, tried first [default: a sixteenth of what a closed loop comes to]
+    #[arg(long, value_name = "RATE", help_heading = "Campaign")]
+    pub from: Option<Rate>,
+    /// The highest rate to try [default: no bound]
+    #[arg(long, value_name = "RATE", help_heading = "Campaign")]
+    pub to: Option<Rate>,
+    /// How close the rate that passes and the one that fails must come, as a part of the latter; at least 0.1%
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = resolution, help_heading = "Campaign")]
+    pub resolution: Share,
+}
+
+/// The same again.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Campaign")]
+pub(crate) struct RepeatFlags {
+    /// Measure so many times, each with a seed and connections of its own; 6 give a range that holds the median with 97 %
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub repeat: u32,
+    /// Run this by the shell before every repetition but the first, such as 'systemctl restart memcached'; the data set is
+    /// then stored again
+    #[arg(long, value_name = "COMMAND")]
+    pub between: Option<String>,
+}
+
+/// Options of one measurement.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// A plan file; flags win over it
@@ -297,7 +379,8 @@ pub(crate) struct MeasuringFlags {
     /// p50=1%,get.p99.9=5%: looked at after --time, twice that and so on
     #[arg(long, value_name = "LIST")]
     pub until: Option<Until>,
-    /// With --until, end after this anyway, such as 30m [default: 10m]
+    /// With --until, end after this anyway, such as 30m; in a search, the longest a step may take
+    /// [default: 10m; 8 times --time]
     #[arg(long, value_name = "DURATION")]
     pub max_time: Option<DurationNs>,
     /// Measure this many requests, all connections together, such as 100k [default: no bound]
@@ -483,6 +566,13 @@ pub(crate) struct Serve {
     /// Run on these processors only, such as 0-3,5
     #[arg(long, hide = true, value_name = "LIST")]
     pub cpus: Option<CpuList>,
+}
+
+/// Rates have four significant digits in a search: closer is nothing.
+fn resolution(text: &str) -> Result<Share, String> {
+    let accepted = || "expected a part of the whole from 0.1% to 50%, such as 2% or 0.02".to_owned();
+    let share: Share = text.parse().map_err(|_| accepted())?;
+    if (1_000_000..=500_000_000).contains(&share.per_billion) { Ok(share) } else { Err(accepted()) }
 }
 
 fn whole(text: &str) -> Result<NonZeroU64, String> {
@@ -753,6 +843,26 @@ mod tests {
         assert!(LAWS.lines().all(|line| line.chars().count() <= 110));
     }
 
+    #[test]
+    fn examples_of_campaigns_are_understood() {
+        let mut tried = 0;
+        for line in SCAN_EXAMPLES.lines().chain(SEARCH_EXAMPLES.lines()) {
+            let Some(example) = line.strip_prefix("  brunt ") else { continue };
+            // The command ends where two spaces begin the remark; quotes hold blanks.
+            let command = example.split("  ").next().unwrap();
+            let quoted = command.split('\'').enumerate();
+            let words = quoted.flat_map(|(index, part)| match index % 2 {
+                0 => part.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+                _ => vec![part.to_owned()],
+            });
+            let parsed = Arguments::try_parse_from(std::iter::once("brunt".to_owned()).chain(words));
+            assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
+            assert!(line.chars().count() <= 120, "{line}");
+            tried += 1;
+        }
+        assert_eq!(tried, 5 + 3);
+    }
+
     /// Every option of a plan is a flag of `run` of the same name, and the other way round.
     #[test]
     fn flags_and_plan_keys_have_the_same_names() {
@@ -769,6 +879,8 @@ mod tests {
                 "assert",
                 "junit",
                 "print-plan",
+                "repeat",
+                "between",
                 "allow-untrusted",
                 "progress",
                 "no-progress",

@@ -86,7 +86,8 @@ pub(crate) fn check_memory(plan: &Plan) -> Result<(), String> {
     ))
 }
 
-fn memory_bytes(plan: &Plan) -> u64 {
+/// What the server takes for the data sets of a plan.
+pub(crate) fn memory_bytes(plan: &Plan) -> u64 {
     let needed = |set: &DataSet<'_>| {
         // The mean, for the longest value that a law allows may be a thousand times that; both sums are over many keys.
         let mean =

@@ -16,7 +16,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The run is done, its verdict is NOT TRUSTED.
     NotTrusted = 3,
-    /// The run is done, and something that was asserted of it does not hold or is not known.
+    /// It is done, and something that was asserted or asked for does not hold or is not known: no rate meets the objectives
+    /// of a search.
     AssertionFailed = 4,
     /// No connection, no valid reply at all, or a preload that could not be confirmed.
     Unreachable = 5,

@@ -8,6 +8,7 @@
 
 mod calibrate;
 mod calibrations;
+mod campaign;
 mod cli;
 mod doctor;
 mod embedded;
@@ -31,7 +32,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let ended = match arguments.command {
-        Command::Run(run) => run::run(&run),
+        Command::Run(run) => campaign::run(&run),
+        Command::Scan(scan) => campaign::scan(&scan),
+        Command::Search(search) => campaign::search(&search),
         Command::Load(load) => run::load(&load),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),

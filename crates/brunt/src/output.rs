@@ -6,6 +6,7 @@
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use anyhow::Context;
+use brunt_report::campaign::{self, Campaign};
 use brunt_stats::summary::Summary;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -81,6 +82,28 @@ impl Outputs {
         }
         if let Some(out) = self.junit {
             out.write(|out| brunt_report::junit::write(summary, self.allow_untrusted, out))?;
+        }
+        Ok(())
+    }
+}
+
+impl Outputs {
+    /// Writes a campaign, the text first.
+    pub(crate) fn write_campaign(self, campaign: &Campaign, quiet: bool) -> Result<(), Failure> {
+        if !quiet {
+            let mut text = Vec::new();
+            campaign::write_text(campaign, &mut text)?;
+            if self.text_goes_to_stderr {
+                io::stderr().write_all(&text)?
+            } else {
+                io::stdout().write_all(&text)?
+            }
+        }
+        if let Some(out) = self.json {
+            out.write(|out| campaign::write_json(campaign, out))?;
+        }
+        if let Some(out) = self.csv {
+            out.write(|out| campaign::write_csv(campaign, out))?;
         }
         Ok(())
     }

@@ -76,8 +76,53 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What was asked for by file and flags, for a campaign that resolves it several times.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// File and flags.
+    pub spec: PlanSpec,
+    /// The class options that the command line gives.
+    flags: Vec<String>,
+    host: Host,
+}
+
+impl Asked {
+    /// Reads the file and lays the flags over it.
+    pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
+        let (run, class) = flags.spec();
+        Ok(Self { flags: class.given(), spec: read_spec(flags.plan.as_deref(), run, class)?, host: host() })
+    }
+
+    /// The plan as asked for.
+    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
+        self.resolve(&self.spec)
+    }
+
+    /// The plan of a specification that was made from ours.
+    pub(crate) fn resolve(&self, spec: &PlanSpec) -> Result<Plan, Failure> {
+        resolve(spec, &self.host).map_err(|error| Failure::new(Exit::Usage, error))
+    }
+
+    /// Refuses a flag that the campaign sets itself. What a plan file says gives way.
+    pub(crate) fn check_free(&self, option: &str, instead: &str) -> Result<(), Failure> {
+        match self.flags.iter().any(|given| given == option) {
+            false => Ok(()),
+            true => Err(Failure::usage(format!("--{option}: given beside {instead}; accepted: one of them"))),
+        }
+    }
+}
+
+fn host() -> Host {
+    Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: random_seed() }
+}
+
 /// The plan of file and flags, resolved.
 pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan, Failure> {
+    resolve(&read_spec(path, run, class)?, &host()).map_err(|error| Failure::new(Exit::Usage, error))
+}
+
+/// File and flags.
+fn read_spec(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<PlanSpec, Failure> {
     let mut spec = match path {
         None => PlanSpec::default(),
         Some(path) => {
@@ -98,8 +143,7 @@ pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> 
             flags.join(" ")
         ))
     })?;
-    let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: random_seed() };
-    resolve(&spec, &host).map_err(|error| Failure::new(Exit::Usage, error))
+    Ok(spec)
 }
 
 /// A seed that fits the integers of TOML and JSON readers (53 bits).

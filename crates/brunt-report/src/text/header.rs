@@ -22,21 +22,50 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
             paragraph::facts(out, "class", &facts);
         }
     }
+    let seeds = [format!("seed {}", plan.seed), format!("data seed {}", plan.data_seed)];
+    write_beside_load(out, summary, &seeds);
+}
+
+/// What is fixed beside the load: what runs of one campaign have in common, but for their seeds.
+fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
+    let plan = &summary.plan;
     paragraph::facts(out, "window", &window(summary));
     for set in plan.data_sets() {
         paragraph::facts(out, "data", &data(set.keyspace, &plan.classes));
     }
     let wire = [plan.protocol.name().to_owned(), plan.transport.name().to_owned()];
     paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
-    let seeds = [format!("seed {}", plan.seed), format!("data seed {}", plan.data_seed)];
-    paragraph::facts(out, "seeds", &seeds);
+    paragraph::facts(out, "seeds", seeds);
     let facts = summary.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));
     let version = format!("brunt {}", summary.environment.brunt_version);
     paragraph::facts(out, "host", &std::iter::once(version).chain(facts).collect::<Vec<_>>());
 }
 
+/// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
+pub(super) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
+    let plan = &summary.plan;
+    let facts = match plan.classes.as_slice() {
+        [class] => {
+            let model = match &class.load {
+                Load::Open { arrival, .. } => vec!["open loop".to_owned(), arrival_text(arrival)],
+                Load::Closed { .. } => vec!["closed loop".to_owned()],
+            };
+            let is_shape_varied = matches!(varied, Some("connections" | "depth"));
+            model
+                .into_iter()
+                .chain(beside_model(class).into_iter().skip(usize::from(is_shape_varied)))
+                .collect()
+        }
+        classes => vec![format!("{} classes side by side", classes.len())],
+    };
+    let mut lines = String::new();
+    let seeds = [format!("first seed {}", plan.seed), format!("data seed {}", plan.data_seed)];
+    write_beside_load(&mut lines, summary, &seeds);
+    (facts, lines)
+}
+
 fn load(class: &Class) -> Vec<String> {
-    let mut facts: Vec<String> = match &class.load {
+    let facts: Vec<String> = match &class.load {
         Load::Open { rate, arrival } => {
             let rate_fact = match rate {
                 OpenRate::Constant(rate) => rate_text(*rate),
@@ -51,9 +80,13 @@ fn load(class: &Class) -> Vec<String> {
             std::iter::once(model).chain(think).collect()
         }
     };
+    facts.into_iter().chain(beside_model(class)).collect()
+}
+
+fn beside_model(class: &Class) -> Vec<String> {
     let connections = quantity::things(u64::from(class.connections), "connection");
-    facts.push(format!("{connections} × depth {}", quantity::count(u64::from(class.depth))));
-    facts.push(class.mix.to_string());
+    let depth = quantity::count(u64::from(class.depth));
+    let mut facts = vec![format!("{connections} × depth {depth}"), class.mix.to_string()];
     if class.mix.contains(brunt_plan::op::OpKind::Mget) {
         facts.push(format!("{} keys per mget", class.multiget));
     }

@@ -18,6 +18,7 @@ pub(super) fn write(out: &mut String, verdict: &Verdict) {
     let status = verdict.status.name();
     if found.is_empty() {
         paragraph::prose(out, status, &passed_text);
+        note(out, verdict);
         return;
     }
     let worst = found.iter().filter(|check| check.status == found[0].status);
@@ -30,5 +31,15 @@ pub(super) fn write(out: &mut String, verdict: &Verdict) {
     }
     if !passed.is_empty() {
         paragraph::prose(out, "  passed", &passed.join(" "));
+    }
+    note(out, verdict);
+}
+
+/// What one run cannot be checked for, and yet belongs beside every number of one.
+fn note(out: &mut String, verdict: &Verdict) {
+    let alone =
+        verdict.checks.iter().find(|check| check.id == "REPEAT" && check.status == CheckStatus::Skipped);
+    if let Some(check) = alone {
+        paragraph::prose(out, "  note", &format!("{} (--repeat 6)", check.message));
     }
 }

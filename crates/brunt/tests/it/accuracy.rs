@@ -7,7 +7,7 @@
 //! These tests have the machine to themselves: the others of this program wait.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, temporary};
+use crate::server::{Server, alone, temporary, undisturbed};
 use brunt_server::Service;
 use rustix::process::{Signal, kill_process};
 
@@ -236,4 +236,62 @@ fn t4_poisson_arrivals_fixed_service() {
 #[test]
 fn t5_uniform_arrivals_exponential_service() {
     check_queue("T5 D/M/1", "uniform", Service::Exponential(1_000_000), [0.870, 2.890, 5.779]);
+}
+
+/// The p99 of the response time of an M/D/1 queue at this utilisation, in service times: Erlang's series for the wait,
+/// P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} (ρ(k − t))^k / k! · e^{−ρ(k − t)}, and one service time.
+fn p99_of_m_d_1(utilisation: f64) -> f64 {
+    let within = |wait: f64| {
+        let term = |k: i32| {
+            let x = utilisation * (f64::from(k) - wait);
+            (1..=k).map(|factor| x / f64::from(factor)).product::<f64>() * (-x).exp()
+        };
+        (1.0 - utilisation) * (0..=wait as i32).map(term).sum::<f64>()
+    };
+    1.0 + bisect(0.0, 30.0, |wait| within(wait) < 0.99)
+}
+
+/// Where a condition that holds from `low` on ceases to.
+fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// T4 the other way round: a server that takes 100 us for each request, and the highest rate with a p99 below 1 ms. By its
+/// law that is 7 720/s (ρ = 0.772); what this client and this host add at a low load makes the bound narrower by as much. What
+/// a busy host does only lowers the capacity, so a search that ends too low may be tried again.
+#[test]
+fn the_capacity_of_a_known_queue_is_found() {
+    let _alone = alone();
+    let (service_us, bound_us) = (100.0, 1_000.0);
+    let serve = ["--service", "fixed:100", "--script-after", "1000"];
+    let shape =
+        ["-c", "4", "-d", "256", "--mix", "get", "--keys", "1000", "--wait", "spin", "--allow-untrusted"];
+    let steps: &[&str] = match is_full() {
+        true => &["-t", "5s", "--max-time", "40s", "--resolution", "2%"],
+        false => &["-t", "3s", "--max-time", "3s", "--resolution", "25%", "--warmup", "200ms"],
+    };
+    let mut low = String::new();
+    for _ in 0..if is_full() { ATTEMPTS } else { 1 } {
+        let server = Server::reference_undisturbed(&serve);
+        let idle =
+            Measured::run_undisturbed(&server.address, &[&shape[..], &["-r", "200", "-t", "3s"]].concat());
+        let floor_us = (idle.ms("latency.response_ns.p50") * 1e3 - service_us).max(0.0);
+        let law = 1e6 / service_us
+            * bisect(0.1, 0.95, |utilisation| p99_of_m_d_1(utilisation) * service_us < bound_us - floor_us);
+        let search = ["search", "-s", &server.address, "--slo", "p99 < 1ms", "--from", "4k", "--json", "-"];
+        let output = undisturbed(&[&search[..], &shape[..], steps].concat()).output().unwrap();
+        let found = Measured::of(&output);
+        let capacity = found.at("finding.capacity.passed_per_s").as_f64().unwrap_or(0.0);
+        eprintln!("capacity: {capacity}/s, law {law:.0}/s with a floor of {floor_us:.0} us\n{}", found.text);
+        assert!(capacity <= law * 1.05, "{}", found.text);
+        if !is_full() || capacity >= law * 0.95 {
+            return;
+        }
+        low = found.text;
+    }
+    panic!("{low}");
 }

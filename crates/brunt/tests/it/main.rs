@@ -14,6 +14,7 @@ mod accounting;
 mod accuracy;
 mod assertions;
 mod calibrate;
+mod campaigns;
 mod command_line;
 mod convictions;
 mod faults;

@@ -1,0 +1,246 @@
+//! Campaigns: several measurements of one command, as text, JSON and CSV.
+//!
+//! Not one measurement (that is everything else in this crate) and not what a campaign concludes (`brunt-stats` has the knee,
+//! the capacity and the spread). A summary takes megabytes for its histograms, so a campaign keeps of each what its tables
+//! show, and the finished JSON. Invariant: every number of a table stands in the JSON of the same campaign.
+
+mod csv;
+mod json;
+mod text;
+
+pub use csv::write as write_csv;
+pub use json::{SCHEMA, write as write_json};
+pub use text::write as write_text;
+
+use crate::cost::RequestCost;
+use brunt_plan::objective::{Ceiling, Objective};
+use brunt_plan::quantile::Quantile;
+use brunt_plan::sweep::SweepPoint;
+use brunt_stats::capacity::{Bounded, Capacity, StepEnd};
+use brunt_stats::knee::Knee;
+use brunt_stats::limit::Limit;
+use brunt_stats::repeat::{Estimate, Spread};
+use brunt_stats::summary::{OpSummary, Summary};
+use brunt_stats::verdict::Verdict;
+use serde_json::Value;
+
+/// The percentiles of the tables.
+pub const QUANTILES: [Quantile; 3] = [Quantile::P50, Quantile::P99, Quantile::P999];
+
+/// A percentile of one run with its confidence interval. Nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Its value.
+    pub value_ns: u64,
+    /// The ends of its interval, where it has one; the upper end may be unknown.
+    pub interval_ns: Option<(u64, Option<u64>)>,
+    /// The interval rests on too few batches.
+    pub is_thin: bool,
+}
+
+impl Found {
+    fn of(summary: &OpSummary, quantile: Quantile) -> Option<Self> {
+        let value_ns = summary.latency.response.summary.percentile_ns(quantile)?;
+        let interval = summary.intervals.iter().find(|interval| interval.quantile == quantile);
+        let interval_ns = interval.map(|interval| (interval.low_ns, interval.high_ns));
+        Some(Self { value_ns, interval_ns, is_thin: interval.is_some_and(|interval| interval.is_thin()) })
+    }
+
+    /// As a number of one of several runs.
+    pub fn estimate(&self) -> Estimate {
+        let half_width = match self.interval_ns {
+            Some((low_ns, Some(high_ns))) => Some((high_ns - low_ns) as f64 / 2.0),
+            _ => None,
+        };
+        Estimate { value: self.value_ns as f64, half_width }
+    }
+}
+
+/// One run of a campaign, as far as its tables go.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What is special about it, for a scan or a search.
+    pub setting: Option<SweepPoint>,
+    /// Which repetition it belongs to, from 1.
+    pub repetition: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// Length of its measured window, in nanoseconds.
+    pub duration_ns: u64,
+    /// Requests per second that the schedule offered; `None` in closed loop.
+    pub offered: Option<f64>,
+    /// Requests per second completed.
+    pub completed: f64,
+    /// The percentiles of [`QUANTILES`], of all requests, where there were enough.
+    pub percentiles: [Option<Found>; QUANTILES.len()],
+    /// At most so much of the p99 is the client's, in nanoseconds.
+    pub client_error_ns: Option<u64>,
+    /// Processor time per request, in nanoseconds.
+    pub cpu_ns: Option<f64>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whose limit it met.
+    pub limit: Option<Limit>,
+    /// The user cut it short.
+    pub interrupted: bool,
+    /// What it means for a search, and the percentiles that the objectives bound.
+    pub step: Option<(StepEnd, Vec<Option<Found>>)>,
+    /// The whole summary.
+    pub json: Value,
+}
+
+impl Measured {
+    /// Of a summary.
+    ///
+    /// # Errors
+    /// What the conversion to JSON returns; a summary has nothing that JSON lacks.
+    pub fn of(summary: &Summary, setting: Option<SweepPoint>, repetition: u32) -> std::io::Result<Self> {
+        let total = &summary.total;
+        let error = total.client_error.iter().find(|error| error.quantile == Quantile::P99);
+        Ok(Self {
+            setting,
+            repetition,
+            seed: summary.plan.seed,
+            duration_ns: summary.window.duration_ns(),
+            offered: summary.plan.has_open_loop().then_some(total.rate.offered),
+            completed: total.rate.completed,
+            percentiles: QUANTILES.map(|quantile| Found::of(total, quantile)),
+            client_error_ns: error.map(|error| error.error_ns),
+            cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
+            verdict: summary.verdict.clone(),
+            limit: Limit::of(&summary.verdict),
+            interrupted: summary.interrupted,
+            step: None,
+            json: crate::json::value(summary)?,
+        })
+    }
+
+    /// The same, held against the objectives of a search.
+    pub fn with_step(mut self, summary: &Summary, ceilings: &[Ceiling]) -> Self {
+        let of_kind = |ceiling: &Ceiling| match ceiling.op {
+            None => Some(&summary.total),
+            Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
+        };
+        let found: Vec<Option<Found>> =
+            ceilings.iter().map(|ceiling| Found::of(of_kind(ceiling)?, ceiling.quantile)).collect();
+        let bounded = |(ceiling, found): (&Ceiling, &Option<Found>)| {
+            let (low_ns, high_ns) = found.and_then(|found| found.interval_ns).unwrap_or((0, None));
+            let is_thin = found.is_some_and(|found| found.is_thin);
+            Bounded {
+                bound_ns: ceiling.bound_ns as f64,
+                low_ns: low_ns as f64,
+                // An interval that rests on too few batches may be too narrow: it does not let a rate pass.
+                high_ns: high_ns.filter(|_| !is_thin).map_or(f64::INFINITY, |high_ns| high_ns as f64),
+            }
+        };
+        let bounded: Vec<Bounded> = ceilings.iter().zip(&found).map(bounded).collect();
+        self.step = Some((StepEnd::of(self.limit.as_ref(), &bounded), found));
+        self
+    }
+
+    /// One of the percentiles of [`QUANTILES`].
+    pub fn percentile(&self, quantile: Quantile) -> Option<Found> {
+        let index = QUANTILES.iter().position(|held| *held == quantile)?;
+        self.percentiles[index]
+    }
+}
+
+/// A number of every run, and what they come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// `completed_per_s`, or a percentile as JSON has it: `p99`.
+    pub name: String,
+    /// Times in nanoseconds, rates per second.
+    pub spread: Spread,
+}
+
+/// One setting of a scan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScanPoint {
+    /// The setting.
+    pub setting: SweepPoint,
+    /// Its runs, as indices.
+    pub runs: Vec<usize>,
+    /// Their p99, where they have one.
+    pub p99: Option<Spread>,
+}
+
+impl ScanPoint {
+    /// The first of its runs that met a limit.
+    pub fn limited_run<'a>(&self, runs: &'a [Measured]) -> Option<&'a Measured> {
+        self.runs.iter().map(|index| &runs[*index]).find(|run| run.limit.is_some())
+    }
+}
+
+/// The limit of a curve: the lowest point that met one, above every point that met none. A limit below those was a trouble
+/// that came and went.
+pub fn limit_met<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> Option<(&'a ScanPoint, &'a Measured)> {
+    let first = points.iter().rposition(|point| point.limited_run(runs).is_none()).map_or(0, |last| last + 1);
+    let point = points.get(first)?;
+    Some((point, point.limited_run(runs)?))
+}
+
+/// What a campaign came to.
+#[derive(Clone, Debug)]
+pub enum Finding {
+    /// A curve.
+    Scan {
+        /// The option that was swept.
+        option: &'static str,
+        /// Its points, ascending.
+        points: Vec<ScanPoint>,
+        /// The knee, as an index of a point; `None` where the option is no load.
+        knee: Option<Knee>,
+        /// The rate that a closed loop came to, where the scan found its own way.
+        closed_loop: Option<f64>,
+    },
+    /// The highest rate.
+    Search {
+        /// What had to hold.
+        objectives: Vec<Objective>,
+        /// How close the bracket had to be, as a part.
+        resolution: f64,
+        /// What was found; `None` where the user ended it before.
+        capacity: Option<Capacity>,
+        /// The rate that a closed loop came to, where the search found its own beginning.
+        closed_loop: Option<f64>,
+    },
+    /// The same again.
+    Repeat {
+        /// Throughput and percentiles over all runs.
+        compared: Vec<Compared>,
+    },
+}
+
+impl Finding {
+    /// The word in JSON.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Scan { .. } => "scan",
+            Self::Search { .. } => "search",
+            Self::Repeat { .. } => "repeat",
+        }
+    }
+}
+
+/// A whole campaign.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The summary's head of the first run, without its load.
+    pub head: String,
+    /// What all runs have in common of the load.
+    pub load: Vec<String>,
+    /// Every run, in the order in which they were made.
+    pub runs: Vec<Measured>,
+    /// What they came to.
+    pub finding: Finding,
+    /// The worst of the runs, with what the campaign itself was checked for.
+    pub verdict: Verdict,
+    /// The user ended it early.
+    pub interrupted: bool,
+}
+
+/// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
+pub fn head(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
+    crate::text::common_head(summary, varied)
+}

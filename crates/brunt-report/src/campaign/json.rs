@@ -1,0 +1,124 @@
+//! The schema `brunt.campaign.v1`: every run as a whole `brunt.summary.v1`, with its place in the campaign beside it.
+//!
+//! Not for a person. docs/formats.md says what every key means; what was not found is `null`.
+
+use super::{Campaign, Finding, Found, Measured, ScanPoint};
+use brunt_stats::capacity::Capacity;
+use brunt_stats::knee::Knee;
+use brunt_stats::repeat::Spread;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// The name of the schema.
+pub const SCHEMA: &str = "brunt.campaign.v1";
+
+/// Writes the campaign as one indented JSON object, and a line end.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &value(campaign))?;
+    writeln!(out)
+}
+
+fn value(campaign: &Campaign) -> Value {
+    let first = campaign.runs.first().map(|run| &run.json);
+    json!({
+        "schema": SCHEMA,
+        "version": first.map(|json| &json["version"]),
+        "kind": campaign.finding.kind(),
+        "interrupted": campaign.interrupted,
+        "verdict": crate::json::verdict(&campaign.verdict),
+        "finding": finding(campaign),
+        "runs": campaign.runs.iter().enumerate().map(|(index, run)| measured(index, run)).collect::<Value>(),
+    })
+}
+
+/// A summary with its place in the campaign.
+fn measured(index: usize, run: &Measured) -> Value {
+    let mut value = run.json.clone();
+    value["step"] = json!({
+        "run": index,
+        "repetition": run.repetition,
+        "option": run.setting.map(|setting| setting.option()),
+        "setting": run.setting.map(|setting| setting.as_f64()),
+        "limit": run.limit.as_ref().map(|limit| json!({ "party": limit.party.name(), "checks": limit.checks })),
+        "end": run.step.as_ref().map(|(end, _)| end.name()),
+        "bounded": run.step.as_ref().map(|(_, found)| {
+            found.iter().map(|found| found.map(percentile)).collect::<Vec<_>>()
+        }),
+    });
+    value
+}
+
+fn percentile(found: Found) -> Value {
+    let interval = found.interval_ns.map(|(low_ns, high_ns)| json!([low_ns, high_ns]));
+    json!({ "value_ns": found.value_ns, "interval_ns": interval, "thin": found.is_thin })
+}
+
+fn spread(spread: &Spread) -> Value {
+    json!({
+        "runs": spread.runs,
+        "median": spread.median,
+        "min": spread.min,
+        "max": spread.max,
+        "coverage": spread.coverage(),
+        "q": spread.heterogeneity.map(|found| found.q),
+        "i2": spread.heterogeneity.map(|found| found.i2),
+        "hysteresis": spread.heterogeneity.map(|_| spread.is_hysteresis()),
+    })
+}
+
+fn finding(campaign: &Campaign) -> Value {
+    match &campaign.finding {
+        Finding::Scan { option, points, knee, closed_loop } => json!({
+            "option": option,
+            "closed_loop_per_s": closed_loop,
+            "points": points.iter().map(point).collect::<Vec<_>>(),
+            "knee": match knee {
+                Some(Knee::At(index)) => json!({ "point": index, "setting": points[*index].setting.as_f64() }),
+                _ => Value::Null,
+            },
+            "limit": limit(campaign, points),
+        }),
+        Finding::Search { objectives, resolution, capacity: found, closed_loop } => json!({
+            "objectives": objectives.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "resolution": resolution,
+            "closed_loop_per_s": closed_loop,
+            "capacity": found.as_ref().map(capacity),
+        }),
+        Finding::Repeat { compared } => {
+            compared.iter().map(|held| (held.name.clone(), spread(&held.spread))).collect()
+        }
+    }
+}
+
+fn point(point: &ScanPoint) -> Value {
+    json!({
+        "setting": point.setting.as_f64(),
+        "runs": point.runs,
+        "p99_ns": point.p99.as_ref().map(spread),
+    })
+}
+
+/// Where the curve ends, and who ended it.
+fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
+    let (point, run) = super::limit_met(&campaign.runs, points)?;
+    let limit = run.limit.as_ref()?;
+    Some(json!({
+        "party": limit.party.name(),
+        "checks": limit.checks,
+        "setting": point.setting.as_f64(),
+    }))
+}
+
+fn capacity(capacity: &Capacity) -> Value {
+    let (result, at) = match *capacity {
+        Capacity::Between { failed, .. } => ("found", Some(failed)),
+        Capacity::AtLeast { .. } => ("at_least", None),
+        Capacity::Below { failed } => ("below", Some(failed)),
+        Capacity::ClientLimited { at, .. } => ("client_limited", Some(at)),
+        Capacity::Untrusted { at, .. } => ("not_trusted", Some(at)),
+    };
+    json!({ "result": result, "passed_per_s": capacity.passed(), "not_passed_per_s": at })
+}

@@ -1,0 +1,394 @@
+//! The report of a campaign that a person reads: a table of its runs, the curve, what was found, and a verdict.
+//!
+//! Not the reports of its runs (JSON has every one). At most 110 columns for all but extreme numbers.
+
+use super::{Campaign, Compared, Finding, Found, Measured, QUANTILES, ScanPoint};
+use crate::paragraph::{self, printable};
+use crate::quantity;
+use crate::table::Table;
+use brunt_plan::objective::Objective;
+use brunt_plan::quantile::Quantile;
+use brunt_plan::sweep::SweepPoint;
+use brunt_stats::capacity::Capacity;
+use brunt_stats::knee::Knee;
+use brunt_stats::limit::Party;
+use brunt_stats::repeat::Spread;
+use brunt_stats::verdict::{CheckStatus, Status};
+use std::io::{self, Write};
+
+/// Characters of the longest bar of the curve.
+const BAR_MAX: usize = 60;
+
+/// Writes the report.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(report(campaign).as_bytes())
+}
+
+fn report(campaign: &Campaign) -> String {
+    let mut out = String::new();
+    paragraph::facts(&mut out, "", &[vec![title(campaign)], campaign.load.clone()].concat());
+    out.push_str(&campaign.head);
+    out.push('\n');
+    match &campaign.finding {
+        Finding::Scan { option, points, knee, .. } => {
+            scan_table(&mut out, campaign, option, points);
+            curve(&mut out, points, *knee);
+            scan_finding(&mut out, campaign, points, *knee);
+        }
+        Finding::Search { objectives, capacity, .. } => {
+            search_table(&mut out, campaign, objectives);
+            search_finding(&mut out, campaign, objectives, capacity.as_ref());
+        }
+        Finding::Repeat { compared } => {
+            repeat_table(&mut out, campaign);
+            repeat_finding(&mut out, compared);
+        }
+    }
+    if campaign.interrupted {
+        paragraph::prose(&mut out, "interrupted", "the campaign was ended early; this is what it came to");
+    }
+    out.push('\n');
+    verdict(&mut out, campaign);
+    out
+}
+
+fn title(campaign: &Campaign) -> String {
+    let runs = quantity::things(campaign.runs.len() as u64, "run");
+    match &campaign.finding {
+        Finding::Scan { option, closed_loop: None, .. } => format!("scan over {option}, {runs}"),
+        Finding::Scan { option, closed_loop: Some(rate), .. } => {
+            format!("scan over {option}, {runs}; closed loop came to {}/s", rate_text(*rate))
+        }
+        Finding::Search { objectives, .. } => {
+            let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
+            format!("search for the highest rate with {}, {runs}", wanted.join(" and "))
+        }
+        Finding::Repeat { .. } => format!("the same {} times", campaign.runs.len()),
+    }
+}
+
+fn rate_text(rate: f64) -> String {
+    if rate < 100.0 { quantity::significant(rate) } else { quantity::count(rate.round() as u64) }
+}
+
+fn setting_text(setting: SweepPoint) -> String {
+    match setting {
+        SweepPoint::Rate(rate) => rate_text(rate.as_f64()),
+        SweepPoint::Connections(count) | SweepPoint::Depth(count) => quantity::count(count.0),
+        SweepPoint::ValueSize(size) => size.to_string(),
+    }
+}
+
+/// A percentile with its interval in its own unit: `412 us [401..425]`; `~` where that rests on too little.
+fn found_text(found: Option<Found>) -> String {
+    let Some(Found { value_ns, interval_ns, is_thin }) = found else { return "-".to_owned() };
+    let value = quantity::time(value_ns);
+    let Some((low_ns, high_ns)) = interval_ns else { return value };
+    let ends_ns: Vec<u64> = std::iter::once(low_ns).chain(high_ns).collect();
+    let mark = if is_thin { "~" } else { "" };
+    match quantity::times_as(value_ns, &ends_ns).as_slice() {
+        [low, high] => format!("{value} [{low}..{high}]{mark}"),
+        ends => format!("{value} [{}..]{mark}", ends.concat()),
+    }
+}
+
+fn plain_text(found: Option<Found>) -> String {
+    found.map_or("-".to_owned(), |found| quantity::time(found.value_ns))
+}
+
+/// What every table says of a run between its percentiles and its verdict.
+fn client_cells(run: &Measured) -> [String; 2] {
+    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
+    [time(run.client_error_ns), time(run.cpu_ns.map(|ns| ns.round() as u64))]
+}
+
+/// The verdict with the checks behind it: `CAUTION LAG`.
+fn verdict_text(run: &Measured) -> String {
+    if run.interrupted {
+        return "interrupted".to_owned();
+    }
+    let worst = match run.verdict.status {
+        Status::Trusted => return run.verdict.status.name().to_owned(),
+        Status::Caution => CheckStatus::Caution,
+        Status::NotTrusted => CheckStatus::NotTrusted,
+    };
+    let ids = run.verdict.checks.iter().filter(|check| check.status == worst).map(|check| check.id);
+    format!("{} {}", run.verdict.status.name(), ids.collect::<Vec<_>>().join(" "))
+}
+
+/// The same, but a run that met a limit says whose: that is what it was made to find out.
+fn limit_text(run: &Measured) -> String {
+    match run.limit.as_ref().map(|limit| (limit.party, limit.names())) {
+        Some((Party::Server, names)) if !run.interrupted => format!("server limit: {names}"),
+        Some((Party::Client, names)) if !run.interrupted => format!("client limit: {names}"),
+        _ => verdict_text(run),
+    }
+}
+
+fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[ScanPoint]) {
+    let first = if option == "rate" { "rate/s" } else { option };
+    let headings = [first, "completed/s", "p50", "p99", "p99.9", "client <=", "CPU/req", "verdict"];
+    let width =
+        points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0).max(first.len());
+    let heading = format!("{first:>width$}");
+    let mut table = Table::new(&[&[heading.as_str()], &headings[1..]].concat()).with_prose_last();
+    for point in points {
+        for (place, run) in point.runs.iter().map(|index| &campaign.runs[*index]).enumerate() {
+            let setting =
+                if place == 0 { format!("{:>width$}", setting_text(point.setting)) } else { String::new() };
+            let [client, cpu] = client_cells(run);
+            let p99 = found_text(run.percentile(Quantile::P99));
+            let [p50, p999] =
+                [Quantile::P50, Quantile::P999].map(|quantile| plain_text(run.percentile(quantile)));
+            table.push(vec![setting, rate_text(run.completed), p50, p99, p999, client, cpu, limit_text(run)]);
+        }
+        if let Some(spread) = point.p99.filter(|spread| spread.runs > 1) {
+            table.push(vec![String::new(), "median".to_owned(), String::new(), spread_text(&spread)]);
+        }
+    }
+    table.write(out);
+}
+
+/// A median between the smallest and the largest: `412 us [401..425]`.
+fn spread_text(spread: &Spread) -> String {
+    let whole = |ns: f64| ns.round() as u64;
+    let range = Some((whole(spread.min), Some(whole(spread.max))));
+    found_text(Some(Found { value_ns: whole(spread.median), interval_ns: range, is_thin: false }))
+}
+
+/// The p99 of a setting: of its only run with the interval, of several the median within their range.
+fn point_text(campaign: &Campaign, point: &ScanPoint) -> String {
+    match (point.runs.as_slice(), &point.p99) {
+        ([only], _) => found_text(campaign.runs[*only].percentile(Quantile::P99)),
+        (_, Some(spread)) => spread_text(spread),
+        (_, None) => "-".to_owned(),
+    }
+}
+
+/// The p99 of every setting as a bar on a logarithmic scale, from the smallest one up.
+fn curve(out: &mut String, points: &[ScanPoint], knee: Option<Knee>) {
+    let known: Vec<f64> = points.iter().filter_map(|point| point.p99).map(|spread| spread.median).collect();
+    let (Some(least), Some(most)) =
+        (known.iter().copied().reduce(f64::min), known.iter().copied().reduce(f64::max))
+    else {
+        return;
+    };
+    if known.len() < 2 || least <= 0.0 {
+        return;
+    }
+    out.push_str("\np99, as bars on a logarithmic scale\n");
+    let width = points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0);
+    for (index, point) in points.iter().enumerate() {
+        let Some(spread) = point.p99 else { continue };
+        let part = if most > least { (spread.median / least).ln() / (most / least).ln() } else { 0.0 };
+        let bar = "#".repeat(1 + (part * (BAR_MAX - 1) as f64).round() as usize);
+        let mark = if knee == Some(Knee::At(index)) { "  <- knee" } else { "" };
+        let (setting, time) = (setting_text(point.setting), quantity::time(spread.median.round() as u64));
+        out.push_str(&format!("{setting:>width$}  {bar} {time}{mark}\n"));
+    }
+}
+
+fn scan_finding(out: &mut String, campaign: &Campaign, points: &[ScanPoint], knee: Option<Knee>) {
+    out.push('\n');
+    match knee {
+        Some(Knee::At(index)) => {
+            let p99 = point_text(campaign, &points[index]);
+            let at = setting_text(points[index].setting);
+            let text = format!("at {at}: p99 {p99}; beyond it latency grows faster than throughput");
+            paragraph::prose(out, "knee", &text);
+        }
+        Some(Knee::Beyond) => {
+            let text = "beyond the highest load: throughput still grew faster than latency";
+            paragraph::prose(out, "knee", text);
+        }
+        Some(Knee::Unknown) => paragraph::prose(out, "knee", "unknown: fewer than three loads show no curve"),
+        None => {}
+    }
+    match super::limit_met(&campaign.runs, points) {
+        Some((point, run)) => limit(out, &setting_text(point.setting), run),
+        None => {
+            paragraph::prose(out, "limit", "none was met: neither the server nor the client was at its end")
+        }
+    }
+}
+
+/// Whose limit a run met, in the words of the check, and what to do.
+fn limit(out: &mut String, at: &str, run: &Measured) {
+    let Some(limit) = &run.limit else { return };
+    let who = match limit.party {
+        Party::Server => "the server, not the client",
+        Party::Client => "the client, not the server",
+        Party::Neither => "unknown, the run is not trusted",
+    };
+    let found = run.verdict.checks.iter().filter(|check| limit.checks.contains(&check.id));
+    for (index, check) in found.enumerate() {
+        let begin = if index == 0 { format!("{who}, at {at}: ") } else { String::new() };
+        let text = format!("{begin}{} {}", check.id, check.message);
+        paragraph::prose(out, if index == 0 { "limit" } else { "" }, &printable(&text));
+        if limit.party != Party::Server {
+            paragraph::prose(out, "  fix", check.fix);
+        }
+    }
+}
+
+fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective]) {
+    let subjects: Vec<String> = objectives.iter().map(|objective| objective.subject.to_string()).collect();
+    let settings =
+        campaign.runs.iter().filter_map(|run| run.setting).map(|setting| setting_text(setting).len());
+    let width = settings.max().unwrap_or(0).max("rate/s".len());
+    let heading = format!("{:>width$}", "rate/s");
+    let mut headings = vec![heading.as_str(), "completed/s", "time"];
+    headings.extend(subjects.iter().map(String::as_str));
+    headings.extend(["client <=", "CPU/req", "step"]);
+    let mut table = Table::new(&headings).with_prose_last();
+    for run in &campaign.runs {
+        let Some((end, found)) = &run.step else { continue };
+        let setting = run.setting.map_or(String::new(), setting_text);
+        let mut row =
+            vec![format!("{setting:>width$}"), rate_text(run.completed), quantity::time(run.duration_ns)];
+        row.extend(found.iter().map(|found| found_text(*found)));
+        row.extend(client_cells(run));
+        let checks = run.limit.as_ref().map(|limit| format!(": {}", limit.names())).unwrap_or_default();
+        row.push(if run.interrupted { "interrupted".to_owned() } else { format!("{}{checks}", end.name()) });
+        table.push(row);
+    }
+    table.write(out);
+}
+
+fn search_finding(
+    out: &mut String,
+    campaign: &Campaign,
+    objectives: &[Objective],
+    capacity: Option<&Capacity>,
+) {
+    out.push('\n');
+    let Some(capacity) = capacity else { return };
+    let at_rate = |rate: f64| {
+        let is_it = |run: &&Measured| run.setting.is_some_and(|setting| setting.as_f64() == rate);
+        campaign.runs.iter().rfind(is_it)
+    };
+    let rate = rate_text;
+    let text = match *capacity {
+        Capacity::Between { passed, failed } => {
+            format!("{}/s: the highest rate that passed; {}/s did not", rate(passed), rate(failed))
+        }
+        Capacity::AtLeast { passed } => {
+            format!(
+                "at least {}/s: the highest rate to try passed (raise --to to look further)",
+                rate(passed)
+            )
+        }
+        Capacity::Below { failed } => {
+            format!(
+                "below {}/s: not even the lowest rate passed (lower --from to look further)",
+                rate(failed)
+            )
+        }
+        Capacity::ClientLimited { at, passed: Some(passed) } => {
+            let (passed, at) = (rate(passed), rate(at));
+            format!("at least {passed}/s: the generator, not the server, is the limit at {at}/s")
+        }
+        Capacity::ClientLimited { at, passed: None } => {
+            format!("unknown: the generator, not the server, is the limit at {}/s", rate(at))
+        }
+        Capacity::Untrusted { at, .. } => format!("unknown: the step at {}/s is not trusted", rate(at)),
+    };
+    paragraph::prose(out, "capacity", &text);
+    let passed = capacity.passed().and_then(at_rate);
+    if let Some((_, found)) = passed.and_then(|run| run.step.as_ref()) {
+        let pairs = objectives.iter().zip(found);
+        let facts: Vec<String> =
+            pairs.map(|(objective, found)| format!("{} {}", objective.subject, found_text(*found))).collect();
+        paragraph::facts(out, "there", &facts);
+    }
+    let (Capacity::Between { failed: above, .. }
+    | Capacity::Below { failed: above }
+    | Capacity::ClientLimited { at: above, .. }
+    | Capacity::Untrusted { at: above, .. }) = *capacity
+    else {
+        return;
+    };
+    match at_rate(above) {
+        Some(run) if run.limit.is_some() => limit(out, &format!("{}/s", rate(above)), run),
+        Some(_) => {
+            let text = format!("the objective, at {}/s: server and client could do more", rate(above));
+            paragraph::prose(out, "limit", &text);
+        }
+        None => {}
+    }
+}
+
+fn repeat_table(out: &mut String, campaign: &Campaign) {
+    let names = QUANTILES.map(|quantile| quantile.to_string());
+    let mut headings = vec!["run", "seed", "completed/s"];
+    headings.extend(names.iter().map(String::as_str));
+    headings.extend(["client <=", "CPU/req", "verdict"]);
+    let mut table = Table::new(&headings).with_prose_last();
+    for run in &campaign.runs {
+        let mut row = vec![run.repetition.to_string(), run.seed.to_string(), rate_text(run.completed)];
+        row.extend(QUANTILES.map(|quantile| match quantile {
+            Quantile::P99 => found_text(run.percentile(quantile)),
+            _ => plain_text(run.percentile(quantile)),
+        }));
+        row.extend(client_cells(run));
+        row.push(verdict_text(run));
+        table.push(row);
+    }
+    table.write(out);
+}
+
+fn repeat_finding(out: &mut String, compared: &[Compared]) {
+    let Some(first) = compared.first() else { return };
+    out.push('\n');
+    let runs = quantity::things(first.spread.runs as u64, "run");
+    let heading = format!("of {runs}");
+    let mut table = Table::new(&[&heading, "median", "smallest", "largest", "range", "I2"]);
+    for Compared { name, spread } in compared {
+        let text = |value: f64| match name.as_str() {
+            "completed_per_s" => format!("{}/s", rate_text(value)),
+            _ => quantity::time(value.round() as u64),
+        };
+        let percent = |part: f64| format!("{} %", quantity::significant(100.0 * part));
+        let i2 = spread.heterogeneity.map_or("-".to_owned(), |found| percent(found.i2));
+        let label = match name.as_str() {
+            "completed_per_s" => "completed".to_owned(),
+            key => QUANTILES
+                .iter()
+                .find(|quantile| quantile.key() == key)
+                .map_or(key.to_owned(), ToString::to_string),
+        };
+        let range = percent(spread.relative_range());
+        table.push(vec![label, text(spread.median), text(spread.min), text(spread.max), range, i2]);
+    }
+    table.write(out);
+    let covered = quantity::significant(100.0 * first.spread.coverage());
+    let text =
+        format!("[smallest, largest] holds the median of all runs that there could be with {covered} %");
+    paragraph::prose(out, "coverage", &text);
+}
+
+/// What the campaign as a whole comes to: checks of its own, then whichever run was worst.
+fn verdict(out: &mut String, campaign: &Campaign) {
+    let status = campaign.verdict.status;
+    let own: Vec<_> = campaign.verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
+    let as_good = campaign.runs.iter().filter(|run| run.verdict.status == status).count();
+    let of_runs = match as_good {
+        0 => String::new(),
+        count if status == Status::Trusted && count < campaign.runs.len() => {
+            format!("{count} of {} runs; the others are beyond what was found", campaign.runs.len())
+        }
+        count => format!("{count} of {} runs", campaign.runs.len()),
+    };
+    paragraph::prose(out, status.name(), &of_runs);
+    for check in own {
+        let word = check.status.name().replace('_', " ");
+        paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.message)));
+        paragraph::prose(out, "    fix", check.fix);
+    }
+    for check in campaign.verdict.checks.iter().filter(|check| check.status == CheckStatus::Skipped) {
+        paragraph::prose(out, "  note", &format!("{} {}", check.id, check.message));
+    }
+}

@@ -1,0 +1,170 @@
+//! Reports of made-up campaigns as snapshots: runs with numbers that were put there, over the JSON of a made-up run.
+
+use super::run;
+use crate::campaign::{
+    Campaign, Compared, Finding, Found, Measured, ScanPoint, head, write_csv, write_json, write_text,
+};
+use brunt_plan::sweep::SweepPoint;
+use brunt_plan::units::Rate;
+use brunt_stats::capacity::{Capacity, StepEnd};
+use brunt_stats::knee::Knee;
+use brunt_stats::limit::{Limit, Party};
+use brunt_stats::repeat::Spread;
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{Check, CheckStatus, Status, Verdict};
+use serde_json::Value;
+
+const US: f64 = 1_000.0;
+
+fn rate(per_second: f64) -> SweepPoint {
+    SweepPoint::Rate(Rate { micro_per_second: (per_second * 1e6) as u64 })
+}
+
+/// A percentile with an interval of 2 % to both sides.
+fn found(ns: f64) -> Found {
+    let interval_ns = Some(((ns * 0.98) as u64, Some((ns * 1.02) as u64)));
+    Found { value_ns: ns as u64, interval_ns, is_thin: false }
+}
+
+/// A run at a rate with a p99.
+fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99_ns: f64) -> Measured {
+    let mut run = Measured::of(summary, setting, repetition).unwrap();
+    run.completed = setting.map_or(run.completed, SweepPoint::as_f64);
+    run.percentiles = [Some(found(p99_ns / 3.0)), Some(found(p99_ns)), Some(found(p99_ns * 2.0))];
+    run.seed += u64::from(repetition) - 1;
+    run
+}
+
+/// The same with a check that says who was the limit.
+fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> Measured {
+    run.verdict.status = Status::NotTrusted;
+    let fix = "lower --rate";
+    let (status, message) = (CheckStatus::NotTrusted, message.to_owned());
+    run.verdict.checks.insert(0, Check { id, status, message, fix, value: 0.5, threshold: 0.01 });
+    run.limit = Some(Limit { party, checks: vec![id] });
+    run
+}
+
+fn campaign(summary: &Summary, runs: Vec<Measured>, finding: Finding) -> Campaign {
+    let (load, head) = head(summary, matches!(finding, Finding::Scan { .. }).then_some("rate"));
+    let verdict = Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[]);
+    Campaign { head, load, runs, finding, verdict, interrupted: false }
+}
+
+/// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.
+fn scan(party: Party) -> Campaign {
+    let summary = run::open_loop().summary;
+    let loads = [1e3, 2e3, 4e3, 5e3, 6e3, 8e3, 9e3];
+    let mut runs: Vec<Measured> =
+        loads.map(|load| measured(&summary, Some(rate(load)), 1, 4.605e9 / (1e4 - load))).into();
+    let (id, message) = match party {
+        Party::Server => {
+            ("SAT", "9980 requests/s answered of 11000/s offered in the last half of the window")
+        }
+        _ => ("CPU", "worker 0 was busy for 99.0 % of the window"),
+    };
+    runs.push(limited(measured(&summary, Some(rate(11e3)), 1, 5e8), party, id, message));
+    let point = |(index, run): (usize, &Measured)| ScanPoint {
+        setting: run.setting.unwrap(),
+        runs: vec![index],
+        p99: Spread::of(&[run.percentiles[1].unwrap().estimate()]),
+    };
+    let points = runs.iter().enumerate().map(point).collect();
+    let knee = Some(Knee::At(3));
+    campaign(&summary, runs, Finding::Scan { option: "rate", points, knee, closed_loop: Some(10_000.0) })
+}
+
+fn search(capacity: Capacity) -> Campaign {
+    let summary = run::open_loop().summary;
+    let step = |load: f64, p99_ns: f64, end| {
+        let mut run = measured(&summary, Some(rate(load)), 1, p99_ns);
+        run.step = Some((end, vec![Some(found(p99_ns))]));
+        run
+    };
+    let mut runs = vec![
+        step(2_000.0, 160.0 * US, StepEnd::Passed),
+        step(4_000.0, 350.0 * US, StepEnd::Passed),
+        step(7_700.0, 980.0 * US, StepEnd::Passed),
+        step(7_800.0, 1_090.0 * US, StepEnd::Failed),
+        step(7_750.0, 1_003.0 * US, StepEnd::Undecided),
+    ];
+    if let Capacity::ClientLimited { .. } = capacity {
+        let message = "worker 0 was busy for 99.0 % of the window";
+        let mut last =
+            limited(step(8_000.0, 990.0 * US, StepEnd::ClientLimited), Party::Client, "CPU", message);
+        last.interrupted = false;
+        runs.push(last);
+    }
+    let objectives = vec!["p99 < 1ms".parse().unwrap()];
+    let finding =
+        Finding::Search { objectives, resolution: 0.02, capacity: Some(capacity), closed_loop: None };
+    campaign(&summary, runs, finding)
+}
+
+fn repeat(p99_us: &[f64]) -> Campaign {
+    let summary = run::open_loop().summary;
+    let runs: Vec<Measured> =
+        (1..).zip(p99_us).map(|(number, us)| measured(&summary, None, number, us * US)).collect();
+    let estimates: Vec<_> = runs.iter().map(|run| run.percentiles[1].unwrap().estimate()).collect();
+    let compared = vec![Compared { name: "p99".to_owned(), spread: Spread::of(&estimates).unwrap() }];
+    let verdict = Verdict::of_campaign(
+        runs.iter().map(|run| run.verdict.status),
+        &[("p99".to_owned(), compared[0].spread)],
+    );
+    Campaign { verdict, ..campaign(&summary, runs, Finding::Repeat { compared }) }
+}
+
+fn all() -> Vec<(&'static str, Campaign)> {
+    let interrupted = Campaign { interrupted: true, ..repeat(&[400.0, 410.0]) };
+    vec![
+        ("scan_to_the_server", scan(Party::Server)),
+        ("scan_to_the_client", scan(Party::Client)),
+        ("search_found", search(Capacity::Between { passed: 7_700.0, failed: 7_750.0 })),
+        ("search_client", search(Capacity::ClientLimited { at: 8_000.0, passed: Some(7_700.0) })),
+        ("repeat_agrees", repeat(&[400.0, 402.0, 398.0, 404.0, 396.0, 400.0])),
+        ("repeat_hysteresis", repeat(&[400.0, 470.0, 402.0, 468.0, 399.0, 471.0])),
+        ("repeat_interrupted", interrupted),
+    ]
+}
+
+#[test]
+fn texts_of_campaigns() {
+    for (name, campaign) in all() {
+        let mut out = Vec::new();
+        write_text(&campaign, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        for line in text.lines() {
+            assert!(line.chars().count() <= 110, "{name}: {line:?} is too long");
+            assert!(line == line.trim_end(), "{name}: {line:?} ends in white space");
+        }
+        insta::assert_snapshot!(name, text);
+    }
+}
+
+/// The JSON beside its runs, which are summaries of their own.
+#[test]
+fn json_of_campaigns() {
+    for (name, campaign) in all() {
+        let mut out = Vec::new();
+        write_json(&campaign, &mut out).unwrap();
+        let mut json: Value = serde_json::from_slice(&out).unwrap();
+        let runs = json["runs"].as_array_mut().unwrap();
+        assert_eq!(runs.len(), campaign.runs.len());
+        for run in runs {
+            assert_eq!(run["schema"], "brunt.summary.v1");
+            assert!(run["latency"]["response_ns"]["p99"].is_u64() && run["plan"].is_object());
+            *run = run["step"].take();
+        }
+        insta::assert_snapshot!(format!("{name}_json"), serde_json::to_string_pretty(&json).unwrap());
+    }
+}
+
+#[test]
+fn csv_of_a_campaign() {
+    let mut out = Vec::new();
+    write_csv(&search(Capacity::ClientLimited { at: 8_000.0, passed: Some(7_700.0) }), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let columns: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
+    assert_eq!(columns, [18; 7]);
+    insta::assert_snapshot!(text);
+}

@@ -1,0 +1,299 @@
+//! Several measurements of one command: repeated, over a range of settings, or in search of a rate.
+//!
+//! Above the plan, never inside the loop: every run is one [`measure`] against the same servers, and what the next one is
+//! decides `brunt-stats`. Invariants: servers are found or started once, and a data set that still stands is not stored
+//! again; whatever ends a campaign early, what it has measured is reported.
+
+mod repeat;
+mod scan;
+mod search;
+
+pub(crate) use repeat::run;
+pub(crate) use scan::scan;
+pub(crate) use search::search;
+
+use crate::cli;
+use crate::embedded;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::measurement::{Servers, Step, measure};
+use crate::output::Outputs;
+use crate::run::Asked;
+use anyhow::{Context, anyhow};
+use brunt_engine::run::DataSets;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::Plan;
+use brunt_plan::quantile::Quantile;
+use brunt_plan::spec::{ClassSpec, PlanSpec};
+use brunt_plan::sweep::SweepPoint;
+use brunt_plan::units::{DurationNs, Rate};
+use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, head};
+use brunt_stats::convergence::Convergence;
+use brunt_stats::repeat::{Estimate, Spread};
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{Status, Verdict};
+use std::io::{self, Write};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why a campaign goes no further.
+enum End {
+    /// The user wants no more.
+    Interrupted,
+    /// It cannot.
+    Failed(Failure),
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// The runs of a campaign as they are made.
+struct Series<'a> {
+    servers: Servers,
+    stop: Arc<AtomicBool>,
+    flags: &'a cli::Run,
+    /// The option that runs differ by.
+    varied: Option<&'static str>,
+    /// The plan of the last run that stored its data sets, while they stand.
+    stored: Option<Plan>,
+    /// Runs made, with those that are only to find a beginning.
+    made: u64,
+    head: Option<(Vec<String>, String)>,
+    runs: Vec<Measured>,
+}
+
+/// One run that was made.
+struct Made {
+    summary: Summary,
+    measured: Measured,
+}
+
+impl<'a> Series<'a> {
+    /// Finds or starts the servers, with room for the largest data set of these plans; at least one.
+    fn open(flags: &'a cli::Run, varied: Option<&'static str>, plans: &[Plan]) -> Result<Self, Failure> {
+        let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
+        let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
+        let stop = interrupt::flag()?;
+        let servers = Servers::open(largest)?;
+        let (stored, head, runs) = (None, None, Vec::new());
+        Ok(Self { servers, stop, flags, varied, stored, made: 0, head, runs })
+    }
+
+    /// Makes one run with a seed of its own. `label` says where the campaign stands.
+    fn measure(
+        &mut self,
+        plan: &Plan,
+        setting: Option<SweepPoint>,
+        repetition: u32,
+        label: &str,
+    ) -> Result<Made, End> {
+        self.measure_until(plan, setting, repetition, label, Convergence::of(plan))
+    }
+
+    /// The same, ended as soon as something is known that the plan does not ask for.
+    fn measure_until(
+        &mut self,
+        plan: &Plan,
+        setting: Option<SweepPoint>,
+        repetition: u32,
+        label: &str,
+        convergence: Option<Convergence>,
+    ) -> Result<Made, End> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(End::Interrupted);
+        }
+        let mut plan = plan.clone();
+        // Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
+        plan.seed = plan.seed.wrapping_add(self.made);
+        // Raw samples of a plan file have nowhere to go.
+        plan.samples_max = 0;
+        let found = self.stored.as_ref().filter(|stored| is_same_data(stored, &plan));
+        let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
+        let step = Step { data, convergence, label: label.to_owned() };
+        let summary = match measure(&plan, &self.servers, &self.stop, &self.flags.progress, &step) {
+            Err(failure) if failure.exit == Exit::Interrupted => return Err(End::Interrupted),
+            ended => ended?,
+        };
+        self.made += 1;
+        self.stored = (plan.preload && !consumes(&plan)).then_some(plan);
+        let measured = Measured::of(&summary, setting, repetition).map_err(Failure::from)?;
+        Ok(Made { summary, measured })
+    }
+
+    /// Takes a run into the report.
+    fn keep(&mut self, made: Made) -> Result<(), End> {
+        let Made { summary, measured } = made;
+        self.head.get_or_insert_with(|| head(&summary, self.varied));
+        let interrupted = measured.interrupted;
+        self.runs.push(measured);
+        if interrupted { Err(End::Interrupted) } else { Ok(()) }
+    }
+
+    /// Runs the user's command between two repetitions. What it did to the data set nobody knows.
+    fn between(&mut self, command: Option<&str>) -> Result<(), End> {
+        let Some(command) = command else { return Ok(()) };
+        self.stored = None;
+        let status = Command::new("sh").args(["-c", command]).status();
+        let status = status.with_context(|| format!("--between '{command}': cannot run the shell"));
+        let status = status.map_err(|error| Failure::new(Exit::Failed, error))?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(End::Interrupted);
+        }
+        if status.success() {
+            return Ok(());
+        }
+        let error = anyhow!("--between '{command}' ended with {status}; no further repetition is measured");
+        Err(Failure::new(Exit::Failed, error).into())
+    }
+
+    /// Reports what there is, however the campaign ended. `conclude` says what it came to, and which runs count for its
+    /// verdict.
+    fn report(
+        self,
+        outputs: Outputs,
+        ended: Result<(), End>,
+        conclude: impl FnOnce(&[Measured]) -> Conclusion,
+    ) -> Result<Exit, Failure> {
+        let Self { flags, head, runs, .. } = self;
+        let interrupted = matches!(ended, Err(End::Interrupted));
+        let Some((load, head)) = head else {
+            return match ended {
+                Err(End::Failed(failure)) => Err(failure),
+                _ => {
+                    Err(Failure::new(Exit::Interrupted, anyhow!("interrupted before anything was measured")))
+                }
+            };
+        };
+        let Conclusion { finding, verdict, is_missed } = conclude(&runs);
+        let campaign = Campaign { head, load, runs, finding, verdict, interrupted };
+        outputs.write_campaign(&campaign, flags.progress.quiet)?;
+        if let Err(End::Failed(failure)) = ended {
+            return Err(failure);
+        }
+        Ok(if interrupted {
+            Exit::Interrupted
+        } else if campaign.verdict.status == Status::NotTrusted && !flags.output.allow_untrusted {
+            Exit::NotTrusted
+        } else if is_missed {
+            Exit::AssertionFailed
+        } else {
+            Exit::Done
+        })
+    }
+}
+
+/// What a campaign came to.
+struct Conclusion {
+    finding: Finding,
+    verdict: Verdict,
+    /// What was asked for cannot be had.
+    is_missed: bool,
+}
+
+/// Did the other plan store what this one needs? Where keys lie depends on the servers, which are the same.
+fn is_same_data(stored: &Plan, plan: &Plan) -> bool {
+    plan.preload && stored.data_seed == plan.data_seed && stored.data_sets() == plan.data_sets()
+}
+
+/// Does a run leave another data set than it found: with keys missing, or values grown?
+fn consumes(plan: &Plan) -> bool {
+    let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend];
+    plan.classes.iter().any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
+}
+
+/// What the numbers of several runs come to: throughput and the percentiles of the tables.
+fn compared<'a>(runs: impl Iterator<Item = &'a Measured> + Clone) -> Vec<Compared> {
+    let mut numbers = vec![("completed_per_s".to_owned(), runs.clone().map(throughput).collect::<Vec<_>>())];
+    for quantile in QUANTILES {
+        numbers.push((quantile.key(), runs.clone().filter_map(|run| estimate(run, quantile)).collect()));
+    }
+    let spread =
+        |(name, estimates): (String, Vec<Estimate>)| Some(Compared { name, spread: Spread::of(&estimates)? });
+    numbers.into_iter().filter_map(spread).collect()
+}
+
+fn throughput(run: &Measured) -> Estimate {
+    // A count over the whole window: it has no interval of its own.
+    Estimate { value: run.completed, half_width: None }
+}
+
+fn estimate(run: &Measured, quantile: Quantile) -> Option<Estimate> {
+    run.percentile(quantile).map(|found| found.estimate())
+}
+
+/// Options that say something about one run.
+fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
+    let output = &flags.output;
+    let given = [
+        ("samples", output.samples.is_some()),
+        ("samples-max", flags.measuring.samples_max.is_some()),
+        ("assert", !output.assert.is_empty()),
+        ("junit", output.junit.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) => Err(Failure::usage(format!(
+            "--{name}: it is of one run, and {command} makes several; accepted: brunt run without --repeat"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The plan at one setting; the error says at which.
+fn plan_at(asked: &Asked, setting: SweepPoint, option: &str) -> Result<Plan, Failure> {
+    let mut spec: PlanSpec = asked.spec.clone();
+    let overlaid = spec.overlay(Default::default(), setting.class_spec());
+    let at = format!("{option} at {}={setting}", setting.option());
+    overlaid.map_err(|_| {
+        Failure::usage(format!("{at}: the plan has several classes; accepted: a plan with one class"))
+    })?;
+    let resolved = asked.resolve(&spec);
+    resolved.map_err(|failure| Failure::new(failure.exit, failure.error.context(at)))
+}
+
+/// A setting of the rate; rates below a request in ten minutes are none.
+fn rate_setting(per_second: f64) -> SweepPoint {
+    SweepPoint::Rate(Rate {
+        micro_per_second: ((per_second * 1e6).round() as u64).clamp(1_667, 1_000_000_000_000_000),
+    })
+}
+
+/// The most that a closed loop comes to on the same connections, in a short run: a first guess at where the limit lies.
+fn closed_loop_rate(series: &mut Series<'_>, asked: &Asked) -> Result<f64, End> {
+    let plan = closed_loop_plan(asked)?;
+    let made = series.measure(&plan, None, 1, "closed loop")?;
+    if made.measured.interrupted {
+        return Err(End::Interrupted);
+    }
+    if made.measured.completed > 0.0 {
+        return Ok(made.measured.completed);
+    }
+    let error = anyhow!("{} gave no valid reply at all", made.summary.server);
+    Err(Failure::new(Exit::Unreachable, error).into())
+}
+
+/// The plan without what belongs to an open loop, for as long as it takes to see a rate.
+fn closed_loop_plan(asked: &Asked) -> Result<Plan, Failure> {
+    let mut spec = asked.spec.clone();
+    let without = |class: &mut ClassSpec| {
+        (class.rate, class.rate_profile, class.arrival) = (None, None, None);
+    };
+    without(&mut spec.base);
+    spec.classes.iter_mut().for_each(without);
+    let mut plan = asked.resolve(&spec)?;
+    let most = DurationNs::from_secs(1);
+    plan.stop.time = Some(plan.stop.time.map_or(most, |time| time.min(most)));
+    (plan.stop.requests, plan.stop.until) = (None, None);
+    plan.warmup = plan.warmup.min(most);
+    Ok(plan)
+}
+
+/// Prints a plan with a remark on what it is a part of.
+fn print_plan(plan: &Plan, remark: &str) -> Result<Exit, Failure> {
+    let text = PlanSpec::from(plan).to_toml();
+    io::stdout().write_all(format!("# {remark}\n{text}").as_bytes())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,61 @@
+//! `brunt run`, once or several times.
+//!
+//! Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each
+//! other.
+
+use super::{Conclusion, End, Series, check_output, compared, print_plan};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::Outputs;
+use crate::run::{self, Asked};
+use brunt_plan::plan::Plan;
+use brunt_report::campaign::{Finding, Measured};
+use brunt_stats::verdict::Verdict;
+
+/// Measures as often as asked, and reports.
+pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
+    let cli::Repeated { run: flags, repeat } = flags;
+    if repeat.repeat == 1 {
+        check_between(repeat)?;
+        return run::run(flags);
+    }
+    check_output(flags, "--repeat")?;
+    let plan = Asked::of(flags)?.plan()?;
+    if flags.output.print_plan {
+        let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
+        return print_plan(&plan, &remark);
+    }
+    let outputs = Outputs::open(&flags.output)?;
+    let mut series = Series::open(flags, None, std::slice::from_ref(&plan))?;
+    let ended = measure_all(&mut series, &plan, repeat);
+    series.report(outputs, ended, conclude)
+}
+
+/// `--between` without a second repetition would never be run.
+pub(super) fn check_between(repeat: &cli::RepeatFlags) -> Result<(), Failure> {
+    match &repeat.between {
+        Some(command) if repeat.repeat == 1 => Err(Failure::usage(format!(
+            "--between: '{command}' was given, and there is one repetition; accepted: --between beside --repeat of 2 or more"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) -> Result<(), End> {
+    for repetition in 1..=repeat.repeat {
+        if repetition > 1 {
+            series.between(repeat.between.as_deref())?;
+        }
+        let label = format!("run {repetition} of {}", repeat.repeat);
+        let made = series.measure(plan, None, repetition, &label)?;
+        series.keep(made)?;
+    }
+    Ok(())
+}
+
+fn conclude(runs: &[Measured]) -> Conclusion {
+    let compared = compared(runs.iter().filter(|run| !run.interrupted));
+    let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
+    let verdict = Verdict::of_campaign(runs.iter().map(|run| run.verdict.status), &spreads);
+    Conclusion { finding: Finding::Repeat { compared }, verdict, is_missed: false }
+}

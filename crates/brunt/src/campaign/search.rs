@@ -1,0 +1,154 @@
+//! `brunt search`: the highest rate at which every objective is met.
+//!
+//! Which rate is next, and what a step means, is `brunt-stats`'; here steps are measured. A step goes on until every
+//! objective is decided, or its longest time is up.
+
+use super::{
+    Conclusion, End, Series, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
+    rate_setting,
+};
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::Outputs;
+use crate::run::Asked;
+use brunt_plan::objective::{Ceiling, Objective};
+use brunt_plan::units::DurationNs;
+use brunt_report::campaign::{Finding, Measured};
+use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
+use brunt_stats::convergence::{Convergence, Goal};
+use brunt_stats::verdict::{Status, Verdict};
+
+/// Where nobody says where to begin: rates double, so that four steps reach what a closed loop comes to.
+const FROM_PART: f64 = 1.0 / 16.0;
+
+/// A step that decides nothing goes on for so many times its length at most.
+const LONGER: u64 = 8;
+
+/// Searches, and reports every step.
+pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
+    let cli::Search { run, slo, from, to, resolution } = flags;
+    check_output(run, "a search")?;
+    let ceilings = slo.iter().map(ceiling).collect::<Result<Vec<_>, _>>()?;
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        let message = format!("--to: '{to}' was given; accepted: at least the rate of --from, {from}");
+        return Err(Failure::usage(message));
+    }
+    let mut asked = Asked::of(run)?;
+    asked.check_free("rate", "--from and --to of a search")?;
+    let max_time = steps_end(&mut asked)?;
+    let lowest = from.map_or(rate_setting(1_000.0), |from| rate_setting(from.as_f64()));
+    let first = plan_at(&asked, lowest, "--slo")?;
+    for objective in slo {
+        // One on requests that the plan never makes would never be decided.
+        let given = |reason| Failure::usage(format!("--slo: '{objective}' was given; {reason}"));
+        objective.subject.check(&first).map_err(given)?;
+    }
+    if run.output.print_plan {
+        return print_plan(&first, "a step of a search; its rates are found on the way");
+    }
+    let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
+    let outputs = Outputs::open(&run.output)?;
+    let mut series = Series::open(run, Some("rate"), &plans)?;
+    let (mut closed_loop, mut capacity) = (None, None);
+    let mut range = Range {
+        from: from.map_or(0.0, |from| from.as_f64()),
+        to: to.map(|to| to.as_f64()),
+        resolution: resolution.per_billion as f64 / 1e9,
+    };
+    let ended = (|| {
+        if from.is_none() {
+            let rate = closed_loop_rate(&mut series, &asked)?;
+            closed_loop = Some(rate);
+            range.from = range.to.unwrap_or(f64::INFINITY).min(rate * FROM_PART);
+        }
+        capacity = Some(measure_all(&mut series, &asked, &ceilings, range, max_time)?);
+        Ok(())
+    })();
+    series.report(outputs, ended, |runs| Conclusion {
+        verdict: Verdict::of_campaign(statuses(runs, capacity), &[]),
+        is_missed: matches!(capacity, Some(Capacity::Below { .. })),
+        finding: Finding::Search {
+            objectives: slo.clone(),
+            resolution: range.resolution,
+            capacity,
+            closed_loop,
+        },
+    })
+}
+
+/// The longest time of a step, if it is given. A search knows itself what a step is to find out.
+fn steps_end(asked: &mut Asked) -> Result<Option<DurationNs>, Failure> {
+    let run = &mut asked.spec.run;
+    if let Some(until) = &run.until {
+        let message = format!(
+            "--until: '{until}' was given; accepted: no --until in a search, whose steps end when --slo is decided"
+        );
+        return Err(Failure::usage(message));
+    }
+    if let Some(requests) = run.requests {
+        let message = format!(
+            "--requests: '{requests}' was given; accepted: --time, for the steps of a search end by time"
+        );
+        return Err(Failure::usage(message));
+    }
+    let max_time = run.max_time.take();
+    match (max_time, run.time) {
+        (Some(max_time), time) if max_time < time.unwrap_or(max_time) => Err(Failure::usage(format!(
+            "--max-time: '{max_time}' was given; accepted: at least --time, {}",
+            time.unwrap_or(max_time)
+        ))),
+        _ => Ok(max_time),
+    }
+}
+
+fn ceiling(objective: &Objective) -> Result<Ceiling, Failure> {
+    objective.ceiling().ok_or_else(|| {
+        Failure::usage(format!(
+            "--slo: '{objective}' was given; accepted: an upper bound on a percentile of the response time, such as \
+             'p99 < 1ms' or 'get.p99.9 <= 5ms'"
+        ))
+    })
+}
+
+fn measure_all(
+    series: &mut Series<'_>,
+    asked: &Asked,
+    ceilings: &[Ceiling],
+    range: Range,
+    max_time: Option<DurationNs>,
+) -> Result<Capacity, End> {
+    let goals: Vec<Goal> = ceilings.iter().copied().map(Goal::Excludes).collect();
+    let mut search = Search::new(range);
+    for number in 1.. {
+        let rate = match search.next() {
+            Next::Found(capacity) => return Ok(capacity),
+            Next::Measure(rate) => rate,
+        };
+        let setting = rate_setting(rate);
+        let mut plan = plan_at(asked, setting, "--slo")?;
+        let first_look = plan.stop.time.unwrap_or_default();
+        let longest = max_time.unwrap_or(DurationNs(first_look.0.saturating_mul(LONGER)));
+        plan.stop.time = Some(longest);
+        let convergence = Convergence::new(goals.clone(), first_look.0, longest.0);
+        let label = format!("step {number}, rate={setting}");
+        let mut made = series.measure_until(&plan, Some(setting), 1, &label, Some(convergence))?;
+        made.measured = made.measured.with_step(&made.summary, ceilings);
+        let end = made.measured.step.as_ref().map_or(StepEnd::Undecided, |(end, _)| *end);
+        series.keep(made)?;
+        search.record(rate, end);
+    }
+    unreachable!("a search ends with a capacity")
+}
+
+/// The statuses that count: of the steps that passed, on which the capacity rests, and of the one that ended the search
+/// because it could not be believed. What failed is allowed to be saturated.
+fn statuses(runs: &[Measured], capacity: Option<Capacity>) -> Vec<Status> {
+    let passed = runs.iter().filter(|run| matches!(run.step, Some((StepEnd::Passed, _))));
+    let mut statuses: Vec<Status> = passed.map(|run| run.verdict.status).collect();
+    if matches!(capacity, Some(Capacity::ClientLimited { .. } | Capacity::Untrusted { .. })) {
+        statuses.push(Status::NotTrusted);
+    }
+    statuses
+}

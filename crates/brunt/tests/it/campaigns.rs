@@ -1,0 +1,186 @@
+//! Campaigns from the outside: what is measured how often, what is stored again, how they end.
+//!
+//! Not of how fast anything is: the machine may be busy. The capacity of a known queue is in [`crate::accuracy`].
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, temporary};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+/// Ends a campaign's command and takes in its result.
+fn campaign(arguments: &[&str]) -> Measured {
+    let common = ["--json", "-", "--keys", "500", "--allow-untrusted", "--warmup", "0s"];
+    Measured::of(&brunt(arguments).args(common).output().unwrap())
+}
+
+fn runs(measured: &Measured) -> &Vec<Value> {
+    let runs = measured.json["runs"].as_array().unwrap();
+    for run in runs {
+        assert_eq!(run["schema"], "brunt.summary.v1");
+    }
+    runs
+}
+
+/// One server for all settings, and the data set is stored once.
+#[test]
+fn a_scan_measures_every_setting() {
+    let _beside = beside_others();
+    let measured =
+        campaign(&["scan", "--over", "connections=1,2..3:1", "-n", "2000", "--mix", "get", "--seed", "7"]);
+    assert_eq!(measured.exit, 0, "{}", measured.text);
+    assert_eq!(measured.json["schema"], "brunt.campaign.v1");
+    let runs = runs(&measured);
+    for (index, run) in runs.iter().enumerate() {
+        assert_eq!(run["plan"]["class"][0]["connections"], index as u64 + 1);
+        assert_eq!(run["step"]["setting"].as_f64(), Some(index as f64 + 1.0));
+        assert_eq!(run["seed"], 7 + index as u64);
+        assert_eq!(run["server"], runs[0]["server"]);
+        // Every value is there, and compared as strictly as after a preload.
+        assert_eq!(run["keys"]["hit"], 2_000);
+        assert_eq!(run["values_foreign"], 0);
+        let preload = &run["phases"]["preload"];
+        let stored = if index == 0 { 500 } else { 0 };
+        assert_eq!((&preload["requests"]["sent"], &preload["confirmed"]), (&stored.into(), &500.into()));
+        assert_eq!(preload["earlier"], index > 0);
+        // The plan of a run is whole: it runs the same when it is run alone.
+        assert_eq!(run["plan"]["preload"], true);
+    }
+    assert_eq!(runs.len(), 3);
+    for word in ["scan over connections, 3 runs", "knee  ", "completed/s"] {
+        assert!(measured.text.contains(word), "{word}: {}", measured.text);
+    }
+}
+
+/// A data set that a run changes is stored again for the next one; larger values find room.
+#[test]
+fn a_data_set_that_does_not_stand_is_stored_again() {
+    let _beside = beside_others();
+    for flags in [
+        &["--over", "depth=1,2", "--mix", "get=1,delete=1"][..],
+        &["--over", "value-size=100,100KiB", "--mix", "get"],
+    ] {
+        let measured = campaign(&[&["scan", "-n", "1000"], flags].concat());
+        for run in runs(&measured) {
+            assert_eq!(run["phases"]["preload"]["requests"]["sent"], 500, "{flags:?}");
+            let is_read_only = run["ops"].as_object().unwrap().len() == 1;
+            assert!(!is_read_only || run["keys"]["hit"] == 1_000, "{flags:?}");
+        }
+    }
+}
+
+#[test]
+fn repetitions_have_seeds_of_their_own_and_a_command_between_them() {
+    let _beside = beside_others();
+    let trace = temporary("trace");
+    let command = format!("echo restarted >> '{}'", trace.display());
+    let measured =
+        campaign(&["run", "--repeat", "3", "--between", &command, "-n", "1000", "--seed", "40", "-c", "2"]);
+    assert_eq!(std::fs::read_to_string(&trace).unwrap(), "restarted\nrestarted\n");
+    std::fs::remove_file(&trace).unwrap();
+    let seeds: Vec<u64> = runs(&measured).iter().map(|run| run["seed"].as_u64().unwrap()).collect();
+    assert_eq!(seeds, [40, 41, 42]);
+    // Nobody knows what the command did to the data set.
+    let stored = |run: &Value| run["phases"]["preload"]["requests"]["sent"].as_u64().unwrap();
+    assert_eq!(runs(&measured).iter().map(stored).collect::<Vec<_>>(), [500; 3]);
+    let spread = &measured.json["finding"]["completed_per_s"];
+    assert_eq!((&spread["runs"], &spread["coverage"]), (&3.into(), &0.75.into()));
+    let of = |key: &str| spread[key].as_f64().unwrap();
+    assert!(of("min") <= of("median") && of("median") <= of("max"));
+    assert_eq!(measured.json["verdict"]["checks"][0]["id"], "REPEAT");
+}
+
+#[test]
+fn a_command_that_fails_ends_the_campaign() {
+    let _beside = beside_others();
+    let measured = campaign(&["run", "--repeat", "3", "--between", "exit 7", "-n", "1000"]);
+    assert_eq!(measured.exit, 1);
+    assert_eq!(runs(&measured).len(), 1, "what was measured is reported");
+    for word in ["--between 'exit 7'", "exit status: 7", "the same 1 times"] {
+        assert!(measured.text.contains(word), "{word}: {}", measured.text);
+    }
+}
+
+/// Four times what the server can do: its limit, not ours, however late a busy machine makes us.
+#[test]
+fn a_scan_says_whose_limit_it_met() {
+    let _beside = beside_others();
+    let server = Server::reference(&["--service", "fixed:1000", "--script-after", "500"]);
+    let flags = ["--over", "rate=100,4k", "-t", "2s", "--drain", "100ms", "-d", "1024"];
+    let measured = campaign(&[&["scan", "-s", &server.address], &flags[..]].concat());
+    let limit = &runs(&measured)[1]["step"]["limit"];
+    assert_eq!(
+        (&limit["party"], &limit["checks"][0]),
+        (&"server".into(), &"SAT".into()),
+        "{}",
+        measured.text
+    );
+    assert!(measured.text.contains("server limit: SAT"), "{}", measured.text);
+}
+
+/// The step in hand drains, the table so far is reported.
+#[test]
+fn an_interrupted_campaign_reports_what_it_has() {
+    let _beside = beside_others();
+    let mut command = brunt(&["scan", "--over", "connections=1..100:1", "-t", "1s", "--warmup", "0s"]);
+    let flags = ["--keys", "500", "--json", "-", "--progress", "100ms"];
+    let mut child = command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let second = lines.find(|line| line.as_ref().unwrap().contains("step 2 of 100, connections=2"));
+    second.expect("progress says which step it is").unwrap();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert!((1..=3).contains(&runs.len()), "{}", runs.len());
+    assert_eq!(json["interrupted"], true);
+    assert_eq!(runs[0]["interrupted"], false);
+    assert!(rest.iter().any(|line| line.contains("the campaign was ended early")), "{rest:?}");
+}
+
+/// A plan that is printed is one that runs; what makes it a campaign stands in a remark.
+#[test]
+fn a_printed_plan_is_a_step() {
+    let _beside = beside_others();
+    for (arguments, remark) in [
+        (&["scan", "--over", "rate=5k,10k", "--print-plan"][..], "# the first of 2 settings: rate=5000/s"),
+        (&["scan", "--print-plan"], "# the closed loop that a scan begins with"),
+        (&["run", "--repeat", "4", "--print-plan"], "# the first of 4 runs; the seed of each is one more"),
+        (&["search", "--slo", "p99 < 1ms", "--from", "3k", "--print-plan"], "# a step of a search"),
+    ] {
+        let output = brunt(arguments).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.starts_with(remark), "{printed}");
+        let path = temporary("toml");
+        std::fs::write(&path, &printed).unwrap();
+        let again = brunt(&["run", path.to_str().unwrap(), "--print-plan"]).output().unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let plan =
+            |text: &str| text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+        assert_eq!(plan(&String::from_utf8(again.stdout).unwrap()), plan(&printed));
+    }
+}
+
+/// Bounds that hold on any machine: a service time of 1 ms is never below 100 us, and never near a second at a tenth of the
+/// load.
+#[test]
+fn a_search_passes_always_or_never() {
+    let _beside = beside_others();
+    let server = Server::reference(&["--service", "fixed:1000", "--script-after", "500"]);
+    let search = |slo: &str| {
+        let flags = ["--from", "100", "--to", "200", "-t", "4s", "-d", "1024", "--mix", "get"];
+        campaign(&[&["search", "-s", &server.address, "--slo", slo], &flags[..]].concat())
+    };
+    let measured = search("p90 < 1s");
+    let capacity = &measured.json["finding"]["capacity"];
+    assert_eq!((&capacity["result"], &capacity["passed_per_s"]), (&"at_least".into(), &200.0.into()));
+    assert_eq!(measured.exit, 0, "{}", measured.text);
+    let measured = search("get.p90 < 100us");
+    let capacity = &measured.json["finding"]["capacity"];
+    assert_eq!((&capacity["result"], &capacity["passed_per_s"]), (&"below".into(), &Value::Null));
+    assert_eq!(measured.exit, 4, "{}", measured.text);
+    assert!(measured.text.contains("not even the lowest rate passed"), "{}", measured.text);
+}
