@@ -6,8 +6,6 @@
 //! at the two ranks are the interval (R. S. Woodruff, "Confidence intervals for medians and other position measures",
 //! 1952, with batches as clusters). Invariant: an interval holds its estimate.
 
-pub mod independent;
-
 use crate::batch::Batch;
 use crate::histogram::Histogram;
 use brunt_plan::quantile::Quantile;
@@ -147,5 +145,9 @@ fn student_within(t: f64, degrees: u32) -> f64 {
     }
 }
 
+#[cfg(test)]
+mod independent;
+#[cfg(test)]
+mod replications;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The textbook's interval for independent samples, by order statistics: a reference for tests, in no report.
 //!
-//! Not for requests of a server, which are not independent: a test of the whole (`coverage` among those of the binary) shows how
-//! often this one misses there, so that nobody takes it for a simplification of the real one.
+//! Not for requests of a server, which are not independent: [`super::replications`] shows how often this one misses there,
+//! so that nobody takes it for a simplification.
 
 use super::fraction;
 use brunt_plan::quantile::Quantile;
@@ -12,7 +12,7 @@ const TAIL: f64 = 0.025;
 /// The ranks, from 1, whose values hold the quantile of the distribution in 95 of 100 cases:
 /// `l = max{k : P(Bin(n, p) ≤ k − 1) ≤ 0.025}` and `u = min{k : P(Bin(n, p) ≤ k − 1) ≥ 0.975}`. `None` where `count`
 /// samples are too few for one of them.
-pub fn ranks(quantile: Quantile, count: u64) -> Option<(u64, u64)> {
+pub(super) fn ranks(quantile: Quantile, count: u64) -> Option<(u64, u64)> {
     let (mut low, mut high) = (0, None);
     // P(X ≤ k − 1) from the terms of P, each from the one before; a logarithm, because the first are below any float.
     let (p, n) = (fraction(quantile), count as f64);
