@@ -638,10 +638,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     fn finish(&mut self, now_ns: u64) {
         self.drained_ns = now_ns;
-        if self.traffic.window.end_ns == u64::MAX {
-            // The window of a run that ends by its number of requests lasts until the last reply.
-            self.traffic.window.end_ns = now_ns;
-        }
+        // The window of a run that ends by its number of requests lasts until the last reply, whatever time it was given.
+        self.traffic.window.end_ns = self.traffic.window.end_ns.min(now_ns);
         // Twice where the one turn that there was comes after the window.
         for _ in 0..2 {
             self.usage.look(now_ns, now_ns, self.loop_counters());

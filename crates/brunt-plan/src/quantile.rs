@@ -45,6 +45,11 @@ impl Quantile {
         self.per_million
     }
 
+    /// The share of samples that lie above it: 1 − p.
+    pub fn share_above(self) -> f64 {
+        1.0 - f64::from(self.per_million) / 1e6
+    }
+
     /// The rank, from 1, of the sample that is this quantile of `count` samples in ascending order:
     /// `ceil(p · count)`, at least 1. `count` must be above 0.
     pub const fn rank(self, count: u64) -> u64 {

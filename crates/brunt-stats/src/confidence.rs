@@ -6,7 +6,7 @@
 //! at the two ranks are the interval (R. S. Woodruff, "Confidence intervals for medians and other position measures",
 //! 1952, with batches as clusters). Invariant: an interval holds its estimate.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, SLICES_MIN};
 use crate::histogram::Histogram;
 use brunt_plan::quantile::Quantile;
 
@@ -59,26 +59,32 @@ impl PercentileInterval {
 
     /// How many independent requests lie above the percentile: `n_eff (1 − p)`.
     pub fn effective_above(&self) -> f64 {
-        self.effective_count * (1.0 - fraction(self.quantile))
+        self.effective_count * self.quantile.share_above()
     }
 }
 
 /// The intervals of those of these percentiles that the batches together support, ascending as they are given. None
 /// without batches.
 pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInterval> {
+    // A batch in which nothing completed says nothing of latencies, so it is no degree of freedom either.
+    let batches: Vec<&Batch> = batches.iter().filter(|batch| batch.response.count() > 0).collect();
+    if (batches.len() as u64) < SLICES_MIN {
+        return Vec::new();
+    }
     let mut merged = Histogram::new();
     batches.iter().for_each(|batch| merged.merge_sparse(&batch.response));
     let supported = quantiles.iter().filter(|quantile| quantile.is_supported_by(merged.count()));
-    supported.filter_map(|quantile| interval(batches, &merged, *quantile)).collect()
+    supported.filter_map(|quantile| interval(&batches, &merged, *quantile)).collect()
 }
 
-fn interval(batches: &[Batch], merged: &Histogram, quantile: Quantile) -> Option<PercentileInterval> {
+fn interval(batches: &[&Batch], merged: &Histogram, quantile: Quantile) -> Option<PercentileInterval> {
     let (count, clusters) = (merged.count() as f64, batches.len() as f64);
     let own = merged.at_rank(quantile.rank(merged.count()))?;
     let above = batches.iter().map(|batch| batch.response.count_above(*own.end()));
     // The share above the estimate is 1 − p, but for what shares its bucket or equals it.
     let share_above = above.clone().sum::<u64>() as f64 / count;
-    let residual = |(above, batch): (u64, &Batch)| above as f64 - share_above * batch.response.count() as f64;
+    let residual =
+        |(above, batch): (u64, &&Batch)| above as f64 - share_above * batch.response.count() as f64;
     let squares = above.zip(batches).map(residual).map(|residual| residual * residual);
     let variance = clusters / (clusters - 1.0) * squares.sum::<f64>() / (count * count);
     let p = fraction(quantile);

@@ -19,7 +19,7 @@ use std::fmt;
 /// Looks at most, the first one included.
 pub const LOOKS_MAX: u32 = 8;
 /// So many independent requests must lie above a percentile before its interval is believed to be narrow.
-const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
+pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in every 10 ms: so much
 /// later than its instant a look sees everything up to it.
 const HANDED_OVER_NS: u64 = 50_000_000;

@@ -63,6 +63,16 @@ fn ten_batches(slow: u64) -> Vec<Batch> {
     dealt.into_iter().map(batch).collect()
 }
 
+/// Batches in which nothing completed are no degrees of freedom.
+#[test]
+fn empty_batches_do_not_count() {
+    let full = ten_batches(50);
+    let with_empty: Vec<Batch> =
+        full.iter().cloned().chain(std::iter::repeat_n(Batch::default(), 20)).collect();
+    assert_eq!(intervals(&with_empty, &[Quantile::P95]), intervals(&full, &[Quantile::P95]));
+    assert_eq!(intervals(&with_empty[1..], &[Quantile::P50]), [], "nine batches are too few");
+}
+
 #[test]
 fn the_interval_follows_from_the_formula() {
     // Evenly dealt: 50 of each hundred lie above the median, in every batch.

@@ -6,7 +6,7 @@
 use super::{Check, CheckStatus, Evidence, percent};
 use crate::batch::{BATCHES, SLICES_MIN};
 use crate::confidence::{PercentileInterval, requests_for};
-use crate::convergence::{Finding, Goal};
+use crate::convergence::{EFFECTIVE_ABOVE_MIN, Finding, Goal};
 use brunt_plan::quantile::Quantile;
 
 /// Share of the batches that may lie below a percentile all through.
@@ -75,12 +75,15 @@ pub(super) fn until(evidence: &Evidence) -> Check {
         (Some(_), ..) | (None, [], []) => (CheckStatus::Ok, looked.to_string()),
         (None, [], held_by) => {
             let message =
-                format!("the intervals were narrow enough, but {} was not at peace", held_by.join(" "));
+                format!("the intervals were narrow enough, but for what {} found", held_by.join(" "));
             (CheckStatus::Caution, message)
         }
         (None, open, _) => (CheckStatus::Caution, format!("the time was up first: {}", open.join("; "))),
     };
-    let fix = "allow more --max-time, or ask for less precision with --until";
+    let fix = match open.as_slice() {
+        [] => "see the fix of each check that is named",
+        _ => "allow more --max-time, or ask for less precision with --until",
+    };
     Check::judged("UNTIL", status, message, fix, open.len() as f64, 0.0)
 }
 
@@ -95,8 +98,13 @@ fn open(goal: &Goal, finding: &Finding) -> Option<String> {
                 None => "the interval has no upper end".to_owned(),
             };
             let (effect, half_width) = (interval.design_effect.max(1.0), precision.half_width.as_f64());
-            let requests = requests_for(interval.quantile, half_width, effect);
-            Some(format!("{goal}: {found}; it takes about {requests:.0} requests"))
+            let enough_above = EFFECTIVE_ABOVE_MIN * effect / interval.quantile.share_above();
+            let requests = requests_for(interval.quantile, half_width, effect).max(enough_above);
+            let above = interval.effective_above();
+            Some(format!(
+                "{goal}: {found}, with {above:.0} independent requests above it of {EFFECTIVE_ABOVE_MIN:.0} wanted; it takes \
+                 about {requests:.0} requests"
+            ))
         }
         (Goal::Excludes(_), Finding::Open(_)) => Some(format!("{goal}: the interval holds the bound")),
     }

@@ -56,6 +56,6 @@ pub(super) fn headroom(evidence: &Evidence) -> Check {
             ));
         }
     }
-    let fix = "use more --threads, or a lower rate; calibrate again if the host has changed";
+    let fix = "calibrate again if the host was busy then or has changed since; else use more --threads, or a lower rate";
     Check::judged("HEADROOM", status, message, fix, value, HEADROOM.caution)
 }

@@ -82,8 +82,8 @@ pub(super) fn drift(evidence: &Evidence) -> Check {
         );
         (CheckStatus::Ok, message)
     };
-    let fix = "the percentiles are those of a server that was changing: find out what fills up or slows down, then raise \
-               --warmup, or --time";
+    let fix = "something was changing: the server, which may fill up or slow down, or where LAG or STEAL found something \
+               the client; when it is found, raise --warmup, or --time";
     Check::judged("DRIFT", status, message, fix, z.abs(), DRIFT_Z)
 }
 
@@ -119,8 +119,8 @@ pub(super) fn shift(evidence: &Evidence) -> Check {
         );
         (CheckStatus::Ok, message)
     };
-    let fix =
-        "the percentiles mix two states: find out what happened at that time, and measure each by itself";
+    let fix = "the percentiles mix two states: find out what happened at that time, to the server or (LAG, STEAL) to the \
+               client, and measure each by itself";
     Check::judged("SHIFT", status, message, fix, *p, SHIFT_P)
 }
 

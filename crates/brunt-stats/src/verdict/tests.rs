@@ -699,7 +699,8 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         (
             looked(open, None, &[]),
             Caution,
-            "the time was up first: get.p99=2%: half the interval is 10.0 % of it; it takes about 89666 requests",
+            "the time was up first: get.p99=2%: half the interval is 10.0 % of it, with 500 independent requests above it \
+             of 50 wanted; it takes about 89666 requests",
         ),
         (
             looked(Finding::Unknown, None, &[]),
@@ -709,7 +710,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         (
             looked(reached, None, &["LAG", "DRIFT"]),
             Caution,
-            "the intervals were narrow enough, but LAG DRIFT was not at peace",
+            "the intervals were narrow enough, but for what LAG DRIFT found",
         ),
         (Looked { is_interrupted: true, ..looked(open, None, &[]) }, Skipped, "the run was interrupted"),
     ];
