@@ -133,7 +133,7 @@ fn floor(out: &mut String, calibration: &Calibration) {
     let oversleep = match (calibration.oversleep, calibration.shape.wait.as_str()) {
         (None, "spin") => "this client never sleeps",
         (None, _) => "too few timed sleeps",
-        (Some(_), "hybrid") => "how late a timed sleep ends · the last part of a wait is spun, to hide it",
+        (Some(_), "hybrid") => "how late a timed sleep ends · the end of a wait is spun to hide it",
         (Some(_), _) => "how late a timed sleep ends · part of every response time",
     };
     push("oversleep", calibration.oversleep, oversleep.to_owned());

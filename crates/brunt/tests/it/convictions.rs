@@ -5,7 +5,7 @@
 
 use crate::accuracy::is_full;
 use crate::measured::Measured;
-use crate::server::{Server, alone, brunt, unique};
+use crate::server::{Server, alone, brunt, no_state, unique};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -181,6 +181,7 @@ fn a_generator_that_is_starved_convicts_itself() {
         .args(["-r", "50k", "-t", "3s", "--warmup", "500ms", "--keys", "1000", "-c", "16", "-d", "64"])
         .args(["--drain", "1s"])
         .stdin(Stdio::null())
+        .env("XDG_STATE_HOME", no_state())
         .output()
         .unwrap();
     let measured = Measured::of(&output);
