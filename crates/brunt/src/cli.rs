@@ -173,7 +173,8 @@ pub(crate) struct Search {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Campaign")]
 pub(crate) struct RepeatFlags {
-    /// Measure so many times, each with a seed and connections of its own; 6 give a range that holds the median with 97 %
+    /// Measure so many times, such as 6, each with a seed and connections of its own; the range of six holds the median
+    /// with 97 %
     #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
     /// Run this by the shell before every repetition but the first, such as 'systemctl restart memcached'; the data set is
@@ -735,6 +736,8 @@ mod tests {
 
     /// For every flag of `run` that takes a value: one that it is given with in its help.
     const EXAMPLES: &[(&str, &str)] = &[
+        ("repeat", "6"),
+        ("between", "systemctl restart memcached"),
         ("server", "cache:11211"),
         ("server", "[::1]:11211"),
         ("placement", "ketama-weighted"),

