@@ -5,9 +5,15 @@
 
 use crate::{programs, tidy, top};
 use anyhow::{Context, bail, ensure};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+
+/// How long building and running the tests may take: several times what a slow machine needs.
+const TESTS_MAX_S: u64 = 2_400;
+/// What `timeout` ends with when it had to end its command.
+const TIMED_OUT: i32 = 124;
 
 /// Runs every step.
 ///
@@ -60,10 +66,13 @@ fn lock_file() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The cargo that runs us, so that a chosen toolchain stays chosen.
+fn cargo_path() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
 fn cargo_command(arguments: &[&str]) -> Command {
-    // The cargo that runs us, so that a chosen toolchain stays chosen.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = Command::new(cargo_path());
     command.args(arguments).current_dir(top()).stdin(Stdio::null());
     command
 }
@@ -79,7 +88,12 @@ fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
 fn count_tests() -> anyhow::Result<Tally> {
     // Without --no-fail-fast the count would end at the first program with a failure.
     let arguments = ["test", "--workspace", "--no-fail-fast"];
-    let mut child = cargo_command(&arguments).stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
+    // A test that waits for ever would otherwise end with the patience of whoever waits for it, and name nobody. `timeout`
+    // is of the coreutils, and ends the test programs together with cargo.
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=10", &TESTS_MAX_S.to_string()]).arg(cargo_path()).args(arguments);
+    command.current_dir(top()).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run cargo by timeout")?;
     let output = child.stdout.take().expect("stdout is piped");
     let tally =
         count(BufReader::new(output), &mut std::io::stdout()).context("cannot pass on the tests' output")?;
@@ -89,7 +103,11 @@ fn count_tests() -> anyhow::Result<Tally> {
         ensure!(tally.failed == 0, "cargo was content, but {tally}");
         return Ok(tally);
     }
-    if tally.failed > 0 {
+    if status.code() == Some(TIMED_OUT) {
+        println!(
+            "no count: a test was still running after {TESTS_MAX_S} s; the last one named above is among them"
+        );
+    } else if tally.failed > 0 {
         println!("{tally}");
     } else {
         println!("no count: a test program did not build, or ended without a report");

@@ -6,7 +6,7 @@ use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, temporary};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 /// Ends a campaign's command and takes in its result.
@@ -140,14 +140,20 @@ fn an_interrupted_campaign_reports_what_it_has() {
     let mut command = brunt(&["scan", "--over", "connections=1..100:1", "-t", "1s", "--warmup", "0s"]);
     let flags = ["--keys", "500", "--json", "-", "--progress", "100ms"];
     let mut child = command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Read beside: a result is larger than what a pipe holds, and who writes to a full one waits for ever.
+    let mut out = child.stdout.take().unwrap();
+    let result = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        out.read_to_end(&mut bytes).unwrap();
+        bytes
+    });
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let second = lines.find(|line| line.as_ref().unwrap().contains("step 2 of 100, connections=2"));
     second.expect("progress says which step it is").unwrap();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let json: Value = serde_json::from_slice(&result.join().unwrap()).unwrap();
     let runs = json["runs"].as_array().unwrap();
     assert!((1..=3).contains(&runs.len()), "{}", runs.len());
     assert_eq!(json["interrupted"], true);

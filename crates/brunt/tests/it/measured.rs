@@ -4,6 +4,9 @@ use crate::server::{brunt, undisturbed};
 use serde_json::Value;
 use std::process::Output;
 
+/// Checks that say what the host did to the client.
+const OF_HOST: [&str; 4] = ["LAG", "CPU", "STEAL", "CLOCK"];
+
 /// One run.
 pub(crate) struct Measured {
     pub(crate) exit: i32,
@@ -49,6 +52,35 @@ impl Measured {
     /// A latency in milliseconds.
     pub(crate) fn ms(&self, path: &str) -> f64 {
         self.at(path).as_f64().unwrap_or_else(|| panic!("{path} is {}", self.at(path))) / 1e6
+    }
+
+    /// The checks that say NOT TRUSTED.
+    pub(crate) fn convicting(&self) -> Vec<&str> {
+        let checks = self.at("verdict.checks").as_array().unwrap();
+        let convicting = checks.iter().filter(|check| check["status"] == "not_trusted");
+        convicting.map(|check| check["id"].as_str().unwrap()).collect()
+    }
+
+    /// Does the run itself say that this host had no time for it, or not enough? Then it vouches for no times, and a test of
+    /// times has nothing to judge. What is asked is its own evidence: numbers that are wrong and vouched for are a failure.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        let checks = self.at("verdict.checks").as_array().unwrap();
+        let against =
+            checks.iter().filter(|check| check["status"] == "not_trusted" || check["status"] == "caution");
+        let host: Vec<&str> =
+            against.map(|check| check["id"].as_str().unwrap()).filter(|id| OF_HOST.contains(id)).collect();
+        if !host.is_empty() {
+            eprintln!("NOT JUDGED: the run itself says of this host: {host:?}\n{}", self.text);
+        }
+        !host.is_empty()
+    }
+
+    /// Nothing speaks against the run, unless this host had no time for it, which is no matter of the program's.
+    pub(crate) fn check_exit(&self) {
+        let convicting = self.convicting();
+        let are_of_host = convicting.iter().all(|id| OF_HOST.contains(id));
+        assert!(are_of_host, "{convicting:?}\n{}", self.text);
+        assert_eq!(self.exit, if convicting.is_empty() { 0 } else { 3 }, "{}", self.text);
     }
 
     /// Sums an integer over all phases.

@@ -10,7 +10,7 @@ fn check_counts(flags: &[&str]) {
     let measured = Measured::run(&server.address, flags);
     let after = server.statistics();
     let delta = |name: &str| after[name] - before[name];
-    assert!(matches!(measured.exit, 0 | 3), "{}", measured.text);
+    measured.check_exit();
     measured.check_books();
     assert_eq!(measured.count("requests.error") + measured.count("requests.lost"), 0, "{}", measured.text);
     assert_eq!(measured.over_phases("keys.asked"), delta("cmd_get"), "{flags:?}");

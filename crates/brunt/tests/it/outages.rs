@@ -20,12 +20,33 @@ const ATTEMPTS: usize = 3;
 const SCHEDULE: &[&str] =
     &["-r", "1000", "--arrival", "uniform", "--warmup", "0s", "--keys", "1000", "-d", "4"];
 
+/// How the times of an outage were told.
+enum Outcome {
+    AsItWas,
+    Otherwise(String),
+    /// This host had no time for it, and the run says so.
+    NotJudged,
+}
+
+/// Until it is told as it was. A run that is disturbed may say anything of the times; one that vouches for what is wrong
+/// fails, if it does so every time.
+fn tried(attempt: impl Fn() -> Outcome) {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        match attempt() {
+            Outcome::AsItWas => return,
+            Outcome::NotJudged => last = None,
+            Outcome::Otherwise(text) => last = Some(text),
+        }
+    }
+    assert!(last.is_none(), "{}", last.unwrap_or_default());
+}
+
 /// One outage, so long; every request in the books. Who was due within it waited for the rest of it: in D seconds, a
 /// part L/D of all requests waits evenly between 0 and L, so that Q_p = L − (1 − p)·D.
 ///
 /// It ends between two instants that are known: the server was started again, and it was seen to take a connection.
-/// Yields whether the times are as they should be.
-fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: RangeInclusive<f64>) -> bool {
+fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: RangeInclusive<f64>) -> Outcome {
     measured.check_books();
     measured.check_connections();
     let text = &measured.text;
@@ -33,8 +54,6 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: Rang
     assert_eq!((scheduled, unsent), (seconds * 1_000, 0), "{text}");
     let lost = measured.count("requests.lost");
     assert_eq!(measured.count("requests.completed") + lost, scheduled, "{text}");
-    // What was in flight: one request a millisecond, to a server that answers sooner where the host lets it.
-    assert!(lost <= 50, "{text}");
     // A host that takes the server's processor away for a tenth of a second makes it stall, and that is told as well.
     let outages = measured.at("outages").as_array().unwrap();
     let broken: Vec<_> = outages.iter().filter(|outage| outage["kinds"] != json!(["stalled"])).collect();
@@ -44,10 +63,7 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: Rang
     assert_eq!(outage["failed"], lost, "{text}");
     // An outage of the server is nothing that speaks against the tool; whether this host had time for it is another
     // matter.
-    let checks = measured.at("verdict.checks").as_array().unwrap();
-    let against: Vec<_> = checks.iter().filter(|check| check["status"] == "not_trusted").collect();
-    assert!(against.iter().all(|check| check["id"] == "LAG"), "{text}");
-    assert_eq!(measured.exit, if against.is_empty() { 0 } else { 3 }, "{text}");
+    measured.check_exit();
     let told_ms = outage["length_ns"].as_f64().unwrap() / 1e6;
     eprintln!("an outage of {length_ms:.1?} ms is told as {told_ms:.1} ms");
     let is_near = |ms: f64, expected_ms: f64| (ms - expected_ms).abs() <= TOLERANCE_MS;
@@ -60,14 +76,22 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: Rang
     };
     let are_told = [("p95", 0.95), ("p99", 0.99)].map(is_told);
     let has_recovered = outage["recovered_ns"].as_u64() >= outage["end_ns"].as_u64();
-    is_so_long && are_told == [true; 2] && has_recovered
+    // What was in flight: one request a millisecond, to a server that answers sooner where the host lets it.
+    if is_so_long && are_told == [true; 2] && has_recovered && lost <= 50 {
+        Outcome::AsItWas
+    } else if measured.is_disturbed() {
+        Outcome::NotJudged
+    } else {
+        Outcome::Otherwise(text.clone())
+    }
 }
 
-/// A memcached is killed at a quarter of the run and is back on its port after a while. Yields whether the times are as
-/// they should be.
-fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> bool {
+/// A memcached is killed at a quarter of the run and is back on its port after a while.
+fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome {
     let port = i32::from(lasting_port());
-    let Some(server) = Server::memcached_undisturbed_at("127.0.0.1", port, &[]) else { return true };
+    let Some(server) = Server::memcached_undisturbed_at("127.0.0.1", port, &[]) else {
+        return Outcome::NotJudged;
+    };
     let address = server.address.clone();
     let run = undisturbed(&["run", "--server", &address, "--json", "-"])
         .args(SCHEDULE)
@@ -99,24 +123,23 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> bool {
 #[test]
 fn a_killed_memcached_is_told_truly() {
     let _alone = alone();
-    assert!((0..ATTEMPTS).any(|_| killed_memcached("16", 10, Duration::from_secs(2))));
+    tried(|| killed_memcached("16", 10, Duration::from_secs(2)));
 }
 
 #[test]
 fn two_hundred_connections_find_a_memcached_that_is_back() {
     let _alone = alone();
-    assert!((0..ATTEMPTS).any(|_| killed_memcached("200", 5, Duration::from_secs(1))));
+    tried(|| killed_memcached("200", 5, Duration::from_secs(1)));
 }
 
 /// The reference server does the same by script, from its first scripted request on.
 #[test]
 fn a_scripted_outage_is_told_truly() {
     let _alone = alone();
-    let attempt = |_| {
+    tried(|| {
         let server = Server::reference_undisturbed(&["--outage", "3s:2s", "--script-after", "1000"]);
         let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "6s"]].concat());
         assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
         check_outage(&measured, &server.address, 6, 2_000.0..=2_000.0)
-    };
-    assert!((0..ATTEMPTS).any(attempt));
+    });
 }

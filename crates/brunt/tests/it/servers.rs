@@ -67,7 +67,7 @@ fn check_by_key(placement: Placement) {
         assert_eq!(told["server"], server.address);
         assert_eq!(told["failed"], 0);
     }
-    assert_eq!(measured.exit, 0, "{text}");
+    measured.check_exit();
 }
 
 #[test]
