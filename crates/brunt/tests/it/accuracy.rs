@@ -64,6 +64,33 @@ fn a_stopped_memcached_is_told_truly() {
     }
 }
 
+/// T10 live: twice what a server can do, for D seconds, and room for all of it to wait. Request k is intended at k · 0.5 ms
+/// and done at (k + 1) · 1 ms, so R_k = k · 0.5 ms + 1 ms: p50 = D/2, p99 = 0.99 · D, where a tool that stops asking shows what
+/// its connections hold. The server falls behind at 1 000/s, and the verdict is SAT.
+#[test]
+fn an_overloaded_server_is_told_truly() {
+    let _alone = alone();
+    let seconds = if is_full() { 10.0 } else { 3.0 };
+    let server = Server::reference_undisturbed(&["--service", "fixed:1000"]);
+    let flags =
+        ["-r", "2k", "--arrival", "uniform", "-c", "4", "-d", "8192", "--warmup", "0s", "--no-preload"];
+    let time = format!("{seconds}s");
+    let more = ["-t", &time, "--timeout", "1m", "--drain", "30s", "--keys", "1000", "--mix", "get"];
+    let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
+    measured.check_books();
+    assert_eq!(measured.count("requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
+    for (percentile, p) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+        let (ms, expected_ms) =
+            (measured.ms(&format!("latency.response_ns.{percentile}")), p * seconds * 1e3 + 1.0);
+        eprintln!("T10 overload: {percentile} {ms:.1} ms, expected {expected_ms:.1} ms");
+        // What the host takes from the server makes it slower than it should be, never faster.
+        let most_ms = expected_ms * if is_full() { 1.01 } else { 1.1 };
+        assert!((expected_ms * 0.998..most_ms).contains(&ms), "{percentile}\n{}", measured.text);
+    }
+    assert!(measured.convicting().contains(&"SAT"), "{}", measured.text);
+    assert_eq!(measured.exit, 3, "{}", measured.text);
+}
+
 /// How often a short run is tried that the host has made late.
 const ATTEMPTS: u32 = 4;
 

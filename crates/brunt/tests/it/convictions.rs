@@ -224,7 +224,7 @@ fn two_generators_on_one_processor_are_found() {
     let mut texts = String::new();
     for _ in 0..ATTEMPTS {
         let both = two_on_one_processor();
-        if both.iter().all(|measured| status(measured, "CPU") != "ok") {
+        if both.iter().all(|measured| ["caution", "not_trusted"].contains(&status(measured, "CPU"))) {
             return;
         }
         texts.extend(both.map(|measured| measured.text));
