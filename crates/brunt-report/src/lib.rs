@@ -4,8 +4,8 @@
 //! Not statistics: every number is one of the summary's, or the quotient of two of them. Pure: a report is written to
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`text::write`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
-//! [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep; [`calibration`] is the
-//! page, the object and the file of `brunt calibrate`.
+//! [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep;
+//! [`calibration`] is the page, the object and the file of `brunt calibrate`.
 
 #![forbid(unsafe_code)]
 

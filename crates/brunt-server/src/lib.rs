@@ -7,8 +7,8 @@
 //! every single request.
 //!
 //! The way through this crate: bytes → [`text`] (parser) → [`cache`] (what a command does to the [`store`]) → [`core`]
-//! (who departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and [`log`] (what was done).
-//! Everything but `serve` is pure: time is an argument.
+//! (who departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets)
+//! and [`log`] (what was done). Everything but `serve` is pure: time is an argument.
 //!
 //! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
 //! only by [`core::QUEUED_BYTES_MAX`]. It shares no code with the codecs, the workload or the statistics that are

@@ -23,7 +23,8 @@
 //! | 30–31 | 0 |
 //!
 //! The departure is the one computed, which the reply leaves at or shortly after. A log is complete once the server has
-//! been idle for 10 ms (unless it busy-polls) or has seen a connection close; a server that is killed under load may lose the last records.
+//! been idle for 10 ms (unless it busy-polls) or has seen a connection close; a server that is killed under load may
+//! lose the last records.
 
 use std::io::{self, BufWriter, Write};
 

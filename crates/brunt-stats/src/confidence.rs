@@ -1,10 +1,10 @@
 //! How far a percentile of one run may lie from that of the server: a 95 % confidence interval, from histograms alone.
 //!
 //! Not the textbook's interval for independent samples: requests that queue behind each other are not independent, and
-//! that interval misses the truth four times out of five at high load. Here the batches of the window are the samples: the share of requests
-//! above the estimate is taken in each, its variance over the batches says how far the rank may be off, and the values
-//! at the two ranks are the interval (R. S. Woodruff, "Confidence intervals for medians and other position measures",
-//! 1952, with batches as clusters). Invariant: an interval holds its estimate.
+//! that interval misses the truth four times out of five at high load. Here the batches of the window are the samples:
+//! the share of requests above the estimate is taken in each, its variance over the batches says how far the rank may
+//! be off, and the values at the two ranks are the interval (R. S. Woodruff, "Confidence intervals for medians and
+//! other position measures", 1952, with batches as clusters). Invariant: an interval holds its estimate.
 
 use crate::batch::{Batch, SLICES_MIN};
 use crate::histogram::Histogram;

@@ -262,8 +262,8 @@ impl RecorderSet {
         }
     }
 
-    /// Yields everything that this worker recorded since the last take and leaves the set empty. For the control thread: allocates, and
-    /// looks at every bucket between the smallest and the largest value of each histogram.
+    /// Yields everything that this worker recorded since the last take and leaves the set empty. For the control
+    /// thread: allocates, and looks at every bucket between the smallest and the largest value of each histogram.
     pub fn take_interval(&mut self, worker: u32, start_ns: u64, end_ns: u64) -> Interval {
         let rows = self.layout.rows().zip(&mut self.rows).map(|((class, op), row)| IntervalRow {
             class,

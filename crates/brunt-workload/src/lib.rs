@@ -3,8 +3,8 @@
 //! The way through this crate: a class of the plan and its place among streams → [`session::Session`], which asks its
 //! [`schedule::Schedule`] when, its [`mix::KindChooser`] what and its [`popularity::KeyChooser`] which key. An op names
 //! keys and values by id; [`keys::KeySpace`] and [`payload::Payload`] turn ids into bytes, [`verify::Verifier`] checks
-//! bytes that come back, and [`placement::Router`] says which server a key lives on. Everything is a function of (plan, seeds): nothing here reads a clock or a socket, and nothing
-//! allocates after construction.
+//! bytes that come back, and [`placement::Router`] says which server a key lives on. Everything is a function of (plan,
+//! seeds): nothing here reads a clock or a socket, and nothing allocates after construction.
 
 #![forbid(unsafe_code)]
 

@@ -875,7 +875,8 @@ mod tests {
         let run = command.find_subcommand("run").unwrap();
         let mut flags: Vec<String> =
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
-        // Where results go is no part of a plan; `--no-preload` is `preload = false`, and so on; classes are named in files only.
+        // Where results go is no part of a plan; `--no-preload` is `preload = false`, and so on; classes are named in
+        // files only.
         flags.retain(|flag| {
             let beside = [
                 "json",

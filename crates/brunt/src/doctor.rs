@@ -1,7 +1,8 @@
 //! `brunt doctor`: is this host fit for a plan, and what to do where it is not.
 //!
 //! Judges [`Facts`] and [`Needs`] with plain functions, one for each subject; nothing is changed on the host, and no
-//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fix` stands only where a run of this plan would fail.
+//! server is talked to: kernel timestamps are tried on a connection to itself. Invariant: `fix` stands only where a run
+//! of this plan would fail.
 
 use crate::cli;
 use crate::exit::{Exit, Failure};

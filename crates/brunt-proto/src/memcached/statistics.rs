@@ -1,7 +1,8 @@
 //! What memcached says of itself: the reply to `stats`, taken apart.
 //!
 //! Not for load: one question at a time, on a connection of its own; the lines are the text codec's business, names and
-//! values stay texts, and what they mean is not known here. The same bytes, cut anywhere, come to the same, and memory is bounded by [`REPLY_BYTES_MAX`].
+//! values stay texts, and what they mean is not known here. The same bytes, cut anywhere, come to the same, and memory
+//! is bounded by [`REPLY_BYTES_MAX`].
 
 use super::text::TextCodec;
 use crate::{Codec, Event};

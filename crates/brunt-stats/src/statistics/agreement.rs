@@ -1,9 +1,9 @@
 //! Our books beside the server's counters, kind by kind.
 //!
-//! Not a judgement. memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a retrieval by
-//! its keys; a change that found its key apart from one that did not. What became of a request that was lost, timed out, ended
-//! in an error or asked for no reply is known to the server alone: our side of each comparison is a range, whose ends
-//! meet where every request has its answer.
+//! Not a judgement. memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a
+//! retrieval by its keys; a change that found its key apart from one that did not. What became of a request that was
+//! lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
+//! is a range, whose ends meet where every request has its answer.
 
 use super::{ServerRecord, Statistic};
 use crate::book::{Book, BookEntry};

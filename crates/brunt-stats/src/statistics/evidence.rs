@@ -55,8 +55,9 @@ fn cache(
     })
 }
 
-/// Keys that preload must have left at least, and the items that there were when it was over. Nothing is known where keys
-/// expire by themselves, or where the load of an earlier run has deleted some. Data sets may share keys, so only the largest counts.
+/// Keys that preload must have left at least, and the items that there were when it was over. Nothing is known where
+/// keys expire by themselves, or where the load of an earlier run has deleted some. Data sets may share keys, so only
+/// the largest counts.
 fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> Option<(u64, u64)> {
     let sets = plan.data_sets();
     let deletes = plan.classes.iter().any(|class| class.mix.contains(OpKind::Delete));

@@ -84,8 +84,8 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
 #[test]
 fn t7_what_became_of_every_request() {
     let _alone = alone();
-    // SERVER_ERROR every 1 000th, no reply every 10 000th, a wrong value every 50 000th. A host that is busy with other things
-    // stops a server for tenths of a second: a short run has few time-outs, and long ones.
+    // SERVER_ERROR every 1 000th, no reply every 10 000th, a wrong value every 50 000th. A host that is busy with other
+    // things stops a server for tenths of a second: a short run has few time-outs, and long ones.
     let (requests, periods, timeout_ms) = if is_full() {
         (1_000_000, [1_000, 10_000, 50_000], 500)
     } else {
