@@ -35,14 +35,16 @@ const WIDTHS: usize = 300;
 const GROUPS_MIN: usize = 8;
 /// With fewer batches rank tests find nothing less than a landslide: a window below 2 s.
 const BATCHES_MIN: usize = 20;
-/// The beginning must differ from the rest by more than this share; of the hit ratio, by more than 0.02.
+/// The beginning must differ from the rest by more than this share; of the hit ratio, by more than [`HIT_EFFECT`].
 pub(crate) const WARM_EFFECT: f64 = 0.10;
 /// And by more than so many robust standard deviations of the rest.
 const WARM_DEVIATIONS: f64 = 3.0;
 /// Where one group alone differs: one is the extreme of twenty more often than two are.
 const WARM_DEVIATIONS_OF_ONE: f64 = 4.0;
-/// The deviation of few groups is badly known, and MSER chooses those that lie close together. With a rest of n groups the
-/// limits are 1 + 20/n times, of one group alone 1 + 40/n times as high: found by simulation, see `docs/measurement.md`.
+/// The deviation of few groups is badly known, and MSER chooses those that lie close together. With a rest of n groups
+/// the limits are 1 + 20/n times, of one group alone 1 + 40/n times as high: chosen so that few of the stationary
+/// queues of `stationary_runs_raise_few_alarms` (`steady/tests/replications.rs`; T12 of docs/accuracy.md, under Steady
+/// states) raise an alarm.
 const WARM_FEW: f64 = 20.0;
 /// A trend must change a series by more than this share over the window.
 const DRIFT_EFFECT: f64 = 0.05;

@@ -1,6 +1,6 @@
 //! The interval against its formula by hand, and its constants against tables.
 //!
-//! Not its coverage: that is measured in the tests of the binary.
+//! Not its coverage: `replications.rs` beside this file measures that.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Goals at their bounds, and whole runs that are looked at as they grow.
 //!
-//! Not how often an interval holds the truth when a run was stopped by it: that is measured with the tests of the binary.
+//! Not how often an interval holds the truth when a run was stopped by it: `confidence/replications.rs` measures that.
 
 use super::*;
 use crate::recorder::{Layout, RecorderSet};

@@ -9,7 +9,8 @@ use crate::timeline::Slice;
 use brunt_plan::quantile::Quantile;
 use std::ops::Range;
 
-/// A difference of hit ratios that matters, whatever the effect asked for of the other series.
+/// A difference of hit ratios that matters, however large the effect is that is asked for of the other series. It is
+/// more than 2 % of a latency: where 98 % hit, it doubles the load behind the cache.
 pub(crate) const HIT_EFFECT: f64 = 0.02;
 
 /// A quantity that must be flat.
@@ -58,13 +59,12 @@ impl Series {
     }
 
     /// How far a value must lie from a level to be different by the share of `effect`, in the unit of the series. Of the
-    /// hit ratio the share counts as it is; of it 2 % matter more than of a latency: where 98 % hit, they double the load
-    /// behind the cache.
+    /// hit ratio the share counts as it is, and is at most [`HIT_EFFECT`].
     pub(super) fn difference(self, effect: f64, level: f64) -> f64 {
         match self {
             Self::P50 | Self::P99 => effect.ln_1p(),
             Self::Throughput => effect * level,
-            Self::HitRatio => f64::min(effect, 0.02),
+            Self::HitRatio => f64::min(effect, HIT_EFFECT),
         }
     }
 
