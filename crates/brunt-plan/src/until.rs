@@ -10,6 +10,11 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
+/// Half an interval is asked to be at most this part of its percentile. One that is wider reaches from half the value,
+/// or less, to half as much again: that says nothing that is worth ending a run for, and no formula for planning holds
+/// so far.
+const HALF_WIDTH_MAX: Share = Share { per_billion: 500_000_000 };
+
 /// Half of a percentile's confidence interval is to be at most this share of it. Text form: `p99=2%`, `get.p99.9=5%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Precision {
@@ -17,7 +22,7 @@ pub struct Precision {
     pub op: Option<OpKind>,
     /// Which percentile of the response time; one of [`Quantile::PRINTED`].
     pub quantile: Quantile,
-    /// Half the interval over the percentile; above 0.
+    /// Half the interval over the percentile; above 0 and at most 50 %.
     pub half_width: Share,
 }
 
@@ -34,22 +39,23 @@ impl FromStr for Precision {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((subject, half_width)) = text.split_once('=') else {
-            return Err(format!("'{text}' is no percentile with its precision; expected one such as p99=2%"));
+            return Err(format!("'{text}' is no percentile with its precision; accepted: such as p99=2%"));
         };
         let (subject, half_width) = (subject.trim(), half_width.trim());
         let Ok(Subject { op, metric: Metric::Response(Statistic::Percentile(quantile)) }) = subject.parse()
         else {
             return Err(format!(
-                "'{subject}' is no percentile; expected p50, p90, p95, p99, p99.9 or p99.99, or such as get.p99"
+                "'{subject}' is no percentile; accepted: p50, p90, p95, p99, p99.9 or p99.99, or such as get.p99"
             ));
         };
+        let accepted = 1..=HALF_WIDTH_MAX.per_billion;
         match half_width.parse() {
-            Ok(Share { per_billion }) if per_billion > 0 => {
+            Ok(Share { per_billion }) if accepted.contains(&per_billion) => {
                 Ok(Self { op, quantile, half_width: Share { per_billion } })
             }
             _ => Err(format!(
-                "'{half_width}' is no precision of {subject}; expected half the width of its confidence interval as a \
-                 part of it, above 0, such as 2% or 0.02"
+                "'{half_width}' is no precision of {subject}; accepted: half the width of its confidence interval as a \
+                 part of it, above 0 and at most {HALF_WIDTH_MAX}, such as 2% or 0.02"
             )),
         }
     }
@@ -74,7 +80,7 @@ impl FromStr for Until {
             let same = |held: &Precision| (held.op, held.quantile) == (precision.op, precision.quantile);
             if precisions.iter().any(same) {
                 return Err(format!(
-                    "'{item}' names a percentile that has its precision already; expected each once"
+                    "'{item}' names a percentile that has its precision already; accepted: each once"
                 ));
             }
             precisions.push(precision);
@@ -105,24 +111,30 @@ mod tests {
             (" p50 = 1% , p99=0.05", Some("p50=1%,p99=5%")),
             ("get.p99.9=2.5%,p999=10%", Some("get.p99.9=2.5%,p99.9=10%")),
             ("get.p99=2%,set.p99=2%", Some("get.p99=2%,set.p99=2%")),
-            ("p99=100%", Some("p99=100%")),
+            ("p99=50%", Some("p99=50%")),
         ]);
     }
 
     #[test]
     fn mistakes_are_named() {
         let table = [
-            ("", "'' is no percentile with its precision; expected one such as p99=2%"),
+            ("", "'' is no percentile with its precision; accepted: such as p99=2%"),
             ("p99", "'p99' is no percentile with its precision"),
             ("p99=2%,", "'' is no percentile with its precision"),
-            ("p98=2%", "'p98' is no percentile; expected p50,"),
-            ("mean=2%", "'mean' is no percentile; expected p50,"),
-            ("service.p99=2%", "'service.p99' is no percentile; expected p50,"),
-            ("fetch.p99=2%", "'fetch.p99' is no percentile; expected p50,"),
-            ("p99=", "'' is no precision of p99; expected half the width"),
-            ("p99=0", "'0' is no precision of p99; expected half the width"),
-            ("get.p99=2ms", "'2ms' is no precision of get.p99; expected half the width"),
-            ("p99=200%", "'200%' is no precision of p99; expected half the width"),
+            ("p98=2%", "'p98' is no percentile; accepted: p50,"),
+            ("mean=2%", "'mean' is no percentile; accepted: p50,"),
+            ("service.p99=2%", "'service.p99' is no percentile; accepted: p50,"),
+            ("fetch.p99=2%", "'fetch.p99' is no percentile; accepted: p50,"),
+            ("p99=", "'' is no precision of p99; accepted: half the width"),
+            ("p99=0", "'0' is no precision of p99; accepted: half the width"),
+            ("get.p99=2ms", "'2ms' is no precision of get.p99; accepted: half the width"),
+            (
+                "p99=50.1%",
+                "'50.1%' is no precision of p99; accepted: half the width of its confidence interval as a part of it, \
+                           above 0 and at most 50%, such as 2% or 0.02",
+            ),
+            ("p99=100%", "'100%' is no precision of p99; accepted: half the width"),
+            ("p99=200%", "'200%' is no precision of p99; accepted: half the width"),
             ("p99<1ms", "'p99<1ms' is no percentile with its precision"),
             ("p99=2%,p99=1%", "'p99=1%' names a percentile that has its precision already"),
         ];
