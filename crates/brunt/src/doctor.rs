@@ -18,6 +18,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// A connection in the queue of a listening socket is rarely alone: the engine begins many at once.
 const BURST_MAX: u64 = 1_024;
+/// No line is longer, in characters.
+const WIDTH_MAX: usize = 100;
 /// Above this share of stolen time the tail shows other people's work.
 const STOLEN_MAX: f64 = 0.01;
 /// The kernel that brought epoll_pwait2, without which no wait is shorter than a millisecond.
@@ -106,10 +108,35 @@ fn addresses(plan: &Plan) -> Result<Vec<SocketAddr>, String> {
     }
 }
 
+/// A line, or where that would be too long several: the remedy begins one of its own, so that a command in it stays
+/// whole as long as it can.
 fn line(finding: &Finding) -> String {
     let Finding { status, subject, says, remedy } = finding;
-    let remedy = remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-    format!("{:<4}  {subject:<13}  {says}{remedy}", status.name())
+    let head = format!("{:<4}  {subject:<13}  ", status.name());
+    let indent = head.chars().count();
+    let whole = remedy.as_ref().map_or(says.clone(), |remedy| format!("{says}; {remedy}"));
+    let lines = match remedy {
+        Some(remedy) if indent + whole.chars().count() > WIDTH_MAX => {
+            [wrapped(&format!("{says};"), WIDTH_MAX - indent), wrapped(remedy, WIDTH_MAX - indent)].concat()
+        }
+        _ => wrapped(&whole, WIDTH_MAX - indent),
+    };
+    head + &lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
+/// The text in lines of at most so many characters, but for words that are longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Every subject in the order of printing.
@@ -376,6 +403,26 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_long_line_is_broken_before_the_remedy() {
+        let stolen = Facts { stolen: Some(0.031), ..facts() };
+        assert_eq!(
+            line(&super::stolen(&stolen)),
+            "warn  stolen time    3.10 % since the host started;\n                     the hypervisor runs others on these \
+             processors: measure on dedicated ones"
+        );
+        let long = Finding::warn("subject", "word ".repeat(30).trim(), "remedy ".repeat(30).trim());
+        let text = line(&long);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= WIDTH_MAX && line == line.trim_end()),
+            "{text}"
+        );
+        assert_eq!(
+            (text.lines().count(), text.matches("word").count(), text.matches("remedy").count()),
+            (5, 30, 30)
+        );
+    }
+
     /// Subject, plan, servers, host; how it stands, and a word of what is said.
     type Row<'a> = (&'a str, &'a str, &'a [&'a str], Facts, Status, &'a str);
 
@@ -451,7 +498,13 @@ mod tests {
         for (subject, toml, servers, facts, status, word) in table {
             let finding = finding(subject, toml, servers, facts);
             assert_eq!(finding.status, *status, "{toml}: {}", line(&finding));
-            assert!(line(&finding).contains(word), "{toml}: {}", line(&finding));
+            let said = line(&finding).split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(said.contains(word), "{toml}: {said}");
+            assert!(
+                line(&finding).lines().all(|line| line.chars().count() <= WIDTH_MAX),
+                "{}",
+                line(&finding)
+            );
             assert_eq!(
                 finding.remedy.is_some(),
                 *status != Ok,
