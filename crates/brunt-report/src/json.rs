@@ -277,6 +277,7 @@ fn until(looked: &Looked) -> Value {
         "looks_max": looked.looks,
         "enough_ns": looked.enough_at_ns,
         "held_by": looked.held_by,
+        "unjudged": looked.unjudged,
         "goals": list(&looked.findings, goal),
     })
 }

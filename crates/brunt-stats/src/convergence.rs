@@ -1,9 +1,9 @@
 //! Is it enough? Whether what was measured so far answers the question that a run was made for.
 //!
 //! Not the run: it looks at what was recorded, at instants fixed beforehand, and says whether the rest may be left out.
-//! Looks lie at the first time and its doublings. A run that stops the first time an interval happens to be narrow stops
-//! too often at intervals that are narrow by mistake; few looks far apart keep that small. Invariant: a run that no look
-//! has stopped ends as its plan says.
+//! Looks lie at the first time and its doublings, up to the longest time. A run that stops the first time an interval
+//! happens to be narrow stops too often at intervals that are narrow by mistake; few looks far apart keep that small,
+//! and doublings are few however long a run may be. Invariant: a run that no look has stopped ends as its plan says.
 
 use crate::confidence::PercentileInterval;
 use crate::store::IntervalStore;
@@ -16,8 +16,6 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::until::Precision;
 use std::fmt;
 
-/// Looks at most, the first one included.
-pub const LOOKS_MAX: u32 = 8;
 /// So many independent requests must lie above a percentile before its interval is believed to be narrow.
 pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in every 10 ms: so much
@@ -109,6 +107,7 @@ struct Look {
     at_ns: u64,
     findings: Vec<(Goal, Finding)>,
     held_by: Vec<&'static str>,
+    unjudged: Vec<&'static str>,
 }
 
 impl Look {
@@ -120,11 +119,14 @@ impl Look {
                 .find(|row| row.op == op)
                 .map_or(Finding::Unknown, |row| goal.find(&row.summary.intervals)),
         };
-        let held_by = checks.iter().filter(|check| check.status > CheckStatus::Ok).map(|check| check.id);
+        let ids = |is_so: fn(CheckStatus) -> bool| {
+            checks.iter().filter(|check| is_so(check.status)).map(|check| check.id).collect()
+        };
         Self {
             at_ns,
             findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
-            held_by: held_by.collect(),
+            held_by: ids(|status| status > CheckStatus::Ok),
+            unjudged: ids(|status| status == CheckStatus::Skipped),
         }
     }
 
@@ -137,7 +139,7 @@ impl Look {
 impl Convergence {
     /// Looks at these goals when the window has this length and its doublings, below the length that ends it.
     pub fn new(goals: Vec<Goal>, first_look_ns: u64, max_ns: u64) -> Self {
-        let doublings = (0..LOOKS_MAX).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
+        let doublings = (0..u64::BITS).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
         let looks_ns = doublings.take_while(|at_ns| *at_ns < max_ns).collect();
         Self { goals, looks_ns, taken: 0, enough: None }
     }
@@ -183,9 +185,9 @@ impl Convergence {
     ) -> Looked {
         let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
         let last = || Look::of(&self.goals, window.duration_ns(), total, ops, checks);
-        let Look { findings, held_by, .. } = self.enough.clone().unwrap_or_else(last);
+        let Look { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
         let looks = self.looks_ns.len() as u32;
-        Looked { findings, held_by, taken: self.taken, looks, enough_at_ns, is_interrupted }
+        Looked { findings, held_by, unjudged, taken: self.taken, looks, enough_at_ns, is_interrupted }
     }
 }
 
@@ -196,6 +198,9 @@ pub struct Looked {
     pub findings: Vec<(Goal, Finding)>,
     /// The checks that spoke against ending then, whatever the intervals were.
     pub held_by: Vec<&'static str>,
+    /// The checks that could not speak against it, because the window was too short then or the plan leaves them no
+    /// say.
+    pub unjudged: Vec<&'static str>,
     /// Looks taken.
     pub taken: u32,
     /// Looks that there could have been.
@@ -239,6 +244,9 @@ impl fmt::Display for Looked {
         }
         if !self.held_by.is_empty() {
             write!(formatter, "; held up by {}", self.held_by.join(" "))?;
+        }
+        if !self.unjudged.is_empty() {
+            write!(formatter, "; without {}, not judged then", self.unjudged.join(" "))?;
         }
         Ok(())
     }

@@ -86,7 +86,13 @@ fn looks_are_taken_at_doublings() {
     assert_eq!(looks(10, 600), [10, 20, 40, 80, 160, 320]);
     assert_eq!(looks(10, 20), [10], "the end is no look");
     assert_eq!(looks(10, 10), [0; 0]);
-    assert_eq!(looks(1, 100_000), [1, 2, 4, 8, 16, 32, 64, 128]);
+    assert_eq!(
+        looks(1, 1_025),
+        [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
+        "the longest time alone ends them"
+    );
+    let endless = Convergence::new(Vec::new(), 1, u64::MAX).looks_ns;
+    assert_eq!((endless.len(), endless.last()), (64, Some(&(1 << 63))));
 }
 
 /// A get every 100 us from the beginning of the window on, of 100 us and up to `spread_ns` more, picked `late_ns` late;
@@ -166,6 +172,10 @@ fn a_run_ends_at_the_first_look_that_is_content() {
     assert!(looked.is_reached());
     let text = looked.to_string();
     assert!(text.starts_with("reached at look 1 of 4, after 1.00 s; get.p99=1%: 0."), "{text}");
+    assert!(
+        text.ends_with("; without WARM DRIFT SHIFT, not judged then"),
+        "a second is too short for them: {text}"
+    );
 }
 
 #[test]
@@ -181,6 +191,7 @@ fn a_run_that_knows_too_little_goes_on() {
     assert_eq!((looked.taken, looked.looks, looked.enough_at_ns), (3, 3, None));
     let text = looked.to_string();
     assert!(text.starts_with("reached when the time was up; p99.9=50%: "), "{text}");
+    assert_eq!(looked.unjudged, [""; 0], "of 6 s everything is judged: {text}");
 }
 
 #[test]
@@ -193,7 +204,7 @@ fn a_late_client_holds_it_up() {
     assert_eq!((looked.held_by.as_slice(), looked.is_reached()), (&["LAG"][..], false));
     let text = looked.to_string();
     assert!(text.starts_with("not reached when the time was up; p99=50%: "), "{text}");
-    assert!(text.ends_with("; held up by LAG"), "{text}");
+    assert!(text.contains("; held up by LAG; without WARM, not judged then"), "{text}");
 }
 
 #[test]

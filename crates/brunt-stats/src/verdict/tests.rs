@@ -682,6 +682,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
     let looked = |finding, enough_at_ns, held_by: &[&'static str]| Looked {
         findings: vec![(goal, finding)],
         held_by: held_by.to_vec(),
+        unjudged: Vec::new(),
         taken: 3,
         looks: 4,
         enough_at_ns,
