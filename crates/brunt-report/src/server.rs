@@ -5,9 +5,6 @@
 use brunt_stats::statistics::ServerSpan;
 use brunt_stats::summary::Summary;
 
-/// A snapshot stands for the edge of a piece of the timeline up to so far from it: half of a second's piece.
-const NEAR_NS: u64 = 500_000_000;
-
 /// The name of a server of the plan; the plan does not name the one that is started for it.
 pub(crate) fn name(summary: &Summary, index: usize) -> String {
     summary.plan.servers().get(index).map_or_else(|| "embedded".to_owned(), ToString::to_string)
@@ -15,13 +12,10 @@ pub(crate) fn name(summary: &Summary, index: usize) -> String {
 
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.
 pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
-    let window = &summary.window;
-    let spans =
-        summary.server_records.iter().map(|record| record.span(window.measure_ns, window.end_ns, u64::MAX));
-    ServerSpan::sum(spans)
+    ServerSpan::sum(summary.server_records.iter().map(|record| record.span_of_window(&summary.window)))
 }
 
 /// The same for a piece of the timeline, where there are snapshots at its edges.
 pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<ServerSpan> {
-    ServerSpan::sum(summary.server_records.iter().map(|record| record.span(start_ns, end_ns, NEAR_NS)))
+    ServerSpan::sum(summary.server_records.iter().map(|record| record.span_of_piece(start_ns, end_ns)))
 }

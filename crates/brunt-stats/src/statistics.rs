@@ -12,6 +12,8 @@ pub use agreement::{Comparison, agreement};
 pub(crate) use evidence::evidence;
 pub use growth::Growth;
 
+use crate::summary::MeasuredWindow;
+
 /// Declares the statistics that are kept, with memcached's names for them, and whether they count or show a state.
 macro_rules! statistics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
@@ -204,6 +206,11 @@ impl Upset {
     }
 }
 
+/// Servers are asked this often during the schedule.
+const STEP_NS: u64 = 1_000_000_000;
+/// A snapshot stands for an edge of a piece of time up to so far from it: no snapshot is nearer to two edges than that.
+const NEAR_NS: u64 = STEP_NS / 2;
+
 /// Snapshots beyond this many do not lengthen a record; the last one is always kept. Five and a half hours.
 const SNAPSHOTS_MAX: usize = 20_000;
 
@@ -244,10 +251,45 @@ impl ServerRecord {
         self.snapshots.iter().min_by_key(distance).filter(|snapshot| distance(snapshot) <= within_ns)
     }
 
+    /// What went on in the measured window: between the snapshots that are nearest to its ends, however far they are,
+    /// because there is only one window and the span says its own times. Of a window so short that both are the same
+    /// one, between that and its neighbour on the other side of the window; `None` where there is none.
+    pub fn span_of_window(&self, window: &MeasuredWindow) -> Option<ServerSpan> {
+        self.span(window.measure_ns, window.end_ns, u64::MAX).or_else(|| {
+            let one = self.nearest(window.measure_ns, u64::MAX)?;
+            let is_before = one.at_ns <= window.measure_ns;
+            let mut pairs = self.snapshots.windows(2);
+            let pair = pairs.find(|pair| pair[usize::from(!is_before)].at_ns == one.at_ns)?;
+            Some(ServerSpan::between(&pair[0], &pair[1]))
+        })
+    }
+
+    /// What went on in a piece of time, one of several in a row; `None` where no snapshot is near one of its edges, so
+    /// that no piece tells what belongs to another.
+    pub fn span_of_piece(&self, start_ns: u64, end_ns: u64) -> Option<ServerSpan> {
+        self.span(start_ns, end_ns, NEAR_NS)
+    }
+
     /// What went on between the two snapshots that are nearest to these instants; `None` where that is one and the same.
-    pub fn span(&self, start_ns: u64, end_ns: u64, within_ns: u64) -> Option<ServerSpan> {
+    fn span(&self, start_ns: u64, end_ns: u64, within_ns: u64) -> Option<ServerSpan> {
         let (from, to) = (self.nearest(start_ns, within_ns)?, self.nearest(end_ns, within_ns)?);
         (from.at_ns < to.at_ns).then(|| ServerSpan::between(from, to))
+    }
+
+    /// Is this the same server under another name? Then it tells of itself twice, and what is summed over servers is
+    /// doubled. In containers every server may be process 1 and as old as the others, so the counters at the end, when
+    /// nobody sends any more, must be the same, too.
+    pub fn is_same_server(&self, other: &Self) -> bool {
+        let Some((one, other)) = self.snapshots.last().zip(other.snapshots.last()) else { return false };
+        let both = |statistic| one.get(statistic).zip(other.get(statistic));
+        let is_same_process = both(Statistic::Pid).is_some_and(|(one, other)| one == other)
+            // They are asked one after the other.
+            && both(Statistic::Uptime).is_some_and(|(one, other)| one.abs_diff(other) <= 1);
+        let is_ours = |statistic: &&Statistic| {
+            statistic.is_counter() && !statistic.is_time() && **statistic != Statistic::TotalConnections
+        };
+        let counts = || Statistic::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
+        is_same_process && counts().all(|(one, other)| one == other) && counts().any(|(one, _)| one > 0)
     }
 
     /// What went on between each snapshot and the next.

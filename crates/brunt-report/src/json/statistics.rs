@@ -42,7 +42,7 @@ fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
         "first": first.map(|held| snapshot(summary, held)),
         "prepared": record.prepared.as_ref().map(|held| snapshot(summary, held)),
         "last": last.map(|held| snapshot(summary, held)),
-        "window": record.span(window.measure_ns, window.end_ns, u64::MAX).map(|held| span(summary, &held)),
+        "window": record.span_of_window(window).map(|held| span(summary, &held)),
         "series": record.series().map(|held| span(summary, &held)).collect::<Vec<_>>(),
     })
 }

@@ -64,8 +64,7 @@ fn memory(span: &ServerSpan) -> Option<String> {
 
 /// A server's cells under [`HEADING`].
 pub(super) fn cells(summary: &Summary, record: &ServerRecord) -> Vec<String> {
-    let window = &summary.window;
-    let span = record.span(window.measure_ns, window.end_ns, u64::MAX).unwrap_or_default();
+    let span = record.span_of_window(&summary.window).unwrap_or_default();
     let cells = [
         span.hit_ratio().map(percent),
         span.evictions.map(count),

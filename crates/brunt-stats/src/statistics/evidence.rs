@@ -31,11 +31,20 @@ pub(crate) fn evidence(
         let upsets = records.iter().enumerate();
         evidence.upsets = upsets.filter_map(|(index, record)| Some((name(index), record.upset()?))).collect();
         evidence.open_requests = open_requests(books);
+        evidence.same = same(records).map(|(one, other)| (name(one), name(other)));
         if evidence.upsets.is_empty() {
             evidence.comparisons = agreement(plan, books, records);
         }
     }
     evidence
+}
+
+/// Two places in the plan that are one server.
+fn same(records: &[ServerRecord]) -> Option<(usize, usize)> {
+    (1..records.len()).find_map(|index| {
+        let held = records[..index].iter().position(|record| record.is_same_server(&records[index]))?;
+        Some((held, index))
+    })
 }
 
 /// The state of the cache over the window.
@@ -46,7 +55,7 @@ fn cache(
     window: &MeasuredWindow,
 ) -> Option<CacheEvidence> {
     let (start_ns, end_ns) = (window.measure_ns, window.end_ns);
-    let span = ServerSpan::sum(records.iter().map(|record| record.span(start_ns, end_ns, u64::MAX)))?;
+    let span = ServerSpan::sum(records.iter().map(|record| record.span_of_window(window)))?;
     let stocks = [Statistic::CurrItems, Statistic::Bytes].into_iter();
     Some(CacheEvidence {
         window: span,

@@ -3,13 +3,8 @@
 //! Not a test of stationarity: those look at what we measured. Here the server's own stock is asked, which tells of a false
 //! steady state that no latency shows.
 
-use super::{ServerRecord, Statistic};
+use super::{NEAR_NS, STEP_NS, ServerRecord, Statistic};
 use std::ops::Range;
-
-/// Points in time lie this far apart.
-const STEP_NS: u64 = 1_000_000_000;
-/// A snapshot stands for points up to so far from it.
-const NEAR_NS: u64 = STEP_NS / 2;
 
 /// How a stock went from the first point of the window to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

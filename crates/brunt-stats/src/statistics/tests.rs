@@ -57,6 +57,51 @@ fn numbers_times_and_what_is_neither() {
 }
 
 #[test]
+fn a_window_has_a_span_of_its_own() {
+    let record = record(&["cmd_get 0 cmd_set 0", "cmd_get 7 cmd_set 0", "cmd_get 9 cmd_set 0"]);
+    let requests = |measure_ns, end_ns| {
+        let window = MeasuredWindow { start_ns: 0, measure_ns, end_ns, drained_ns: end_ns };
+        record.span_of_window(&window).map(|span| span.requests.unwrap())
+    };
+    assert_eq!(requests(S, 3 * S), Some(9));
+    assert_eq!(requests(S / 10, 9 * S), Some(9), "however far they are");
+    // Near both ends lies the first one, and the next behind the window; the last one, and the one before it in front.
+    assert_eq!(requests(S, S + S / 10), Some(7));
+    assert_eq!(requests(3 * S - S / 5, 3 * S - S / 10), Some(2));
+    // There is nothing on the other side.
+    assert_eq!([requests(3 * S, 4 * S), requests(S / 3, S / 2)], [None, None]);
+    assert_eq!(record.span_of_piece(S + S / 2, 3 * S - S / 2).map(|span| span.requests), Some(Some(7)));
+    assert_eq!(record.span_of_piece(S, 3 * S + S / 2 + 1), None, "too far from an edge");
+}
+
+#[test]
+fn one_server_by_two_names() {
+    let at_end = |text: &str| record(&["pid 1 uptime 3 cmd_get 0 cmd_set 0", text]);
+    let server = at_end(
+        "pid 1 uptime 9 cmd_get 500 cmd_set 20 rusage_user 1.5 total_connections 12 curr_connections 9",
+    );
+    let table = [
+        // Asked a little later, as it is.
+        (
+            "pid 1 uptime 10 cmd_get 500 cmd_set 20 rusage_user 1.6 total_connections 13 curr_connections 8",
+            true,
+        ),
+        ("pid 2 uptime 9 cmd_get 500 cmd_set 20", false),
+        ("pid 1 uptime 11 cmd_get 500 cmd_set 20", false),
+        // Two containers that were started together.
+        ("pid 1 uptime 9 cmd_get 498 cmd_set 20", false),
+        ("pid 1 cmd_get 500 cmd_set 20", false),
+        ("uptime 9 cmd_get 500 cmd_set 20", false),
+    ];
+    for (text, expected) in table {
+        assert_eq!(server.is_same_server(&at_end(text)), expected, "{text}");
+    }
+    let idle = || at_end("pid 1 uptime 9 cmd_get 0 cmd_set 0");
+    assert!(!idle().is_same_server(&idle()), "nothing was counted that could tell them apart");
+    assert!(!server.is_same_server(&ServerRecord::default()));
+}
+
+#[test]
 fn the_order_is_that_of_the_table() {
     for (index, statistic) in Statistic::ALL.iter().enumerate() {
         assert_eq!(*statistic as usize, index);

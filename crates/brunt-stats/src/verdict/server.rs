@@ -23,6 +23,8 @@ pub struct ServerEvidence {
     pub open_requests: u64,
     /// Servers whose counters began anew.
     pub upsets: Vec<(String, Upset)>,
+    /// Two names of one server.
+    pub same: Option<(String, String)>,
     /// The state of the cache; `None` where a server does not tell it.
     pub cache: Option<CacheEvidence>,
 }
@@ -41,7 +43,7 @@ pub struct CacheEvidence {
 
 /// Do the servers count what we did?
 pub(super) fn agreement(evidence: &Evidence) -> Check {
-    let ServerEvidence { silence, comparisons, open_requests, upsets, .. } = &evidence.servers;
+    let ServerEvidence { silence, comparisons, open_requests, upsets, same, .. } = &evidence.servers;
     if !silence.is_empty() {
         return Check::skipped("SERVER", silence, 0.0);
     }
@@ -54,6 +56,13 @@ pub(super) fn agreement(evidence: &Evidence) -> Check {
             "keep the server running, and its counters, for the length of a run; its log says why it ended";
         let message = format!("{server} {what}; its counts cannot be compared with ours");
         return Check::judged("SERVER", CheckStatus::Caution, message, fix, upsets.len() as f64, 0.0);
+    }
+    if let Some((one, other)) = same {
+        let message = format!(
+            "{one} and {other} are the same server: one process, one age, the same counts; whatever is summed over servers \
+             has it twice, and its load is that of two"
+        );
+        return Check::judged("SERVER", CheckStatus::Caution, message, "name each server once", 1.0, 0.0);
     }
     let met = comparisons.iter().filter(|one| one.most > 0 || one.counted > 0).count();
     if met == 0 {

@@ -141,6 +141,20 @@ fn another_client_is_noticed() {
     assert_eq!((status, message), ("caution", expected.as_str()), "{}", measured.text);
 }
 
+/// What is counted is counted by both names.
+#[test]
+fn a_server_that_is_named_twice_is_noticed() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let again = server.address.replace("127.0.0.1", "localhost");
+    assert_ne!(again, server.address);
+    let more = ["-s", &again, "-n", "2000", "--warmup", "0s", "--keys", "100"];
+    let measured = Measured::run(&server.address, &more);
+    let (status, message) = check(&measured, "SERVER");
+    let expected = format!("{} and {again} are the same server: ", server.address);
+    assert!(status == "caution" && message.starts_with(&expected), "{message}\n{}", measured.text);
+}
+
 /// Another process with other counters: that they differ says nothing of us.
 #[test]
 fn a_restart_is_told_as_such() {

@@ -34,6 +34,17 @@ fn counts_that_agree() {
 }
 
 #[test]
+fn one_server_by_two_names() {
+    let same = Some(("localhost:11211".to_owned(), "127.0.0.1:11211".to_owned()));
+    let comparisons = vec![comparison(Statistic::CmdGet, 900, 1_800)];
+    let check = found("SERVER", ServerEvidence { same, comparisons, ..ServerEvidence::default() });
+    assert_eq!((check.status, check.fix), (Caution, "name each server once"));
+    let message = "localhost:11211 and 127.0.0.1:11211 are the same server: one process, one age, the same counts; whatever is \
+                   summed over servers has it twice, and its load is that of two";
+    assert_eq!(check.message, message);
+}
+
+#[test]
 fn counts_that_differ() {
     let get = |counted| comparison(Statistic::CmdGet, 20_000, counted);
     let others = "cmd_get is 20001 and ours 20000 (1 more): others use this server, too";
