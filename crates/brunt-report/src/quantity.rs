@@ -3,6 +3,8 @@
 //! Not for scripts (JSON holds exact integers). Three digits say more than most runs support and keep columns narrow;
 //! counts are exact. A number that rounds up to a thousand moves on to the next unit: 999.6 us is 1.00 ms.
 
+use brunt_plan::units::grouped;
+
 /// Units of time with their length in nanoseconds. Microseconds are `us`, so that every column is plain ASCII.
 const TIME_UNITS: [(f64, &str); 6] =
     [(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s"), (6e10, "min"), (3.6e12, "h")];
@@ -70,15 +72,7 @@ pub(crate) fn byte_rate(bytes_per_second: f64) -> String {
 
 /// An exact number of things.
 pub fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(number)
 }
 
 /// So many things of this name.

@@ -22,6 +22,7 @@ use crate::summary::MeasuredWindow;
 use brunt_plan::distribution::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
+use brunt_plan::units::grouped;
 use series::Cells;
 
 /// MSER-5: values are averaged in fives, which takes most of their dependence and noise away.
@@ -208,7 +209,7 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
     let width_max = WIDTH_MAX.max(slices / WIDTHS);
     if width > width_max.min(slices) {
         let needed = series.samples_needed();
-        return Err(format!("too few requests: it takes {needed} in {} ms", width_max * 100));
+        return Err(format!("too few requests: it takes {} in {} ms", grouped(needed), width_max * 100));
     }
     let starts = (unseen..=slices - width).step_by(width);
     let values: Vec<Option<f64>> = starts.map(|start| cells.value(series, start..start + width)).collect();
@@ -309,7 +310,7 @@ impl Course<'_> {
         // Where no reply is asked for nothing completes, as evenly as can be.
         let is_thin = self.cells.samples(series, 0..self.cells.cells.len()) < needed / 2;
         if is_thin || values.len() < BATCHES_MIN {
-            return Err(format!("too few requests: it takes about {needed} in the window"));
+            return Err(format!("too few requests: it takes about {} in the window", grouped(needed)));
         }
         let (starts, values): (Vec<u64>, Vec<f64>) = values.into_iter().unzip();
         let untold = || "too few batches".to_owned();

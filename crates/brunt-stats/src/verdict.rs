@@ -26,6 +26,8 @@ use crate::latency::ClientError;
 use crate::repeat::Spread;
 use crate::steady::Steadiness;
 use crate::usage::WorkerUsage;
+// Numbers in sentences look like those in tables.
+use brunt_plan::units::grouped as count;
 use little::{ClosedLoop, InSystem};
 
 /// A number above `caution` or `not_trusted` costs that status.
@@ -300,6 +302,11 @@ impl Verdict {
         let status = runs.into_iter().fold(own, Status::max);
         Self { status, checks: vec![check] }
     }
+}
+
+/// An estimate of a count, such as a rate, as tables have it.
+fn rounded(number: f64) -> String {
+    count(number.round() as u64)
 }
 
 fn share(part: u64, whole: u64) -> f64 {

@@ -2,7 +2,7 @@
 //!
 //! Exact integers: nothing here is an estimate.
 
-use super::{Check, CheckStatus, Evidence, Limits, percent, share};
+use super::{Check, CheckStatus, Evidence, Limits, count, percent, share};
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use brunt_plan::outcome::OutcomeClass;
@@ -16,8 +16,13 @@ pub(super) fn errors(evidence: &Evidence) -> Check {
     let failed = errors + timeouts + lost;
     let value = share(failed, sent);
     let message = format!(
-        "{failed} of {sent} requests failed ({}): {errors} errors, {timeouts} timed out, {lost} lost with their connection",
-        percent(value)
+        "{} of {} requests failed ({}): {} errors, {} timed out, {} lost with their connection",
+        count(failed),
+        count(sent),
+        percent(value),
+        count(errors),
+        count(timeouts),
+        count(lost),
     );
     let fix = "the latencies leave failed requests out: read \"including failures\", and the table of connection faults";
     Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
@@ -28,7 +33,9 @@ pub(super) fn conservation(evidence: &Evidence) -> Check {
     let fix = "this is a defect of the tool: please report it with the plan and the seed";
     let connections = &evidence.connections;
     if !connections.balances() {
-        let ConnectionCounts { begun, established, failed, retired, lost } = connections;
+        let ConnectionCounts { begun, established, failed, retired, lost } = *connections;
+        let [begun, established, failed, retired, lost] =
+            [begun, established, failed, retired, lost].map(count);
         let message = format!(
             "the books of connections do not balance: {begun} begun, {established} established, {failed} failed; \
              {retired} retired, {lost} lost"
@@ -44,17 +51,17 @@ pub(super) fn conservation(evidence: &Evidence) -> Check {
             let message = format!(
                 "{} books do not balance; the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, \
                  {} ended, {} in flight; {} keys asked, {} hit, {} missed, {} failed",
-                broken.len(),
+                count(broken.len() as u64),
                 phase.name(),
-                requests.scheduled,
-                requests.sent,
-                requests.unsent,
-                requests.ended(),
-                requests.in_flight,
-                keys.asked,
-                keys.hit,
-                keys.miss,
-                keys.failed,
+                count(requests.scheduled),
+                count(requests.sent),
+                count(requests.unsent),
+                count(requests.ended()),
+                count(requests.in_flight),
+                count(keys.asked),
+                count(keys.hit),
+                count(keys.miss),
+                count(keys.failed),
             );
             (CheckStatus::NotTrusted, message)
         }
@@ -69,7 +76,7 @@ pub(super) fn verification(evidence: &Evidence) -> Check {
     if mismatches == 0 && evidence.values_foreign > 0 {
         let message = format!(
             "{} values read were not written by this tool and could not be checked: store the data set first (preload)",
-            evidence.values_foreign
+            count(evidence.values_foreign)
         );
         return Check::skipped("VERIFY", &message, 0.0);
     }
@@ -77,7 +84,7 @@ pub(super) fn verification(evidence: &Evidence) -> Check {
         return Check::skipped("VERIFY", "values were not checked", 0.0);
     }
     let status = if mismatches == 0 { CheckStatus::Ok } else { CheckStatus::NotTrusted };
-    let message = format!("{mismatches} replies held a value other than the one that was stored");
+    let message = format!("{} replies held a value other than the one that was stored", count(mismatches));
     let fix = "something else writes these keys, or the server is wrong: use a --prefix of your own";
     Check::judged("VERIFY", status, message, fix, mismatches as f64, 0.0)
 }

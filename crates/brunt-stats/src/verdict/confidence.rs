@@ -3,7 +3,7 @@
 //! Not of whether they are right. A thin or wide interval is marked where it is printed; a verdict calls for care only for
 //! the headline, the p99 of all requests, because a report always has some percentile that is nearly out of reach.
 
-use super::{Check, CheckStatus, Evidence, percent};
+use super::{Check, CheckStatus, Evidence, percent, rounded};
 use crate::batch::{BATCHES, SLICES_MIN};
 use crate::confidence::{PercentileInterval, requests_for};
 use crate::convergence::{EFFECTIVE_ABOVE_MIN, Finding, Goal};
@@ -102,8 +102,10 @@ fn open(goal: &Goal, finding: &Finding) -> Option<String> {
             let requests = requests_for(interval.quantile, half_width, effect).max(enough_above);
             let above = interval.effective_above();
             Some(format!(
-                "{goal}: {found}, with {above:.0} independent requests above it of {EFFECTIVE_ABOVE_MIN:.0} wanted; it takes \
-                 about {requests:.0} requests"
+                "{goal}: {found}, with {} independent requests above it of {EFFECTIVE_ABOVE_MIN:.0} wanted; it takes about {} \
+                 requests",
+                rounded(above),
+                rounded(requests)
             ))
         }
         (Goal::Excludes(_), Finding::Open(_)) => Some(format!("{goal}: the interval holds the bound")),

@@ -2,7 +2,7 @@
 //!
 //! Not whether the client was late (LAG saw that, in this very run): whether it works where it may become so.
 
-use super::{Check, CheckStatus, Evidence, Limits, percent};
+use super::{Check, CheckStatus, Evidence, Limits, count, percent, rounded};
 use crate::calibration::Lookup;
 use crate::headroom::{Headroom, Limit};
 
@@ -29,7 +29,8 @@ pub(super) fn headroom(evidence: &Evidence) -> Check {
     let value = rate / bound as f64;
     let status = HEADROOM.judge(value);
     let share = percent(value);
-    let mut message = format!("{rate:.0} requests/s, {share} of the calibrated headroom of {bound}/s");
+    let (rate, bound) = (rounded(rate), count(bound));
+    let mut message = format!("{rate} requests/s, {share} of the calibrated headroom of {bound}/s");
     match (limit, known, status) {
         (Limit::Client, Some(_), CheckStatus::Ok) => {}
         (Limit::Client, Some(_), _) => {
@@ -42,12 +43,12 @@ pub(super) fn headroom(evidence: &Evidence) -> Check {
         }
         (Limit::Client, None, _) => {
             message = format!(
-                "{rate:.0} requests/s; the client's own share in the p99 exceeded 10 us already at {bound}/s, the lowest rate \
+                "{rate} requests/s; the client's own share in the p99 exceeded 10 us already at {bound}/s, the lowest rate \
                  that was calibrated"
             );
         }
         (Limit::Server | Limit::Search, _, CheckStatus::Ok) => {
-            message = format!("{rate:.0} requests/s, {share} of {bound}/s; the headroom is at least that");
+            message = format!("{rate} requests/s, {share} of {bound}/s; the headroom is at least that");
         }
         (Limit::Server | Limit::Search, ..) => {
             return skipped(&format!(

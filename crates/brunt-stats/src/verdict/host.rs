@@ -5,7 +5,7 @@
 //! (CPU) is convicted when LAG calls for care; one that lost slices of its time (STEAL) when LAG itself convicts, for on a
 //! host that is shared all of them do, and LAG bounds what it cost.
 
-use super::{Check, CheckStatus, Evidence, Limits, lag, percent, share, time};
+use super::{Check, CheckStatus, Evidence, Limits, count, lag, percent, rounded, share, time};
 use crate::host::{ClockEvidence, is_fast_clocksource};
 use crate::usage::WorkerUsage;
 use brunt_plan::phase::Phase;
@@ -74,38 +74,63 @@ pub(super) fn cpu(evidence: &Evidence) -> Check {
     Check::judged("CPU", status, message, fix, value, CPU.caution)
 }
 
-/// Did others take processor time away?
+/// One way in which processor time is taken away.
+struct StealArm {
+    status: CheckStatus,
+    value: f64,
+    message: String,
+    fix: &'static str,
+}
+
+/// Did others take processor time away? Of its two arms those are told that found something, the worse one first, and
+/// its number is the one that counts; both where neither did.
 pub(super) fn steal(evidence: &Evidence) -> Check {
-    let stolen = evidence.host.stolen_ns.zip(evidence.host.stolen_share());
-    let delayed = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))
-        .filter(|(worker, _)| worker.run_delay_ns.is_some());
-    let (mut parts, mut value, mut status) = (Vec::new(), 0.0, CheckStatus::Skipped);
-    if let Some((ns, share)) = stolen {
-        let is_coarse = ns <= STOLEN_MIN_NS;
-        status = status.max(if is_coarse { CheckStatus::Ok } else { STEAL.judge(share) });
-        value = share;
-        parts.push(format!(
-            "the hypervisor took {} of the time of {} processors",
-            percent(share),
-            evidence.host.cpus
-        ));
+    let mut arms: Vec<StealArm> = [stolen(evidence), run_delay(evidence)].into_iter().flatten().collect();
+    // Of equals the first stays first.
+    arms.sort_by(|one, other| other.status.cmp(&one.status).then(other.value.total_cmp(&one.value)));
+    if arms.first().is_some_and(|worst| worst.status > CheckStatus::Ok) {
+        arms.retain(|arm| arm.status > CheckStatus::Ok);
     }
-    if let Some((worker, share)) = delayed {
-        status = status.max(with_lag(STEAL.judge(share), CheckStatus::NotTrusted, evidence));
-        value = f64::max(value, share);
-        let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
-        parts.push(format!(
-            "worker {} was ready to run and did not for {} of the window ({switches:.0} involuntary switches/s)",
-            worker.worker,
-            percent(share),
-        ));
-    }
-    if status == CheckStatus::Skipped {
+    let Some(worst) = arms.first() else {
         return Check::skipped("STEAL", "the host does not say who took processor time", STEAL.caution);
-    }
-    let fix =
-        "take away what else runs on these processors, pin the workers (--cpus), or use a host of one's own";
-    Check::judged("STEAL", status, parts.join("; "), fix, value, STEAL.caution)
+    };
+    let fix = match arms.as_slice() {
+        [one] => one.fix,
+        _ => {
+            "use a host of one's own: what the hypervisor takes, no pinning (--cpus) and no quieter guest give back"
+        }
+    };
+    let messages: Vec<&str> = arms.iter().map(|arm| arm.message.as_str()).collect();
+    Check::judged("STEAL", worst.status, messages.join("; "), fix, worst.value, STEAL.caution)
+}
+
+/// What the hypervisor gave to other guests. A tick or two are not judged, and so count as nothing.
+fn stolen(evidence: &Evidence) -> Option<StealArm> {
+    let (ns, share) = evidence.host.stolen_ns.zip(evidence.host.stolen_share())?;
+    let value = if ns <= STOLEN_MIN_NS { 0.0 } else { share };
+    let message = format!(
+        "the hypervisor took {} of the time of {} processors (stolen time, /proc/stat)",
+        percent(share),
+        evidence.host.cpus
+    );
+    let fix = "nothing in this guest helps: use a host of one's own, or processors that are not shared";
+    Some(StealArm { status: STEAL.judge(value), value, message, fix })
+}
+
+/// What other threads of this host took from the worst worker.
+fn run_delay(evidence: &Evidence) -> Option<StealArm> {
+    let (worker, value) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))
+        .filter(|(worker, _)| worker.run_delay_ns.is_some())?;
+    let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
+    let message = format!(
+        "worker {} was ready to run and did not for {} of the window (run delay, {} involuntary switches/s)",
+        worker.worker,
+        percent(value),
+        rounded(switches),
+    );
+    let fix = "take away what else runs on these processors, or pin the workers to others (--cpus)";
+    let status = with_lag(STEAL.judge(value), CheckStatus::NotTrusted, evidence);
+    Some(StealArm { status, value, message, fix })
 }
 
 /// Were the clocks sound?
@@ -116,7 +141,7 @@ pub(super) fn clock(evidence: &Evidence) -> Check {
     }
     let mut found = Vec::new();
     if *backwards > 0 {
-        found.push(format!("CLOCK_MONOTONIC went backwards {backwards} times"));
+        found.push(format!("CLOCK_MONOTONIC went backwards {} times", count(*backwards)));
     }
     if let Some(source) = source.as_ref().filter(|source| !is_fast_clocksource(source)) {
         found.push(format!("clock source {source} is slow or coarse to read"));
@@ -156,8 +181,8 @@ pub(super) fn colocation(evidence: &Evidence) -> Check {
     };
     let message = format!(
         "{} of {} times a server had last sent from the processor of worker {} ({})",
-        worker.colocation.shared,
-        worker.colocation.looks,
+        count(worker.colocation.shared),
+        count(worker.colocation.looks),
         worker.worker,
         percent(value)
     );
@@ -174,11 +199,14 @@ pub(super) fn network(evidence: &Evidence) -> Check {
     let retransmits = evidence.host.retransmits;
     let value = share(retransmits + turned_away, sent);
     let mut message = format!(
-        "{retransmits} segments sent again, {} of {sent} requests",
-        percent(share(retransmits, sent))
+        "{} segments sent again, {} of {} requests",
+        count(retransmits),
+        percent(share(retransmits, sent)),
+        count(sent)
     );
     if turned_away > 0 {
-        message += &format!("; {turned_away} attempts to connect turned away by servers of this host");
+        message +=
+            &format!("; {} attempts to connect turned away by servers of this host", count(turned_away));
     }
     let fix =
         "see ip -s link and nstat -az for where packets are dropped; give the server a longer listen queue";

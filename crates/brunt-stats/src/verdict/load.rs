@@ -2,7 +2,9 @@
 //!
 //! Not of latencies. What the plan asked for is compared with what happened, in counts.
 
-use super::{Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, percent, share};
+use super::{
+    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, count, percent, rounded, share,
+};
 
 /// Share of scheduled requests that may remain unsent.
 const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
@@ -15,11 +17,12 @@ const SATURATION_DEVIATIONS: f64 = 4.0;
 pub(super) fn empty(evidence: &Evidence) -> Check {
     let Evidence { completed, unacknowledged, sent, .. } = *evidence;
     let (status, message) = match (completed, unacknowledged) {
-        (0, 0) => (CheckStatus::NotTrusted, format!("none of {sent} requests sent was completed")),
+        (0, 0) => (CheckStatus::NotTrusted, format!("none of {} requests sent was completed", count(sent))),
         (0, _) => {
-            (CheckStatus::Ok, format!("{unacknowledged} requests sent; none of them asked for a reply"))
+            let sent = count(unacknowledged);
+            (CheckStatus::Ok, format!("{sent} requests sent; none of them asked for a reply"))
         }
-        _ => (CheckStatus::Ok, format!("{completed} requests completed")),
+        _ => (CheckStatus::Ok, format!("{} requests completed", count(completed))),
     };
     let fix =
         "see the errors and connection faults above; check that the server is the right one, or run longer";
@@ -40,7 +43,7 @@ pub(super) fn short(evidence: &Evidence) -> Check {
         (_, _, true) => ": the last connection that the plan allows had ended",
         _ => ": the run ended early, because no connection could be had any more",
     };
-    let message = format!("asked for {requests} requests, {issued} were issued{reason}");
+    let message = format!("asked for {} requests, {} were issued{reason}", count(requests), count(issued));
     let fix = if connections_end {
         "ask for fewer --requests, or allow more with --connections-total and --calls-per-connection"
     } else {
@@ -55,7 +58,12 @@ pub(super) fn rate(evidence: &Evidence) -> Check {
         return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
     };
     let value = share(unsent, scheduled);
-    let message = format!("{unsent} of {scheduled} scheduled requests were never sent ({})", percent(value));
+    let message = format!(
+        "{} of {} scheduled requests were never sent ({})",
+        count(unsent),
+        count(scheduled),
+        percent(value)
+    );
     let fix = "lower --rate, or give it more --connections, --depth or --drain";
     Check::judged("RATE", RATE.judge(value), message, fix, value, RATE.caution)
 }
@@ -72,12 +80,14 @@ pub(super) fn saturation(evidence: &Evidence) -> Check {
     let status = if is_chance { CheckStatus::Ok } else { SATURATION.judge(value) };
     let (answered_rate, offered_rate) = (answered / seconds, offered / seconds);
     let mut message = format!(
-        "{answered_rate:.0} requests/s answered of {offered_rate:.0}/s offered in the last half of the window"
+        "{} requests/s answered of {}/s offered in the last half of the window",
+        rounded(answered_rate),
+        rounded(offered_rate)
     );
     if status > CheckStatus::Ok {
-        let growth = missing / seconds;
+        let growth = rounded(missing / seconds);
         message += &format!(
-            "; the backlog grows by {growth:.0} requests/s, and percentiles with the length of the run"
+            "; the backlog grows by {growth} requests/s, and percentiles with the length of the run"
         );
     }
     let fix = "offer less than the server can answer: lower --rate";

@@ -2,7 +2,7 @@
 //!
 //! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
 
-use super::{Check, CheckStatus, Evidence, percent};
+use super::{Check, CheckStatus, Evidence, count, percent, rounded};
 use crate::statistics::{Comparison, Growth, ServerSpan, Statistic, Upset};
 
 /// A stock that grows by no more than this part of itself over the window is not filling.
@@ -80,7 +80,8 @@ pub(super) fn agreement(evidence: &Evidence) -> Check {
         [] => (
             CheckStatus::Ok,
             format!(
-                "{met} counts of the servers are ours, but for {open_requests} requests that have no answer"
+                "{met} counts of the servers are ours, but for {} requests that have no answer",
+                count(*open_requests)
             ),
         ),
         wrong => (CheckStatus::Caution, differences(wrong)),
@@ -107,10 +108,11 @@ fn differences(wrong: &[&Comparison]) -> String {
 
 fn difference(one: &Comparison) -> String {
     let Comparison { statistic, least, most, counted } = one;
-    let ours = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    let ours = if least == most { count(*most) } else { format!("{} to {}", count(*least), count(*most)) };
     let difference = one.difference();
     let word = if difference > 0 { "more" } else { "fewer" };
-    format!("{} is {counted} and ours {ours} ({} {word})", statistic.name(), difference.unsigned_abs())
+    let by = count(difference.unsigned_abs());
+    format!("{} is {} and ours {ours} ({by} {word})", statistic.name(), count(*counted))
 }
 
 /// Did the cache keep what was stored, and was its stock steady?
@@ -124,23 +126,28 @@ pub(super) fn cache(evidence: &Evidence) -> Check {
     if let Some((stored, present)) = cache.preload.filter(|(stored, present)| present < stored) {
         let gone = stored - present;
         let message = format!(
-            "preload is incomplete: of {stored} keys that were stored, {gone} were gone again when it was over ({})",
+            "preload is incomplete: of {} keys that were stored, {} were gone again when it was over ({})",
+            count(stored),
+            count(gone),
             percent(gone as f64 / stored as f64)
         );
         return Check::judged("CACHE", CheckStatus::NotTrusted, message, more_memory, gone as f64, 0.0);
     }
     if let Some(evictions @ 1..) = cache.window.evictions {
         let message = format!(
-            "{evictions} items were evicted in the measured window ({:.0}/s): the hit ratio is that of a full cache",
-            cache.window.per_second(evictions)
+            "{} items were evicted in the measured window ({}/s): the hit ratio is that of a full cache",
+            count(evictions),
+            rounded(cache.window.per_second(evictions))
         );
         return Check::judged("CACHE", CheckStatus::Caution, message, more_memory, evictions as f64, 0.0);
     }
     if let Some(growth) = filling(cache) {
         let Growth { of, from, to, .. } = growth;
         let message = format!(
-            "the cache is still filling: {} rose from {from} to {to} through the window, at a hit ratio of {}",
+            "the cache is still filling: {} rose from {} to {} through the window, at a hit ratio of {}",
             of.name(),
+            count(*from),
+            count(*to),
             percent(cache.window.hit_ratio().unwrap_or(0.0))
         );
         let fix = "latencies may look steady while the hit ratio is not: fill it first (preload), or give a longer --warmup";

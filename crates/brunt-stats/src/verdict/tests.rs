@@ -162,22 +162,22 @@ fn nothing_completed_is_fine_where_no_reply_was_asked_for() {
 fn fewer_requests_than_asked_for() {
     let is_short = asked(10_000, 7_312);
     let table = [
-        (Some(asked(10_000, 10_000)), Ok, "asked for 10000 requests, 10000 were issued"),
+        (Some(asked(10_000, 10_000)), Ok, "asked for 10 000 requests, 10 000 were issued"),
         (
             Some(is_short),
             NotTrusted,
-            "asked for 10000 requests, 7312 were issued: the run ended early, because no connection could be had any \
+            "asked for 10 000 requests, 7 312 were issued: the run ended early, because no connection could be had any \
              more",
         ),
         (
             Some(Asked { connections_end: true, ..is_short }),
             NotTrusted,
-            "asked for 10000 requests, 7312 were issued: the last connection that the plan allows had ended",
+            "asked for 10 000 requests, 7 312 were issued: the last connection that the plan allows had ended",
         ),
         (
             Some(Asked { is_time_up: true, ..is_short }),
             Ok,
-            "asked for 10000 requests, 7312 were issued: the time was up first, as the plan has it",
+            "asked for 10 000 requests, 7 312 were issued: the time was up first, as the plan has it",
         ),
         (None, Skipped, "no number of requests to reach: none is asked for, or the run was interrupted"),
     ];
@@ -199,7 +199,7 @@ fn unsent_requests() {
     }
     let found =
         check("RATE", |evidence| evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 250 }));
-    assert_eq!(found.message, "250 of 100000 scheduled requests were never sent (0.25 %)");
+    assert_eq!(found.message, "250 of 100 000 scheduled requests were never sent (0.25 %)");
     assert_eq!(check("RATE", |evidence| evidence.open_loop = None).status, Skipped);
 }
 
@@ -229,7 +229,7 @@ fn a_server_that_falls_behind() {
     });
     assert_eq!(
         found.message,
-        "10000 requests/s answered of 20000/s offered in the last half of the window; the backlog grows by 10000 \
+        "10 000 requests/s answered of 20 000/s offered in the last half of the window; the backlog grows by 10 000 \
          requests/s, and percentiles with the length of the run"
     );
     assert_eq!(check("SAT", |evidence| evidence.last_half = None).status, Skipped);
@@ -309,7 +309,7 @@ fn failed_requests() {
     let found = check("ERR", |evidence| (evidence.errors, evidence.timeouts) = (10, 5));
     assert_eq!(
         found.message,
-        "15 of 100000 requests failed (0.01 %): 10 errors, 5 timed out, 0 lost with their connection"
+        "15 of 100 000 requests failed (0.01 %): 10 errors, 5 timed out, 0 lost with their connection"
     );
 }
 
@@ -381,7 +381,7 @@ fn wrong_values() {
                 (with_mismatches(count), true, 1_234);
         });
         assert_eq!(found.status, expected, "{count}");
-        let tells = found.message.starts_with("1234 values read were not written by this tool");
+        let tells = found.message.starts_with("1 234 values read were not written by this tool");
         assert_eq!(tells, expected == Skipped, "{}", found.message);
     }
 }
@@ -486,17 +486,52 @@ fn time_that_others_took() {
             assert_eq!(found.status, expected, "{delayed}, LAG {lag:?}");
         }
     }
-    let found = check("STEAL", |evidence| evidence.workers = vec![worker(0.3, 0.031)]);
-    assert_eq!(
-        found.message,
-        "the hypervisor took 0.05 % of the time of 2 processors; worker 1 was ready to run and did not for 3.10 % of the \
-         window (212 involuntary switches/s)"
-    );
     let silent = |evidence: &mut Evidence| {
         evidence.host.stolen_ns = None;
         evidence.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.3, 0.0) }];
     };
     assert_eq!(check("STEAL", silent).status, Skipped);
+}
+
+/// Only what found something is told, with a remedy of its own, and only what was judged is the number.
+#[test]
+fn who_took_the_time() {
+    let hypervisor = "the hypervisor took 0.55 % of the time of 2 processors (stolen time, /proc/stat)";
+    let a_tick = "the hypervisor took 0.05 % of the time of 2 processors (stolen time, /proc/stat)";
+    let delayed = "worker 1 was ready to run and did not for 3.10 % of the window (run delay, 212 involuntary switches/s)";
+    let hardly = "worker 1 was ready to run and did not for 0.10 % of the window (run delay, 212 involuntary switches/s)";
+    let both = format!("{delayed}; {hypervisor}");
+    let neither = format!("{hardly}; {a_tick}");
+    let [of_guest, of_thread] = ["nothing in this guest helps", "take away what else runs"];
+    let table = [
+        // Stolen in 20 s, run delay of the window → message, number, remedy.
+        (110_000_000, 0.001, hypervisor, 0.005_5, of_guest),
+        (10_000_000, 0.031, delayed, 0.031, of_thread),
+        (110_000_000, 0.031, &both, 0.031, "use a host of one's own"),
+        (10_000_000, 0.001, &neither, 0.001, ""),
+    ];
+    for (stolen_ns, share, message, value, fix) in table {
+        let found = check("STEAL", |evidence| {
+            evidence.host.stolen_ns = Some(stolen_ns);
+            evidence.workers = vec![worker(0.3, share)];
+        });
+        assert_eq!(found.message, message);
+        assert!((found.value - value).abs() < 1e-9, "{found:?}");
+        assert!(found.fix.starts_with(fix) && found.fix.is_empty() == fix.is_empty(), "{found:?}");
+    }
+    // The worse one first, whatever its number is.
+    let found = with_lag("STEAL", Ok, |evidence| {
+        evidence.host.stolen_ns = Some(410_000_000);
+        evidence.workers = vec![worker(0.3, 0.031)];
+    });
+    assert_eq!(found.status, NotTrusted);
+    assert!(found.message.starts_with("the hypervisor took 2.05 %"), "{found:?}");
+    assert!((found.value - 0.020_5).abs() < 1e-9, "{found:?}");
+    // Ticks that are not judged are no number either, however large their share of a short run is.
+    let found = check("STEAL", |evidence| {
+        (evidence.host.wall_ns, evidence.host.stolen_ns) = (100_000_000, Some(20_000_000));
+    });
+    assert!((found.status, found.value) == (Ok, 0.001), "{found:?}");
 }
 
 #[test]
@@ -595,7 +630,7 @@ fn packets_that_got_lost() {
     });
     assert_eq!(
         found.message,
-        "12 segments sent again, 0.01 % of 100000 requests; 3 attempts to connect turned away by servers of this host"
+        "12 segments sent again, 0.01 % of 100 000 requests; 3 attempts to connect turned away by servers of this host"
     );
 }
 
@@ -701,7 +736,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
             looked(open, None, &[]),
             Caution,
             "the time was up first: get.p99=2%: half the interval is 10.0 % of it, with 500 independent requests above it \
-             of 50 wanted; it takes about 89666 requests",
+             of 50 wanted; it takes about 89 666 requests",
         ),
         (
             looked(Finding::Unknown, None, &[]),
@@ -771,20 +806,20 @@ fn a_client_near_the_end_of_its_headroom() {
         assert_eq!(found(lookup, rate).status, expected, "{rate} of {lookup:?}");
     }
     let messages = [
-        (&known, 61_000.0, "61000 requests/s, 61.0 % of the calibrated headroom of 100000/s"),
+        (&known, 61_000.0, "61 000 requests/s, 61.0 % of the calibrated headroom of 100 000/s"),
         (
             &known,
             83_000.0,
-            "83000 requests/s, 83.0 % of the calibrated headroom of 100000/s; above it the client's own share in the p99 \
+            "83 000 requests/s, 83.0 % of the calibrated headroom of 100 000/s; above it the client's own share in the p99 \
              exceeds 10 us",
         ),
         (
             &never,
             5_000.0,
-            "5000 requests/s; the client's own share in the p99 exceeded 10 us already at 2000/s, the lowest rate that was \
+            "5 000 requests/s; the client's own share in the p99 exceeded 10 us already at 2 000/s, the lowest rate that was \
              calibrated",
         ),
-        (&by_server, 10_000.0, "10000 requests/s, 10.0 % of 100000/s; the headroom is at least that"),
+        (&by_server, 10_000.0, "10 000 requests/s, 10.0 % of 100 000/s; the headroom is at least that"),
         (&Lookup::Absent, 1.0, "not calibrated: run `brunt calibrate`"),
         (
             &Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned()),

@@ -47,8 +47,8 @@ fn one_server_by_two_names() {
 #[test]
 fn counts_that_differ() {
     let get = |counted| comparison(Statistic::CmdGet, 20_000, counted);
-    let others = "cmd_get is 20001 and ours 20000 (1 more): others use this server, too";
-    let lost = "cmd_get is 19999 and ours 20000 (1 fewer): something between us answers for the server, or its counters were \
+    let others = "cmd_get is 20 001 and ours 20 000 (1 more): others use this server, too";
+    let lost = "cmd_get is 19 999 and ours 20 000 (1 fewer): something between us answers for the server, or its counters were \
                 reset";
     for (counted, message) in [(20_001, others), (19_999, lost)] {
         let check = agreement_of(&[get(counted)]);
@@ -63,7 +63,7 @@ fn counts_that_differ() {
     ];
     assert_eq!(
         agreement_of(&many).message,
-        "cmd_get is 20100 and ours 20000 (100 more), get_misses is 103 and ours 1 to 3 (100 more), get_hits is 3 and ours 5 \
+        "cmd_get is 20 100 and ours 20 000 (100 more), get_misses is 103 and ours 1 to 3 (100 more), get_hits is 3 and ours 5 \
          (2 fewer) and 1 more: others use this server, or what answers is not what counts"
     );
 }
@@ -122,7 +122,7 @@ fn evictions_in_the_window() {
     assert_eq!(check.status, Caution);
     let check = cache_of(|cache| cache.window.evictions = Some(1_234));
     let message =
-        "1234 items were evicted in the measured window (123/s): the hit ratio is that of a full cache";
+        "1 234 items were evicted in the measured window (123/s): the hit ratio is that of a full cache";
     assert_eq!((check.message.as_str(), check.value), (message, 1_234.0));
 }
 
@@ -136,8 +136,7 @@ fn preloaded_keys_that_are_gone() {
         cache.preload = Some((1_000, 750));
         cache.window.evictions = Some(5);
     });
-    let message =
-        "preload is incomplete: of 1000 keys that were stored, 250 were gone again when it was over (25.0 %)";
+    let message = "preload is incomplete: of 1 000 keys that were stored, 250 were gone again when it was over (25.0 %)";
     assert_eq!((check.status, check.message.as_str(), check.value), (NotTrusted, message, 250.0));
 }
 
@@ -163,6 +162,6 @@ fn a_cache_that_is_still_filling() {
     let check = cache_of(|cache| {
         cache.growth = vec![growth(100, 100, 0), Growth { of: Statistic::Bytes, ..growth(400, 1_000, 10) }];
     });
-    let message = "the cache is still filling: bytes rose from 400 to 1000 through the window, at a hit ratio of 90.0 %";
+    let message = "the cache is still filling: bytes rose from 400 to 1 000 through the window, at a hit ratio of 90.0 %";
     assert_eq!((check.message.as_str(), check.value), (message, 0.6));
 }
