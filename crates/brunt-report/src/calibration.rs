@@ -58,7 +58,7 @@ pub fn read_all(text: &str) -> Result<Vec<Calibration>, String> {
 }
 
 /// The day of an instant, UTC.
-pub(crate) fn date(seconds: u64) -> String {
+pub fn date(seconds: u64) -> String {
     // Days of the proleptic Gregorian calendar, counted in years that begin with March, so that the leap day is the last.
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
@@ -92,6 +92,13 @@ fn page(calibration: &Calibration) -> String {
     rates(&mut out, &calibration.probes);
     out.push('\n');
     paragraph::prose(&mut out, "headroom", &headroom_text(&calibration.headroom));
+    if let Some(disturbed) = &calibration.disturbed {
+        let text = format!(
+            "{disturbed}. Something else ran on this host: floor and headroom may be its doing, not the client's. Calibrate \
+             again when it is quiet."
+        );
+        paragraph::prose(&mut out, "disturbed", &printable(&text));
+    }
     out
 }
 
@@ -245,6 +252,7 @@ fn value(calibration: &Calibration) -> Value {
         "oversleep_ns": calibration.oversleep.map(floor_value),
         "headroom": headroom_value(headroom),
         "probes": probes.collect::<Value>(),
+        "disturbed": calibration.disturbed,
     })
 }
 
@@ -332,6 +340,10 @@ fn read(value: &Value) -> Result<Calibration, String> {
         },
         headroom: read_headroom(top.object("headroom", "headroom.")?)?,
         probes: read_probes(value)?,
+        disturbed: match value.get("disturbed") {
+            Some(Value::Null) => None,
+            _ => Some(top.text("disturbed")?),
+        },
     })
 }
 

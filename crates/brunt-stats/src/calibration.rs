@@ -6,8 +6,10 @@
 
 use crate::headroom::{Headroom, Probe};
 use crate::usage::ClientUsage;
+use crate::verdict::time;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::Plan;
+use brunt_plan::units::grouped;
 
 /// Which host: what makes a calibration of one worthless on another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +114,55 @@ pub struct Floor {
     pub p99_ns: u64,
 }
 
+impl Floor {
+    /// The least of several measurements, each percentile by itself: whatever else runs on a host only ever adds to a
+    /// floor. `None` of none.
+    pub fn least(floors: impl IntoIterator<Item = Self>) -> Option<Self> {
+        floors.into_iter().reduce(|one, other| Self {
+            p50_ns: one.p50_ns.min(other.p50_ns),
+            p99_ns: one.p99_ns.min(other.p99_ns),
+        })
+    }
+}
+
+/// A step of a calibration from which others took time, as a check of the host has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisturbedStep {
+    /// Its rate, in requests per second.
+    pub rate: u64,
+    /// The check.
+    pub id: &'static str,
+    /// What it found.
+    pub message: String,
+}
+
+/// What says that others ran on this host while it was calibrated; `None` where nothing does. `steps` is how many there
+/// were in all. The loop alone is a part of what goes over loopback: where it took longer, one of the two was
+/// disturbed.
+pub fn disturbance(
+    disturbed: &[DisturbedStep],
+    steps: u64,
+    in_process: Floor,
+    loopback: Floor,
+) -> Option<String> {
+    let mut found = Vec::new();
+    if let Some(DisturbedStep { rate, id, message }) = disturbed.first() {
+        let (of, rate) = (disturbed.len(), grouped(*rate));
+        found.push(format!("{of} of {steps} steps were disturbed, the first at {rate}/s: {id} {message}"));
+    }
+    let percentiles =
+        [("p50", in_process.p50_ns, loopback.p50_ns), ("p99", in_process.p99_ns, loopback.p99_ns)];
+    let above = percentiles.into_iter().find(|(_, in_process_ns, loopback_ns)| in_process_ns > loopback_ns);
+    if let Some((name, in_process_ns, loopback_ns)) = above {
+        found.push(format!(
+            "the floor in process is above that over loopback, which contains it ({name} {} against {})",
+            time(in_process_ns),
+            time(loopback_ns)
+        ));
+    }
+    (!found.is_empty()).then(|| found.join("; "))
+}
+
 /// What `brunt calibrate` measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -137,6 +188,9 @@ pub struct Calibration {
     pub headroom: Headroom,
     /// What that was found by.
     pub probes: Vec<Probe>,
+    /// What says that others ran on the host meanwhile, so that floor and headroom may be theirs; `None` where nothing
+    /// does.
+    pub disturbed: Option<String>,
 }
 
 /// The calibration that a run goes by.
@@ -183,6 +237,9 @@ pub fn find(calibrations: &[Calibration], host: &HostIdentity, shape: &Shape, br
             let mut differences = held.shape.differences(shape);
             if held.brunt_version != brunt_version {
                 differences.push(format!("by brunt {}", held.brunt_version));
+            }
+            if held.disturbed.is_some() {
+                differences.push("on a host that was disturbed".to_owned());
             }
             Lookup::Fit(Box::new(Fit { calibration: held.clone(), differences }))
         }
@@ -249,6 +306,7 @@ mod tests {
             oversleep: None,
             headroom: Headroom { rate: Some(36_000), limit: Limit::Client, limit_rate: Some(37_000) },
             probes: Vec::new(),
+            disturbed: None,
         };
         change(&mut calibration);
         calibration
@@ -273,12 +331,14 @@ mod tests {
                 held.shape.cpus = "1".to_owned();
                 held.shape.value_size = "4096".to_owned();
                 held.brunt_version = "0.0.9".to_owned();
+                held.disturbed = Some("STEAL".to_owned());
             })],
             Ok(&[
                 "with 64 connections × depth 1",
                 "pinned to processors 1",
                 "with values of 4096 B",
                 "by brunt 0.0.9",
+                "on a host that was disturbed",
             ]),
         );
     }
@@ -324,6 +384,44 @@ mod tests {
             }
         };
         assert_eq!(newest(&[5, 9, 7]), 9);
+    }
+
+    #[test]
+    fn the_least_of_several_floors() {
+        let floor = |p50_ns, p99_ns| Floor { p50_ns, p99_ns };
+        assert_eq!(Floor::least([]), None);
+        assert_eq!(Floor::least([floor(30, 900), floor(25, 4_000), floor(26, 700)]), Some(floor(25, 700)));
+    }
+
+    #[test]
+    fn what_disturbs_a_calibration() {
+        let (in_process, loopback) =
+            (Floor { p50_ns: 400, p99_ns: 900 }, Floor { p50_ns: 21_000, p99_ns: 38_000 });
+        let step = |rate, id, message: &str| DisturbedStep { rate, id, message: message.to_owned() };
+        assert_eq!(disturbance(&[], 14, in_process, loopback), None);
+        assert_eq!(disturbance(&[], 14, loopback, loopback), None, "as long is no longer");
+        let late = Floor { p99_ns: 3_550_000, ..in_process };
+        let table: [(&[DisturbedStep], Floor, &str); 3] = [
+            (
+                &[step(16_000, "STEAL", "worker 0 did not run"), step(2_000, "CPU", "later")],
+                in_process,
+                "2 of 14 steps were disturbed, the first at 16 000/s: STEAL worker 0 did not run",
+            ),
+            (
+                &[],
+                late,
+                "the floor in process is above that over loopback, which contains it (p99 3.55 ms against 38.0 us)",
+            ),
+            (
+                &[step(2_000, "CPU", "no time left")],
+                Floor { p50_ns: 21_001, ..late },
+                "1 of 14 steps were disturbed, the first at 2 000/s: CPU no time left; the floor in process is above that over \
+                 loopback, which contains it (p50 21.0 us against 21.0 us)",
+            ),
+        ];
+        for (disturbed, in_process, expected) in table {
+            assert_eq!(disturbance(disturbed, 14, in_process, loopback).as_deref(), Some(expected));
+        }
     }
 
     #[test]

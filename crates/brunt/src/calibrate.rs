@@ -2,9 +2,9 @@
 //!
 //! Not a measurement of anybody's server: the peers are the worker's own canned replies and the reference server. The
 //! search is `brunt-stats`'s, each of its steps an ordinary measurement. Invariant: everything is bounded in time, the
-//! bound is said beforehand, and a calibration that was interrupted is not kept.
+//! bound is said beforehand, a calibration that was interrupted is not kept, and one that others disturbed says so.
 
-use crate::calibrations;
+use crate::calibrations::{self, Keeping};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -18,9 +18,9 @@ use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::{DurationNs, Rate};
 use brunt_report::{calibration as report, quantity};
-use brunt_stats::calibration::{Calibration, Floor, Shape};
-use brunt_stats::headroom::{Bounds, Probe, Search, search};
-use brunt_stats::latency::LatencySummary;
+use brunt_stats::calibration::{Calibration, DisturbedStep, Floor, Shape, disturbance};
+use brunt_stats::headroom::{Bounds, ERROR_LIMIT_NS, Probe, Search, search};
+use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::CheckStatus;
@@ -31,8 +31,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Of a step, where the user does not say.
 pub(crate) const STEP: DurationNs = DurationNs(1_000_000_000);
-/// Below this a step holds too few requests at any rate that is low.
-pub(crate) const STEP_MIN: DurationNs = DurationNs(100_000_000);
+/// Half of a step's requests may be missing before its p99 is. Of 100 ms some time slices of the scheduler are half,
+/// and a busy neighbour takes that many in a row.
+pub(crate) const STEP_MIN: DurationNs = DurationNs(250_000_000);
 /// The median of more than ten times as many requests as a p99 needs is not worth a host that nobody may use for hours.
 pub(crate) const STEP_MAX: DurationNs = DurationNs(60_000_000_000);
 /// The lowest rate has at least so many requests in a step: twice what a p99 takes.
@@ -47,10 +48,11 @@ const RATIO: f64 = 1.05;
 const MEASUREMENTS_MAX: usize = 24;
 /// Measurements that repeat the last rate.
 const REPEATS_MAX: u64 = 2;
-/// The floor is measured for so many steps.
-const FLOOR_STEPS: u64 = 3;
-/// The loop alone needs no longer: it has nobody to wait for.
-const IN_PROCESS_MAX: DurationNs = DurationNs(2_000_000_000);
+/// So many times the floor is measured, each as long as a step; the least counts.
+const FLOOR_SLICES: u64 = 3;
+/// The loop alone needs no longer, for it has nobody to wait for: at [`RATE_MIN`] this holds half as much again as a
+/// p99 takes.
+const IN_PROCESS_MAX: DurationNs = DurationNs(1_500_000_000);
 /// What a step takes beside its warm-up and window: connecting, storing few keys, ending.
 const AROUND_NS: u64 = 150_000_000;
 /// Few, so that a step begins soon; the reference server's time does not depend on them.
@@ -79,15 +81,35 @@ pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
             anyhow::anyhow!("cannot keep the calibration: neither XDG_STATE_HOME nor HOME names a directory");
         Failure::new(Exit::Failed, error)
     })?;
-    let note = calibrations::keep(&path, &calibration).map_err(|error| {
+    let keeping = calibrations::keep(&path, &calibration).map_err(|error| {
         let error = anyhow::anyhow!("cannot keep the calibration in {}: {error}", path.display());
         Failure::new(Exit::Failed, error)
     })?;
     if !flags.quiet {
-        note.iter().for_each(|note| eprintln!("note: {note}"));
-        writeln!(text, "\nkept in {}: later runs show it and are compared with it", path.display())?;
+        say_kept(&keeping, &path, &mut text)?;
     }
     Ok(Exit::Done)
+}
+
+fn say_kept(keeping: &Keeping, path: &Path, text: &mut dyn Write) -> io::Result<()> {
+    let path = path.display();
+    match keeping {
+        Keeping::Kept(note) => {
+            note.iter().for_each(|note| eprintln!("note: {note}"));
+            writeln!(text, "\nkept in {path}: later runs show it and are compared with it")
+        }
+        Keeping::EarlierStays(made_at_s) => {
+            let day = report::date(*made_at_s);
+            writeln!(text, "\nnot kept: the calibration of {day} in {path} was not disturbed, and stays")
+        }
+    }
+}
+
+/// What goes over loopback at the lowest rate.
+struct Loopback {
+    floor: Floor,
+    oversleep: Option<Floor>,
+    shape: Shape,
 }
 
 /// What every step of a calibration needs.
@@ -97,14 +119,16 @@ struct Calibrator<'a> {
     stop: &'a AtomicBool,
     /// The lowest rate.
     lowest: u64,
-    /// Steps so far, for whoever watches.
+    /// Steps so far.
     steps: u64,
+    /// Those of them that others took time from.
+    disturbed: Vec<DisturbedStep>,
 }
 
 impl<'a> Calibrator<'a> {
     fn new(plan: &'a Plan, quiet: bool, stop: &'a AtomicBool) -> Self {
         let lowest = (REQUESTS_MIN * 1_000_000_000).div_ceil(step_ns(plan)).max(RATE_MIN);
-        Self { plan, quiet, stop, lowest, steps: 0 }
+        Self { plan, quiet, stop, lowest, steps: 0, disturbed: Vec::new() }
     }
 
     fn calibrate(mut self) -> Result<Calibration, Failure> {
@@ -116,7 +140,7 @@ impl<'a> Calibrator<'a> {
         }
         let servers = Servers::open(self.plan)?;
         let (in_process, in_process_cpu_ns) = self.in_process()?;
-        let floor = self.loopback(&servers)?;
+        let Loopback { floor: loopback, oversleep, shape } = self.loopback(&servers)?;
         let bounds = Bounds {
             lowest: self.lowest,
             highest: RATE_MAX,
@@ -129,18 +153,15 @@ impl<'a> Calibrator<'a> {
             made_at_s: since_1970.as_secs(),
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             host: calibrations::this_host(),
-            shape: Shape::of(self.plan, &floor.usage),
+            shape,
             in_process,
             in_process_cpu_ns,
-            loopback: floor_of(&floor.total.latency.response.summary)?,
+            loopback,
             floor_rate: self.lowest,
-            oversleep: floor
-                .meters
-                .iter()
-                .find(|meter| meter.kind == MeterKind::Oversleep)
-                .and_then(oversleep),
+            oversleep,
             headroom,
             probes,
+            disturbed: disturbance(&self.disturbed, self.steps, in_process, loopback),
         })
     }
 
@@ -154,8 +175,9 @@ impl<'a> Calibrator<'a> {
         plan.threads = 1;
         let cost = self.echo(&plan)?;
         set_rate(&mut plan, self.lowest);
-        let response = self.echo(&plan)?.response;
-        Ok((floor_of(&response)?, cost.cpu_ns / cost.measured.requests.sent.max(1)))
+        let slices = (0..FLOOR_SLICES).map(|_| Ok(self.echo(&plan)?.response));
+        let floor = least(&slices.collect::<Result<Vec<_>, Failure>>()?)?;
+        Ok((floor, cost.cpu_ns / cost.measured.requests.sent.max(1)))
     }
 
     fn echo(&self, plan: &Plan) -> Result<Echo, Failure> {
@@ -173,17 +195,45 @@ impl<'a> Calibrator<'a> {
         Err(Failure::new(Exit::Interrupted, error))
     }
 
-    /// The floor over loopback, long enough for a p99 that means something.
-    fn loopback(&mut self, servers: &Servers) -> Result<Summary, Failure> {
-        let mut plan = self.plan.clone();
-        plan.stop.time = Some(DurationNs(step_ns(&plan) * FLOOR_STEPS));
-        plan.meters = vec![MeterKind::Oversleep];
-        self.measure(plan, servers, self.lowest, DataSets::ToStore)
+    /// The floor over loopback.
+    fn loopback(&mut self, servers: &Servers) -> Result<Loopback, Failure> {
+        let mut slices = Vec::new();
+        let mut oversleeps = Meter::new(MeterKind::Oversleep);
+        let mut shape = Shape::default();
+        for slice in 0..FLOOR_SLICES {
+            let plan = Plan { meters: vec![MeterKind::Oversleep], ..self.plan.clone() };
+            let data = if slice == 0 { DataSets::ToStore } else { DataSets::Stored };
+            let summary = self.measure(plan, servers, self.lowest, data)?;
+            self.judge(self.lowest, &summary);
+            let meters = summary.meters.iter().filter(|meter| meter.kind == MeterKind::Oversleep);
+            meters.for_each(|meter| oversleeps.merge(meter));
+            shape = Shape::of(self.plan, &summary.usage);
+            slices.push(summary.total.latency.response.summary);
+        }
+        Ok(Loopback { floor: least(&slices)?, oversleep: oversleep(&oversleeps), shape })
+    }
+
+    /// Notes whether others took time from a step. At the lowest rate a client has time to spare: whatever it lacked
+    /// others took, and where it was late a check that calls for care says why. At a higher one STEAL has to convict,
+    /// and CPU says nothing: a client without time left is what the search looks for.
+    fn judge(&mut self, rate: u64, summary: &Summary) {
+        let is_lowest = rate == self.lowest;
+        let is_late = p99_error(summary).is_some_and(|error| error.error_ns > ERROR_LIMIT_NS);
+        let (ids, least) = match (is_lowest, is_late) {
+            (true, true) => (&["STEAL", "CPU"][..], CheckStatus::Caution),
+            (true, false) => (&["STEAL", "CPU"][..], CheckStatus::NotTrusted),
+            (false, _) => (&["STEAL"][..], CheckStatus::NotTrusted),
+        };
+        let mut checks = summary.verdict.checks.iter();
+        if let Some(check) = checks.find(|check| ids.contains(&check.id) && check.status >= least) {
+            self.disturbed.push(DisturbedStep { rate, id: check.id, message: check.message.clone() });
+        }
     }
 
     fn probe(&mut self, servers: &Servers, rate: u64) -> Result<Probe, Failure> {
         let summary = self.measure(self.plan.clone(), servers, rate, DataSets::Stored)?;
-        let error = summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99);
+        self.judge(rate, &summary);
+        let error = p99_error(&summary);
         let saturation = summary.verdict.checks.iter().find(|check| check.id == "SAT");
         Ok(Probe {
             rate,
@@ -202,13 +252,18 @@ impl<'a> Calibrator<'a> {
     ) -> Result<Summary, Failure> {
         set_rate(&mut plan, rate);
         self.steps += 1;
-        let most = MEASUREMENTS_MAX as u64 + REPEATS_MAX + 1;
+        let most = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
         let label = format!("step {} of up to {most} · {}/s", self.steps, quantity::count(rate));
         let shown = cli::ProgressFlags { progress: None, no_progress: false, quiet: self.quiet };
         let summary = measure(&plan, servers, self.stop, &shown, &Step { data, label, convergence: None });
         self.go_on()?;
         summary
     }
+}
+
+/// The client's own share in the p99; `None` where too few requests completed.
+fn p99_error(summary: &Summary) -> Option<&ClientError> {
+    summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99)
 }
 
 fn set_rate(plan: &mut Plan, rate: u64) {
@@ -223,17 +278,21 @@ fn step_ns(plan: &Plan) -> u64 {
 /// No calibration of this plan takes longer, on a host that keeps up.
 fn bound_ns(plan: &Plan) -> u64 {
     let around_ns = plan.warmup.0 + plan.drain.0 + AROUND_NS;
-    let steps = MEASUREMENTS_MAX as u64 + REPEATS_MAX;
-    let in_process_ns = 2 * (step_ns(plan).min(IN_PROCESS_MAX.0) + around_ns);
-    in_process_ns + FLOOR_STEPS * step_ns(plan) + around_ns + steps * (step_ns(plan) + around_ns)
+    let steps = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
+    // What the loop alone costs, and its floor.
+    let in_process_ns = (1 + FLOOR_SLICES) * (step_ns(plan).min(IN_PROCESS_MAX.0) + around_ns);
+    in_process_ns + steps * (step_ns(plan) + around_ns)
 }
 
-fn floor_of(latency: &LatencySummary) -> Result<Floor, Failure> {
-    let floor = latency.p50_ns().zip(latency.p99_ns()).map(|(p50_ns, p99_ns)| Floor { p50_ns, p99_ns });
-    floor.ok_or_else(|| {
+/// The least of several measurements; one with too few requests for a p99 does not count.
+fn least(slices: &[LatencySummary]) -> Result<Floor, Failure> {
+    let floor_of = |slice: &LatencySummary| Some(Floor { p50_ns: slice.p50_ns()?, p99_ns: slice.p99_ns()? });
+    Floor::least(slices.iter().filter_map(floor_of)).ok_or_else(|| {
+        let most = slices.iter().map(|slice| slice.count).max().unwrap_or(0);
         let error = anyhow::anyhow!(
-            "cannot tell the floor: {} requests completed, a p99 takes 1000; try a longer --time",
-            latency.count
+            "cannot tell the floor: at most {} requests of a step completed, a p99 takes 1 000; leave this host alone, or \
+             give a longer --time",
+            quantity::count(most)
         );
         Failure::new(Exit::Failed, error)
     })

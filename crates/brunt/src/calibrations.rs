@@ -65,9 +65,19 @@ fn read(path: &Path) -> Result<Vec<Calibration>, String> {
     }
 }
 
-/// Keeps a calibration instead of an earlier one of the same host and shape. A file that cannot be read is put aside, and
-/// what is returned says so.
-pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Option<String>> {
+/// What became of a calibration that was to be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// Later runs go by it. A file that could not be read is put aside, and the note says so.
+    Kept(Option<String>),
+    /// It was disturbed and there is one of the same host and shape that was not, made at that second: that one stays.
+    /// Where there is none, one that was disturbed, and says so, is better than nothing: on a host that is shared all
+    /// are.
+    EarlierStays(u64),
+}
+
+/// Keeps a calibration instead of an earlier one of the same host and shape.
+pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Keeping> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
     let (mut kept, note) = match read(path) {
         Ok(kept) => (kept, None),
@@ -77,10 +87,15 @@ pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Option<
             (Vec::new(), Some(format!("{} {reason}; it is now {}", path.display(), aside.display())))
         }
     };
-    kept.retain(|held| (&held.host, &held.shape) != (&calibration.host, &calibration.shape));
+    let is_same = |held: &Calibration| (&held.host, &held.shape) == (&calibration.host, &calibration.shape);
+    let is_better = |held: &&Calibration| is_same(held) && held.disturbed.is_none();
+    if let Some(held) = kept.iter().find(is_better).filter(|_| calibration.disturbed.is_some()) {
+        return Ok(Keeping::EarlierStays(held.made_at_s));
+    }
+    kept.retain(|held| !is_same(held));
     kept.push(calibration.clone());
     replace(path, &kept)?;
-    Ok(note)
+    Ok(Keeping::Kept(note))
 }
 
 /// Whoever reads meanwhile sees the old file or the new one.
@@ -140,6 +155,7 @@ mod tests {
             oversleep: None,
             headroom: Headroom { rate: Some(5), limit: Limit::Search, limit_rate: None },
             probes: Vec::new(),
+            disturbed: None,
         }
     }
 
@@ -178,7 +194,7 @@ mod tests {
         let path = directory.file();
         assert_eq!(read(&path), Ok(Vec::new()));
         for kept in [calibration(1, 100), calibration(2, 200), calibration(1, 300)] {
-            assert_eq!(keep(&path, &kept).unwrap(), None);
+            assert_eq!(keep(&path, &kept).unwrap(), Keeping::Kept(None));
         }
         let mut foreign = calibration(1, 400);
         foreign.host.machine = "another".to_owned();
@@ -189,13 +205,38 @@ mod tests {
     }
 
     #[test]
+    fn one_that_was_disturbed_takes_no_good_ones_place() {
+        let directory = Directory::new("disturbed");
+        let path = directory.file();
+        let disturbed =
+            |made_at_s| Calibration { disturbed: Some("STEAL".to_owned()), ..calibration(1, made_at_s) };
+        let steps = [
+            (disturbed(100), Keeping::Kept(None), disturbed(100)),
+            (disturbed(200), Keeping::Kept(None), disturbed(200)),
+            (calibration(1, 300), Keeping::Kept(None), calibration(1, 300)),
+            (disturbed(400), Keeping::EarlierStays(300), calibration(1, 300)),
+            (calibration(1, 500), Keeping::Kept(None), calibration(1, 500)),
+        ];
+        for (made, keeping, held) in steps {
+            assert_eq!(keep(&path, &made).unwrap(), keeping);
+            assert_eq!(read(&path), Ok(vec![held]));
+        }
+        // Of another shape there is none that was not.
+        let other = Calibration { shape: calibration(2, 0).shape, ..disturbed(600) };
+        assert_eq!(keep(&path, &other).unwrap(), Keeping::Kept(None));
+        assert_eq!(read(&path), Ok(vec![calibration(1, 500), other]));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_put_aside() {
         let directory = Directory::new("unreadable");
         let path = directory.file();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "{ half of").unwrap();
         assert!(read(&path).unwrap_err().contains("is not JSON"));
-        let note = keep(&path, &calibration(1, 100)).unwrap().unwrap();
+        let Keeping::Kept(Some(note)) = keep(&path, &calibration(1, 100)).unwrap() else {
+            panic!("nothing is said");
+        };
         assert!(note.contains("calibration.json is not JSON") && note.contains(".unreadable"), "{note}");
         assert_eq!(read(&path), Ok(vec![calibration(1, 100)]));
         assert_eq!(fs::read_to_string(path.with_extension("json.unreadable")).unwrap(), "{ half of");

@@ -43,15 +43,18 @@ fn calibration(headroom: Headroom) -> Calibration {
             probe(5_660, 4_000),
             Probe { is_saturated: true, error_ns: None, p99_ns: None, ..probe(16_000, 0) },
         ],
+        disturbed: None,
     }
 }
 
 const CROSSED: Headroom = Headroom { rate: Some(5_660), limit: Limit::Client, limit_rate: Some(8_000) };
 
-fn page_of(headroom: Headroom) -> String {
+fn page_of(calibration: &Calibration) -> String {
     let mut out = Vec::new();
-    write_text(&calibration(headroom), &mut out).unwrap();
-    String::from_utf8(out).unwrap()
+    write_text(calibration, &mut out).unwrap();
+    let page = String::from_utf8(out).unwrap();
+    assert!(page.lines().all(|line| line.chars().count() <= 110 && line == line.trim_end()), "{page}");
+    page
 }
 
 fn file_of(calibrations: &[Calibration]) -> String {
@@ -62,9 +65,7 @@ fn file_of(calibrations: &[Calibration]) -> String {
 
 #[test]
 fn pages() {
-    let page = page_of(CROSSED);
-    assert!(page.lines().all(|line| line.chars().count() <= 110 && line == line.trim_end()), "{page}");
-    insta::assert_snapshot!(page);
+    insta::assert_snapshot!(page_of(&calibration(CROSSED)));
     let table = [
         (Headroom { limit: Limit::Server, ..CROSSED }, "at least 5 660/s: there"),
         (Headroom { limit: Limit::Search, limit_rate: None, ..CROSSED }, "no higher rate was tried"),
@@ -75,10 +76,20 @@ fn pages() {
         (Headroom { rate: None, limit: Limit::Server, ..CROSSED }, "not known: the reference server"),
     ];
     for (headroom, expected) in table {
-        let page = page_of(headroom);
+        let page = page_of(&calibration(headroom));
         let joined = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(joined.contains(expected), "{expected:?} is not in {page}");
     }
+}
+
+#[test]
+fn a_disturbed_calibration_says_so() {
+    insta::assert_snapshot!(page_of(&disturbed()));
+}
+
+fn disturbed() -> Calibration {
+    let steal = "3 of 14 steps were disturbed, the first at 2 000/s: STEAL worker 0 was ready to run and did not for 7.16 % of the window";
+    Calibration { disturbed: Some(steal.to_owned()), ..calibration(CROSSED) }
 }
 
 #[test]
@@ -88,7 +99,7 @@ fn what_is_written_reads_back() {
         oversleep: None,
         ..calibration(Headroom { rate: None, limit: Limit::Search, limit_rate: None })
     };
-    let all = vec![calibration(CROSSED), pinned];
+    let all = vec![calibration(CROSSED), pinned, disturbed()];
     assert_eq!(read_all(&file_of(&all)), Ok(all));
     assert_eq!(read_all(&file_of(&[])), Ok(Vec::new()));
 }
@@ -107,6 +118,7 @@ fn what_cannot_be_read_is_named() {
         ("\"limit\": \"client\"", "\"limit\": \"none\"", "unknown headroom.limit 'none'"),
         ("\"limit_rate\"", "\"rate_limit\"", "has no whole number at headroom.limit_rate"),
         ("\"oversleep_ns\"", "\"oversleep\"", "has no object at oversleep_ns"),
+        ("\"disturbed\"", "\"disturb\"", "has no text at disturbed"),
         ("\"is_saturated\": true", "\"is_saturated\": 1", "has no true or false at probes[].is_saturated"),
     ];
     for (from, to, expected) in table {

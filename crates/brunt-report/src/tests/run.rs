@@ -315,6 +315,7 @@ fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>, differen
         oversleep: None,
         headroom: Headroom { rate, limit, limit_rate },
         probes: Vec::new(),
+        disturbed: None,
     };
     let differences = differences.iter().map(|difference| (*difference).to_owned()).collect();
     Lookup::Fit(Box::new(Fit { calibration, differences }))

@@ -770,6 +770,7 @@ fn calibrated(rate: Option<u64>, limit: Limit, limit_rate: Option<u64>) -> Looku
         oversleep: None,
         headroom: Headroom { rate, limit, limit_rate },
         probes: Vec::new(),
+        disturbed: None,
     };
     Lookup::Fit(Box::new(Fit { calibration, differences: Vec::new() }))
 }

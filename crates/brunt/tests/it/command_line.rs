@@ -100,7 +100,7 @@ fn mistakes_are_named() {
         (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
         (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
         (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
-        (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "from 100ms to"]),
+        (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "accepted: a duration from 250ms to"]),
         (&["calibrate", "-T", "40", "-c", "3"], &["--threads", "'40'", "from 1 to 3"]),
         (&["calibrate", "--json", "/no/such/dir/x"], &["--json", "/no/such/dir/x", "can be written"]),
         (&["scan", "--over", "keys=1,2"], &["--over", "'keys' cannot be swept", "rate, connections, depth"]),
