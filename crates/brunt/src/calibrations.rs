@@ -6,7 +6,6 @@
 
 use crate::environment;
 use crate::facts::first_line;
-use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::Plan;
 use brunt_report::calibration::{read_all, write_all};
 use brunt_stats::calibration::{Calibration, HostIdentity, Lookup, Shape, find};
@@ -34,7 +33,7 @@ pub(crate) fn this_host() -> HostIdentity {
     HostIdentity {
         machine: machine(first_line("/etc/machine-id"), &system.nodename().to_string_lossy()),
         processor: environment::processor().unwrap_or_default(),
-        allowed_cpus: CpuList(brunt_engine::allowed_cpus()).to_string(),
+        allowed_cpus: environment::allowed_cpus(),
         kernel: system.release().to_string_lossy().into_owned(),
     }
 }

@@ -3,6 +3,7 @@
 //! Facts only, nothing judged; a fact that the host does not tell is left out.
 
 use crate::facts::first_line;
+use brunt_plan::cpus::CpuList;
 use std::fs;
 
 /// Model of the first processor.
@@ -10,6 +11,11 @@ pub(crate) fn processor() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Processors that this process may run on, such as `0-3,5`.
+pub(crate) fn allowed_cpus() -> String {
+    CpuList(brunt_engine::allowed_cpus()).to_string()
 }
 
 /// Name and value of everything that is known.
@@ -21,7 +27,7 @@ pub(crate) fn facts() -> Vec<(String, String)> {
         ("kernel", Some(system.release().to_string_lossy().into_owned())),
         ("machine", Some(system.machine().to_string_lossy().into_owned())),
         ("processor", processor()),
-        ("allowed_cpus", Some(brunt_engine::allowed_cpus().len().to_string())),
+        ("allowed_cpus", Some(allowed_cpus())),
         ("clocksource", first_line(clocksource)),
         ("governor", first_line(governor)),
     ];

@@ -181,7 +181,7 @@ impl Scene {
     fn finish(mut self, change: impl FnOnce(&mut SummaryInput)) -> Run {
         let end_ns = self.window.drained_ns.max(self.interval_start_ns);
         self.store.push(&self.set.take_interval(0, self.interval_start_ns, end_ns));
-        let facts = [("kernel", "6.1.0"), ("processor", "Made-up 9000"), ("allowed_cpus", "2")];
+        let facts = [("kernel", "6.1.0"), ("processor", "Made-up 9000"), ("allowed_cpus", "0-1")];
         let mut input = SummaryInput {
             plan: self.plan,
             store: self.store,
