@@ -18,6 +18,11 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         paragraph::facts(out, "", &["kernel stamps: no request had its connection to itself".to_owned()]);
         return;
     }
+    if summary.stamps.matched == 0 {
+        out.push('\n');
+        paragraph::facts(out, "", &facts(&summary.stamps));
+        return;
+    }
     let mut table = Table::new(&["kernel stamps", "samples", "mean", "min", "p50", "p99", "max"]);
     for (kind, span) in spans {
         let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
@@ -44,8 +49,18 @@ const fn name(kind: MeterKind) -> &'static str {
     }
 }
 
+/// What became of the requests that the kernel was to stamp, and why some do not count.
 fn facts(counts: &StampCounts) -> Vec<String> {
-    let mut facts = vec![format!("{} asked for", quantity::things(counts.asked, "request"))];
+    let asked = quantity::things(counts.asked, "request");
+    let mut facts = vec![match counts.asked.saturating_sub(counts.matched) {
+        0 => format!("the kernel was to stamp {asked}, and did; none was thrown away"),
+        _ if counts.matched == 0 => {
+            format!(
+                "kernel stamps: {asked} were to be stamped, and all of them thrown away: no time is known"
+            )
+        }
+        lost => format!("the kernel was to stamp {asked}; {} were thrown away", count(lost)),
+    }];
     for loss in StampLoss::ALL.into_iter().filter(|loss| counts.discarded(*loss) > 0) {
         facts.push(format!("{} {}", count(counts.discarded(loss)), reason(loss)));
     }
@@ -62,5 +77,29 @@ const fn reason(loss: StampLoss) -> &'static str {
         StampLoss::ClockStep => "while the wall clock was set",
         StampLoss::OutOfOrder => "with stamps out of order",
         StampLoss::Unanswered => "without a reply",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_them() {
+        let lost = |number: u64| {
+            let mut counts = StampCounts { asked: 1_458, matched: 1_458 - number, ..StampCounts::default() };
+            (0..number).for_each(|_| counts.discard(StampLoss::NoReceiveStamp));
+            facts(&counts).join(" · ")
+        };
+        assert_eq!(lost(0), "the kernel was to stamp 1 458 requests, and did; none was thrown away");
+        assert_eq!(
+            lost(2),
+            "the kernel was to stamp 1 458 requests; 2 were thrown away · 2 without a stamp of receiving"
+        );
+        assert_eq!(
+            lost(1_458),
+            "kernel stamps: 1 458 requests were to be stamped, and all of them thrown away: no time is known · \
+             1 458 without a stamp of receiving"
+        );
     }
 }

@@ -25,7 +25,7 @@ fn kernel_timestamps_show_where_the_time_goes() {
     let rows: Vec<&str> = run.text.lines().filter(|line| line.starts_with("client stack")).collect();
     assert_eq!(rows.len(), 2, "{}", run.text);
     assert!(run.text.contains("\nwire and server "), "{}", run.text);
-    assert!(run.text.contains(&format!("\n{asked} requests asked for")), "{}", run.text);
+    assert!(run.text.contains(&format!("\nthe kernel was to stamp {asked} requests")), "{}", run.text);
 }
 
 #[test]
