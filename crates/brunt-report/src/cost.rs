@@ -13,6 +13,9 @@ pub(crate) struct RequestCost {
     pub cpu_user_ns: f64,
     /// Processor time in the kernel, in nanoseconds.
     pub cpu_system_ns: f64,
+    /// Of both, what went into turns of the loop that only waited, so that it is no cost of the request; `None` where
+    /// no worker was observed.
+    pub cpu_waiting_ns: Option<f64>,
     /// System calls.
     pub syscalls: f64,
 }
@@ -22,7 +25,10 @@ impl RequestCost {
     pub(crate) fn of(summary: &Summary) -> Option<Self> {
         let requests = summary.total.in_window.sent;
         let per_request = |total: u64| total as f64 / requests as f64;
+        let workers = summary.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
+        let waiting_ns = workers.map(|worker| worker.cpu_ns.saturating_sub(worker.busy_ns));
         (requests > 0).then(|| Self {
+            cpu_waiting_ns: waiting_ns.reduce(|one, other| one + other).map(per_request),
             cpu_user_ns: per_request(summary.usage.cpu_user_ns),
             cpu_system_ns: per_request(summary.usage.cpu_system_ns),
             syscalls: per_request(summary.usage.syscalls),

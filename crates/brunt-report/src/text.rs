@@ -99,8 +99,13 @@ fn client(out: &mut String, summary: &Summary) {
     if let Some(cost) = RequestCost::of(summary) {
         let time = |ns: f64| quantity::time(ns.round() as u64);
         let (user, system) = (time(cost.cpu_user_ns), time(cost.cpu_system_ns));
+        // A worker that spins burns what it does not need, the more of it the fewer requests there are.
+        let waiting = match cost.cpu_waiting_ns {
+            Some(ns) => format!("{} of it waiting", time(ns)),
+            None => "waiting included".to_owned(),
+        };
         let facts = [
-            format!("{} of CPU per request ({user} user, {system} system)", time(cost.cpu_ns())),
+            format!("{} of CPU per request ({user} user, {system} system), {waiting}", time(cost.cpu_ns())),
             format!("{} system calls per request", quantity::significant(cost.syscalls)),
         ];
         let facts: Vec<String> = facts.into_iter().chain(busiest(summary)).collect();
