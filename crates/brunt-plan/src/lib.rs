@@ -23,5 +23,6 @@ pub mod server;
 pub mod shard;
 pub mod spec;
 pub mod sweep;
+pub mod tolerance;
 pub mod units;
 pub mod until;

@@ -119,13 +119,7 @@ impl Objective {
 
     /// Does a measured number, in the unit of [`Bound::value`], meet the bound?
     pub fn is_met_by(&self, measured: f64) -> bool {
-        let bound = self.bound.value();
-        match self.comparison {
-            Comparison::Less => measured < bound,
-            Comparison::LessOrEqual => measured <= bound,
-            Comparison::Greater => measured > bound,
-            Comparison::GreaterOrEqual => measured >= bound,
-        }
+        self.comparison.holds(measured, self.bound.value())
     }
 }
 
@@ -202,17 +196,7 @@ impl FromStr for Objective {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some(at) = text.find(['<', '>', '=']) else {
-            return Err("no comparison; accepted: <, <=, > or >= between a metric and its bound, such as \
-                        'p99 < 1ms'"
-                .to_owned());
-        };
-        let (subject, rest) = text.split_at(at);
-        let symbol_end = rest.find(|c| !matches!(c, '<' | '>' | '=')).unwrap_or(rest.len());
-        let (symbol, bound) = rest.split_at(symbol_end);
-        let subject: Subject = subject.parse()?;
-        let comparison = symbol.parse()?;
-        let bound = bound.trim();
+        let (subject, comparison, bound) = Comparison::split(text, "p99 < 1ms")?;
         let bound = subject.metric.bound(bound).ok_or_else(|| {
             let accepted = subject.metric.accepted_bound();
             format!("'{bound}' is no bound of {subject}; accepted: {accepted}")
@@ -300,6 +284,31 @@ impl fmt::Display for Statistic {
             Self::Mean => formatter.write_str("mean"),
             Self::Max => formatter.write_str("max"),
         }
+    }
+}
+
+impl Comparison {
+    /// Does a number stand so to a bound?
+    pub(crate) fn holds(self, number: f64, bound: f64) -> bool {
+        match self {
+            Self::Less => number < bound,
+            Self::LessOrEqual => number <= bound,
+            Self::Greater => number > bound,
+            Self::GreaterOrEqual => number >= bound,
+        }
+    }
+
+    /// A text of a subject, a comparison and a bound in its parts; `example` is one that is accepted.
+    pub(crate) fn split<'a>(text: &'a str, example: &str) -> Result<(Subject, Self, &'a str), String> {
+        let Some(at) = text.find(['<', '>', '=']) else {
+            return Err(format!(
+                "no comparison; accepted: <, <=, > or >= between a metric and its bound, such as '{example}'"
+            ));
+        };
+        let (subject, rest) = text.split_at(at);
+        let end = rest.find(|c| !matches!(c, '<' | '>' | '=')).unwrap_or(rest.len());
+        let (symbol, bound) = rest.split_at(end);
+        Ok((subject.parse()?, symbol.parse()?, bound.trim()))
     }
 }
 

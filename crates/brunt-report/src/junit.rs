@@ -1,14 +1,17 @@
-//! A run as JUnit XML, for continuous integration: a test case for every assertion and for every check of the verdict.
+//! A run or a comparison as JUnit XML, for continuous integration: a test case for every assertion, and for every check of the
+//! verdict or every run compared.
 //!
 //! Not a result to compute with (JSON is). The dialect is what Jenkins and GitLab read: `testsuites`, `testsuite`, `testcase`
 //! with `failure` (an assertion does not hold), `error` (it cannot be told, or the numbers cannot be trusted) or `skipped`.
 //! Invariant: there is a failure or an error exactly where the command does not end with 0 for the same reason.
 
+use crate::comparison::{Asserted, Comparison};
 use crate::metric;
+use crate::result::RunResult;
 use crate::text::outcome;
 use brunt_stats::assertion::{Assertion, AssertionStatus};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Check, CheckStatus};
+use brunt_stats::verdict::{Check, CheckStatus, Status};
 use std::io::{self, Write};
 
 /// Writes the run. Where untrusted numbers are allowed, they are no error.
@@ -20,6 +23,22 @@ pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> i
     let checked = summary.verdict.checks.iter().map(|check| of_check(check, allow_untrusted));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
+}
+
+/// Writes the comparison. Where untrusted numbers are allowed, they are no error.
+///
+/// # Errors
+/// What `out` returns.
+pub fn write_comparison(
+    comparison: &Comparison,
+    allow_untrusted: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let asserted = comparison.asserted().iter().map(of_requirement);
+    let runs = comparison.runs().map(|(side, run)| of_run(side, run, allow_untrusted));
+    let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", runs.collect())];
+    // When the runs were made, and how long they took, is theirs to say.
+    out.write_all(document(&suites, 0.0).as_bytes())
 }
 
 /// One test case.
@@ -61,6 +80,26 @@ fn of_check(check: &Check, allow_untrusted: bool) -> Case {
         CheckStatus::NotTrusted => Outcome::Error { kind: "not_trusted", message },
     };
     Case { name: check.id.to_owned(), outcome }
+}
+
+fn of_requirement(asserted: &Asserted) -> Case {
+    let measured = asserted.measured_text().map(|text| format!("measured {text}, {}", asserted.outcome()));
+    let message = measured.unwrap_or_else(|| asserted.outcome());
+    let outcome = match asserted.status {
+        AssertionStatus::Holds => Outcome::Passed { said: message },
+        AssertionStatus::Fails => Outcome::Failure { kind: "assertion", message },
+        AssertionStatus::Unknown => Outcome::Error { kind: "unknown", message },
+    };
+    Case { name: asserted.requirement.to_string(), outcome }
+}
+
+fn of_run(side: &str, run: &RunResult, allow_untrusted: bool) -> Case {
+    let message = [&[run.status.name().to_owned()], run.found.as_slice()].concat().join(" ");
+    let outcome = match run.status {
+        Status::NotTrusted if !allow_untrusted => Outcome::Error { kind: "not_trusted", message },
+        _ => Outcome::Passed { said: message },
+    };
+    Case { name: format!("{side}, {}", run.source), outcome }
 }
 
 /// The suites that have cases.

@@ -5,12 +5,14 @@
 //! what it is given, and the same summary always gives the same bytes. The way through this crate: [`text::write`] lays
 //! out what a performance engineer reads first, [`json::write`] is the schema `brunt.summary.v1` that scripts rely on,
 //! [`csv::write`] has a line per second, [`samples::write`] lists the samples that a plan asked to keep;
-//! [`calibration`] is the page, the object and the file of `brunt calibrate`.
+//! [`calibration`] is the page, the object and the file of `brunt calibrate`; [`result::read`] takes results in again,
+//! and [`comparison::Comparison`] puts two sets of them side by side.
 
 #![forbid(unsafe_code)]
 
 pub mod calibration;
 pub mod campaign;
+pub mod comparison;
 mod cost;
 pub mod csv;
 mod instant;
@@ -20,6 +22,7 @@ mod metered;
 mod metric;
 mod paragraph;
 pub mod quantity;
+pub mod result;
 pub mod samples;
 mod server;
 mod table;

@@ -76,7 +76,7 @@ pub fn count(number: u64) -> String {
 }
 
 /// So many things of this name.
-pub(crate) fn things(number: u64, name: &str) -> String {
+pub fn things(number: u64, name: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {name}{plural}", count(number))
 }

@@ -1,6 +1,7 @@
 //! Whole reports of made-up runs as snapshots, and every number of the JSON computed another way.
 
 mod campaign;
+mod comparison;
 mod run;
 
 use crate::{csv, json, junit, text};
@@ -107,7 +108,9 @@ fn every_key_is_documented() {
     let found = all_paths();
     // Facts of the host, and names from the plan, have names of their own.
     let names = ["main", "get", "send-cost", "connect-time", "stack-out", "wire-and-server", "stack-in"];
-    for path in found.iter().filter(|path| !path.starts_with(".environment.")) {
+    let compared = comparison::key_paths();
+    let found = found.iter().chain(&compared);
+    for path in found.filter(|path| !path.starts_with(".environment.")) {
         for key in path.split(['.', '[', ']']).filter(|key| !key.is_empty() && !names.contains(key)) {
             assert!(told.contains(&key), "docs/formats.md does not say what {key} of {path} means");
         }

@@ -16,6 +16,7 @@ pub mod capacity;
 pub mod climb;
 pub mod confidence;
 pub mod connection;
+pub mod contrast;
 pub mod convergence;
 pub mod fault;
 pub mod headroom;

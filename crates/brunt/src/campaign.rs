@@ -200,7 +200,7 @@ fn is_same_data(stored: &Plan, plan: &Plan) -> bool {
 }
 
 /// Does a run leave another data set than it found: with keys missing, or values grown?
-fn consumes(plan: &Plan) -> bool {
+pub(crate) fn consumes(plan: &Plan) -> bool {
     let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend];
     plan.classes.iter().any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
 }

@@ -19,10 +19,12 @@ use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
+use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_server::{Drip, Every, Outage, Service, Stall};
-use clap::{Args, Parser, Subcommand};
+use brunt_stats::contrast::RUNS_MAX;
+use clap::{Args, Parser, Subcommand, value_parser};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -123,6 +125,9 @@ pub(crate) enum Command {
     /// Store the data set, see every key confirmed, and stop
     #[command(allow_negative_numbers = true, after_help = LAWS)]
     Load(Box<Load>),
+    /// Compare A with B: results of runs, or two servers live with their runs interleaved
+    #[command(allow_negative_numbers = true, after_help = COMPARE_EXAMPLES)]
+    Compare(Box<Compare>),
     /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail
     Doctor(Box<Doctor>),
     /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
@@ -209,6 +214,78 @@ pub(crate) struct Run {
     pub output: OutputFlags,
     #[command(flatten)]
     pub progress: ProgressFlags,
+}
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  brunt compare a.json b.json                              results of brunt run --json, best with --repeat 6
+  brunt compare --a a1.json a2.json --b b1.json b2.json    several results each
+  brunt compare --live old:11211 new:11211 -r 50k          measure both now, in turns: A B B A B A A B ...
+  brunt compare a.json b.json --assert 'p99 <= +5%'        exit with 4 if B is more than 5 % slower beyond doubt";
+
+/// Options of `brunt compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// Two results in JSON, of A and of B; with --live a plan file
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub sides: SideFlags,
+    #[command(flatten)]
+    pub target: TargetFlags,
+    #[command(flatten)]
+    pub traffic: TrafficFlags,
+    #[command(flatten)]
+    pub lifetime: LifetimeFlags,
+    #[command(flatten)]
+    pub data: DataFlags,
+    #[command(flatten)]
+    pub measuring: MeasuringFlags,
+    #[command(flatten)]
+    pub output: CompareOutputFlags,
+    #[command(flatten)]
+    pub progress: ProgressFlags,
+}
+
+/// Who is compared with whom.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Sides")]
+pub(crate) struct SideFlags {
+    /// Results of A, such as a1.json a2.json
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "b", conflicts_with_all = ["files", "live"])]
+    pub a: Vec<PathBuf>,
+    /// Results of B
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "a")]
+    pub b: Vec<PathBuf>,
+    /// Measure two servers now, in turns, such as old:11211 new:11211; the options below are those of run
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
+    pub live: Vec<ServerAddress>,
+    /// Runs of each side, with --live; at least 4 show anything [default: 6]
+    #[arg(long, value_name = "N", requires = "live", value_parser = value_parser!(u32).range(1..=RUNS_MAX as i64))]
+    pub repeat: Option<u32>,
+    /// Compare results even where the plans differ in more than servers and seeds
+    #[arg(long, conflicts_with = "live")]
+    pub allow_different_plans: bool,
+}
+
+/// Where a comparison goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct CompareOutputFlags {
+    /// Write the comparison as JSON, such as compare.json; - is standard output, and the text then goes to standard error
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+    /// Exit with 4 if B is beyond a change from A, which has a sign ('p99 <= +5%', 'rate >= -3%'), or beyond a bound ('p99 <
+    /// 1ms'); repeatable
+    #[arg(long, value_name = "REQUIREMENT")]
+    pub assert: Vec<Requirement>,
+    /// Write assertions and the verdicts of the runs as JUnit XML, such as junit.xml
+    #[arg(long, value_name = "PATH")]
+    pub junit: Option<PathBuf>,
+    /// Exit with 0 even when a run is NOT TRUSTED
+    #[arg(long)]
+    pub allow_untrusted: bool,
 }
 
 /// Options of `brunt load`.
@@ -599,8 +676,38 @@ fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
 impl Run {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let Self { target, traffic, lifetime, data, measuring, .. } = self;
+        let (mut run, class) = self.flags().spec();
         let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
+        run.samples_max = run.samples_max.or(samples_default);
+        (run, class)
+    }
+
+    fn flags(&self) -> PlanFlags<'_> {
+        let Self { target, traffic, lifetime, data, measuring, .. } = self;
+        PlanFlags { target, traffic, lifetime, data, measuring }
+    }
+}
+
+impl Compare {
+    /// The flags as a specification.
+    pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
+        let Self { target, traffic, lifetime, data, measuring, .. } = self;
+        PlanFlags { target, traffic, lifetime, data, measuring }.spec()
+    }
+}
+
+/// Every flag that belongs to a plan.
+struct PlanFlags<'a> {
+    target: &'a TargetFlags,
+    traffic: &'a TrafficFlags,
+    lifetime: &'a LifetimeFlags,
+    data: &'a DataFlags,
+    measuring: &'a MeasuringFlags,
+}
+
+impl PlanFlags<'_> {
+    fn spec(&self) -> (RunSpec, ClassSpec) {
+        let Self { target, traffic, lifetime, data, measuring } = self;
         let run = RunSpec {
             wait: measuring.wait,
             drain: measuring.drain,
@@ -615,7 +722,7 @@ impl Run {
             data_seed: data.data_seed,
             timestamps: measuring.timestamps,
             meter: given(&measuring.meter),
-            samples_max: measuring.samples_max.or(samples_default),
+            samples_max: measuring.samples_max,
             ..target.spec()
         };
         let class = ClassSpec {
@@ -794,6 +901,19 @@ mod tests {
         ("junit", "junit.xml"),
         ("progress", "1s"),
     ];
+
+    #[test]
+    fn the_examples_of_compare_are_understood() {
+        let mut tried = 0;
+        for line in COMPARE_EXAMPLES.lines().filter_map(|line| line.strip_prefix("  brunt ")) {
+            let command = line.split("   ").next().unwrap_or(line).replace("'p99 <= +5%'", "p99<=+5%");
+            let command = command.split("  ").next().unwrap_or(line);
+            let parsed = Arguments::try_parse_from(std::iter::once("brunt").chain(command.split(' ')));
+            assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
+            tried += 1;
+        }
+        assert_eq!(tried, 4);
+    }
 
     #[test]
     fn the_examples_of_the_help_are_understood() {

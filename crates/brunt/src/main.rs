@@ -10,6 +10,7 @@ mod calibrate;
 mod calibrations;
 mod campaign;
 mod cli;
+mod compare;
 mod doctor;
 mod embedded;
 mod environment;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Run(run) => campaign::run(&run),
         Command::Scan(scan) => campaign::scan(&scan),
         Command::Search(search) => campaign::search(&search),
+        Command::Compare(flags) => compare::compare(&flags),
         Command::Load(load) => run::load(&load),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),

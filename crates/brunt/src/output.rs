@@ -7,6 +7,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use anyhow::Context;
 use brunt_report::campaign::{self, Campaign};
+use brunt_report::comparison::Comparison;
 use brunt_stats::summary::Summary;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -33,17 +34,7 @@ impl Outputs {
             ("--samples", &flags.samples),
             ("--junit", &flags.junit),
         ];
-        let to_stdout: Vec<&str> = asked
-            .iter()
-            .filter(|(_, path)| path.as_deref() == Some(Path::new("-")))
-            .map(|(flag, _)| *flag)
-            .collect();
-        if to_stdout.len() > 1 {
-            return Err(Failure::usage(format!(
-                "{}: '-' was given to each; accepted: standard output for one of them, files for the others",
-                to_stdout.join(", ")
-            )));
-        }
+        let text_goes_to_stderr = is_standard_output_taken(&asked)?;
         let open = |flag: &str, path: &Option<PathBuf>| {
             path.as_deref().map(|path| Destination::open(path, flag)).transpose()
         };
@@ -53,7 +44,7 @@ impl Outputs {
             samples: open("--samples", &flags.samples)?,
             junit: open("--junit", &flags.junit)?,
             allow_untrusted: flags.allow_untrusted,
-            text_goes_to_stderr: !to_stdout.is_empty(),
+            text_goes_to_stderr,
         })
     }
 
@@ -62,11 +53,7 @@ impl Outputs {
         if !quiet {
             let mut text = Vec::new();
             brunt_report::text::write(summary, &mut text)?;
-            if self.text_goes_to_stderr {
-                io::stderr().write_all(&text)?
-            } else {
-                io::stdout().write_all(&text)?
-            }
+            write_text(&text, self.text_goes_to_stderr)?;
         }
         if let Some(out) = self.json {
             out.write(|out| brunt_report::json::write(summary, out))?;
@@ -93,11 +80,7 @@ impl Outputs {
         if !quiet {
             let mut text = Vec::new();
             campaign::write_text(campaign, &mut text)?;
-            if self.text_goes_to_stderr {
-                io::stderr().write_all(&text)?
-            } else {
-                io::stdout().write_all(&text)?
-            }
+            write_text(&text, self.text_goes_to_stderr)?;
         }
         if let Some(out) = self.json {
             out.write(|out| campaign::write_json(campaign, out))?;
@@ -107,6 +90,64 @@ impl Outputs {
         }
         Ok(())
     }
+}
+
+/// Everything that was asked of a comparison.
+pub(crate) struct CompareOutputs {
+    json: Option<Destination>,
+    junit: Option<Destination>,
+    allow_untrusted: bool,
+    text_goes_to_stderr: bool,
+}
+
+impl CompareOutputs {
+    /// Makes sure that every result can be written.
+    pub(crate) fn open(flags: &cli::CompareOutputFlags) -> Result<Self, Failure> {
+        let text_goes_to_stderr =
+            is_standard_output_taken(&[("--json", &flags.json), ("--junit", &flags.junit)])?;
+        let open = |flag: &str, path: &Option<PathBuf>| {
+            path.as_deref().map(|path| Destination::open(path, flag)).transpose()
+        };
+        Ok(Self {
+            json: open("--json", &flags.json)?,
+            junit: open("--junit", &flags.junit)?,
+            allow_untrusted: flags.allow_untrusted,
+            text_goes_to_stderr,
+        })
+    }
+
+    /// Writes every result that was asked for, the text first.
+    pub(crate) fn write(self, comparison: &Comparison, quiet: bool) -> Result<(), Failure> {
+        if !quiet {
+            let mut text = Vec::new();
+            comparison.write_text(&mut text)?;
+            write_text(&text, self.text_goes_to_stderr)?;
+        }
+        if let Some(out) = self.json {
+            out.write(|out| comparison.write_json(out))?;
+        }
+        if let Some(out) = self.junit {
+            out.write(|out| brunt_report::junit::write_comparison(comparison, self.allow_untrusted, out))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_text(text: &[u8], goes_to_stderr: bool) -> io::Result<()> {
+    if goes_to_stderr { io::stderr().write_all(text) } else { io::stdout().write_all(text) }
+}
+
+/// Does one of the results go to standard output, so that the text must go elsewhere?
+fn is_standard_output_taken(asked: &[(&str, &Option<PathBuf>)]) -> Result<bool, Failure> {
+    let is_standard_output = |(_, path): &&(&str, &Option<PathBuf>)| path.as_deref() == Some(Path::new("-"));
+    let taken: Vec<&str> = asked.iter().filter(is_standard_output).map(|(flag, _)| *flag).collect();
+    if taken.len() > 1 {
+        return Err(Failure::usage(format!(
+            "{}: '-' was given to each; accepted: standard output for one of them, files for the others",
+            taken.join(", ")
+        )));
+    }
+    Ok(!taken.is_empty())
 }
 
 /// One place that a result goes to.

@@ -139,6 +139,25 @@ fn mistakes_are_named() {
         ),
         (&["search", "--slo", "p99<1ms", "--from", "x"], &["--from", "'x'", "200k"]),
         (&["search", "--slo", "p99<1ms", "--resolution", "0"], &["--resolution", "'0'", "0.1% to 50%"]),
+        (&["compare"], &["0 results given", "A.json B.json", "--live A B"]),
+        (&["compare", "/no/a.json", "/no/b.json"], &["/no/a.json", "cannot read", "accepted"]),
+        (&["compare", "a.json", "b.json", "--rate", "5"], &["--rate", "beside --live"]),
+        (&["compare", "--a", "a.json"], &["--b"]),
+        (
+            &["compare", "a.json", "b.json", "--json", "-", "--junit", "-"],
+            &["--json, --junit", "'-'", "one of them"],
+        ),
+        (&["compare", "--live", "h:1"], &["--live", "2 values"]),
+        (&["compare", "--live", "h:1", "h:2", "-s", "h:3"], &["--server", "behind --live"]),
+        (&["compare", "--live", "h:1", "h:2", "--repeat", "0"], &["--repeat", "'0'"]),
+        (
+            &["compare", "--live", "h:1", "h:2", "--assert", "p99 <= 5%"],
+            &["--assert", "'5%' is no bound of p99", "such as 1ms", "+5%"],
+        ),
+        (
+            &["compare", "--live", "h:1", "h:2", "--assert", "mget.p99 <= +5%"],
+            &["--assert", "'mget' is not sent"],
+        ),
         (&["brew"], &["brew"]),
     ];
     for (arguments, words) in table {

@@ -16,6 +16,7 @@ mod assertions;
 mod calibrate;
 mod campaigns;
 mod command_line;
+mod compare;
 mod convictions;
 mod faults;
 mod lifetimes;

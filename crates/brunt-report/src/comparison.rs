@@ -1,0 +1,228 @@
+//! Two sets of runs side by side: which numbers differ, by how much, and what was not the same to begin with.
+//!
+//! Not the statistics (those are `brunt_stats::contrast`): here results become its samples, and what it finds becomes words.
+//! Invariant: no run is counted twice, and whatever differs between the two plans is said.
+
+mod assertion;
+mod difference;
+mod json;
+mod text;
+
+pub use difference::{Difference, plan_differences, side_differences};
+
+pub(crate) use assertion::Asserted;
+
+use crate::result::{RunInterval, RunResult};
+use brunt_plan::objective::{Metric, Statistic, Subject};
+use brunt_plan::quantile::Quantile;
+use brunt_plan::tolerance::Requirement;
+use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::contrast::{Contrast, RUNS_MAX, RUNS_MIN, Scale};
+use brunt_stats::verdict::Status;
+use std::io::{self, Write};
+
+/// A number that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// One that can be asserted.
+    Of(Subject),
+    /// Processor time of the client per request.
+    ClientCpu,
+    /// Processor time of the server per request, by its own account.
+    ServerCpu,
+}
+
+/// What is compared whether or not it is asked for.
+const ALWAYS: [Quantity; 8] = [
+    of(Metric::Response(Statistic::Percentile(Quantile::P50))),
+    of(Metric::Response(Statistic::Percentile(Quantile::P99))),
+    of(Metric::Response(Statistic::Percentile(Quantile::P999))),
+    of(Metric::Response(Statistic::Mean)),
+    of(Metric::Rate),
+    of(Metric::Hit),
+    Quantity::ClientCpu,
+    Quantity::ServerCpu,
+];
+
+const fn of(metric: Metric) -> Quantity {
+    Quantity::Of(Subject { op: None, metric })
+}
+
+impl Quantity {
+    fn name(self) -> String {
+        match self {
+            Self::Of(subject) => subject.to_string(),
+            Self::ClientCpu => "client CPU".to_owned(),
+            Self::ServerCpu => "server CPU".to_owned(),
+        }
+    }
+
+    /// The name as a JSON key.
+    fn key(self) -> String {
+        match self {
+            Self::Of(subject) => subject.to_string(),
+            Self::ClientCpu => "client_cpu_ns_per_request".to_owned(),
+            Self::ServerCpu => "server_cpu_ns_per_request".to_owned(),
+        }
+    }
+
+    fn of_run(self, run: &RunResult) -> Option<f64> {
+        match self {
+            Self::Of(subject) => run.number(&subject),
+            Self::ClientCpu => run.client_cpu_ns,
+            Self::ServerCpu => run.server_cpu_ns,
+        }
+    }
+
+    /// The interval within a run, of what has one.
+    fn interval_of_run(self, run: &RunResult) -> Option<RunInterval> {
+        match self {
+            Self::Of(subject) => run.interval(&subject),
+            Self::ClientCpu | Self::ServerCpu => None,
+        }
+    }
+
+    /// Is it in nanoseconds?
+    fn is_time(self) -> bool {
+        match self {
+            Self::Of(subject) => matches!(subject.metric, Metric::Response(_) | Metric::Service(_)),
+            Self::ClientCpu | Self::ServerCpu => true,
+        }
+    }
+
+    fn scale(self) -> Scale {
+        match self {
+            Self::Of(Subject { metric: Metric::Hit | Metric::Errors | Metric::Unsent, .. }) => {
+                Scale::Difference
+            }
+            _ => Scale::Ratio,
+        }
+    }
+}
+
+/// A number of both sides.
+#[derive(Clone, Debug)]
+struct Compared {
+    quantity: Quantity,
+    contrast: Contrast,
+}
+
+/// Two sets of runs side by side.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    a: Vec<RunResult>,
+    b: Vec<RunResult>,
+    /// In which keys the plans differ, servers and seeds apart.
+    plan: Vec<Difference>,
+    /// What of the hosts and the tool differs.
+    environment: Vec<Difference>,
+    compared: Vec<Compared>,
+    asserted: Vec<Asserted>,
+    interrupted: bool,
+}
+
+impl Comparison {
+    /// Compares the runs, and what they came to with what is required. Each side has a run.
+    ///
+    /// # Errors
+    /// A side has none or too many, or a run is given twice; for a user.
+    pub fn of(a: Vec<RunResult>, b: Vec<RunResult>, required: &[Requirement]) -> Result<Self, String> {
+        let (Some(first_a), Some(first_b)) = (a.first(), b.first()) else {
+            return Err("a side has no run; accepted: at least one result each".to_owned());
+        };
+        let (plan, environment) =
+            (plan_differences(first_a, first_b), difference::environment(first_a, first_b));
+        check_size("A", &a)?;
+        check_size("B", &b)?;
+        check_runs_differ(&a, &b)?;
+        let asked = required.iter().map(|requirement| Quantity::Of(requirement.subject()));
+        let mut quantities = ALWAYS.to_vec();
+        asked.for_each(|quantity| {
+            if !quantities.contains(&quantity) {
+                quantities.push(quantity);
+            }
+        });
+        let contrast = |quantity: Quantity| {
+            let values = |side: &[RunResult]| side.iter().map(|run| quantity.of_run(run)).collect::<Vec<_>>();
+            Compared { quantity, contrast: Contrast::of(quantity.scale(), &values(&a), &values(&b)) }
+        };
+        let compared: Vec<Compared> = quantities.into_iter().map(contrast).collect();
+        let asserted = required.iter().map(|requirement| Asserted::of(*requirement, &compared, &b)).collect();
+        Ok(Self { a, b, plan, environment, compared, asserted, interrupted: false })
+    }
+
+    /// The same, of runs that were to be more.
+    pub fn interrupted(mut self) -> Self {
+        self.interrupted = true;
+        self
+    }
+
+    /// Is any run NOT TRUSTED?
+    pub fn has_untrusted(&self) -> bool {
+        self.a.iter().chain(&self.b).any(|run| run.status == Status::NotTrusted)
+    }
+
+    /// Was it ended before all runs were made?
+    pub const fn is_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// Does something that was asserted fail, or is it not known?
+    pub fn is_missed(&self) -> bool {
+        self.asserted.iter().any(|asserted| asserted.status != AssertionStatus::Holds)
+    }
+
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(text::report(self).as_bytes())
+    }
+
+    /// Writes the schema `brunt.compare.v1`.
+    ///
+    /// # Errors
+    /// What `out` returns.
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, &json::value(self))?;
+        writeln!(out)
+    }
+
+    /// How what was required came out.
+    pub(crate) fn asserted(&self) -> &[Asserted] {
+        &self.asserted
+    }
+
+    /// Every run with the name of its side.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (&'static str, &RunResult)> {
+        let named = |name, runs| std::iter::repeat(name).zip::<&[RunResult]>(runs);
+        named("A", &self.a).chain(named("B", &self.b))
+    }
+
+    /// Has a side too few runs for any claim?
+    fn is_small(&self) -> bool {
+        self.a.len().min(self.b.len()) < RUNS_MIN
+    }
+}
+
+fn check_size(name: &str, runs: &[RunResult]) -> Result<(), String> {
+    if runs.len() > RUNS_MAX {
+        return Err(format!("{name} has {} runs; accepted: up to {RUNS_MAX}", runs.len()));
+    }
+    Ok(())
+}
+
+/// No run counts twice: it does not differ from itself, which would be taken for agreement.
+fn check_runs_differ(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
+    let all: Vec<&RunResult> = a.iter().chain(b).collect();
+    for (index, run) in all.iter().enumerate() {
+        if let Some(same) = all[..index].iter().find(|earlier| earlier.is_same_run(run)) {
+            return Err(format!(
+                "'{}' and '{}' hold the same run; accepted: each run once, for it does not differ from itself",
+                same.source, run.source
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The schema `brunt.compare.v1`: what was compared, run by run, and what that shows.
+//!
+//! Not for a person. docs/formats.md says what every key means.
+
+use super::{Asserted, Compared, Comparison, Difference};
+use crate::result::RunResult;
+use brunt_plan::tolerance::Requirement;
+use brunt_stats::contrast::{LEVEL, Scale};
+use serde_json::{Map, Value, json};
+
+/// The name of the schema.
+const SCHEMA: &str = "brunt.compare.v1";
+
+pub(super) fn value(comparison: &Comparison) -> Value {
+    let Comparison { a, b, plan, environment, compared, asserted, interrupted } = comparison;
+    json!({
+        "schema": SCHEMA,
+        "version": env!("CARGO_PKG_VERSION"),
+        "interrupted": interrupted,
+        "confidence": 1.0 - LEVEL,
+        "a": side(a, compared),
+        "b": side(b, compared),
+        "plan_differences": plan.iter().map(difference).collect::<Value>(),
+        "environment_differences": environment.iter().map(difference).collect::<Value>(),
+        "quantities": compared.iter().map(quantity).collect::<Value>(),
+        "assertions": asserted.iter().map(assertion).collect::<Value>(),
+    })
+}
+
+fn side(runs: &[RunResult], compared: &[Compared]) -> Value {
+    let run = |run: &RunResult| {
+        let numbers = compared.iter().map(|held| (held.quantity.key(), json!(held.quantity.of_run(run))));
+        let intervals = compared.iter().filter_map(|held| {
+            let own = held.quantity.interval_of_run(run)?;
+            Some((held.quantity.key(), json!([own.low_ns, own.high_ns])))
+        });
+        json!({
+            "source": run.source,
+            "version": run.version,
+            "seed": run.seed,
+            "server": run.server,
+            "interrupted": run.interrupted,
+            "status": run.status.name(),
+            "checks": run.found,
+            "numbers": numbers.collect::<Map<_, _>>(),
+            "intervals": intervals.collect::<Map<_, _>>(),
+        })
+    };
+    json!({ "plan": runs.first().map(|run| &run.plan), "runs": runs.iter().map(run).collect::<Value>() })
+}
+
+fn assertion(asserted: &Asserted) -> Value {
+    let (kind, bound) = match asserted.requirement {
+        Requirement::Change(tolerance) => ("change", tolerance.change.value()),
+        Requirement::Value(objective) => ("value", objective.bound.value()),
+    };
+    json!({
+        "requirement": asserted.requirement.to_string(),
+        "kind": kind,
+        "status": asserted.status.name(),
+        "beyond_doubt": asserted.is_beyond_doubt,
+        "measured": asserted.measured,
+        "interval": asserted.interval,
+        "bound": bound,
+    })
+}
+
+fn difference(Difference { key, a, b }: &Difference) -> Value {
+    json!({ "key": key, "a": a, "b": b })
+}
+
+fn quantity(Compared { quantity, contrast }: &Compared) -> Value {
+    json!({
+        "quantity": quantity.key(),
+        "scale": match quantity.scale() {
+            Scale::Ratio => "ratio",
+            Scale::Difference => "difference",
+        },
+        "a": contrast.a,
+        "b": contrast.b,
+        "change": contrast.change,
+        "interval": contrast.interval,
+        "p": contrast.p,
+        "finding": contrast.finding.name(),
+    })
+}

@@ -1,0 +1,338 @@
+//! The report of a comparison that a person reads: who is compared, what differs, and whether that shows anything.
+//!
+//! Not for scripts. The last line is the answer; the table above it has the numbers, the lines below the table what to do where they
+//! show nothing.
+
+use super::assertion::range;
+use super::{Compared, Comparison, Difference, Quantity};
+use crate::metric;
+use crate::paragraph::{self, printable};
+use crate::quantity;
+use crate::result::{RunResult, shortened};
+use crate::table::Table;
+use brunt_plan::objective::Metric;
+use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::contrast::{Finding, LEVEL, MARGIN, RUNS_MIN, Scale};
+use brunt_stats::verdict::Status;
+
+pub(super) fn report(comparison: &Comparison) -> String {
+    let mut out = String::new();
+    side(&mut out, "A", &comparison.a);
+    side(&mut out, "B", &comparison.b);
+    plan(&mut out, comparison);
+    out.push('\n');
+    if comparison.is_small() {
+        small_table(&mut out, comparison);
+    } else {
+        table(&mut out, comparison);
+    }
+    notes(&mut out, comparison);
+    out.push('\n');
+    asserted(&mut out, comparison);
+    untrusted(&mut out, comparison);
+    answer(&mut out, comparison);
+    out
+}
+
+fn side(out: &mut String, name: &str, runs: &[RunResult]) {
+    let mut facts = vec![quantity::things(runs.len() as u64, "run")];
+    let mut servers: Vec<String> = runs.iter().map(|run| printable(&run.server)).collect();
+    servers.dedup();
+    facts.extend(servers.drain(..1));
+    if !servers.is_empty() {
+        facts.push(format!("and {} others", servers.len()));
+    }
+    let from: Vec<&str> =
+        [runs.first(), runs.last()].into_iter().flatten().map(|run| run.source.as_str()).collect();
+    facts.push(match from.as_slice() {
+        [first, last] if first != last => printable(&format!("{first} to {last}")),
+        [first, ..] => printable(first),
+        [] => String::new(),
+    });
+    let interrupted = runs.iter().filter(|run| run.interrupted).count();
+    if interrupted > 0 {
+        facts.push(format!("{interrupted} interrupted"));
+    }
+    paragraph::facts(out, name, &facts);
+}
+
+/// The keys of a plan that say most of it in a line.
+const PLAN_KEYS: [&str; 10] = [
+    "rate",
+    "rate-profile",
+    "think",
+    "connections",
+    "depth",
+    "mix",
+    "value-size",
+    "popularity",
+    "time",
+    "requests",
+];
+
+fn plan(out: &mut String, comparison: &Comparison) {
+    let plan = &comparison.a[0].plan;
+    let classes = plan.get("class").and_then(|held| held.as_array()).map(Vec::as_slice).unwrap_or_default();
+    let facts = if let [class] = classes {
+        let value =
+            |key: &str| class.get(key).or(plan.get(key)).map(|value| format!("{key} {}", shortened(value)));
+        PLAN_KEYS.iter().filter_map(|key| value(key)).collect()
+    } else {
+        let names = classes.iter().filter_map(|class| class.get("name")).map(shortened);
+        vec![format!("{} classes: {}", classes.len(), names.collect::<Vec<_>>().join(", "))]
+    };
+    paragraph::facts(out, "plan", &facts);
+    let listed =
+        |differences: &[Difference]| differences.iter().map(Difference::to_string).collect::<Vec<_>>();
+    if !comparison.plan.is_empty() {
+        paragraph::facts(out, "unequal", &listed(&comparison.plan));
+    }
+    if !comparison.environment.is_empty() {
+        paragraph::facts(out, "hosts", &listed(&comparison.environment));
+    }
+}
+
+/// What neither side gives says nothing: a plan without retrievals has no hits.
+fn shown(comparison: &Comparison) -> impl Iterator<Item = &Compared> {
+    let is_given = |held: &&Compared| held.contrast.a.is_some() || held.contrast.b.is_some();
+    comparison.compared.iter().filter(is_given)
+}
+
+fn table(out: &mut String, comparison: &Comparison) {
+    let interval = format!("{:.0} % interval", (1.0 - LEVEL) * 100.0);
+    let mut table = Table::new(&["", "A", "B", "change", &interval, "p", "finding"]).with_prose_last();
+    for held in shown(comparison) {
+        let Compared { quantity, contrast } = held;
+        let value = |value: Option<f64>| value.map_or("-".to_owned(), |value| value_text(*quantity, value));
+        let interval = contrast.interval.map(|ends| change_interval(quantity.scale(), ends));
+        table.push(vec![
+            quantity.name(),
+            value(contrast.a),
+            value(contrast.b),
+            contrast.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
+            interval.unwrap_or_default(),
+            contrast.p.map_or(String::new(), p_text),
+            finding(held),
+        ]);
+    }
+    table.write(out);
+}
+
+/// The table where nothing is claimed: what each side has, as far as it says how sure that is.
+fn small_table(out: &mut String, comparison: &Comparison) {
+    let mut table = Table::new(&["", "A", "B", "change"]);
+    for Compared { quantity, contrast } in shown(comparison) {
+        table.push(vec![
+            quantity.name(),
+            side_text(*quantity, contrast.a, &comparison.a),
+            side_text(*quantity, contrast.b, &comparison.b),
+            contrast.change.map_or("-".to_owned(), |change| change_text(*quantity, change)),
+        ]);
+    }
+    table.write(out);
+}
+
+/// A number of few runs. In brackets behind a time: of one run its own interval, of several the lowest and the highest.
+fn side_text(quantity: Quantity, value: Option<f64>, runs: &[RunResult]) -> String {
+    let Some(value) = value else { return "-".to_owned() };
+    let text = value_text(quantity, value);
+    let (low, high, mark) = match runs {
+        [run] => match quantity.interval_of_run(run) {
+            Some(own) => (own.low_ns, own.high_ns, if own.is_thin { "~" } else { "" }),
+            None => return text,
+        },
+        runs => match range(quantity, runs).filter(|_| quantity.is_time()) {
+            Some([low, high]) => (low, Some(high), ""),
+            None => return text,
+        },
+    };
+    let ends: Vec<u64> = std::iter::once(low).chain(high).map(|end| end.round() as u64).collect();
+    match quantity::times_as(value.round() as u64, &ends).as_slice() {
+        [low, high] => format!("{text} [{low}..{high}]{mark}"),
+        // No upper end that was seen.
+        ends => format!("{text} [{}..]{mark}", ends.concat()),
+    }
+}
+
+fn p_text(p: f64) -> String {
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
+}
+
+fn value_text(quantity: Quantity, value: f64) -> String {
+    match quantity {
+        Quantity::Of(subject) => metric::text(subject.metric, value),
+        Quantity::ClientCpu | Quantity::ServerCpu => quantity::time(value.round() as u64),
+    }
+}
+
+/// A change in hundredths, with its sign and the decimals that a comparison of runs can have.
+fn bare_change(change: f64) -> String {
+    let percent = change * 100.0;
+    let decimals = match percent.abs() {
+        below if below < 9.95 => 2,
+        below if below < 99.5 => 1,
+        _ => 0,
+    };
+    // What rounds to nothing has no sign.
+    let text = format!("{percent:+.decimals$}");
+    if text.trim_start_matches(['+', '-']).bytes().all(|byte| matches!(byte, b'0' | b'.')) {
+        text.trim_start_matches(['+', '-']).to_owned()
+    } else {
+        text
+    }
+}
+
+pub(super) fn change_interval(scale: Scale, [low, high]: [f64; 2]) -> String {
+    let unit = if scale == Scale::Ratio { " %" } else { "" };
+    format!("[{} .. {}]{unit}", bare_change(low), bare_change(high))
+}
+
+pub(super) fn change_text(quantity: Quantity, change: f64) -> String {
+    let unit = if quantity.scale() == Scale::Ratio { " %" } else { " points" };
+    format!("{}{unit}", bare_change(change))
+}
+
+/// What a line shows, in words.
+fn finding(held: &Compared) -> String {
+    let (above, below) = match held.quantity {
+        Quantity::Of(subject) => match subject.metric {
+            Metric::Response(_) | Metric::Service(_) => ("B is slower", "B is faster"),
+            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => ("B is higher", "B is lower"),
+        },
+        Quantity::ClientCpu | Quantity::ServerCpu => ("B costs more", "B costs less"),
+    };
+    match held.contrast.finding {
+        Finding::Above => above,
+        Finding::Below => below,
+        Finding::NoneShown => "no difference shown",
+        Finding::Undecided => "cannot tell",
+        Finding::TooFewRuns => "cannot tell: too few runs",
+        Finding::NotGiven => "cannot tell: not in every run",
+    }
+    .to_owned()
+}
+
+fn notes(out: &mut String, comparison: &Comparison) {
+    let mut notes = Vec::new();
+    let (a, b) = (comparison.a.len(), comparison.b.len());
+    let is_any = |finding| comparison.compared.iter().any(|held| held.contrast.finding == finding);
+    let repeat = format!("no claim is made below {RUNS_MIN} on each side: repeat with --repeat 6");
+    if (a, b) == (1, 1) {
+        notes.push(format!(
+            "one run each: how much runs differ among themselves is unknown, and [..], the 95 % interval within a run, does not \
+             hold it; {repeat}"
+        ));
+    } else if comparison.is_small() {
+        notes.push(format!(
+            "{} against {b}: [..] is the 95 % interval within a run where there is one, else the lowest and the highest; {repeat}",
+            quantity::things(a as u64, "run")
+        ));
+    } else {
+        notes.push(format!(
+            "A and B are medians of runs; the change is the median over all pairs of runs, p exact by ranks. Each line is wrong \
+             about equals once in {:.0} times",
+            1.0 / LEVEL
+        ));
+    }
+    if !comparison.plan.is_empty() {
+        notes.push("the plans differ: so may what they come to, whatever the servers are".to_owned());
+    }
+    if is_any(Finding::Undecided) {
+        notes.push(format!(
+            "cannot tell: no difference is shown, and one of {:.0} % is not ruled out (of shares, {} points); more runs narrow it",
+            MARGIN * 100.0,
+            MARGIN
+        ));
+    }
+    notes.iter().for_each(|note| paragraph::prose(out, "note", note));
+}
+
+fn asserted(out: &mut String, comparison: &Comparison) {
+    if comparison.asserted.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["asserted", "measured", "within", "outcome"]).with_prose_last();
+    for asserted in &comparison.asserted {
+        // What is not known is within nothing.
+        let interval = asserted.interval_text().filter(|_| asserted.status != AssertionStatus::Unknown);
+        table.push(vec![
+            asserted.requirement.to_string(),
+            asserted.measured_text().unwrap_or("-".to_owned()),
+            interval.unwrap_or_default(),
+            asserted.outcome(),
+        ]);
+    }
+    table.write(out);
+    out.push('\n');
+}
+
+/// Names of runs in a line of those that call for care.
+const NAMED_MAX: usize = 6;
+
+/// The runs of each side that call for care, the worst last, with the checks that say so.
+fn untrusted(out: &mut String, comparison: &Comparison) {
+    for status in [Status::Caution, Status::NotTrusted] {
+        for (name, runs) in [("A", &comparison.a), ("B", &comparison.b)] {
+            let found: Vec<&RunResult> = runs.iter().filter(|run| run.status == status).collect();
+            if found.is_empty() {
+                continue;
+            }
+            let mut sources: Vec<String> =
+                found.iter().take(NAMED_MAX).map(|run| run.source.clone()).collect();
+            if found.len() > NAMED_MAX {
+                sources.push(format!("{} others", found.len() - NAMED_MAX));
+            }
+            let mut checks: Vec<&str> = Vec::new();
+            for check in found.iter().flat_map(|run| &run.found) {
+                if !checks.contains(&check.as_str()) {
+                    checks.push(check);
+                }
+            }
+            let which = match (found.len(), runs.len()) {
+                (1, 1) => String::new(),
+                (found, all) if found == all => format!("all {all} runs, "),
+                (found, all) => format!("{found} of {all} runs ({}), ", sources.join("; ")),
+            };
+            let text = format!("{name}: {which}{}", checks.join(" "));
+            paragraph::prose(out, status.name(), &printable(&text));
+        }
+    }
+}
+
+/// The last line: whether it can be believed, and what differs.
+fn answer(out: &mut String, comparison: &Comparison) {
+    if comparison.interrupted {
+        out.push_str("INTERRUPTED: not all of the runs were made\n");
+    }
+    let all = comparison.a.len() + comparison.b.len();
+    let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted).count();
+    let mut facts = Vec::new();
+    if untrusted > 0 {
+        facts.push(format!("NOT TRUSTED: {untrusted} of {}", quantity::things(all as u64, "run")));
+    }
+    let of =
+        |finding: Finding| comparison.compared.iter().filter(move |held| held.contrast.finding == finding);
+    let undecided: Vec<String> = of(Finding::Undecided).map(|held| held.quantity.name()).collect();
+    let mut differing = comparison
+        .compared
+        .iter()
+        .filter(|held| matches!(held.contrast.finding, Finding::Above | Finding::Below))
+        .map(|held| {
+            let change = held.contrast.change.map(|change| change_text(held.quantity, change));
+            format!("{} {}", held.quantity.name(), change.unwrap_or_default())
+        });
+    if let Some(first) = differing.next() {
+        facts.push(format!("B DIFFERS: {first}"));
+        facts.extend(differing);
+    } else if (comparison.a.len(), comparison.b.len()) == (1, 1) {
+        facts.push(
+            "CANNOT TELL whether A and B differ: one run each, spread from run to run unknown".to_owned(),
+        );
+    } else if comparison.is_small() || (undecided.is_empty() && of(Finding::NoneShown).next().is_none()) {
+        facts.push("CANNOT TELL whether A and B differ".to_owned());
+    } else {
+        facts.push("NO DIFFERENCE SHOWN".to_owned());
+        facts.extend((!undecided.is_empty()).then(|| format!("not ruled out in {}", undecided.join(", "))));
+    }
+    paragraph::facts(out, "", &facts);
+}

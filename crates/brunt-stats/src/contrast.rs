@@ -1,0 +1,404 @@
+//! Do two sets of runs differ, and by how much? A rank test over the values of whole runs, exact for any number of them.
+//!
+//! Not a comparison of two runs by their own confidence intervals: these do not contain what differs from run to run (where
+//! connections landed, how memory lies, what else the host did), which is often more than anything within a run. Without
+//! assumptions on how the values are distributed: under the hypothesis that A and B are the same, each division of the
+//! runs into two groups of these sizes is as likely as the other. Invariant, where no two values are equal: the interval
+//! excludes no change exactly where p is at most [`LEVEL`].
+
+/// Runs of a side below which nothing is claimed: with 3 against 3 the smallest p is 0.1, with 4 against 4 it is 0.029.
+pub const RUNS_MIN: usize = 4;
+/// Runs of a side at most. The counts of divisions stay far inside a float's range, and a test below a tenth of a second.
+pub const RUNS_MAX: usize = 50;
+/// So often two sides that are the same are said to differ, at most; 1 − this is the confidence of intervals.
+pub const LEVEL: f64 = 0.05;
+/// A change within this is no matter: where the whole interval lies inside, no difference is shown. A part of A's value for
+/// ratios; a hundredth of it for shares, which differ in points.
+pub const MARGIN: f64 = 0.05;
+
+/// How values of a quantity are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As a ratio, because a server is so many per cent slower. Values must be above 0.
+    Ratio,
+    /// As a difference, because shares lie between 0 and 1.
+    Difference,
+}
+
+/// What the runs show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// B is above A.
+    Above,
+    /// B is below A.
+    Below,
+    /// Whatever difference there is, is below [`MARGIN`], or none is seen and none above it is possible.
+    NoneShown,
+    /// The runs differ too much among themselves to show either.
+    Undecided,
+    /// A side has fewer than [`RUNS_MIN`] runs.
+    TooFewRuns,
+    /// Some run does not give the value, or it is 0 where ratios are compared.
+    NotGiven,
+}
+
+impl Finding {
+    /// The word in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Above => "above",
+            Self::Below => "below",
+            Self::NoneShown => "none_shown",
+            Self::Undecided => "undecided",
+            Self::TooFewRuns => "too_few_runs",
+            Self::NotGiven => "not_given",
+        }
+    }
+}
+
+/// One quantity of two sets of runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contrast {
+    /// The median of A's runs, of an even number the upper one of the two in the middle: the value of a run, because
+    /// percentiles are never averaged. `None` where not every run gives it.
+    pub a: Option<f64>,
+    /// The median of B's runs.
+    pub b: Option<f64>,
+    /// By how much B is above A: as a part of A for ratios, so 0.12 is 12 % more, and else B − A. The Hodges-Lehmann estimate:
+    /// the median over all pairs of a run of A and a run of B.
+    pub change: Option<f64>,
+    /// Confidence interval of the change; `None` with fewer than [`RUNS_MIN`] runs.
+    pub interval: Option<[f64; 2]>,
+    /// How likely so uneven ranks are where A and B are the same; `None` where there is no interval.
+    pub p: Option<f64>,
+    /// What that shows.
+    pub finding: Finding,
+}
+
+impl Contrast {
+    /// Compares the values of the runs. Each side has 1 to [`RUNS_MAX`] runs.
+    pub fn of(scale: Scale, a: &[Option<f64>], b: &[Option<f64>]) -> Self {
+        let given = |side: &[Option<f64>]| {
+            let is_usable = |value: &f64| value.is_finite() && (scale == Scale::Difference || *value > 0.0);
+            side.iter().map(|value| value.filter(is_usable)).collect::<Option<Vec<f64>>>()
+        };
+        let median_of =
+            |side: &[Option<f64>]| side.iter().copied().collect::<Option<Vec<f64>>>().and_then(median);
+        let (a_median, b_median) = (median_of(a), median_of(b));
+        let nothing = Self {
+            a: a_median,
+            b: b_median,
+            change: None,
+            interval: None,
+            p: None,
+            finding: Finding::NotGiven,
+        };
+        let (Some(a), Some(b)) = (given(a), given(b)) else { return nothing };
+        if a.is_empty() || b.is_empty() {
+            return nothing;
+        }
+        // Ratios are differences of logarithms; ranks are the same.
+        let to_scale = |values: Vec<f64>| match scale {
+            Scale::Ratio => values.into_iter().map(f64::ln).collect(),
+            Scale::Difference => values,
+        };
+        let from_scale = |shift: f64| match scale {
+            Scale::Ratio => shift.exp_m1(),
+            Scale::Difference => shift,
+        };
+        let (a, b) = (to_scale(a), to_scale(b));
+        let differences = sorted_differences(&a, &b);
+        let change = Some(from_scale(median_of_sorted(&differences)));
+        if a.len().min(b.len()) < RUNS_MIN {
+            return Self { change, finding: Finding::TooFewRuns, ..nothing };
+        }
+        let interval = interval(&differences, a.len(), b.len()).map(from_scale);
+        let p = probability(&a, &b);
+        let margin = if scale == Scale::Ratio { MARGIN } else { MARGIN / 100.0 };
+        let finding = finding(interval, p, margin);
+        Self { change, interval: Some(interval), p: Some(p), finding, ..nothing }
+    }
+}
+
+fn finding([low, high]: [f64; 2], p: f64, margin: f64) -> Finding {
+    // Where values are equal to each other, the two may disagree; both must see it.
+    if p <= LEVEL && low > 0.0 {
+        Finding::Above
+    } else if p <= LEVEL && high < 0.0 {
+        Finding::Below
+    } else if low >= -margin && high <= margin {
+        Finding::NoneShown
+    } else {
+        Finding::Undecided
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn median_of_sorted(values: &[f64]) -> f64 {
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) {
+        f64::midpoint(values[middle - 1], values[middle])
+    } else {
+        values[middle]
+    }
+}
+
+/// b − a over all pairs, ascending.
+fn sorted_differences(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut differences: Vec<f64> = b.iter().flat_map(|b| a.iter().map(move |a| b - a)).collect();
+    differences.sort_by(f64::total_cmp);
+    differences
+}
+
+/// The interval between the c-th smallest and the c-th largest difference, for the largest c with which it misses the shift
+/// with probability [`LEVEL`] at most: P(U ≤ c − 1) ≤ LEVEL / 2, U the Mann-Whitney statistic.
+fn interval(differences: &[f64], a: usize, b: usize) -> [f64; 2] {
+    let distinct: Vec<usize> = (1..=a + b).map(|rank| 2 * rank).collect();
+    let sums = sums_of_ranks(&distinct, a);
+    let total: f64 = sums.iter().sum();
+    // U is the sum of ranks less its least value; ranks are doubled, so that sums are even.
+    let (mut below, mut c) = (0.0, 0);
+    for count in sums.iter().skip(a * (a + 1)).step_by(2) {
+        below += count;
+        if below / total > LEVEL / 2.0 {
+            break;
+        }
+        c += 1;
+    }
+    // With RUNS_MIN runs on each side c is at least 1.
+    [differences[c - 1], differences[differences.len() - c]]
+}
+
+/// The exact probability, over all divisions of the pooled runs into groups of these sizes, that the sum of A's ranks is at
+/// least as far from its mean as it is. Equal values share the mean of their ranks.
+fn probability(a: &[f64], b: &[f64]) -> f64 {
+    let pooled: Vec<f64> = a.iter().chain(b).copied().collect();
+    let doubled_rank = |value: &f64| {
+        let below = pooled.iter().filter(|other| *other < value).count();
+        let equal = pooled.iter().filter(|other| *other == value).count();
+        2 * below + equal + 1
+    };
+    let ranks: Vec<usize> = pooled.iter().map(doubled_rank).collect();
+    let sums = sums_of_ranks(&ranks, a.len());
+    let mean = a.len() * (pooled.len() + 1);
+    let observed: usize = ranks[..a.len()].iter().sum();
+    let as_far = |(sum, _): &(usize, &f64)| sum.abs_diff(mean) >= observed.abs_diff(mean);
+    let far: f64 = sums.iter().enumerate().filter(as_far).map(|(_, count)| count).sum();
+    far / sums.iter().sum::<f64>()
+}
+
+/// In how many ways `chosen` of the ranks have each sum, by dynamic programming over the ranks: no division is listed, so
+/// 50 runs against 50 take no longer than a blink. Exact up to 2⁵³ ways, beyond that to the precision of a float.
+fn sums_of_ranks(ranks: &[usize], chosen: usize) -> Vec<f64> {
+    let highest: usize = {
+        let mut sorted = ranks.to_vec();
+        sorted.sort_unstable();
+        sorted.iter().rev().take(chosen).sum()
+    };
+    let mut ways = vec![vec![0.0; highest + 1]; chosen + 1];
+    ways[0][0] = 1.0;
+    for rank in ranks {
+        // From the most chosen down, so that no rank is chosen twice.
+        for taken in (1..=chosen).rev() {
+            let (fewer, more) = ways.split_at_mut(taken);
+            for (to, from) in more[0][*rank..].iter_mut().zip(&fewer[taken - 1]) {
+                *to += from;
+            }
+        }
+    }
+    ways.swap_remove(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some(values: &[f64]) -> Vec<Option<f64>> {
+        values.iter().copied().map(Some).collect()
+    }
+
+    /// A generator good enough to draw with: splitmix64, as numbers in [0, 1).
+    fn draws(seed: u64) -> impl FnMut() -> f64 {
+        let mut state = seed;
+        move || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut bits = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((bits ^ (bits >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+    }
+
+    #[test]
+    fn the_smallest_p_is_two_of_all_divisions() {
+        // 2 / C(8, 4), 2 / C(10, 5), 2 / C(12, 6); and 5 % is out of reach below RUNS_MIN.
+        for (runs, expected) in [(3, 0.1), (4, 2.0 / 70.0), (5, 2.0 / 252.0), (6, 2.0 / 924.0)] {
+            let a: Vec<f64> = (0..runs).map(f64::from).collect();
+            let b: Vec<f64> = (0..runs).map(|run| 100.0 + f64::from(run)).collect();
+            assert_eq!((probability(&a, &b), probability(&b, &a)), (expected, expected), "{runs} runs");
+        }
+        assert_eq!(probability(&[1.0; 5], &[1.0; 6]), 1.0);
+    }
+
+    /// p by listing every division.
+    fn listed(a: &[f64], b: &[f64]) -> f64 {
+        let pooled: Vec<f64> = a.iter().chain(b).copied().collect();
+        // Pairs won by the first group, ties half: what ranks add up to, counted in another way.
+        let wins = |is_first: &dyn Fn(usize) -> bool| {
+            let pairs = (0..pooled.len()).flat_map(|one| (0..pooled.len()).map(move |other| (one, other)));
+            let between = pairs.filter(|(one, other)| is_first(*one) && !is_first(*other));
+            let won = between.map(|(one, other)| match pooled[one].total_cmp(&pooled[other]) {
+                std::cmp::Ordering::Greater => 2i64,
+                std::cmp::Ordering::Equal => 1,
+                std::cmp::Ordering::Less => 0,
+            });
+            (won.sum::<i64>() - (a.len() * b.len()) as i64).abs()
+        };
+        let observed = wins(&|index| index < a.len());
+        let divisions = (0u32..1 << pooled.len()).filter(|set| set.count_ones() as usize == a.len());
+        let (mut far, mut all) = (0, 0);
+        for set in divisions {
+            all += 1;
+            far += u32::from(wins(&|index| set & (1 << index) != 0) >= observed);
+        }
+        f64::from(far) / f64::from(all)
+    }
+
+    #[test]
+    fn p_is_what_listing_all_divisions_gives() {
+        let mut draw = draws(3);
+        for (runs_a, runs_b, values) in [(4, 4, 1e9), (4, 4, 3.0), (5, 4, 5.0), (4, 6, 1e9), (6, 5, 4.0)] {
+            for _ in 0..5 {
+                let mut side = |runs: usize| (0..runs).map(|_| (draw() * values).floor()).collect::<Vec<_>>();
+                let (a, b) = (side(runs_a), side(runs_b));
+                let (found, expected) = (probability(&a, &b), listed(&a, &b));
+                assert!((found - expected).abs() < 1e-12, "{a:?} {b:?}: {found} is not {expected}");
+            }
+        }
+    }
+
+    /// The differences between which the interval lies, for so many runs: published tables of Mann-Whitney have the critical
+    /// value c − 1 at 5 %, two-sided.
+    #[test]
+    fn intervals_end_where_tables_say() {
+        let table = [
+            (4, 4, 0),
+            (4, 5, 1),
+            (5, 5, 2),
+            (6, 6, 5),
+            (8, 8, 13),
+            (10, 10, 23),
+            (6, 10, 11),
+            (20, 20, 127),
+        ];
+        for (runs_a, runs_b, critical) in table {
+            let differences: Vec<f64> = (0..runs_a * runs_b).map(f64::from).collect();
+            let [low, high] = interval(&differences, runs_a as usize, runs_b as usize);
+            assert_eq!(
+                (low, high),
+                (f64::from(critical), f64::from(runs_a * runs_b - 1 - critical)),
+                "{runs_a} {runs_b}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_change_is_estimated_by_the_median_of_all_pairs() {
+        let a = some(&[100.0, 102.0, 104.0, 98.0]);
+        let slower = Contrast::of(Scale::Ratio, &a, &some(&[112.0, 114.24, 116.48, 109.76]));
+        assert_eq!((slower.a, slower.b), (Some(102.0), Some(114.24)));
+        assert!((slower.change.unwrap() - 0.12).abs() < 1e-9, "{slower:?}");
+        let [low, high] = slower.interval.unwrap();
+        assert!((low - (109.76 / 104.0 - 1.0)).abs() < 1e-12 && (high - (116.48 / 98.0 - 1.0)).abs() < 1e-12);
+        assert_eq!((slower.p, slower.finding), (Some(2.0 / 70.0), Finding::Above));
+        let faster = Contrast::of(Scale::Ratio, &some(&[112.0, 114.24, 116.48, 109.76]), &a);
+        assert_eq!(faster.finding, Finding::Below);
+        let shares = Contrast::of(Scale::Difference, &some(&[0.5; 4]), &some(&[0.25; 4]));
+        assert_eq!((shares.change, shares.finding), (Some(-0.25), Finding::Below));
+    }
+
+    #[test]
+    fn findings() {
+        let near = [100.0, 101.0, 99.0, 100.5];
+        let spread = [60.0, 140.0, 90.0, 115.0];
+        let table: &[(Scale, &[f64], &[f64], Finding)] = &[
+            (Scale::Ratio, &near, &[100.2, 99.5, 100.7, 101.5], Finding::NoneShown),
+            (Scale::Ratio, &near, &spread, Finding::Undecided),
+            (Scale::Ratio, &near, &[200.0, 201.0, 202.0, 203.0], Finding::Above),
+            (Scale::Ratio, &near, &near, Finding::NoneShown),
+            (Scale::Ratio, &[7.0; 4], &[7.0; 4], Finding::NoneShown),
+            (Scale::Ratio, &near, &[200.0, 201.0, 202.0], Finding::TooFewRuns),
+            (Scale::Ratio, &[1.0], &[2.0], Finding::TooFewRuns),
+            (Scale::Ratio, &near, &[200.0, 201.0, 0.0, 203.0], Finding::NotGiven),
+            (Scale::Difference, &[0.0; 4], &[0.0; 4], Finding::NoneShown),
+            (Scale::Difference, &[0.9; 4], &[0.9004, 0.9003, 0.8998, 0.9], Finding::NoneShown),
+            (Scale::Difference, &[0.9; 4], &[0.91, 0.90, 0.89, 0.9], Finding::Undecided),
+        ];
+        for (scale, a, b, expected) in table {
+            let contrast = Contrast::of(*scale, &some(a), &some(b));
+            assert_eq!(contrast.finding, *expected, "{contrast:?}");
+            let has_claim = !matches!(expected, Finding::TooFewRuns | Finding::NotGiven);
+            assert_eq!((contrast.interval.is_some(), contrast.p.is_some()), (has_claim, has_claim));
+        }
+        let missing = Contrast::of(Scale::Ratio, &[Some(1.0), None], &[Some(1.0)]);
+        assert_eq!((missing.a, missing.b, missing.finding), (None, Some(1.0), Finding::NotGiven));
+        assert_eq!(
+            Contrast::of(Scale::Ratio, &[Some(2.0)], &[Some(3.0)]).change.map(|x| (x * 1e9).round()),
+            Some(5e8)
+        );
+    }
+
+    /// How often equal sides are said to differ, and how often the interval covers the true change, over many trials: for
+    /// values that are all different both are known exactly, since every order of the runs is as likely as the other.
+    #[test]
+    fn equal_sides_seldom_differ_and_intervals_cover() {
+        const TRIALS: u32 = 4_000;
+        let mut draw = draws(11);
+        // Run values with a heavy tail, as p99s of runs have it; B is 1.3 times as slow in one pass.
+        let mut run = |factor: f64| Some(factor * (1.0 - draw()).powf(-0.2));
+        // Of the divisions of 4 + 4, 6 + 6, 4 + 7 and 9 + 9 runs, so many are as uneven as the table's critical value.
+        let table = [
+            (4, 4, 1.0, 2.0 / 70.0),
+            (6, 6, 1.0, 38.0 / 924.0),
+            (6, 6, 1.3, 38.0 / 924.0),
+            (4, 7, 1.0, 14.0 / 330.0),
+            (9, 9, 1.0, 1_944.0 / 48_620.0),
+        ];
+        for (runs_a, runs_b, ratio, level) in table {
+            let (mut differ, mut missed) = (0u32, 0u32);
+            for _ in 0..TRIALS {
+                let a: Vec<_> = (0..runs_a).map(|_| run(1.0)).collect();
+                let b: Vec<_> = (0..runs_b).map(|_| run(ratio)).collect();
+                let contrast = Contrast::of(Scale::Ratio, &a, &b);
+                let [low, high] = contrast.interval.unwrap();
+                let is_change = matches!(contrast.finding, Finding::Above | Finding::Below);
+                assert_eq!(is_change, contrast.p.unwrap() <= LEVEL, "{contrast:?}");
+                assert_eq!(is_change, low > 0.0 || high < 0.0, "{contrast:?}");
+                differ += u32::from(is_change);
+                missed += u32::from(!(low..=high).contains(&(ratio - 1.0)));
+            }
+            let slack = 4.0 * (level * (1.0 - level) / f64::from(TRIALS)).sqrt();
+            let part = |number: u32| f64::from(number) / f64::from(TRIALS);
+            let case = format!("{runs_a} {runs_b} {ratio}: {} differ, {} missed", part(differ), part(missed));
+            assert!(level <= LEVEL && (part(missed) - level).abs() < slack, "{case}");
+            if ratio == 1.0 {
+                assert_eq!(differ, missed, "{case}");
+            } else {
+                assert!(part(differ) > 0.3, "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_most_runs_there_may_be() {
+        let side = |offset: usize| {
+            (0..RUNS_MAX).map(|run| Some((1_000 + run * 2 + offset) as f64)).collect::<Vec<_>>()
+        };
+        let contrast = Contrast::of(Scale::Ratio, &side(0), &side(1));
+        assert_eq!(contrast.finding, Finding::NoneShown);
+        assert!(contrast.p.unwrap() > 0.8 && contrast.interval.unwrap()[0] < 0.0, "{contrast:?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! `brunt compare`: two results, or two servers, side by side.
+//!
+//! Not the statistics and not the report (`brunt_stats::contrast`, `brunt_report::comparison`): here results are read, or made.
+//! Invariant: nothing is compared that was not measured by one plan, unless the user says so.
+
+mod live;
+
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::output::CompareOutputs;
+use brunt_report::comparison::{Comparison, Difference, plan_differences, side_differences};
+use brunt_report::quantity::things;
+use brunt_report::result::{self, RunResult};
+use std::path::PathBuf;
+
+/// Compares, and reports what that shows.
+pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
+    let outputs = CompareOutputs::open(&flags.output)?;
+    let Compared { comparison, ended } = if flags.sides.live.is_empty() {
+        Compared { comparison: of_files(flags)?, ended: Ok(()) }
+    } else {
+        live::compare(flags)?
+    };
+    outputs.write(&comparison, flags.progress.quiet)?;
+    ended?;
+    Ok(if comparison.is_interrupted() {
+        Exit::Interrupted
+    } else if comparison.has_untrusted() && !flags.output.allow_untrusted {
+        Exit::NotTrusted
+    } else if comparison.is_missed() {
+        Exit::AssertionFailed
+    } else {
+        Exit::Done
+    })
+}
+
+/// A comparison, and what ended its measurements early: it is reported all the same.
+struct Compared {
+    comparison: Comparison,
+    ended: Result<(), Failure>,
+}
+
+fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
+    let (run, class) = flags.spec();
+    let given = [run.given(), class.given()].concat();
+    if !given.is_empty() {
+        let given: Vec<String> = given.iter().map(|flag| format!("--{flag}")).collect();
+        return Err(Failure::usage(format!(
+            "{}: results were measured already; accepted: beside --live, which measures",
+            given.join(" ")
+        )));
+    }
+    let (a, b) = match (flags.files.as_slice(), flags.sides.a.as_slice(), flags.sides.b.as_slice()) {
+        ([a, b], [], []) => (read(std::slice::from_ref(a))?, read(std::slice::from_ref(b))?),
+        ([], a @ [_, ..], b @ [_, ..]) => (read(a)?, read(b)?),
+        (files, ..) => {
+            return Err(Failure::usage(format!(
+                "{} given; accepted: two, A.json B.json; several each, --a A.json ... --b B.json ...; or two servers, \
+                 --live A B",
+                things(files.len() as u64, "result")
+            )));
+        }
+    };
+    if !flags.sides.allow_different_plans {
+        check_plans(&a, &b).map_err(Failure::usage)?;
+    }
+    Comparison::of(a, b, &flags.output.assert).map_err(Failure::usage)
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
+    let mut runs = Vec::new();
+    for path in paths {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::usage(format!("{name}: cannot read it ({error}); accepted: a result in JSON"))
+        })?;
+        runs.extend(result::read(&text, &name).map_err(Failure::usage)?);
+    }
+    Ok(runs)
+}
+
+/// Are all runs of one plan, and those of a side of one server?
+fn check_plans(a: &[RunResult], b: &[RunResult]) -> Result<(), String> {
+    let listed =
+        |differences: &[Difference]| differences.iter().map(|held| format!("\n  {held}")).collect::<String>();
+    let accepted = "accepted: results of one plan, or --allow-different-plans";
+    for side in [a, b] {
+        let Some((first, others)) = side.split_first() else { continue };
+        for other in others {
+            let found = side_differences(first, other);
+            if !found.is_empty() {
+                let (one, other) = (&first.source, &other.source);
+                return Err(format!(
+                    "'{one}' (A) and '{other}' (B) stand on one side, and their plans differ:{}\n{accepted}",
+                    listed(&found)
+                ));
+            }
+        }
+    }
+    let found = a.first().zip(b.first()).map(|(a, b)| plan_differences(a, b)).unwrap_or_default();
+    if found.is_empty() { Ok(()) } else { Err(format!("the plans differ:{}\n{accepted}", listed(&found))) }
+}

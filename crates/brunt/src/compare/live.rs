@@ -1,0 +1,159 @@
+//! Two servers measured in turns, so that whatever drifts on the host or in the network drifts under both.
+//!
+//! The order is A B, B A, B A, A B, then all of that the other way round, and so on (Thue and Morse): drifts that are straight, and
+//! curved ones, fall on both sides alike. Every run has a seed of its own; a data set that still stands is not stored again.
+//! Not a campaign, which has one server. Invariant: both sides have equally many runs, or the comparison is marked as
+//! interrupted.
+
+use super::Compared;
+use crate::campaign::consumes;
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+use crate::measurement::{Servers, Step, measure};
+use crate::run::read_plan;
+use anyhow::anyhow;
+use brunt_engine::run::DataSets;
+use brunt_plan::plan::{Plan, Target};
+use brunt_plan::server::ServerList;
+use brunt_report::comparison::Comparison;
+use brunt_report::result::RunResult;
+use brunt_stats::convergence::Convergence;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Runs of each side where `--repeat` does not say.
+const REPEAT: u32 = 6;
+
+/// One of the two.
+struct Side {
+    name: &'static str,
+    plan: Plan,
+    servers: Servers,
+    /// What the last run left there.
+    data: DataSets,
+    runs: Vec<RunResult>,
+}
+
+/// Measures both and compares what they came to.
+pub(super) fn compare(flags: &cli::Compare) -> Result<Compared, Failure> {
+    let plan = plan(flags)?;
+    for requirement in &flags.output.assert {
+        let given = |reason| Failure::usage(format!("--assert: '{requirement}' was given; {reason}"));
+        requirement.subject().check(&plan).map_err(given)?;
+    }
+    let stop = interrupt::flag()?;
+    let mut sides = Vec::new();
+    for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
+        let plan = Plan { target: Target::Servers(vec![server.clone()]), ..plan.clone() };
+        let servers = Servers::open(&plan)?;
+        sides.push(Side { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
+    }
+    let repeat = flags.sides.repeat.unwrap_or(REPEAT);
+    let mut ended = Ok(());
+    for turn in 0..2 * repeat {
+        ended = take_turn(&mut sides[side_of(turn)], turn, repeat, &stop, &flags.progress);
+        if ended.is_err() {
+            break;
+        }
+    }
+    let is_whole = ended.is_ok();
+    // Whoever asked for an end has it.
+    let failed = ended.or_else(|failure| match failure.exit {
+        Exit::Interrupted => Ok(()),
+        _ => Err(failure),
+    });
+    let mut runs = sides.into_iter().map(|side| side.runs);
+    let (a, b) = (runs.next().unwrap_or_default(), runs.next().unwrap_or_default());
+    if a.is_empty() || b.is_empty() {
+        failed?;
+        return Err(Failure::new(Exit::Interrupted, anyhow!("interrupted before both sides had a run")));
+    }
+    let comparison = Comparison::of(a, b, &flags.output.assert).map_err(Failure::usage)?;
+    let comparison = if is_whole { comparison } else { comparison.interrupted() };
+    Ok(Compared { comparison, ended: failed })
+}
+
+/// Makes one run of a side and keeps it. One that was cut short is not of the plan and is not kept.
+fn take_turn(
+    side: &mut Side,
+    turn: u32,
+    repeat: u32,
+    stop: &AtomicBool,
+    shown: &cli::ProgressFlags,
+) -> Result<(), Failure> {
+    let interrupted = || Failure::new(Exit::Interrupted, anyhow!("interrupted"));
+    if stop.load(Ordering::Relaxed) {
+        return Err(interrupted());
+    }
+    let label = format!("{} {} of {repeat}", side.name, side.runs.len() + 1);
+    let plan = Plan { seed: seed_of(&side.plan, turn), ..side.plan.clone() };
+    let step = Step { data: side.data, convergence: Convergence::of(&plan), label };
+    let summary = measure(&plan, &side.servers, stop, shown, &step)?;
+    if plan.preload && !consumes(&plan) {
+        side.data = DataSets::Stored;
+    }
+    if summary.interrupted {
+        return Err(interrupted());
+    }
+    let result = RunResult::of(&summary, &format!("turn {}", turn + 1));
+    side.runs.push(result.map_err(|error| Failure::new(Exit::Failed, anyhow!(error)))?);
+    Ok(())
+}
+
+/// The plan of both, against A.
+fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
+    let file = match flags.files.as_slice() {
+        [] => None,
+        [file] => Some(file.as_path()),
+        files => {
+            return Err(Failure::usage(format!(
+                "--live: {} files were given; accepted: one plan file at most",
+                files.len()
+            )));
+        }
+    };
+    let (mut run, class) = flags.spec();
+    if run.server.is_some() {
+        return Err(Failure::usage("--server: given beside --live; accepted: both servers behind --live"));
+    }
+    run.server = Some(ServerList(flags.sides.live[..1].to_vec()));
+    let plan = read_plan(file, run, class)?;
+    if plan.samples_max > 0 {
+        return Err(Failure::usage(
+            "--samples-max: compare keeps no raw samples; accepted: 0, or brunt run --samples PATH",
+        ));
+    }
+    Ok(plan)
+}
+
+/// Which side has a turn, 0 or 1: that of the pair of turns, and the other one for its second turn.
+fn side_of(turn: u32) -> usize {
+    (turn.count_ones() % 2) as usize
+}
+
+/// Seeds are printed and typed again: they stay within what every reader of JSON keeps exact.
+fn seed_of(plan: &Plan, turn: u32) -> u64 {
+    plan.seed.wrapping_add(u64::from(turn))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_balanced_and_so_is_what_drifts() {
+        let order: String = (0..16).map(|turn| ["A", "B"][side_of(turn)]).collect();
+        assert_eq!(order, "ABBABAABBAABABBA");
+        for repeat in 1..=20 {
+            let b = (0..2 * repeat).filter(|turn| side_of(*turn) == 1).count();
+            assert_eq!(b, repeat as usize);
+        }
+        // Over two pairs a straight drift is the same for both, over four a square one.
+        for (turns, power) in [(4, 1), (8, 2)] {
+            let sum = |side| {
+                (0..turns).filter(|turn| side_of(*turn) == side).map(|turn| turn.pow(power)).sum::<u32>()
+            };
+            assert_eq!(sum(0), sum(1));
+        }
+    }
+}
