@@ -128,7 +128,7 @@ fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3
     for _ in 0..attempts {
         match run_queue(name, arrival, service, analytic_ms) {
             Ok(()) => return,
-            Err((what, measured)) => late.push((what, measured)),
+            Err(run) => late.push(*run),
         }
     }
     for (what, measured) in late {
@@ -142,7 +142,7 @@ fn run_queue(
     arrival: &str,
     service: Service,
     analytic_ms: [f64; 3],
-) -> Result<(), (String, Measured)> {
+) -> Result<(), Box<(String, Measured)>> {
     let seed = 7;
     let log = temporary("log");
     let server = Server::reference_undisturbed(&[
@@ -205,7 +205,7 @@ fn run_queue(
             };
             assert!(over_us >= least_us, "{name}: {what}\n{}", measured.text);
             if over_us > most_us {
-                return Err((format!("{name}: {what} p{}", p * 100.0), measured));
+                return Err(Box::new((format!("{name}: {what} p{}", p * 100.0), measured)));
             }
             if is_full() && what == "response" {
                 assert!((got_ms / analytic - 1.0).abs() <= 0.08, "{name}: {got_ms} ms, law {analytic} ms");

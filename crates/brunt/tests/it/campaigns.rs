@@ -105,8 +105,10 @@ fn a_command_that_fails_ends_the_campaign() {
 /// Did the hypervisor or the scheduler take the processors away, and the campaign say so? Then it is right to blame nobody
 /// else, and there is nothing to see of the server.
 fn lost_its_processors(measured: &Measured) -> bool {
-    let is_so =
-        measured.text.contains("client limit: STEAL") || measured.text.contains("STEAL the hypervisor took");
+    let is_stolen =
+        |check: &Value| check["id"] == "STEAL" && check["status"] != "ok" && check["status"] != "skipped";
+    let of_run = |run: &Value| run["verdict"]["checks"].as_array().unwrap().iter().any(is_stolen);
+    let is_so = runs(measured).iter().any(of_run);
     if is_so {
         eprintln!("NOT JUDGED: the host took the processors away\n{}", measured.text);
     }
