@@ -47,6 +47,9 @@ const WARM_DEVIATIONS_OF_ONE: f64 = 4.0;
 /// queues of `stationary_runs_raise_few_alarms` (`steady/tests/replications.rs`; T12 of docs/accuracy.md, under Steady
 /// states) raise an alarm.
 const WARM_FEW: f64 = 20.0;
+/// A warm-up is at its worst where it begins, give or take this factor: what becomes so many times as large as its first value
+/// is an event of its own, such as a stall in the first second of a run whose first requests were a little slow.
+const WARM_GROWTH_MAX: f64 = 4.0;
 /// A trend must change a series by more than this share over the window.
 const DRIFT_EFFECT: f64 = 0.05;
 /// And its Z must be beyond this: 1 % divided by the four series, two-sided.
@@ -233,6 +236,11 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
     if !passed_over.all(differs) || !groups[0].values.first().copied().is_some_and(differs) {
         leading = 0;
     }
+    let seen = (0..unseen).filter_map(|start| cells.value(series, start..start + 1));
+    let of_groups = groups[..leading].iter().flat_map(|group| &group.values).copied();
+    if grows(seen.chain(of_groups), level) {
+        leading = 0;
+    }
     let is_other = |values: &[f64]| median(values).is_some_and(differs);
     let whole = groups[..leading].iter().take_while(|group| is_other(&group.values)).count();
     // It may end within a group.
@@ -250,6 +258,13 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
         _ => (unseen + (groups[count - 1].number + 1) * GROUP * width) as u64 * SLICE_NS,
     };
     Ok(WarmUp { mser_ns: end_ns(best), until_ns: end_ns(leading), change, is_endless })
+}
+
+/// Does what differs from the level at first differ much more later on?
+fn grows(mut values: impl Iterator<Item = f64>, level: f64) -> bool {
+    let Some(first) = values.next() else { return false };
+    let most = WARM_GROWTH_MAX * (first - level).abs();
+    values.any(|value| (value - level).abs() > most)
 }
 
 /// Values that are averaged.

@@ -44,25 +44,29 @@ pub(crate) fn peer(socket: &Socket) -> Peer {
     }
 }
 
-/// Segments that a connection has sent again, SYNs among them.
+/// Where the kernel's `struct tcp_info` (linux/tcp.h) has them, in words of four bytes: `tcpi_total_retrans`, and
+/// `tcpi_dsack_dups`, which it has since Linux 4.19 and the C library's struct lacks.
+const RETRANSMITS_WORD: usize = 25;
+const DUPLICATES_WORD: usize = 54;
+
+/// Segments that a connection has sent again because they were lost, SYNs among them. One that the peer reports to have had
+/// already was sent again in vain: a peer that is stopped acknowledges late, and the kernel probes for a loss sooner.
 #[expect(unsafe_code, reason = "no safe wrapper of TCP_INFO exists in what we depend on")]
 pub(crate) fn retransmits(socket: &Socket) -> u64 {
-    let mut info = std::mem::MaybeUninit::<libc::tcp_info>::zeroed();
-    let mut len = size_of::<libc::tcp_info>() as libc::socklen_t;
-    // SAFETY: getsockopt writes at most `len` bytes to the pointer, which is valid for that many; the struct is made of
-    // integers, so that all-zero bytes, wherever the kernel wrote none (an older one knows a shorter struct, or the call
-    // failed), are a value of it.
-    let info = unsafe {
+    let mut words = [0_u32; DUPLICATES_WORD + 1];
+    let mut len = size_of_val(&words) as libc::socklen_t;
+    // SAFETY: getsockopt writes at most `len` bytes to the pointer, which is valid for that many; whatever it writes, and the
+    // zeros where it wrote none (an older kernel knows a shorter struct, or the call failed), are integers.
+    unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
             libc::IPPROTO_TCP,
             libc::TCP_INFO,
-            info.as_mut_ptr().cast(),
+            words.as_mut_ptr().cast(),
             &raw mut len,
         );
-        info.assume_init()
-    };
-    u64::from(info.tcpi_total_retrans)
+    }
+    u64::from(words[RETRANSMITS_WORD].saturating_sub(words[DUPLICATES_WORD]))
 }
 
 /// Makes the coming close a reset: no TIME_WAIT, nothing delivered any more.

@@ -198,6 +198,23 @@ fn a_stall_is_not_taken_for_a_warm_up() {
 }
 
 #[test]
+fn a_stall_behind_a_beginning_that_is_a_little_slow_is_not_taken_for_a_warm_up() {
+    // 1 s of 10 s from 300 ms on, as in a run without a warm-up; p99 = 1 s - (1 - p) · 10 s.
+    let stall = 300 * MS as i64..1_300 * MS as i64;
+    for slow in [1.2, 1.5, 2.0] {
+        let service = |at_ns: i64| match at_ns {
+            _ if stall.contains(&at_ns) => (stall.end - at_ns) as u64,
+            _ if at_ns < stall.end + 200 * MS as i64 => (slow * usual_ns(at_ns) as f64) as u64,
+            _ => usual_ns(at_ns),
+        };
+        let (found, store) = even(10 * S, service);
+        assert_eq!((found.cut_ns, &found.uncut), (0, &None), "{slow}: {found:?}");
+        let p99_ns = store.rows().next().unwrap().2.latencies.response.quantile(Quantile::P99).unwrap();
+        assert!(p99_ns.abs_diff(900 * MS) < 2 * MS, "{slow}: {p99_ns}");
+    }
+}
+
+#[test]
 fn mser_alone_would_have_cut_it() {
     let service =
         |at_ns| if (4_000_000_000..4_040_000_000).contains(&at_ns) { 40 * MS } else { usual_ns(at_ns) };
