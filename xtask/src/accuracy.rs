@@ -1,42 +1,59 @@
-//! `cargo xtask accuracy`: the accuracy experiments at full length.
+//! `cargo xtask accuracy` and `cargo xtask replications`: the experiments at full length, live and without a clock.
 //!
-//! Not part of the test command: once built it takes up to eight minutes, and it wants an otherwise idle machine. The live
-//! experiments are tests of the binary (`crates/brunt/tests/it/{accounting,accuracy,convictions,wire}.rs`), those in
-//! virtual time tests of the engine, replications without a clock tests of the statistics; here they only get their length
-//! and print what they found. One that fails does not keep the others from being made.
+//! Not part of the test command, which makes all of them short. Those of the first are tests of the binary
+//! (`crates/brunt/tests/it/{accounting,accuracy,convictions,wire}.rs`): once built they take up to eight minutes and want
+//! an otherwise idle machine. Those of the second are tests of the statistics and of the engine in virtual time: they take
+//! three minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
+//! the others from being made.
 
 use crate::{programs, top};
 use anyhow::{Context, ensure};
 use std::process::Command;
 use std::time::Instant;
 
-/// Arguments of `cargo test` and of the test program, by what they are the experiments of.
-const EXPERIMENTS: [(&[&str], &[&str]); 3] = [
+/// Arguments of `cargo test`, and of the test program.
+type Experiments = (&'static [&'static str], &'static [&'static str]);
+
+const LIVE: [Experiments; 1] = [(
+    &["--package", "brunt", "--test", "it"],
+    &["--test-threads", "1", "accounting::", "accuracy::", "convictions::", "wire::"],
+)];
+
+const VIRTUAL: [Experiments; 2] = [
     (&["--package", "brunt-stats", "--lib"], &["replications"]),
-    (&["--package", "brunt-engine", "--lib"], &["simulated::queues"]),
-    (
-        &["--package", "brunt", "--test", "it"],
-        &["--test-threads", "1", "accounting::", "accuracy::", "convictions::", "wire::"],
-    ),
+    (&["--package", "brunt-engine", "--lib"], &["simulated::queues", "simulated::capacity"]),
 ];
 
-/// Builds all programs, then runs the experiments one after another, with the release build.
+/// Makes the live experiments.
 ///
 /// # Errors
 /// A program is missing, or an experiment failed; what it measured stands above.
-pub(crate) fn run() -> anyhow::Result<()> {
+pub(crate) fn live() -> anyhow::Result<()> {
     let skipped = programs::ensure()?;
     programs::announce_skipped(&skipped);
-    for (of, _) in EXPERIMENTS {
+    make(&LIVE).context("an idle machine is the first thing to try")
+}
+
+/// Makes those without a clock.
+///
+/// # Errors
+/// An experiment failed; what it found stands above.
+pub(crate) fn replications() -> anyhow::Result<()> {
+    make(&VIRTUAL)
+}
+
+/// Builds all programs, then runs the experiments one after another, with the release build.
+fn make(experiments: &[Experiments]) -> anyhow::Result<()> {
+    for &(of, _) in experiments {
         ensure!(test(&[of, &["--no-run"]].concat())?, "the experiments do not build");
     }
     let start = Instant::now();
     let mut are_passed = true;
-    for (of, names) in EXPERIMENTS {
+    for &(of, names) in experiments {
         are_passed &= test(&[of, &["--", "--nocapture"], names].concat())?;
         println!("==> {:.0} s so far", start.elapsed().as_secs_f64());
     }
-    ensure!(are_passed, "an experiment is off; an idle machine is the first thing to try");
+    ensure!(are_passed, "an experiment is off");
     Ok(())
 }
 

@@ -24,7 +24,8 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test          everything that must pass: programs, format, clippy, tidy, tests, documentation
-  accuracy      known stalls, queues and packet captures at full length; wants an idle machine
+  accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine
+  replications  intervals, steady states and queues in virtual time, at full length
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline
   peers         one known truth beside what other load generators on the PATH print
   tidy          the rules of CONTRIBUTING.md that a program can check";
@@ -34,7 +35,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
-        ["accuracy"] => accuracy::run(),
+        ["accuracy"] => accuracy::live(),
+        ["replications"] => accuracy::replications(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--record"] => instructions::run(true),
         ["peers"] => peers::run(),

@@ -107,7 +107,7 @@ fn queues_follow_their_path_and_their_law() {
 }
 
 /// T3 at length: M/M/1 at half load, the p99 within 1.5 % of the law. A standard error is 0.6 % over the million requests of
-/// the usual run, and 0.2 % over the ten million of `cargo xtask accuracy`.
+/// the usual run, and 0.2 % over the ten million of `cargo xtask replications`.
 #[test]
 fn a_million_requests_know_their_p99() {
     let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");

@@ -3,7 +3,7 @@
 //!
 //! Not over a network: what is tested is the statistics. A debug build, which is what the test command makes, takes 60
 //! replications and bounds that are as much wider as the share of so few scatters more; a release build
-//! (`cargo xtask accuracy`) takes 300. Seeds are fixed: a result changes with the code only.
+//! (`cargo xtask replications`) takes 300. Seeds are fixed: a result changes with the code only.
 
 use super::{PercentileInterval, independent, intervals};
 use crate::batch::batches;

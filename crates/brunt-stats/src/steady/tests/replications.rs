@@ -1,7 +1,7 @@
 //! How often the rules are right, over many seeds (T12 of docs/accuracy.md).
 //!
 //! A debug build, which is what the test command makes, takes fewer and shorter runs; a release build
-//! (`cargo xtask accuracy`) takes as many as the statement needs. Seeds are fixed: a result changes with the code only.
+//! (`cargo xtask replications`) takes as many as the statement needs. Seeds are fixed: a result changes with the code only.
 
 use super::*;
 
