@@ -193,7 +193,8 @@ fn a_search_passes_always_or_never() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:1000", "--script-after", "500"]);
     let search = |slo: &str| {
-        let flags = ["--from", "100", "--to", "200", "-t", "4s", "-d", "1024", "--mix", "get"];
+        let flags =
+            ["--from", "100", "--to", "200", "-t", "2s", "--max-time", "4s", "-d", "1024", "--mix", "get"];
         campaign(&[&["search", "-s", &server.address, "--slo", slo], &flags[..]].concat())
     };
     let measured = search("p90 < 1s");
