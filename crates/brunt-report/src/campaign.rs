@@ -16,7 +16,7 @@ use crate::cost::RequestCost;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
-use brunt_stats::capacity::{Bounded, Capacity, StepEnd};
+use brunt_stats::capacity::{Capacity, StepEnd};
 use brunt_stats::knee::Knee;
 use brunt_stats::limit::Limit;
 use brunt_stats::repeat::{Estimate, Spread};
@@ -123,18 +123,7 @@ impl Measured {
         };
         let found: Vec<Option<Found>> =
             ceilings.iter().map(|ceiling| Found::of(of_kind(ceiling)?, ceiling.quantile)).collect();
-        let bounded = |(ceiling, found): (&Ceiling, &Option<Found>)| {
-            let (low_ns, high_ns) = found.and_then(|found| found.interval_ns).unwrap_or((0, None));
-            let is_thin = found.is_some_and(|found| found.is_thin);
-            Bounded {
-                bound_ns: ceiling.bound_ns as f64,
-                low_ns: low_ns as f64,
-                // An interval that rests on too few batches may be too narrow: it does not let a rate pass.
-                high_ns: high_ns.filter(|_| !is_thin).map_or(f64::INFINITY, |high_ns| high_ns as f64),
-            }
-        };
-        let bounded: Vec<Bounded> = ceilings.iter().zip(&found).map(bounded).collect();
-        self.step = Some((StepEnd::of(self.limit.as_ref(), &bounded), found));
+        self.step = Some((StepEnd::of_step(summary, ceilings), found));
         self
     }
 

@@ -331,7 +331,7 @@ fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// T4 the other way round: a server that takes 100 us for each request, and the highest rate with a p99 below 1 ms. By its
-/// law that is 7 720/s (ρ = 0.772); what this client and this host add at a low load makes the bound narrower by as much. What
+/// law that is 7 735/s (ρ = 0.7735); what this client and this host add at a low load makes the bound narrower by as much. What
 /// a busy host does only lowers the capacity, so a search that ends too low is judged where a bare loop finds the host quiet;
 /// one that ends too high is wrong anywhere. In virtual time it is always judged (`brunt-engine/src/simulated/capacity.rs`).
 #[test]
