@@ -2,6 +2,7 @@
 //!
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
+mod capacity;
 mod faults;
 mod lifetimes;
 mod noreply;
@@ -17,7 +18,7 @@ use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
-use crate::run::{DataSets, Endpoint};
+use crate::run::{DataSets, Endpoint, Observed, RunTimes, Wish};
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -54,6 +55,8 @@ const START_AHEAD_NS: u64 = 10 * MS;
 const VIRTUAL_NS_MAX: u64 = 1_000 * SECOND;
 /// Nor does one that takes more turns.
 const TURNS_MAX: u64 = 60_000_000;
+/// Whoever observes a run is asked this often, as by the control thread.
+const LOOK_NS: u64 = 10 * MS;
 
 /// What a simulated run yields.
 struct Outcome {
@@ -249,19 +252,22 @@ impl Run {
         }
     }
 
-    /// Starts the schedule when the worker is ready for it.
-    fn attend(&mut self) {
-        match self.worker.take_notice() {
-            Some(Notice::Prepared { .. }) => {
+    /// Starts the schedule when the worker is ready for it. Returns its times then.
+    fn attend(&mut self) -> Option<RunTimes> {
+        match self.worker.take_notice()? {
+            Notice::Prepared { .. } => {
                 let start_ns = self.worker.now_ns() + START_AHEAD_NS;
-                self.kept.store.align(start_ns + self.blueprint.plan.warmup.0);
+                let measure_ns = start_ns + self.blueprint.plan.warmup.0;
+                self.kept.store.align(measure_ns);
                 self.orders.start_ns.store(start_ns, Ordering::Relaxed);
+                let end_ns = self.blueprint.plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
+                Some(RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() })
             }
-            Some(trouble) => {
+            trouble => {
                 self.notice = Some(trouble);
                 self.orders.abandon.store(true, Ordering::Relaxed);
+                None
             }
-            None => {}
         }
     }
 
@@ -300,13 +306,31 @@ fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
 
 /// Runs a plan, which must be over `bound_ns` after the world began.
 fn simulate_within(plan: Plan, options: SimOptions, bound_ns: u64) -> Outcome {
+    simulate_observed(plan, options, bound_ns, &mut |_| Wish::GoOn)
+}
+
+/// The same before the eyes of somebody who may find that it is enough. Intervals are seen in the store only.
+fn simulate_observed(
+    plan: Plan,
+    options: SimOptions,
+    bound_ns: u64,
+    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+) -> Outcome {
     let mut run = Run::new(plan, options);
-    let mut turns = 0;
+    let (mut turns, mut look_ns) = (0, 0);
     while run.worker.is_running() {
         run.turn();
-        run.attend();
+        if let Some(times) = run.attend() {
+            observe(Observed::Started(times));
+        }
         turns += 1;
         let now_ns = run.worker.now_ns();
+        if now_ns >= look_ns {
+            look_ns = now_ns + LOOK_NS;
+            if observe(Observed::Tick { now_ns, intervals: &run.kept.store }) == Wish::Enough {
+                run.orders.stop.store(true, Ordering::Relaxed);
+            }
+        }
         assert!(now_ns - EPOCH_NS <= bound_ns, "still running after {bound_ns} ns of its own time");
         assert!(turns < TURNS_MAX, "still running at {now_ns} ns after {turns} turns");
     }

@@ -1,0 +1,195 @@
+//! The search for a known capacity, in virtual time: M/D/1, whose p99 has a law.
+//!
+//! Not a walk with made-up steps (`brunt-stats/src/capacity.rs` has those): production workers load a simulated server with
+//! one service time, and what `brunt search` is made of decides when a step has seen enough, what it came to and which rate
+//! is next. Here is only what `brunt/src/campaign/search.rs` wires. Nothing in this world disturbs a measurement, so
+//! a capacity that is off is the decision's fault.
+
+use super::{SECOND, check_books, plan, simulate_observed};
+use crate::io::sim::SimOptions;
+use crate::run::{Observed, Wish};
+use brunt_plan::objective::{Ceiling, Objective};
+use brunt_server::{CoreOptions, Service};
+use brunt_stats::calibration::Lookup;
+use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
+use brunt_stats::convergence::{Convergence, Goal};
+use brunt_stats::host::HostEvidence;
+use brunt_stats::summary::{Environment, MeasuredWindow, Summary, SummaryInput};
+use brunt_stats::usage::ClientUsage;
+
+/// How far the capacity may lie from the law: the bracket is 2 % wide, and where the interval of the longest step still holds
+/// the bound, a rate counts as failed.
+const TOLERANCE: f64 = 0.05;
+/// A step that decides nothing goes on for so many times its length.
+const LONGER: u64 = 8;
+
+/// A server, what is asked of it, and where to begin.
+struct Known {
+    service_us: u32,
+    bound_us: u32,
+    from: f64,
+}
+
+impl Known {
+    fn slo(&self) -> String {
+        format!("p99 < {}us", self.bound_us)
+    }
+
+    /// The rate at which the law has the p99 at the bound.
+    fn law(&self) -> f64 {
+        let bound = f64::from(self.bound_us) / f64::from(self.service_us);
+        let utilisation = bisect(0.1, 0.95, |utilisation| p99_of_m_d_1(utilisation) < bound);
+        utilisation * 1e6 / f64::from(self.service_us)
+    }
+}
+
+/// The p99 of the response time of M/D/1 at this utilisation, in service times: Erlang's series for the wait,
+/// P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} (ρ(k − t))^k / k! · e^{−ρ(k − t)}, and one service time.
+fn p99_of_m_d_1(utilisation: f64) -> f64 {
+    let within = |wait: f64| {
+        let term = |k: i32| {
+            let x = utilisation * (f64::from(k) - wait);
+            (1..=k).map(|factor| x / f64::from(factor)).product::<f64>() * (-x).exp()
+        };
+        (1.0 - utilisation) * (0..=wait as i32).map(term).sum::<f64>()
+    };
+    1.0 + bisect(0.0, 30.0, |wait| within(wait) < 0.99)
+}
+
+/// Where a condition that holds from `low` on ceases to.
+fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if holds(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// One step: on until its ceiling is decided, or its longest time is up.
+fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64) -> Summary {
+    let longest_s = first_look_s * LONGER;
+    let mut plan = plan(&format!(
+        "rate = {rate}\narrival = 'poisson'\nconnections = 4\ndepth = 256\ntime = '{longest_s}s'\nwarmup = '1s'\n\
+         mix = 'get'\nkeys = 1000\ntimeout = '60s'"
+    ));
+    (plan.seed, plan.samples_max) = (seed, 0);
+    let options = SimOptions {
+        server: CoreOptions {
+            script_after: 1_000,
+            service: Service::Fixed(u64::from(known.service_us) * 1_000),
+            ..CoreOptions::default()
+        },
+        ..SimOptions::default()
+    };
+    let goals = vec![Goal::Excludes(ceiling)];
+    let mut convergence = Convergence::new(goals, first_look_s * SECOND, longest_s * SECOND);
+    let mut started = MeasuredWindow::default();
+    let outcome =
+        simulate_observed(plan.clone(), options, 2 * longest_s * SECOND, &mut |observed| match observed {
+            Observed::Started(times) => {
+                let (start_ns, measure_ns, end_ns) = (times.start_ns, times.measure_ns, times.end_ns);
+                started = MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns: 0 };
+                Wish::GoOn
+            }
+            Observed::Tick { now_ns, intervals }
+                if started.measure_ns > 0 && convergence.is_enough(now_ns, &started, &plan, intervals) =>
+            {
+                Wish::Enough
+            }
+            _ => Wish::GoOn,
+        });
+    check_books(&outcome);
+    let (window, drained_ns) = (outcome.end.window, outcome.end.drained_ns);
+    Summary::build(SummaryInput {
+        plan,
+        store: outcome.store,
+        window: MeasuredWindow {
+            start_ns: window.start_ns,
+            measure_ns: window.measure_ns,
+            end_ns: window.end_ns,
+            drained_ns,
+        },
+        samples: Vec::new(),
+        samples_overflow: 0,
+        first_garbage: None,
+        first_error: None,
+        stamps: outcome.end.stamps,
+        // The processor and the host are not of this world.
+        usage: ClientUsage::default(),
+        host: HostEvidence::default(),
+        presence: outcome.end.recording.presence,
+        environment: Environment::default(),
+        values_checked: true,
+        values_foreign: outcome.end.recording.values_foreign,
+        interrupted: false,
+        convergence: Some(convergence),
+        preload: None,
+        calibration: Lookup::Absent,
+        server: String::new(),
+        server_records: Vec::new(),
+    })
+}
+
+/// A search from end to end. Every step has the next seed.
+fn search(known: &Known, from: f64, seed: u64, first_look_s: u64) -> (Capacity, Vec<StepEnd>) {
+    let ceiling = known.slo().parse::<Objective>().unwrap().ceiling().unwrap();
+    let mut search = Search::new(Range { from, to: None, resolution: 0.02 });
+    let mut ends = Vec::new();
+    loop {
+        let rate = match search.next() {
+            Next::Found(capacity) => return (capacity, ends),
+            Next::Measure(rate) => rate,
+        };
+        let summary = step(known, ceiling, rate, seed + ends.len() as u64, first_look_s);
+        let end = StepEnd::of_step(&summary, &[ceiling]);
+        println!(
+            "  {rate}/s {} in {:.1} s: {}",
+            end.name(),
+            summary.window.seconds(),
+            summary.looked.unwrap()
+        );
+        search.record(rate, end);
+        ends.push(end);
+        assert!(ends.len() < 30, "{ends:?}");
+    }
+}
+
+/// Searches, at full length from several rates with a seed each, and holds what is found against the law. Where a search
+/// begins decides which rates it can try: from one rate alone all seeds may end at the same two.
+fn check_search(known: &Known) -> Vec<StepEnd> {
+    let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");
+    let (searches, first_look_s): (u32, u64) = if is_full { (5, 20) } else { (1, 10) };
+    let law = known.law();
+    let mut all_ends = Vec::new();
+    for number in 0..searches {
+        let (from, seed) = (known.from * (1.0 + 0.07 * f64::from(number)), 100 * (u64::from(number) + 1));
+        let (capacity, ends) = search(known, from, seed, first_look_s);
+        let passed = capacity.passed().unwrap_or(0.0);
+        let off = passed / law - 1.0;
+        println!("search in virtual time: capacity {passed}/s, law {law:.0}/s, off {:.2} %", off * 100.0);
+        assert!(matches!(capacity, Capacity::Between { .. }), "{capacity:?} after {ends:?}");
+        assert!(
+            off.abs() <= TOLERANCE,
+            "from {from}, seed {seed}: {capacity:?} after {ends:?}, law {law:.0}/s"
+        );
+        all_ends.extend(ends);
+    }
+    all_ends
+}
+
+/// 7 735/s by the law, ρ = 0.7735; no rate that is tried saturates the server.
+#[test]
+fn the_capacity_of_a_known_queue_is_found() {
+    let known = Known { service_us: 100, bound_us: 1_000, from: 4_000.0 };
+    assert!((known.law() - 7_735.0).abs() < 1.0, "{}", known.law());
+    check_search(&known);
+}
+
+/// Another server, another bound, and a rate on the way that is beyond the server: none of it was made to measure.
+#[test]
+fn the_capacity_of_another_queue_is_found() {
+    let known = Known { service_us: 50, bound_us: 300, from: 3_000.0 };
+    assert!((known.law() - 12_591.0).abs() < 1.0, "{}", known.law());
+    let ends = check_search(&known);
+    assert!(ends.contains(&StepEnd::Saturated), "24 000/s of 20 000/s: {ends:?}");
+}
