@@ -416,6 +416,23 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
     assert_eq!((slow_responses, slow_services), (1_000, 4));
 }
 
+/// A window by time is as long as it was to be, however early its last reply came: rates count over all of it. With a number
+/// that is reached it ends there.
+#[test]
+fn a_window_by_time_is_as_long_as_it_was_to_be() {
+    let loads = ["rate = 3", "rate = 5", "rate = 7", "rate = 31\narrival = 'uniform'", "think = '700ms'"];
+    for load in loads {
+        let toml = format!("{load}\nconnections = 2\ntime = '2s'\nwarmup = '0s'\nkeys = 100");
+        let outcome = simulate(&toml, SimOptions::default());
+        check_books(&outcome);
+        let window = outcome.end.window;
+        assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND, "{load}");
+    }
+    let toml = "rate = 100\narrival = 'uniform'\nrequests = 50\ntime = '2s'\nwarmup = '0s'\nkeys = 100";
+    let window = simulate(toml, SimOptions::default()).end.window;
+    assert_eq!((window.end_ns - window.measure_ns).div_ceil(10 * MS), 49);
+}
+
 /// T1: every request leaves at its slot, to the nanosecond, a million of them.
 #[test]
 fn uniform_arrivals_leave_on_their_slots() {

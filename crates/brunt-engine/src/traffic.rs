@@ -224,6 +224,11 @@ impl<C: Codec> Traffic<C> {
             && self.backlog() == 0
     }
 
+    /// Have all sessions issued as many measured operations as they were to?
+    pub(crate) fn has_spent_budgets(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.session.has_spent_budget())
+    }
+
     /// The lane that uses a connection now.
     #[inline]
     fn lane_of(&self, connection: u32) -> u32 {

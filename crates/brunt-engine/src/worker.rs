@@ -593,7 +593,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 now_ns >= end_ns && (is_over || now_ns >= self.drain_end_ns)
             }
         };
-        if is_over || (window.end_ns != u64::MAX && self.traffic.is_finished()) {
+        // A schedule by time may have its last reply before its window is over: the window is as long as it was to be. One
+        // by number as well as by time ends with whichever comes first.
+        let is_complete = window.end_ns != u64::MAX && self.traffic.is_finished();
+        if is_over || is_complete && self.traffic.has_spent_budgets() {
             self.finish(now_ns);
         }
         let end_ns = if now_ns < window.end_ns { window.end_ns } else { self.drain_end_ns };

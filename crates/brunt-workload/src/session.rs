@@ -294,6 +294,11 @@ impl Session {
         }
     }
 
+    /// Has it issued as many measured ops as it was to? Never so without a budget.
+    pub fn has_spent_budget(&self) -> bool {
+        self.budget == 0
+    }
+
     /// Ends the session early: nothing is issued any more with an intended time at or after `now_ns`.
     pub fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);
