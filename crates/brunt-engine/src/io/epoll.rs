@@ -333,11 +333,17 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         );
         let end_ns = self.clock.now_ns();
         let slept = timeout_ns > 0 && has_slept(end_ns - enter_ns, self.events.len());
-        // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
-        // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
-        self.polled_ns = if slept { end_ns } else { self.poll_end_ns };
+        // A poll that slept had nothing to return when it began, nor when it was to end: what it returns later may have come
+        // while this process was kept from its processor. Otherwise what it returns may have been there since the end of
+        // the last poll; and one that filled its array may have left others out, so the gap keeps running.
+        self.polled_ns = match until {
+            Until::Instant(at_ns) if slept => end_ns.min(at_ns.max(enter_ns)),
+            _ => self.poll_end_ns,
+        };
+        // One that a signal cut short (that which continues a stopped process, too) has looked when it began.
+        let looked_ns = if waited.is_ok() { end_ns } else { enter_ns };
         if self.events.len() < self.events.capacity() {
-            self.poll_end_ns = end_ns;
+            self.poll_end_ns = looked_ns;
         }
         end_ns
     }
