@@ -197,10 +197,18 @@ impl FromStr for Objective {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (subject, comparison, bound) = Comparison::split(text, "p99 < 1ms")?;
-        let bound = subject.metric.bound(bound).ok_or_else(|| {
+        let text = bound;
+        let bound = subject.metric.bound(text).ok_or_else(|| {
             let accepted = subject.metric.accepted_bound();
-            format!("'{bound}' is no bound of {subject}; accepted: {accepted}")
+            format!("'{text}' is no bound of {subject}; accepted: {accepted}")
         })?;
+        let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+        if is_upper && bound == Bound::Time(DurationNs(0)) {
+            return Err(format!(
+                "'{text}' is no bound of {subject} from above, for every request takes time; accepted: a duration above 0, \
+                 such as 1ms or 500us"
+            ));
+        }
         Ok(Self { subject, comparison, bound })
     }
 }
@@ -408,6 +416,7 @@ mod tests {
             ("hit>=95%", Some("hit >= 95%")),
             ("errors < 0.1%", Some("errors < 0.1%")),
             ("unsent <= 0", Some("unsent <= 0%")),
+            ("p99 > 0s", Some("p99 > 0s")),
         ]);
     }
 
@@ -427,6 +436,11 @@ mod tests {
             ("get. < 1ms", "'get.' is no metric; accepted:"),
             ("service.hit > 0", "'service.hit' is no metric; accepted:"),
             ("p99 < 1", "'1' is no bound of p99; accepted: a duration with its unit"),
+            (
+                "p99 < 0ms",
+                "'0ms' is no bound of p99 from above, for every request takes time; accepted: a duration above 0",
+            ),
+            ("get.mean <= 0s", "'0s' is no bound of get.mean from above"),
             ("p99 <", "'' is no bound of p99; accepted: a duration"),
             ("get.p99.9 < fast", "'fast' is no bound of get.p99.9; accepted: a duration"),
             ("rate > 0", "'0' is no bound of rate; accepted: completed requests per second"),
