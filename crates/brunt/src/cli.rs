@@ -27,6 +27,7 @@ use brunt_stats::contrast::RUNS_MAX;
 use clap::{Args, Parser, Subcommand, value_parser};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Loads cache servers and measures them: either vouches for a number or says why not.
 #[derive(Debug, Parser)]
@@ -343,7 +344,7 @@ pub(crate) struct TargetFlags {
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
     /// Connections in all [default: 16]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = connections)]
     pub connections: Option<Count>,
     /// Give up a request without a reply after this long [default: 10s]
     #[arg(long, value_name = "DURATION")]
@@ -358,10 +359,10 @@ pub(crate) struct TargetFlags {
 #[command(next_help_heading = "Traffic")]
 pub(crate) struct TrafficFlags {
     /// Requests in flight on one connection at most [default: 1]
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", value_parser = depth)]
     pub depth: Option<Count>,
     /// Open loop: requests per second in all, such as 200k [default: none, closed loop]
-    #[arg(long, short, value_name = "RATE")]
+    #[arg(long, short, value_name = "RATE", value_parser = rate)]
     pub rate: Option<Rate>,
     /// Open loop with a rate that changes: 0s=1k,30s=50k,30s=10k is a ramp over 30 s and a step down; or @FILE
     #[arg(long, value_name = "POINTS", conflicts_with = "rate", value_parser = parse_or_read::<RateProfile>)]
@@ -656,6 +657,27 @@ fn resolution(text: &str) -> Result<Share, String> {
     let accepted = || "expected a part of the whole from 0.1% to 50%, such as 2% or 0.02".to_owned();
     let share: Share = text.parse().map_err(|_| accepted())?;
     if (1_000_000..=500_000_000).contains(&share.per_billion) { Ok(share) } else { Err(accepted()) }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    one(text, "rate")
+}
+
+fn connections(text: &str) -> Result<Count, String> {
+    one(text, "connections")
+}
+
+fn depth(text: &str) -> Result<Count, String> {
+    one(text, "depth")
+}
+
+/// The one value that an option of a run has. Several are what a scan goes over.
+fn one<T: FromStr<Err = String>>(text: &str, option: &str) -> Result<T, String> {
+    let is_several = text.contains(',') || text.contains("..");
+    text.parse().map_err(|error| match is_several {
+        true => format!("{error}; for several: brunt scan --over {option}={text}"),
+        false => error,
+    })
 }
 
 fn whole(text: &str) -> Result<NonZeroU64, String> {

@@ -92,6 +92,8 @@ fn mistakes_are_named() {
             &["run", "--assert", "p98 < 1ms"],
             &["--assert <OBJECTIVE>", "'p98 < 1ms'", "'p98' is no metric", "p99.9"],
         ),
+        (&["run", "--assert", "p99<0ms"], &["--assert", "'0ms' is no bound of p99", "above 0"]),
+        (&["search", "--slo", "p99 < 0ms"], &["--slo", "'0ms' is no bound of p99", "above 0"]),
         (&["run", "--assert", "p99 < 1"], &["--assert", "'1' is no bound of p99", "1ms"]),
         (
             &["run", "--assert", "mget.p99 < 1ms"],
@@ -107,6 +109,9 @@ fn mistakes_are_named() {
         (&["scan", "--over", "rate=10k,fast"], &["--over", "'fast' in rate", "200k"]),
         (&["scan", "--over", "rate=10k..5k:1k"], &["--over", "'10k..5k:1k'", "upwards"]),
         (&["scan", "--over", "rate=1k", "-r", "5k"], &["--rate", "--over rate", "one of them"]),
+        (&["scan", "-r", "1k,2k"], &["--rate", "'1k,2k'", "200k", "--over rate=1k,2k"]),
+        (&["scan", "-c", "1,4,16"], &["--connections", "'1,4,16'", "--over connections=1,4,16"]),
+        (&["scan", "-d", "1..8:1"], &["--depth", "'1..8:1'", "--over depth=1..8:1"]),
         (&["scan", "--think", "1ms"], &["--over at rate=", "--think", "'1ms'", "open loop"]),
         (
             &["scan", "--over", "depth=1", "--arrival", "uniform"],
