@@ -65,7 +65,7 @@ pub(super) fn cpu(evidence: &Evidence) -> Check {
         message += &format!("; the quota of its control group was used up for {}", time(throttled_ns));
     }
     let fix =
-        "give the client processors of its own (--cpus, --threads, a larger cpu quota), or lower --rate";
+        "give the client processors of its own (--cpus, --threads, a larger cpu quota), or lower the rate";
     // A worker that is starved waits in between, and so does not come to 95 %: where LAG convicts, 80 % are the reason.
     let status = match (CPU.judge(value), lag::open_loop_status(evidence)) {
         (CheckStatus::Caution, CheckStatus::NotTrusted) => CheckStatus::NotTrusted,

@@ -74,7 +74,7 @@ pub(super) fn lag(evidence: &Evidence) -> Check {
     let fix = if worst.row.is_closed_loop {
         "give the client more processors (--threads), or use fewer --connections or less --depth"
     } else {
-        "give the client more processors (--threads), or lower --rate"
+        "give the client more processors (--threads), or lower the rate"
     };
     Check::judged("LAG", worst.status, message, fix, error_ns as f64, worst.threshold_ns)
 }

@@ -64,7 +64,7 @@ pub(super) fn rate(evidence: &Evidence) -> Check {
         count(scheduled),
         percent(value)
     );
-    let fix = "lower --rate, or give it more --connections, --depth or --drain";
+    let fix = "lower the rate, or give it more --connections, --depth or --drain";
     Check::judged("RATE", RATE.judge(value), message, fix, value, RATE.caution)
 }
 
@@ -90,6 +90,6 @@ pub(super) fn saturation(evidence: &Evidence) -> Check {
             "; the backlog grows by {growth} requests/s, and percentiles with the length of the run"
         );
     }
-    let fix = "offer less than the server can answer: lower --rate";
+    let fix = "offer less than the server can answer: lower the rate";
     Check::judged("SAT", status, message, fix, value, SATURATION.caution)
 }
