@@ -42,10 +42,9 @@ pub fn knee(points: &[LoadPoint], is_closed: bool) -> Knee {
     if points.len() < POINTS_MIN {
         return Knee::Unknown;
     }
-    let highest = points.iter().enumerate().max_by(|(_, one), (_, other)| {
-        // Of equal powers the first one: the same power for less latency.
-        one.power().total_cmp(&other.power()).then(other.throughput.total_cmp(&one.throughput))
-    });
+    // Of equal powers the first: the same power for less latency. `max_by` takes the last of equals, hence from behind.
+    let highest = points.iter().enumerate().rev();
+    let highest = highest.max_by(|(_, one), (_, other)| one.power().total_cmp(&other.power()));
     match highest {
         Some((index, _)) if index + 1 < points.len() || is_closed => Knee::At(index),
         _ => Knee::Beyond,
@@ -78,7 +77,16 @@ mod tests {
         assert_eq!(knee(&flat, true), Knee::At(3));
         let full = LoadPoint { throughput: 8.1e3, latency_ns: 5e6 };
         assert_eq!(knee(&[&flat[..], &[full]].concat(), false), Knee::At(3));
+    }
+
+    /// Twice the latency for twice the load is no gain: of equal powers the lowest load. Loads that came to the same
+    /// throughput, too: it is the first of the points.
+    #[test]
+    fn of_equal_powers_the_lowest_load() {
+        let proportional =
+            [1.0, 2.0, 4.0].map(|factor| LoadPoint { throughput: 1e3 * factor, latency_ns: 1e5 * factor });
+        assert_eq!(knee(&proportional, true), Knee::At(0));
         let equal = [LoadPoint { throughput: 8e3, latency_ns: 1e5 }; 3];
-        assert!(matches!(knee(&equal, true), Knee::At(_)));
+        assert_eq!(knee(&equal, true), Knee::At(0));
     }
 }
