@@ -276,6 +276,7 @@ fn until(looked: &Looked) -> Value {
         "looks": looked.taken,
         "looks_max": looked.looks,
         "enough_ns": looked.enough_at_ns,
+        "given_up_ns": looked.given_up_at_ns,
         "held_by": looked.held_by,
         "unjudged": looked.unjudged,
         "goals": list(&looked.findings, goal),

@@ -21,6 +21,9 @@ pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
 /// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in every 10 ms: so much
 /// later than its instant a look sees everything up to it.
 const HANDED_OVER_NS: u64 = 50_000_000;
+/// A client that was too late at so many looks in a row stays so: one look may have met a stop of the host, and the next one
+/// sees a window of twice the length.
+const LATE_LOOKS_MAX: u32 = 2;
 
 /// What a run is to find out about a percentile of the response time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,6 +102,11 @@ pub struct Convergence {
     taken: u32,
     /// The look that found it enough.
     enough: Option<Look>,
+    /// Whether it is given up for a client that is too late to find anything out.
+    gives_up: bool,
+    /// Looks in a row at which it was.
+    late_looks: u32,
+    given_up_at_ns: Option<u64>,
 }
 
 /// What one look saw.
@@ -108,6 +116,8 @@ struct Look {
     findings: Vec<(Goal, Finding)>,
     held_by: Vec<&'static str>,
     unjudged: Vec<&'static str>,
+    /// LAG convicts: not the server's latencies are seen.
+    is_late: bool,
 }
 
 impl Look {
@@ -127,6 +137,7 @@ impl Look {
             findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
             held_by: ids(|status| status > CheckStatus::Ok),
             unjudged: ids(|status| status == CheckStatus::Skipped),
+            is_late: checks.iter().any(|check| check.id == "LAG" && check.status == CheckStatus::NotTrusted),
         }
     }
 
@@ -141,7 +152,14 @@ impl Convergence {
     pub fn new(goals: Vec<Goal>, first_look_ns: u64, max_ns: u64) -> Self {
         let doublings = (0..u64::BITS).map(|doubling| first_look_ns.saturating_mul(1 << doubling));
         let looks_ns = doublings.take_while(|at_ns| *at_ns < max_ns).collect();
-        Self { goals, looks_ns, taken: 0, enough: None }
+        Self { goals, looks_ns, taken: 0, enough: None, gives_up: false, late_looks: 0, given_up_at_ns: None }
+    }
+
+    /// The same, but given up once the client was too late at [`LATE_LOOKS_MAX`] looks in a row: for a run that can be made
+    /// again.
+    pub fn giving_up(mut self) -> Self {
+        self.gives_up = true;
+        self
     }
 
     /// As the plan has it; `None` where it asks for no precision.
@@ -151,7 +169,8 @@ impl Convergence {
         Some(Self::new(goals, look.first_look.0, plan.stop.time.map_or(u64::MAX, |time| time.0)))
     }
 
-    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough.
+    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough,
+    /// or no use.
     pub fn is_enough(
         &mut self,
         now_ns: u64,
@@ -161,7 +180,7 @@ impl Convergence {
     ) -> bool {
         let length_ns = now_ns.saturating_sub(started.measure_ns.saturating_add(HANDED_OVER_NS));
         let due = self.looks_ns.iter().take_while(|at_ns| **at_ns <= length_ns).count() as u32;
-        if due > self.taken && self.enough.is_none() {
+        if due > self.taken && self.enough.is_none() && self.given_up_at_ns.is_none() {
             // A look that was missed is not made up for.
             let at_ns = self.looks_ns[due as usize - 1];
             self.taken = due;
@@ -169,9 +188,11 @@ impl Convergence {
             let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
             let (total, ops, checks) = look_at(plan, store, &window);
             let look = Look::of(&self.goals, at_ns, &total, &ops, &checks);
+            self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
+            self.given_up_at_ns = (self.gives_up && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
             self.enough = Some(look).filter(Look::is_enough);
         }
-        self.enough.is_some()
+        self.enough.is_some() || self.given_up_at_ns.is_some()
     }
 
     /// What it came to, when the run is over: as the look saw it that was content, else as it stands at the end.
@@ -186,8 +207,16 @@ impl Convergence {
         let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
         let last = || Look::of(&self.goals, window.duration_ns(), total, ops, checks);
         let Look { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
-        let looks = self.looks_ns.len() as u32;
-        Looked { findings, held_by, unjudged, taken: self.taken, looks, enough_at_ns, is_interrupted }
+        Looked {
+            findings,
+            held_by,
+            unjudged,
+            taken: self.taken,
+            looks: self.looks_ns.len() as u32,
+            enough_at_ns,
+            given_up_at_ns: self.given_up_at_ns,
+            is_interrupted,
+        }
     }
 }
 
@@ -207,6 +236,8 @@ pub struct Looked {
     pub looks: u32,
     /// Length of the window at the look that was content; `None` where none was.
     pub enough_at_ns: Option<u64>,
+    /// Length of the window at the look that gave it up, because the client was too late; `None` where none did.
+    pub given_up_at_ns: Option<u64>,
     /// The run was interrupted before.
     pub is_interrupted: bool,
 }
@@ -222,13 +253,15 @@ impl Looked {
 /// When it ended and what was known then, in a sentence.
 impl fmt::Display for Looked {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.enough_at_ns {
-            Some(at_ns) => {
-                write!(formatter, "reached at look {} of {}, after {}", self.taken, self.looks, time(at_ns))?
+        let look = |at_ns: u64| format!("at look {} of {}, after {}", self.taken, self.looks, time(at_ns));
+        match (self.enough_at_ns, self.given_up_at_ns) {
+            (Some(at_ns), _) => write!(formatter, "reached {}", look(at_ns))?,
+            (None, _) if self.is_interrupted => formatter.write_str("interrupted before it was reached")?,
+            (None, Some(at_ns)) => {
+                write!(formatter, "given up {}, for the client was too late", look(at_ns))?
             }
-            None if self.is_interrupted => formatter.write_str("interrupted before it was reached")?,
-            None if self.is_reached() => formatter.write_str("reached when the time was up")?,
-            None => formatter.write_str("not reached when the time was up")?,
+            (None, None) if self.is_reached() => formatter.write_str("reached when the time was up")?,
+            (None, None) => formatter.write_str("not reached when the time was up")?,
         }
         for (goal, finding) in &self.findings {
             write!(formatter, "; {goal}: ")?;

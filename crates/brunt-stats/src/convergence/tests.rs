@@ -207,6 +207,30 @@ fn a_late_client_holds_it_up() {
     assert!(text.contains("; held up by LAG; without WARM, not judged then"), "{text}");
 }
 
+/// At two looks in a row, not at one, and only a run that can be made again.
+#[test]
+fn a_client_that_stays_late_is_given_up() {
+    let late = |gives_up: bool| {
+        let mut run = Run::new("until = 'p99=50%'\ntime = '1s'\nmax-time = '9s'", 10_000, 50_000);
+        let convergence = Convergence::of(&run.plan).unwrap();
+        let mut convergence = if gives_up { convergence.giving_up() } else { convergence };
+        let ended = [1, 2, 4].into_iter().find(|second| {
+            run.go_on(second * S + 100 * MS);
+            run.is_enough(&mut convergence)
+        });
+        (ended, run.end(convergence))
+    };
+    let (ended, looked) = late(true);
+    assert_eq!((ended, looked.given_up_at_ns, looked.enough_at_ns), (Some(2), Some(2 * S), None));
+    assert!(!looked.is_reached());
+    let text = looked.to_string();
+    assert!(
+        text.starts_with("given up at look 2 of 4, after 2.00 s, for the client was too late; p99"),
+        "{text}"
+    );
+    assert_eq!(late(false).0, None, "a precision that was asked for is not given up");
+}
+
 #[test]
 fn a_plan_without_a_precision_has_no_looks() {
     assert_eq!(Convergence::of(&Run::new("", 0, 0).plan), None);

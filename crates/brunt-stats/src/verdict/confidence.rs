@@ -78,9 +78,11 @@ pub(super) fn until(evidence: &Evidence) -> Check {
                 format!("the intervals were narrow enough, but for what {} found", held_by.join(" "));
             (CheckStatus::Caution, message)
         }
+        (None, ..) if looked.given_up_at_ns.is_some() => (CheckStatus::Caution, looked.to_string()),
         (None, open, _) => (CheckStatus::Caution, format!("the time was up first: {}", open.join("; "))),
     };
     let fix = match open.as_slice() {
+        _ if looked.given_up_at_ns.is_some() => "see the fix of LAG",
         [] => "see the fix of each check that is named",
         _ => "allow more --max-time, or ask for less precision with --until",
     };

@@ -721,6 +721,7 @@ fn a_precision_that_was_not_reached_calls_for_care() {
         taken: 3,
         looks: 4,
         enough_at_ns,
+        given_up_at_ns: None,
         is_interrupted: false,
     };
     let open = Finding::Open(interval(30, 900, Some(1_100)));
@@ -747,6 +748,11 @@ fn a_precision_that_was_not_reached_calls_for_care() {
             looked(reached, None, &["LAG", "DRIFT"]),
             Caution,
             "the intervals were narrow enough, but for what LAG DRIFT found",
+        ),
+        (
+            Looked { given_up_at_ns: Some(2_000_000_000), ..looked(Finding::Unknown, None, &["LAG"]) },
+            Caution,
+            "given up at look 3 of 4, after 2.00 s, for the client was too late; get.p99=2%: no interval; held up by LAG",
         ),
         (Looked { is_interrupted: true, ..looked(open, None, &[]) }, Skipped, "the run was interrupted"),
     ];
