@@ -2,7 +2,7 @@
 //!
 //! Above the plan, never inside the loop: every run is one [`measure`] against the same servers, and what the next one is
 //! decides `brunt-stats`. Invariants: servers are found or started once, and a data set that still stands is not stored
-//! again; whatever ends a campaign early, what it has measured is reported.
+//! again; whatever ends a campaign early, what it has measured is reported, as one that was ended early.
 
 mod repeat;
 mod scan;
@@ -159,7 +159,6 @@ impl<'a> Series<'a> {
         conclude: impl FnOnce(&[Measured]) -> Conclusion,
     ) -> Result<Exit, Failure> {
         let Self { flags, head, runs, .. } = self;
-        let interrupted = matches!(ended, Err(End::Interrupted));
         let Some((load, head)) = head else {
             return match ended {
                 Err(End::Failed(failure)) => Err(failure),
@@ -169,14 +168,14 @@ impl<'a> Series<'a> {
             };
         };
         let Conclusion { finding, verdict, is_missed } = conclude(&runs);
-        let campaign = Campaign { head, load, runs, finding, verdict, interrupted };
+        let campaign = Campaign { head, load, runs, finding, verdict, interrupted: ended.is_err() };
         outputs.write_campaign(&campaign, flags.progress.quiet)?;
-        if let Err(End::Failed(failure)) = ended {
-            return Err(failure);
+        match ended {
+            Err(End::Failed(failure)) => return Err(failure),
+            Err(End::Interrupted) => return Ok(Exit::Interrupted),
+            Ok(()) => {}
         }
-        Ok(if interrupted {
-            Exit::Interrupted
-        } else if campaign.verdict.status == Status::NotTrusted && !flags.output.allow_untrusted {
+        Ok(if campaign.verdict.status == Status::NotTrusted && !flags.output.allow_untrusted {
             Exit::NotTrusted
         } else if is_missed {
             Exit::AssertionFailed
