@@ -150,23 +150,49 @@ pub struct ScanPoint {
     pub setting: SweepPoint,
     /// Its runs, as indices.
     pub runs: Vec<usize>,
-    /// Their p99, where they have one.
+    /// Runs that the client spoiled and that were made again, as indices. They do not count.
+    pub spoiled: Vec<usize>,
+    /// The p99 of its runs, where they have one.
     pub p99: Option<Spread>,
 }
 
 impl ScanPoint {
     /// The first of its runs that met a limit.
     pub fn limited_run<'a>(&self, runs: &'a [Measured]) -> Option<&'a Measured> {
-        self.runs.iter().map(|index| &runs[*index]).find(|run| run.limit.is_some())
+        self.whole_runs(runs).find(|run| run.limit.is_some())
+    }
+
+    /// Did it meet no limit? A run that was cut short does not know.
+    pub fn is_free(&self, runs: &[Measured]) -> bool {
+        self.whole_runs(runs).next().is_some() && self.limited_run(runs).is_none()
+    }
+
+    fn whole_runs<'a>(&self, runs: &'a [Measured]) -> impl Iterator<Item = &'a Measured> {
+        self.runs.iter().map(|index| &runs[*index]).filter(|run| !run.interrupted)
     }
 }
 
+/// A point with its first run that met a limit.
+pub type Limited<'a> = (&'a ScanPoint, &'a Measured);
+
 /// The limit of a curve: the lowest point that met one, above every point that met none. A limit below those was a trouble
 /// that came and went.
-pub fn limit_met<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> Option<(&'a ScanPoint, &'a Measured)> {
-    let first = points.iter().rposition(|point| point.limited_run(runs).is_none()).map_or(0, |last| last + 1);
-    let point = points.get(first)?;
-    Some((point, point.limited_run(runs)?))
+pub fn limit_met<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> Option<Limited<'a>> {
+    limited(runs, &points[free_end(runs, points)..]).next()
+}
+
+/// The troubles that came and went: points that met a limit, below one that met none.
+pub fn limits_passed<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> Vec<Limited<'a>> {
+    limited(runs, &points[..free_end(runs, points)]).collect()
+}
+
+/// Where the points begin that lie above every one that met no limit.
+fn free_end(runs: &[Measured], points: &[ScanPoint]) -> usize {
+    points.iter().rposition(|point| point.is_free(runs)).map_or(0, |last| last + 1)
+}
+
+fn limited<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> impl Iterator<Item = Limited<'a>> {
+    points.iter().filter_map(|point| Some((point, point.limited_run(runs)?)))
 }
 
 /// What a campaign came to.
@@ -225,8 +251,16 @@ pub struct Campaign {
     pub finding: Finding,
     /// The worst of the runs, with what the campaign itself was checked for.
     pub verdict: Verdict,
-    /// The user ended it early.
+    /// It was ended early: by the user, or because it could not go on.
     pub interrupted: bool,
+}
+
+impl Campaign {
+    /// The last step of a search at this rate.
+    fn step_at(&self, rate: f64) -> Option<&Measured> {
+        let is_it = |run: &&Measured| run.setting.is_some_and(|setting| setting.as_f64() == rate);
+        self.runs.iter().rfind(is_it)
+    }
 }
 
 /// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.

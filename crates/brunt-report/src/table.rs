@@ -1,30 +1,47 @@
 //! A table: columns of text, aligned.
 //!
 //! Not a layout engine: a column is as wide as its widest cell, and nothing is ever cut, so numbers stay whole. The
-//! first column stands left, the others right, as numbers should; the last one can be prose, which stands left, too, and
-//! goes on below itself where it is too long for a line.
+//! first column stands left, the others right, as numbers should; the last one can be facts or words, which stand left, too,
+//! and go on below themselves where they are too long for a line.
 
 /// Between two columns.
 const GAP: &str = "  ";
-/// Lines of prose end here; those of a column that begins far to the right may go on for [`PROSE_MIN`] characters.
+/// Lines end here; facts of a column that begins far to the right may go on for [`PROSE_MIN`] characters.
 const LINE_MAX: usize = 110;
 const PROSE_MIN: usize = 30;
 
 /// Rows of cells. Missing cells at the end of a row are empty.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
-    last_is_prose: bool,
+    last: Last,
+}
+
+/// What the last column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// A number, as the others.
+    Number,
+    /// Facts parted by dots; a line ends only between two of them.
+    Facts,
+    /// A few words, one below the other if need be.
+    Words,
 }
 
 impl Table {
     /// A table with its first row.
     pub(crate) fn new(heading: &[&str]) -> Self {
-        Self { rows: vec![heading.iter().map(|&cell| cell.to_owned()).collect()], last_is_prose: false }
+        Self { rows: vec![heading.iter().map(|&cell| cell.to_owned()).collect()], last: Last::Number }
     }
 
     /// Lets the last column stand left.
     pub(crate) fn with_prose_last(mut self) -> Self {
-        self.last_is_prose = true;
+        self.last = Last::Facts;
+        self
+    }
+
+    /// The same, with lines that end between words.
+    pub(crate) fn with_words_last(mut self) -> Self {
+        self.last = Last::Words;
         self
     }
 
@@ -55,9 +72,9 @@ impl Table {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
                 let gap = if column == 0 { "" } else { GAP };
                 line.push_str(gap);
-                if self.last_is_prose && column + 1 == columns {
+                if self.last != Last::Number && column + 1 == columns {
                     let start = width_of(&line);
-                    line.push_str(&folded(cell, start));
+                    line.push_str(&folded(cell, start, self.last));
                 } else if column == 0 {
                     line.push_str(&format!("{cell:<width$}"));
                 } else {
@@ -70,18 +87,20 @@ impl Table {
     }
 }
 
-/// Prose that begins at this column, broken between its facts where a line would be too long.
-fn folded(prose: &str, start: usize) -> String {
-    let room = LINE_MAX.saturating_sub(start).max(PROSE_MIN);
+/// Prose that begins at this column, broken between its facts or words where a line would be too long.
+fn folded(prose: &str, start: usize, last: Last) -> String {
+    let (separator, end, room_min) =
+        if last == Last::Facts { (" · ", " ·", PROSE_MIN) } else { (" ", "", 0) };
+    let room = LINE_MAX.saturating_sub(start).max(room_min);
     let (mut text, mut used) = (String::new(), 0);
-    for fact in prose.split(" · ") {
+    for fact in prose.split(separator) {
         let width = width_of(fact);
-        if used > 0 && used + 3 + width > room {
-            text.push_str(&format!(" ·\n{}", " ".repeat(start)));
+        if used > 0 && used + width_of(separator) + width > room {
+            text.push_str(&format!("{end}\n{}", " ".repeat(start)));
             used = 0;
         } else if used > 0 {
-            text.push_str(" · ");
-            used += 3;
+            text.push_str(separator);
+            used += width_of(separator);
         }
         text.push_str(fact);
         used += width;
@@ -111,6 +130,17 @@ get          88.1 us  1.21 ms  fine
   client <=     3 us
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn words_go_on_below_themselves() {
+        let number = "1".repeat(95);
+        let mut table = Table::new(&[number.as_str(), "verdict"]).with_words_last();
+        table.push(vec![number.clone(), "NOT TRUSTED LAG STEAL".to_owned()]);
+        let mut text = String::new();
+        table.write(&mut text);
+        let below = " ".repeat(97);
+        assert_eq!(text, format!("{number}  verdict\n{number}  NOT TRUSTED\n{below}LAG STEAL\n"));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Not a measurement: it says which rate is next and is told what became of it, so that it can be walked through in a test.
 //! Rates grow by a factor until one fails, then the bracket is halved until it is narrow enough. A rate passes only where
 //! the whole interval of every percentile lies under its bound, and fails only where one lies over it; what neither passes
-//! nor fails in the longest time there is counts as failed, which errs against the capacity. Invariant: the capacity that is
-//! told was measured and passed, and the rate above it was measured and did not.
+//! nor fails in the longest time there is counts as failed, which errs against the capacity; but that no rate passes is said
+//! only where the lowest one failed. Invariant: the capacity that is told was measured and passed, and the rate above it was
+//! measured and did not.
 
 use crate::limit::{Limit, Party};
 use crate::summary::Summary;
@@ -122,10 +123,15 @@ pub enum Capacity {
         /// This one.
         passed: f64,
     },
-    /// Not even the lowest rate passed.
+    /// Even the lowest rate failed, or was too much for the server.
     Below {
         /// This one.
         failed: f64,
+    },
+    /// The lowest rate neither passed nor failed in the time there was.
+    Undecided {
+        /// This one.
+        at: f64,
     },
     /// The generator, not the server, is the limit.
     ClientLimited {
@@ -149,7 +155,7 @@ impl Capacity {
         match *self {
             Self::Between { passed, .. } | Self::AtLeast { passed } => Some(passed),
             Self::ClientLimited { passed, .. } | Self::Untrusted { passed, .. } => passed,
-            Self::Below { .. } => None,
+            Self::Below { .. } | Self::Undecided { .. } => None,
         }
     }
 }
@@ -168,7 +174,8 @@ pub enum Next {
 pub struct Search {
     range: Range,
     passed: Option<f64>,
-    failed: Option<f64>,
+    /// The lowest rate that did not pass, and what became of it.
+    failed: Option<(f64, StepEnd)>,
     /// How often in a row the client spoiled the rate in hand.
     spoiled: u32,
     /// What ended it before a bracket did.
@@ -189,10 +196,11 @@ impl Search {
         match (self.ended, self.passed, self.failed) {
             (Some(capacity), ..) => Next::Found(capacity),
             (None, None, None) => Next::Measure(rounded(from)),
-            (None, None, Some(failed)) => Next::Found(Capacity::Below { failed }),
+            (None, None, Some((at, StepEnd::Undecided))) => Next::Found(Capacity::Undecided { at }),
+            (None, None, Some((failed, _))) => Next::Found(Capacity::Below { failed }),
             (None, Some(passed), None) if passed >= rounded(to) => Next::Found(Capacity::AtLeast { passed }),
             (None, Some(passed), None) => Next::Measure(rounded((passed * GROWTH).min(to))),
-            (None, Some(passed), Some(failed)) => {
+            (None, Some(passed), Some((failed, _))) => {
                 let middle = rounded((passed + failed) / 2.0);
                 // Rounding may leave no rate in between.
                 let is_narrow =
@@ -210,7 +218,7 @@ impl Search {
         let passed = self.passed;
         match end {
             StepEnd::Passed => self.passed = Some(rate),
-            StepEnd::Failed | StepEnd::Saturated | StepEnd::Undecided => self.failed = Some(rate),
+            StepEnd::Failed | StepEnd::Saturated | StepEnd::Undecided => self.failed = Some((rate, end)),
             StepEnd::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
             StepEnd::ClientLimited if self.spoiled + 1 < SPOILED_MAX => {
                 self.spoiled += 1;
@@ -298,6 +306,16 @@ mod tests {
             let Capacity::Between { passed, failed } = capacity else { panic!("{capacity:?}") };
             assert!(passed <= 3_000.0 && failed > 3_000.0 && failed / passed < 1.03, "{capacity:?}");
         }
+    }
+
+    /// Nothing is known of the lowest rate: that is no capacity below it.
+    #[test]
+    fn a_lowest_rate_that_is_undecided_has_not_failed() {
+        let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepEnd::Undecided);
+        assert_eq!((capacity, rates), (Capacity::Undecided { at: 1_000.0 }, vec![1_000.0]));
+        assert_eq!(capacity.passed(), None);
+        let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Saturated);
+        assert_eq!(capacity, Capacity::Below { failed: 1_000.0 });
     }
 
     #[test]

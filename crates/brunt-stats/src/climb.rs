@@ -1,10 +1,12 @@
 //! The loads of a scan that finds its own way: up from a low one until something is the limit, then closer about the knee.
 //!
 //! Not a search for one number (that is [`crate::capacity`]) and nothing that measures: it says which load is next and is
-//! told what became of it. Loads are requests per second. Invariant: no load lies above one that was found to be too much,
-//! and it ends after at most [`LOADS_MAX`] loads.
+//! told what became of it. Loads are requests per second. A load that the client spoils is measured once more before it is
+//! believed: a stop of the host is no property of the load. Invariant: no load lies above one that was found to be too much,
+//! and it ends after at most [`LOADS_MAX`] loads, none measured more than twice.
 
 use crate::knee::{Knee, LoadPoint, knee};
+use crate::limit::Party;
 
 /// More loads than this never help.
 pub const LOADS_MAX: usize = 24;
@@ -26,8 +28,14 @@ pub struct LoadEnd {
     pub completed: f64,
     /// The latency of the curve, in nanoseconds, where there were enough requests.
     pub latency_ns: Option<f64>,
-    /// Server or client could do no more.
-    pub is_limited: bool,
+    /// Who could do no more, if anybody.
+    pub limit: Option<Party>,
+}
+
+impl LoadEnd {
+    const fn is_limited(&self) -> bool {
+        self.limit.is_some()
+    }
 }
 
 /// The way so far.
@@ -37,21 +45,26 @@ pub struct Climb {
     guess: f64,
     /// Loads with what became of them, ascending.
     ends: Vec<(f64, LoadEnd)>,
+    /// The load that the client spoiled once.
+    spoiled: Option<f64>,
 }
 
 impl Climb {
     /// Begins a way up; `guess` is what a closed loop comes to, in requests per second.
     pub fn new(guess: f64) -> Self {
-        Self { guess, ends: Vec::new() }
+        Self { guess, ends: Vec::new(), spoiled: None }
     }
 
     /// The next load to measure; `None` when the curve is complete.
     pub fn next(&self) -> Option<f64> {
+        if self.spoiled.is_some() {
+            return self.spoiled;
+        }
         if self.ends.len() >= LOADS_MAX {
             return None;
         }
-        let passed = self.ends.iter().filter(|(_, end)| !end.is_limited).map(|(load, _)| *load).next_back();
-        let limit = self.ends.iter().find(|(_, end)| end.is_limited).map(|(load, _)| *load);
+        let passed = self.ends.iter().filter(|(_, end)| !end.is_limited()).map(|(load, _)| *load).next_back();
+        let limit = self.ends.iter().find(|(_, end)| end.is_limited()).map(|(load, _)| *load);
         match (passed, limit) {
             (None, None) => Some(self.guess * STEP),
             (Some(passed), None) if passed < self.guess * 0.99 => Some(passed + self.guess * STEP),
@@ -64,8 +77,13 @@ impl Climb {
         }
     }
 
-    /// Tells what became of a load.
+    /// Tells what became of a load. What the client spoils the first time is not believed, and so not kept.
     pub fn record(&mut self, load: f64, end: LoadEnd) {
+        if end.limit == Some(Party::Client) && self.spoiled.is_none() {
+            self.spoiled = Some(load);
+            return;
+        }
+        self.spoiled = None;
         self.ends.push((load, end));
         self.ends.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     }
@@ -78,7 +96,7 @@ impl Climb {
         let curve: Vec<(f64, LoadPoint)> = self
             .ends
             .iter()
-            .filter(|(_, end)| !end.is_limited)
+            .filter(|(_, end)| !end.is_limited())
             .filter_map(|(load, end)| {
                 let latency_ns = end.latency_ns?;
                 Some((*load, LoadPoint { throughput: end.completed, latency_ns }))
@@ -102,17 +120,26 @@ impl Climb {
 mod tests {
     use super::*;
 
-    /// Walks up to a server that has this capacity and the latencies of an M/M/1 queue.
-    fn walk(guess: f64, capacity: f64) -> Vec<f64> {
+    /// Walks up to a server that has this capacity and the latencies of an M/M/1 queue. `is_spoiled` is told the load and
+    /// how many measurements came before it, and says whether the client spoils this one.
+    fn walk_spoiled(guess: f64, capacity: f64, is_spoiled: impl Fn(f64, usize) -> bool) -> Vec<f64> {
         let mut climb = Climb::new(guess);
         let mut loads = Vec::new();
         while let Some(load) = climb.next() {
             let is_limited = load >= capacity;
-            let latency_ns = (!is_limited).then_some(4.605e9 / (capacity - load));
-            climb.record(load, LoadEnd { completed: load.min(capacity), latency_ns, is_limited });
+            let limit = match is_spoiled(load, loads.len()) {
+                true => Some(Party::Client),
+                false => is_limited.then_some(Party::Server),
+            };
+            let latency_ns = limit.is_none().then_some(4.605e9 / (capacity - load));
+            climb.record(load, LoadEnd { completed: load.min(capacity), latency_ns, limit });
             loads.push(load.round());
         }
         loads
+    }
+
+    fn walk(guess: f64, capacity: f64) -> Vec<f64> {
+        walk_spoiled(guess, capacity, |_, _| false)
     }
 
     #[test]
@@ -144,12 +171,53 @@ mod tests {
         assert!(loads.iter().all(|load| *load <= 1_000.0) && loads.len() > 3, "{loads:?}");
     }
 
+    /// On the way up one load meets the limit; every later one lies below it, and below whatever met the limit since.
     #[test]
-    fn no_load_lies_above_the_limit_but_the_one_that_met_it() {
-        for capacity in (1..40).map(|step| f64::from(step) * 531.0) {
+    fn no_load_lies_above_one_that_was_too_much() {
+        for capacity in (1..80).map(|step| f64::from(step) * 263.0).chain([10.0, 40.0, 100.0]) {
             let loads = walk(10_000.0, capacity);
-            let above = loads.iter().filter(|load| **load >= capacity.ceil()).count();
-            assert!(above <= 6 && loads.len() <= LOADS_MAX, "{capacity}: {loads:?}");
+            assert!(loads.len() <= LOADS_MAX, "{capacity}: {loads:?}");
+            let too_much: Vec<f64> = loads.iter().copied().filter(|load| *load >= capacity).collect();
+            assert!(too_much.is_sorted_by(|one, next| one > next), "{capacity}: {loads:?}");
+            let met = loads.iter().position(|load| *load >= capacity);
+            let met = met.unwrap_or_else(|| panic!("{capacity}: the limit was never met: {loads:?}"));
+            assert!(loads[..met].is_sorted_by(|one, next| one < next), "{capacity}: {loads:?}");
+            // Where the first load is too much, the way goes down by quarters to one that is not.
+            let retreat =
+                if met == 0 { loads.iter().take_while(|load| **load >= capacity).count() } else { 0 };
+            let quarters = [1_000.0, 250.0, 63.0, 16.0];
+            assert_eq!(loads[..retreat], quarters[..retreat], "{capacity}: {loads:?}");
+            // The gap beside the limit is at most a fifth of the guess, and is halved down to a fiftieth.
+            assert!(too_much.len() <= retreat.max(1) + 4, "{capacity}: {loads:?}");
         }
+    }
+
+    /// The host takes the processors away once: the load is measured again, and the way goes on as if nothing had been.
+    #[test]
+    fn a_load_that_is_spoiled_once_is_measured_again() {
+        let undisturbed = walk(10_000.0, 9_500.0);
+        for spoiled in 0..undisturbed.len() {
+            let mut loads = walk_spoiled(10_000.0, 9_500.0, |_, before| before == spoiled);
+            assert_eq!(loads.remove(spoiled), undisturbed[spoiled]);
+            assert_eq!(loads, undisturbed, "spoiled at {spoiled}");
+        }
+        // Every load once: twice as many measurements of the same loads.
+        let twice: Vec<f64> = undisturbed.iter().flat_map(|load| [*load; 2]).collect();
+        assert_eq!(walk_spoiled(10_000.0, 9_500.0, |_, before| before % 2 == 0), twice);
+    }
+
+    /// What is spoiled twice is too much for the client, and the curve is what lies below it.
+    #[test]
+    fn a_load_that_is_always_spoiled_is_a_limit() {
+        let loads = walk_spoiled(10_000.0, 9_500.0, |load, _| load > 4_500.0);
+        assert_eq!(loads[..6], [1_000.0, 2_000.0, 3_000.0, 4_000.0, 5_000.0, 5_000.0]);
+        assert!(loads[6..].iter().all(|load| *load < 5_000.0), "{loads:?}");
+        // The first load is: the way goes on below it.
+        let loads = walk_spoiled(10_000.0, 9_500.0, |load, _| load > 900.0);
+        assert_eq!(loads[..3], [1_000.0, 1_000.0, 250.0]);
+        assert!(loads[3..].iter().all(|load| *load < 1_000.0) && loads.len() > 4, "{loads:?}");
+        // All are: it ends.
+        let loads = walk_spoiled(10_000.0, 9_500.0, |_, _| true);
+        assert_eq!(loads, [1_000.0, 1_000.0, 250.0, 250.0, 63.0, 63.0, 16.0, 16.0]);
     }
 }

@@ -302,6 +302,22 @@ impl Verdict {
         let status = runs.into_iter().fold(own, Status::max);
         Self { status, checks: vec![check] }
     }
+
+    /// Of a campaign over several settings: the same, but where each setting was run once it says that, and how it could
+    /// have been otherwise.
+    pub fn of_settings(
+        runs: impl IntoIterator<Item = Status>,
+        spreads: &[(String, Spread)],
+        can_repeat: bool,
+    ) -> Self {
+        let mut verdict = Self::of_campaign(runs, spreads);
+        if spreads.iter().all(|(_, spread)| spread.runs < 2) {
+            let how = if can_repeat { " (--repeat K)" } else { "" };
+            let message = format!("each setting was run once: run-to-run spread unknown{how}");
+            verdict.checks.iter_mut().for_each(|check| check.message.clone_from(&message));
+        }
+        verdict
+    }
 }
 
 /// An estimate of a count, such as a rate, as tables have it.

@@ -85,7 +85,7 @@ fn finding(campaign: &Campaign) -> Value {
             "objectives": objectives.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "resolution": resolution,
             "closed_loop_per_s": closed_loop,
-            "capacity": found.as_ref().map(capacity),
+            "capacity": found.as_ref().map(|found| capacity(campaign, found)),
         }),
         Finding::Repeat { compared } => {
             compared.iter().map(|held| (held.name.clone(), spread(&held.spread))).collect()
@@ -97,6 +97,7 @@ fn point(point: &ScanPoint) -> Value {
     json!({
         "setting": point.setting.as_f64(),
         "runs": point.runs,
+        "spoiled": point.spoiled,
         "p99_ns": point.p99.as_ref().map(spread),
     })
 }
@@ -112,13 +113,15 @@ fn limit(campaign: &Campaign, points: &[ScanPoint]) -> Option<Value> {
     }))
 }
 
-fn capacity(capacity: &Capacity) -> Value {
+fn capacity(campaign: &Campaign, capacity: &Capacity) -> Value {
     let (result, at) = match *capacity {
         Capacity::Between { failed, .. } => ("found", Some(failed)),
         Capacity::AtLeast { .. } => ("at_least", None),
         Capacity::Below { failed } => ("below", Some(failed)),
+        Capacity::Undecided { at } => ("unknown", Some(at)),
         Capacity::ClientLimited { at, .. } => ("client_limited", Some(at)),
         Capacity::Untrusted { at, .. } => ("not_trusted", Some(at)),
     };
-    json!({ "result": result, "passed_per_s": capacity.passed(), "not_passed_per_s": at })
+    let end = at.and_then(|rate| campaign.step_at(rate)?.step.as_ref()).map(|(end, _)| end.name());
+    json!({ "result": result, "passed_per_s": capacity.passed(), "not_passed_per_s": at, "reason": end })
 }

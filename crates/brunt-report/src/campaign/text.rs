@@ -2,14 +2,14 @@
 //!
 //! Not the reports of its runs (JSON has every one). At most 110 columns for all but extreme numbers.
 
-use super::{Campaign, Compared, Finding, Found, Measured, QUANTILES, ScanPoint};
+use super::{Campaign, Compared, Finding, Found, Limited, Measured, QUANTILES, ScanPoint};
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
 use brunt_plan::objective::Objective;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::SweepPoint;
-use brunt_stats::capacity::Capacity;
+use brunt_stats::capacity::{Capacity, StepEnd};
 use brunt_stats::knee::Knee;
 use brunt_stats::limit::Party;
 use brunt_stats::repeat::Spread;
@@ -18,6 +18,8 @@ use std::io::{self, Write};
 
 /// Characters of the longest bar of the curve.
 const BAR_MAX: usize = 60;
+/// Bars stand on 0 as long as the longest is so many times the shortest; beyond that the short ones would all be alike.
+const LINEAR_MAX: f64 = 10.0;
 
 /// Writes the report.
 ///
@@ -66,6 +68,7 @@ fn title(campaign: &Campaign) -> String {
             let wanted: Vec<String> = objectives.iter().map(ToString::to_string).collect();
             format!("search for the highest rate with {}, {runs}", wanted.join(" and "))
         }
+        Finding::Repeat { .. } if campaign.interrupted => format!("the same again and again, {runs} made"),
         Finding::Repeat { .. } => format!("the same {} times", campaign.runs.len()),
     }
 }
@@ -79,6 +82,17 @@ fn setting_text(setting: SweepPoint) -> String {
         SweepPoint::Rate(rate) => rate_text(rate.as_f64()),
         SweepPoint::Connections(count) | SweepPoint::Depth(count) => quantity::count(count.0),
         SweepPoint::ValueSize(size) => size.to_string(),
+    }
+}
+
+/// The same in a sentence.
+fn at_text(setting: SweepPoint) -> String {
+    let number = setting_text(setting);
+    match setting {
+        SweepPoint::Rate(_) => format!("{number}/s"),
+        SweepPoint::Connections(count) => quantity::things(count.0, "connection"),
+        SweepPoint::Depth(_) => format!("depth {number}"),
+        SweepPoint::ValueSize(_) => number,
     }
 }
 
@@ -134,16 +148,19 @@ fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[Sca
     let width =
         points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0).max(first.len());
     let heading = format!("{first:>width$}");
-    let mut table = Table::new(&[&[heading.as_str()], &headings[1..]].concat()).with_prose_last();
+    let mut table = Table::new(&[&[heading.as_str()], &headings[1..]].concat()).with_words_last();
     for point in points {
-        for (place, run) in point.runs.iter().map(|index| &campaign.runs[*index]).enumerate() {
+        for (place, index) in point.spoiled.iter().chain(&point.runs).enumerate() {
+            let run = &campaign.runs[*index];
             let setting =
                 if place == 0 { format!("{:>width$}", setting_text(point.setting)) } else { String::new() };
+            let again = if place < point.spoiled.len() { ", made again" } else { "" };
+            let verdict = limit_text(run) + again;
             let [client, cpu] = client_cells(run);
             let p99 = found_text(run.percentile(Quantile::P99));
             let [p50, p999] =
                 [Quantile::P50, Quantile::P999].map(|quantile| plain_text(run.percentile(quantile)));
-            table.push(vec![setting, rate_text(run.completed), p50, p99, p999, client, cpu, limit_text(run)]);
+            table.push(vec![setting, rate_text(run.completed), p50, p99, p999, client, cpu, verdict]);
         }
         if let Some(spread) = point.p99.filter(|spread| spread.runs > 1) {
             table.push(vec![String::new(), "median".to_owned(), String::new(), spread_text(&spread)]);
@@ -168,26 +185,68 @@ fn point_text(campaign: &Campaign, point: &ScanPoint) -> String {
     }
 }
 
-/// The p99 of every setting as a bar on a logarithmic scale, from the smallest one up.
+/// The p99 of every setting as a bar.
 fn curve(out: &mut String, points: &[ScanPoint], knee: Option<Knee>) {
     let known: Vec<f64> = points.iter().filter_map(|point| point.p99).map(|spread| spread.median).collect();
-    let (Some(least), Some(most)) =
-        (known.iter().copied().reduce(f64::min), known.iter().copied().reduce(f64::max))
-    else {
-        return;
-    };
-    if known.len() < 2 || least <= 0.0 {
-        return;
-    }
-    out.push_str("\np99, as bars on a logarithmic scale\n");
+    let Some(scale) = Scale::of(&known) else { return };
+    out.push_str(&format!("\np99, as bars {scale}\n"));
     let width = points.iter().map(|point| setting_text(point.setting).len()).max().unwrap_or(0);
     for (index, point) in points.iter().enumerate() {
         let Some(spread) = point.p99 else { continue };
-        let part = if most > least { (spread.median / least).ln() / (most / least).ln() } else { 0.0 };
-        let bar = "#".repeat(1 + (part * (BAR_MAX - 1) as f64).round() as usize);
+        let bar = "#".repeat(scale.length(spread.median));
         let mark = if knee == Some(Knee::At(index)) { "  <- knee" } else { "" };
-        let (setting, time) = (setting_text(point.setting), quantity::time(spread.median.round() as u64));
+        let (setting, time) = (setting_text(point.setting), whole_time(spread.median));
         out.push_str(&format!("{setting:>width$}  {bar} {time}{mark}\n"));
+    }
+}
+
+fn whole_time(ns: f64) -> String {
+    quantity::time(ns.round() as u64)
+}
+
+/// How long a bar is for a time. Its ends do not depend on how far the times lie apart: times that are nearly equal have bars
+/// that are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Scale {
+    /// From 0 up to the longest time.
+    Linear { most_ns: f64 },
+    /// From the power of ten below the shortest time up to the one above the longest.
+    Logarithmic { from_ns: f64, to_ns: f64 },
+}
+
+impl Scale {
+    /// For at least two times above 0.
+    fn of(times_ns: &[f64]) -> Option<Self> {
+        let least_ns = times_ns.iter().copied().reduce(f64::min).filter(|ns| *ns > 0.0)?;
+        let most_ns = times_ns.iter().copied().reduce(f64::max).filter(|_| times_ns.len() > 1)?;
+        let power = |exponent: f64| 10.0_f64.powi(exponent as i32);
+        Some(match most_ns <= LINEAR_MAX * least_ns {
+            true => Self::Linear { most_ns },
+            false => Self::Logarithmic {
+                from_ns: power(least_ns.log10().floor()),
+                to_ns: power(most_ns.log10().ceil()),
+            },
+        })
+    }
+
+    fn length(self, ns: f64) -> usize {
+        let part = match self {
+            Self::Linear { most_ns } => ns / most_ns,
+            Self::Logarithmic { from_ns, to_ns } => (ns / from_ns).ln() / (to_ns / from_ns).ln(),
+        };
+        ((part * BAR_MAX as f64).round() as usize).max(1)
+    }
+}
+
+impl std::fmt::Display for Scale {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Self::Linear { .. } => formatter.write_str("from 0"),
+            Self::Logarithmic { from_ns, to_ns } => {
+                let (from, to) = (whole_time(from_ns), whole_time(to_ns));
+                write!(formatter, "on a logarithmic scale from {from} to {to}")
+            }
+        }
     }
 }
 
@@ -196,7 +255,7 @@ fn scan_finding(out: &mut String, campaign: &Campaign, points: &[ScanPoint], kne
     match knee {
         Some(Knee::At(index)) => {
             let p99 = point_text(campaign, &points[index]);
-            let at = setting_text(points[index].setting);
+            let at = at_text(points[index].setting);
             let text = format!("at {at}: p99 {p99}; beyond it latency grows faster than throughput");
             paragraph::prose(out, "knee", &text);
         }
@@ -207,12 +266,51 @@ fn scan_finding(out: &mut String, campaign: &Campaign, points: &[ScanPoint], kne
         Some(Knee::Unknown) => paragraph::prose(out, "knee", "unknown: fewer than three loads show no curve"),
         None => {}
     }
+    scan_limit(out, campaign, points);
+}
+
+/// The limit of the curve, and what came and went below it.
+fn scan_limit(out: &mut String, campaign: &Campaign, points: &[ScanPoint]) {
+    let spoiled = spoiled_text(&super::limits_passed(&campaign.runs, points));
+    let so_far = if campaign.interrupted { " so far" } else { "" };
     match super::limit_met(&campaign.runs, points) {
-        Some((point, run)) => limit(out, &setting_text(point.setting), run),
-        None => {
-            paragraph::prose(out, "limit", "none was met: neither the server nor the client was at its end")
+        Some((point, run)) => {
+            let is_lowest = !points.iter().any(|point| point.is_free(&campaign.runs));
+            let lowest = if is_lowest { ", the lowest of all" } else { "" };
+            let twice = if point.spoiled.is_empty() { "" } else { ", measured twice" };
+            limit(out, &format!("{}{lowest}{twice}", at_text(point.setting)), run);
+            if !spoiled.is_empty() {
+                paragraph::prose(out, "  below", &spoiled);
+            }
+        }
+        None if spoiled.is_empty() => {
+            let text = format!("none was met{so_far}: neither the server nor the client was at its end");
+            paragraph::prose(out, "limit", &text);
+        }
+        None => paragraph::prose(out, "limit", &format!("none at the top{so_far}; {spoiled}")),
+    }
+}
+
+/// Limits that came and went: `at 1 000/s and 2 000/s the run was spoiled by STEAL`.
+fn spoiled_text(limited: &[Limited<'_>]) -> String {
+    let mut by_names: Vec<(String, Vec<String>)> = Vec::new();
+    for (point, run) in limited {
+        let (names, at) = (run.limit.as_ref().map(|limit| limit.names()), at_text(point.setting));
+        let names = names.unwrap_or_default();
+        match by_names.iter_mut().find(|(held, _)| *held == names) {
+            Some((_, all)) => all.push(at),
+            None => by_names.push((names, vec![at])),
         }
     }
+    let listed = |all: &[String]| match all {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        all => all.concat(),
+    };
+    let texts: Vec<String> = by_names
+        .iter()
+        .map(|(names, all)| format!("at {} the run was spoiled by {names}", listed(all)))
+        .collect();
+    texts.join("; ")
 }
 
 /// Whose limit a run met, in the words of the check, and what to do.
@@ -243,7 +341,7 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
     let mut headings = vec![heading.as_str(), "completed/s", "time"];
     headings.extend(subjects.iter().map(String::as_str));
     headings.extend(["client <=", "CPU/req", "step"]);
-    let mut table = Table::new(&headings).with_prose_last();
+    let mut table = Table::new(&headings).with_words_last();
     for run in &campaign.runs {
         let Some((end, found)) = &run.step else { continue };
         let setting = run.setting.map_or(String::new(), setting_text);
@@ -266,14 +364,32 @@ fn search_finding(
 ) {
     out.push('\n');
     let Some(capacity) = capacity else { return };
-    let at_rate = |rate: f64| {
-        let is_it = |run: &&Measured| run.setting.is_some_and(|setting| setting.as_f64() == rate);
-        campaign.runs.iter().rfind(is_it)
-    };
+    paragraph::prose(out, "capacity", &capacity_text(campaign, capacity));
+    let passed = capacity.passed().and_then(|rate| campaign.step_at(rate));
+    if let Some((_, found)) = passed.and_then(|run| run.step.as_ref()) {
+        let pairs = objectives.iter().zip(found);
+        let facts: Vec<String> =
+            pairs.map(|(objective, found)| format!("{} {}", objective.subject, found_text(*found))).collect();
+        paragraph::facts(out, "there", &facts);
+    }
+    search_limit(out, campaign, capacity);
+}
+
+/// Did the rate neither pass nor fail?
+fn is_undecided(campaign: &Campaign, rate: f64) -> bool {
+    let step = campaign.step_at(rate).and_then(|run| run.step.as_ref());
+    step.is_some_and(|(end, _)| *end == StepEnd::Undecided)
+}
+
+fn capacity_text(campaign: &Campaign, capacity: &Capacity) -> String {
     let rate = rate_text;
-    let text = match *capacity {
+    match *capacity {
         Capacity::Between { passed, failed } => {
-            format!("{}/s: the highest rate that passed; {}/s did not", rate(passed), rate(failed))
+            let how = match is_undecided(campaign, failed) {
+                true => "was undecided within --max-time",
+                false => "did not",
+            };
+            format!("{}/s: the highest rate that passed; {}/s {how}", rate(passed), rate(failed))
         }
         Capacity::AtLeast { passed } => {
             format!(
@@ -287,6 +403,12 @@ fn search_finding(
                 rate(failed)
             )
         }
+        Capacity::Undecided { at } => {
+            format!(
+                "unknown: {}/s, the lowest rate, was undecided within --max-time and needs more time (raise --max-time)",
+                rate(at)
+            )
+        }
         Capacity::ClientLimited { at, passed: Some(passed) } => {
             let (passed, at) = (rate(passed), rate(at));
             format!("at least {passed}/s: the generator, not the server, is the limit at {at}/s")
@@ -295,40 +417,39 @@ fn search_finding(
             format!("unknown: the generator, not the server, is the limit at {}/s", rate(at))
         }
         Capacity::Untrusted { at, .. } => format!("unknown: the step at {}/s is not trusted", rate(at)),
-    };
-    paragraph::prose(out, "capacity", &text);
-    let passed = capacity.passed().and_then(at_rate);
-    if let Some((_, found)) = passed.and_then(|run| run.step.as_ref()) {
-        let pairs = objectives.iter().zip(found);
-        let facts: Vec<String> =
-            pairs.map(|(objective, found)| format!("{} {}", objective.subject, found_text(*found))).collect();
-        paragraph::facts(out, "there", &facts);
     }
+}
+
+/// What kept the rate above the capacity from passing.
+fn search_limit(out: &mut String, campaign: &Campaign, capacity: &Capacity) {
     let (Capacity::Between { failed: above, .. }
     | Capacity::Below { failed: above }
+    | Capacity::Undecided { at: above }
     | Capacity::ClientLimited { at: above, .. }
     | Capacity::Untrusted { at: above, .. }) = *capacity
     else {
         return;
     };
-    match at_rate(above) {
-        Some(run) if run.limit.is_some() => limit(out, &format!("{}/s", rate(above)), run),
-        Some(_) => {
-            let text = format!("the objective, at {}/s: server and client could do more", rate(above));
-            paragraph::prose(out, "limit", &text);
+    let at = format!("{}/s", rate_text(above));
+    let text = match campaign.step_at(above) {
+        Some(run) if run.limit.is_some() => return limit(out, &at, run),
+        Some(_) if is_undecided(campaign, above) => {
+            format!("none was shown: at {at} it is not known on which side of its bound a percentile lies")
         }
-        None => {}
-    }
+        Some(_) => format!("the objective, at {at}: server and client could do more"),
+        None => return,
+    };
+    paragraph::prose(out, "limit", &text);
 }
 
 fn repeat_table(out: &mut String, campaign: &Campaign) {
     let names = QUANTILES.map(|quantile| quantile.to_string());
-    let mut headings = vec!["run", "seed", "completed/s"];
+    let mut headings = vec!["run", "completed/s"];
     headings.extend(names.iter().map(String::as_str));
     headings.extend(["client <=", "CPU/req", "verdict"]);
-    let mut table = Table::new(&headings).with_prose_last();
+    let mut table = Table::new(&headings).with_words_last();
     for run in &campaign.runs {
-        let mut row = vec![run.repetition.to_string(), run.seed.to_string(), rate_text(run.completed)];
+        let mut row = vec![run.repetition.to_string(), rate_text(run.completed)];
         row.extend(QUANTILES.map(|quantile| match quantile {
             Quantile::P99 => found_text(run.percentile(quantile)),
             _ => plain_text(run.percentile(quantile)),
@@ -341,7 +462,8 @@ fn repeat_table(out: &mut String, campaign: &Campaign) {
 }
 
 fn repeat_finding(out: &mut String, compared: &[Compared]) {
-    let Some(first) = compared.first() else { return };
+    // One run has no spread.
+    let Some(first) = compared.first().filter(|first| first.spread.runs > 1) else { return };
     out.push('\n');
     let runs = quantity::things(first.spread.runs as u64, "run");
     let heading = format!("of {runs}");
@@ -376,9 +498,10 @@ fn verdict(out: &mut String, campaign: &Campaign) {
     let own: Vec<_> = campaign.verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
     let as_good = campaign.runs.iter().filter(|run| run.verdict.status == status).count();
     let of_runs = match as_good {
+        0 if status == Status::NotTrusted => "nothing was found that can be vouched for".to_owned(),
         0 => String::new(),
         count if status == Status::Trusted && count < campaign.runs.len() => {
-            format!("{count} of {} runs; the others are beyond what was found", campaign.runs.len())
+            format!("{count} of {} runs; what was found does not rest on the others", campaign.runs.len())
         }
         count => format!("{count} of {} runs", campaign.runs.len()),
     };

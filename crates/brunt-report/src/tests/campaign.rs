@@ -38,8 +38,9 @@ fn measured(summary: &Summary, setting: Option<SweepPoint>, repetition: u32, p99
 /// The same with a check that says who was the limit.
 fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> Measured {
     run.verdict.status = Status::NotTrusted;
-    let fix = "lower --rate";
+    let fix = "lower the rate";
     let (status, message) = (CheckStatus::NotTrusted, message.to_owned());
+    run.verdict.checks.retain(|check| check.id != id);
     run.verdict.checks.insert(0, Check { id, status, message, fix, value: 0.5, threshold: 0.01 });
     run.limit = Some(Limit { party, checks: vec![id] });
     run
@@ -67,11 +68,98 @@ fn scan(party: Party) -> Campaign {
     let point = |(index, run): (usize, &Measured)| ScanPoint {
         setting: run.setting.unwrap(),
         runs: vec![index],
+        spoiled: Vec::new(),
         p99: Spread::of(&[run.percentiles[1].unwrap().estimate()]),
     };
     let points = runs.iter().enumerate().map(point).collect();
     let knee = Some(Knee::At(3));
     campaign(&summary, runs, Finding::Scan { option: "rate", points, knee, closed_loop: Some(10_000.0) })
+}
+
+/// A host that takes the processors away: of the lower loads of a scan, at once at the first one, and of a repetition.
+fn spoiled_scan(is_interrupted: bool) -> Campaign {
+    let summary = run::open_loop().summary;
+    let steal = |run| {
+        limited(run, Party::Client, "STEAL", "other threads had the processor for 31.2 % of the window")
+    };
+    let at = |load: f64, p99_ns: f64| measured(&summary, Some(rate(load)), 1, p99_ns);
+    let mut runs = vec![
+        steal(at(1e3, 1.30e6)),
+        steal(at(1e3, 1.27e6)),
+        steal(at(2e3, 1.47e6)),
+        limited(at(2.5e3, 1.41e6), Party::Server, "SAT", "the backlog grows"),
+        at(3e3, 1.35e6),
+    ];
+    if is_interrupted {
+        runs.push(Measured { interrupted: true, ..steal(at(4e3, 1.5e6)) });
+    }
+    let point = |load: f64, spoiled: Vec<usize>, index: usize| ScanPoint {
+        setting: rate(load),
+        runs: vec![index],
+        spoiled,
+        p99: Spread::of(&[runs[index].percentiles[1].unwrap().estimate()]),
+    };
+    let mut points =
+        vec![point(1e3, vec![0], 1), point(2e3, vec![], 2), point(2.5e3, vec![], 3), point(3e3, vec![], 4)];
+    if is_interrupted {
+        points.push(ScanPoint { p99: None, ..point(4e3, vec![], 5) });
+    }
+    let finding = Finding::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: None };
+    let verdict = Verdict::of_settings([Status::NotTrusted], &[], true);
+    Campaign { verdict, interrupted: is_interrupted, ..campaign(&summary, runs, finding) }
+}
+
+/// Not even the lowest load is one that the client can offer.
+fn scan_of_a_client_that_can_nothing() -> Campaign {
+    let summary = run::open_loop().summary;
+    let at = |load: f64| {
+        let run = measured(&summary, Some(rate(load)), 1, 1.3e6);
+        limited(
+            run,
+            Party::Client,
+            "LAG",
+            "up to 812 us of the p99 of get, 1.30 ms, may be the client's own (62.5 %)",
+        )
+    };
+    let runs = vec![at(494.0), at(494.0)];
+    let points = vec![ScanPoint {
+        setting: rate(494.0),
+        runs: vec![1],
+        spoiled: vec![0],
+        p99: Spread::of(&[runs[1].percentiles[1].unwrap().estimate()]),
+    }];
+    let finding =
+        Finding::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: Some(4_940.0) };
+    let verdict = Verdict::of_settings([Status::NotTrusted], &[], true);
+    Campaign { verdict, ..campaign(&summary, runs, finding) }
+}
+
+/// A search whose lowest rate took more time than there was.
+fn search_undecided() -> Campaign {
+    let summary = run::open_loop().summary;
+    let mut run = measured(&summary, Some(rate(100.0)), 1, 900.0 * US);
+    run.step = Some((StepEnd::Undecided, vec![Some(Found { is_thin: true, ..found(900.0 * US) })]));
+    let finding = Finding::Search {
+        objectives: vec!["p99 < 1ms".parse().unwrap()],
+        resolution: 0.02,
+        capacity: Some(Capacity::Undecided { at: 100.0 }),
+        closed_loop: None,
+    };
+    let verdict = Verdict::of_settings([Status::NotTrusted], &[], false);
+    Campaign { verdict, ..campaign(&summary, vec![run], finding) }
+}
+
+/// Repetitions of a large load on a disturbed host, with seeds as they are drawn.
+fn repeat_disturbed() -> Campaign {
+    let mut campaign = repeat(&[98_400.0, 98_700.0]);
+    campaign.verdict.status = Status::NotTrusted;
+    for run in &mut campaign.runs {
+        (run.seed, run.completed) = (1_234_567_890_123_456, 1_234_567.0);
+        for id in ["LAG", "STEAL", "HEADROOM"] {
+            *run = limited(run.clone(), Party::Client, id, "");
+        }
+    }
+    campaign
 }
 
 fn search(capacity: Capacity) -> Campaign {
@@ -119,6 +207,12 @@ fn all() -> Vec<(&'static str, Campaign)> {
     vec![
         ("scan_to_the_server", scan(Party::Server)),
         ("scan_to_the_client", scan(Party::Client)),
+        ("scan_spoiled_below", spoiled_scan(false)),
+        ("scan_spoiled_interrupted", spoiled_scan(true)),
+        ("scan_spoiled_throughout", scan_of_a_client_that_can_nothing()),
+        ("search_undecided", search_undecided()),
+        ("repeat_disturbed", repeat_disturbed()),
+        ("repeat_ended_after_one", Campaign { interrupted: true, ..repeat(&[400.0]) }),
         ("search_found", search(Capacity::Between { passed: 7_700.0, failed: 7_750.0 })),
         ("search_client", search(Capacity::ClientLimited { at: 8_000.0, passed: Some(7_700.0) })),
         ("repeat_agrees", repeat(&[400.0, 402.0, 398.0, 404.0, 396.0, 400.0])),

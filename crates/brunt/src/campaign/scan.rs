@@ -100,9 +100,11 @@ fn climb(
     while let Some(load) = climb.next() {
         // Three digits are enough for a curve, and easier to read and to type again.
         let setting = rate_setting(format!("{load:.2e}").parse().unwrap_or(load));
-        let end = step(series, asked, setting, 1, &format!("step {}", settings.len() + 1))?;
+        if settings.last() != Some(&setting) {
+            settings.push(setting);
+        }
+        let end = step(series, asked, setting, 1, &format!("step {}", settings.len()))?;
         climb.record(setting.as_f64(), end);
-        settings.push(setting);
     }
     Ok(settings)
 }
@@ -121,7 +123,7 @@ fn step(
     let end = LoadEnd {
         completed: run.completed,
         latency_ns: estimate(run, Quantile::P99).map(|held| held.value),
-        is_limited: run.limit.is_some(),
+        limit: run.limit.as_ref().map(|limit| limit.party),
     };
     series.keep(made)?;
     Ok(end)
@@ -133,10 +135,11 @@ fn conclude(runs: &[Measured], option: &'static str, is_load: bool, closed_loop:
     let knee = is_load.then(|| knee_of(runs, &points));
     // Where the server is at its end the numbers say so: that is what a scan goes up for, and no fault of the scan.
     let by_server = |run: &Measured| run.limit.as_ref().is_some_and(|limit| limit.party == Party::Server);
-    let statuses = runs.iter().filter(|run| !by_server(run)).map(|run| run.verdict.status);
+    let count = points.iter().flat_map(|point| &point.runs).map(|index| &runs[*index]);
+    let statuses = count.filter(|run| !by_server(run)).map(|run| run.verdict.status);
     let named = |point: &ScanPoint| Some((format!("p99 at {option}={}", point.setting), point.p99?));
     let spreads: Vec<_> = points.iter().filter(|point| !is_limited(point)).filter_map(named).collect();
-    let verdict = Verdict::of_campaign(statuses, &spreads);
+    let verdict = Verdict::of_settings(statuses, &spreads, true);
     let finding = Finding::Scan { option, points, knee, closed_loop };
     Conclusion { finding, verdict, is_missed: false }
 }
@@ -147,7 +150,7 @@ fn knee_of(runs: &[Measured], points: &[ScanPoint]) -> Knee {
         let completed: Vec<Estimate> = point.runs.iter().map(|index| throughput(&runs[*index])).collect();
         Some(LoadPoint { throughput: Spread::of(&completed)?.median, latency_ns: point.p99?.median })
     };
-    let free = points.iter().enumerate().filter(|(_, point)| point.limited_run(runs).is_none());
+    let free = points.iter().enumerate().filter(|(_, point)| point.is_free(runs));
     let curve: Vec<(usize, LoadPoint)> =
         free.filter_map(|(index, point)| Some((index, load(point)?))).collect();
     let loads: Vec<LoadPoint> = curve.iter().map(|(_, load)| *load).collect();
@@ -157,14 +160,18 @@ fn knee_of(runs: &[Measured], points: &[ScanPoint]) -> Knee {
     }
 }
 
-/// Runs of one setting together, ascending.
+/// Runs of one setting together, ascending. Of two runs of one setting in one pass the first was spoiled.
 fn points(runs: &[Measured]) -> Vec<ScanPoint> {
     let mut points: Vec<ScanPoint> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
         let Some(setting) = run.setting else { continue };
         match points.iter_mut().find(|point| point.setting == setting) {
-            Some(point) => point.runs.push(index),
-            None => points.push(ScanPoint { setting, runs: vec![index], p99: None }),
+            Some(point) => {
+                let is_again = |earlier: &usize| runs[*earlier].repetition == run.repetition;
+                point.spoiled.extend(point.runs.pop_if(|earlier| is_again(earlier)));
+                point.runs.push(index);
+            }
+            None => points.push(ScanPoint { setting, runs: vec![index], spoiled: Vec::new(), p99: None }),
         }
     }
     points.sort_by(|one, other| one.setting.as_f64().total_cmp(&other.setting.as_f64()));

@@ -67,7 +67,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         Ok(())
     })();
     series.report(outputs, ended, |runs| Conclusion {
-        verdict: Verdict::of_campaign(statuses(runs, capacity), &[]),
+        verdict: Verdict::of_settings(statuses(runs, capacity), &[], false),
         is_missed: matches!(capacity, Some(Capacity::Below { .. })),
         finding: Finding::Search {
             objectives: slo.clone(),
@@ -131,7 +131,7 @@ fn measure_all(
         let first_look = plan.stop.time.unwrap_or_default();
         let longest = max_time.unwrap_or(DurationNs(first_look.0.saturating_mul(LONGER)));
         plan.stop.time = Some(longest);
-        let convergence = Convergence::new(goals.clone(), first_look.0, longest.0);
+        let convergence = Convergence::new(goals.clone(), first_look.0, longest.0).giving_up();
         let label = format!("step {number}, rate={setting}");
         let mut made = series.measure_until(&plan, Some(setting), 1, &label, Some(convergence))?;
         made.measured = made.measured.with_step(&made.summary, ceilings);
@@ -143,11 +143,13 @@ fn measure_all(
 }
 
 /// The statuses that count: of the steps that passed, on which the capacity rests, and of the one that ended the search
-/// because it could not be believed. What failed is allowed to be saturated.
+/// because it could not be believed or decided nothing. What failed is allowed to be saturated.
 fn statuses(runs: &[Measured], capacity: Option<Capacity>) -> Vec<Status> {
     let passed = runs.iter().filter(|run| matches!(run.step, Some((StepEnd::Passed, _))));
     let mut statuses: Vec<Status> = passed.map(|run| run.verdict.status).collect();
-    if matches!(capacity, Some(Capacity::ClientLimited { .. } | Capacity::Untrusted { .. })) {
+    if let Some(Capacity::ClientLimited { .. } | Capacity::Untrusted { .. } | Capacity::Undecided { .. }) =
+        capacity
+    {
         statuses.push(Status::NotTrusted);
     }
     statuses
