@@ -3,10 +3,7 @@
 //! Not of anything inside a run. One run alone cannot be checked for it, and says so.
 
 use super::{Check, CheckStatus, percent, significant};
-use crate::repeat::Spread;
-
-/// Of what the runs differ by, this part may be unexplained by their own intervals.
-const I2_MAX: f64 = 0.5;
+use crate::repeat::{I2_MAX, Spread};
 
 /// One run.
 pub(super) fn single() -> Check {
