@@ -12,7 +12,7 @@ use crate::median::upper_median_of_sorted;
 pub struct Estimate {
     /// The number.
     pub value: f64,
-    /// Half the width of its interval.
+    /// Half the width of its interval; `None` where there is none to rely on.
     pub half_width: Option<f64>,
 }
 

@@ -21,7 +21,7 @@ pub(super) fn agreement(spreads: &[(String, Spread)]) -> Check {
     match (worst, compared.count()) {
         (None, 0) => single(),
         (None, _) => {
-            let message = "the runs have no confidence intervals to hold their spread against";
+            let message = "some run has no confidence interval, or a thin one (~): nothing to hold the spread of the runs against";
             Check::skipped("REPEAT", message, I2_MAX)
         }
         (Some((name, spread, i2)), _) => {
@@ -69,7 +69,7 @@ mod tests {
             (
                 vec![spread("p99", &[1.0, 2.0], None)],
                 CheckStatus::Skipped,
-                "the runs have no confidence intervals",
+                "some run has no confidence interval, or a thin one (~)",
             ),
             (vec![agree()], CheckStatus::Ok, "3 runs agree: p50 differs by 2.00 %, I2 0 %"),
             (
