@@ -158,6 +158,18 @@ fn few_runs_show_nothing() {
     insta::assert_snapshot!("compare_few", text_of(&comparison));
 }
 
+/// The range of five runs holds the median with less than 95 %; the interval of a change has its 95 % from four runs on.
+#[test]
+fn a_range_is_beyond_doubt_from_six_runs_on() {
+    for (runs, expected) in [(4, [true, false, false]), (5, [true, false, false]), (6, [true, true, true])] {
+        let required = ["p99 <= +5%", "p99 < 1us", "p99 < 1s"];
+        let comparison = compared(side("a", runs, 1.0), side("b", runs, 2.0), &required);
+        let beyond_doubt: Vec<bool> =
+            comparison.asserted().iter().map(|asserted| asserted.is_beyond_doubt).collect();
+        assert_eq!(beyond_doubt, expected, "{runs} runs");
+    }
+}
+
 /// Plans and hosts that differ, a server that was not answering, a value that one run does not have.
 #[test]
 fn unequal_sides() {
