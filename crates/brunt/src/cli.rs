@@ -232,6 +232,8 @@ Examples:
 
 /// Options of `brunt compare`.
 #[derive(Debug, Args)]
+// Both servers stand behind --live.
+#[command(mut_arg("server", |argument| argument.hide(true)))]
 pub(crate) struct Compare {
     /// Two results in JSON, of A and of B; with --live a plan file
     #[arg(value_name = "FILE")]
@@ -879,6 +881,18 @@ mod tests {
         ("junit", "junit.xml"),
         ("progress", "1s"),
     ];
+
+    /// Both servers of a comparison stand behind `--live`: `--server` is refused there, and so is not in the help.
+    #[test]
+    fn the_help_of_compare_has_no_server() {
+        let command = Arguments::command();
+        let is_hidden = |name: &str, flag: &str| {
+            let command = command.find_subcommand(name).unwrap();
+            command.get_arguments().find(|held| held.get_long() == Some(flag)).unwrap().is_hide_set()
+        };
+        assert_eq!([is_hidden("compare", "server"), is_hidden("run", "server")], [true, false]);
+        assert!(!is_hidden("compare", "connections"));
+    }
 
     #[test]
     fn the_examples_of_the_help_are_understood() {
