@@ -46,10 +46,11 @@ impl Found {
         Some(Self { value_ns, interval_ns, is_thin: interval.is_some_and(|interval| interval.is_thin()) })
     }
 
-    /// As a number of one of several runs.
+    /// As a number of one of several runs. A thin interval is none here: it may be too narrow, and then what it leaves
+    /// unexplained is taken for a difference of the runs.
     pub fn estimate(&self) -> Estimate {
         let half_width = match self.interval_ns {
-            Some((low_ns, Some(high_ns))) => Some((high_ns - low_ns) as f64 / 2.0),
+            Some((low_ns, Some(high_ns))) if !self.is_thin => Some((high_ns - low_ns) as f64 / 2.0),
             _ => None,
         };
         Estimate { value: self.value_ns as f64, half_width }

@@ -77,7 +77,11 @@ pub fn count(number: u64) -> String {
 
 /// So many things of this name.
 pub fn things(number: u64, name: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
+    let plural = match number {
+        1 => "",
+        _ if name.ends_with('s') => "es",
+        _ => "s",
+    };
     format!("{} {name}{plural}", count(number))
 }
 
@@ -132,6 +136,9 @@ mod tests {
         for (number, expected) in table {
             assert_eq!(significant(number), expected, "{number}");
         }
+        let things = [(0, "run"), (1, "run"), (1_000, "run"), (1, "class"), (2, "class")];
+        let named = things.map(|(number, name)| super::things(number, name));
+        assert_eq!(named, ["0 runs", "1 run", "1 000 runs", "1 class", "2 classes"]);
         let table = [(0, "0"), (999, "999"), (1_000, "1 000"), (12_000_000, "12 000 000")];
         for (number, expected) in table {
             assert_eq!(count(number), expected);

@@ -27,6 +27,8 @@ pub struct RunResult {
     pub seed: u64,
     /// The server, in a line.
     pub server: String,
+    /// Length of its measured window, in nanoseconds.
+    pub duration_ns: u64,
     /// Was it cut short?
     pub interrupted: bool,
     /// Its verdict.
@@ -188,6 +190,7 @@ fn read_run(value: &Value, source: &str) -> Result<RunResult, String> {
             version: result.get("version")?.text()?,
             seed: result.get("seed")?.count()?,
             server: result.get("server")?.text()?,
+            duration_ns: result.get("duration_ns")?.count()?,
             interrupted: result.get("interrupted")?.flag()?,
             status,
             found,

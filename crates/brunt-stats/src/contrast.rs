@@ -6,6 +6,8 @@
 //! runs into two groups of these sizes is as likely as the other. Invariant, where no two values are equal: the interval
 //! excludes no change exactly where p is at most [`LEVEL`].
 
+use crate::median::{median_of_sorted, upper_median_of_sorted};
+
 /// Runs of a side below which nothing is claimed: with 3 against 3 the smallest p is 0.1, with 4 against 4 it is 0.029.
 pub const RUNS_MIN: usize = 4;
 /// Runs of a side at most. The counts of divisions stay far inside a float's range, and a test below a tenth of a second.
@@ -82,8 +84,11 @@ impl Contrast {
             let is_usable = |value: &f64| value.is_finite() && (scale == Scale::Difference || *value > 0.0);
             side.iter().map(|value| value.filter(is_usable)).collect::<Option<Vec<f64>>>()
         };
-        let median_of =
-            |side: &[Option<f64>]| side.iter().copied().collect::<Option<Vec<f64>>>().and_then(median);
+        let median_of = |side: &[Option<f64>]| {
+            let mut values = side.iter().copied().collect::<Option<Vec<f64>>>()?;
+            values.sort_by(f64::total_cmp);
+            upper_median_of_sorted(&values)
+        };
         let (a_median, b_median) = (median_of(a), median_of(b));
         let nothing = Self {
             a: a_median,
@@ -108,7 +113,7 @@ impl Contrast {
         };
         let (a, b) = (to_scale(a), to_scale(b));
         let differences = sorted_differences(&a, &b);
-        let change = Some(from_scale(median_of_sorted(&differences)));
+        let change = median_of_sorted(&differences).map(from_scale);
         if a.len().min(b.len()) < RUNS_MIN {
             return Self { change, finding: Finding::TooFewRuns, ..nothing };
         }
@@ -130,20 +135,6 @@ fn finding([low, high]: [f64; 2], p: f64, margin: f64) -> Finding {
         Finding::NoneShown
     } else {
         Finding::Undecided
-    }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
-}
-
-fn median_of_sorted(values: &[f64]) -> f64 {
-    let middle = values.len() / 2;
-    if values.len().is_multiple_of(2) {
-        f64::midpoint(values[middle - 1], values[middle])
-    } else {
-        values[middle]
     }
 }
 

@@ -26,6 +26,7 @@ pub mod interval;
 pub mod knee;
 pub mod latency;
 pub mod limit;
+mod median;
 pub mod meter;
 pub mod outage;
 mod pieces;

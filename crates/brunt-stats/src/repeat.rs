@@ -5,19 +5,21 @@
 //! speaks for the others, and the range is what there is to say. Percentiles of runs are compared, never averaged: of an even
 //! number of runs the median is the upper one of the two in the middle.
 
+use crate::median::upper_median_of_sorted;
+
 /// One run's number with the half-width of its 95 % confidence interval, where it has one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The number.
     pub value: f64,
-    /// Half the width of its interval.
+    /// Half the width of its interval; `None` where there is none to rely on.
     pub half_width: Option<f64>,
 }
 
 /// How many standard errors the half of a 95 % interval is.
 const NORMAL_975: f64 = 1.96;
 /// Hysteresis: more than this part of what the runs differ by is not explained by their own intervals …
-const I2_MAX: f64 = 0.5;
+pub(crate) const I2_MAX: f64 = 0.5;
 /// … and the range is more than this part of the median.
 const RANGE_MAX: f64 = 0.05;
 
@@ -52,7 +54,7 @@ impl Spread {
         values.sort_by(f64::total_cmp);
         Some(Self {
             runs: values.len(),
-            median: *values.get(values.len() / 2)?,
+            median: upper_median_of_sorted(&values)?,
             min: *values.first()?,
             max: *values.last()?,
             heterogeneity: heterogeneity(estimates),

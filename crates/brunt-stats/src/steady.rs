@@ -17,6 +17,7 @@ use crate::batch::{Batch, batches};
 use crate::histogram::Histogram;
 use crate::interval::SLICE_NS;
 use crate::latency::LatencySummary;
+use crate::median::median;
 use crate::store::IntervalStore;
 use crate::summary::MeasuredWindow;
 use brunt_plan::distribution::Arrival;
@@ -366,18 +367,6 @@ fn shift(series: Series, values: &[f64], starts: &[u64]) -> Option<Shift> {
         change: series.change(after - before, before),
         fires,
     })
-}
-
-/// The middle value, or the mean of the two; `None` without values.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[middle]),
-        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
-    }
 }
 
 #[cfg(test)]

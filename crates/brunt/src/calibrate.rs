@@ -62,7 +62,7 @@ pub(crate) const KEYS: u64 = 1_000;
 pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let (run, class) = flags.spec();
     let plan = read_plan(None, run, class)?;
-    let json = flags.json.as_deref().map(|path| Destination::open(path, "--json")).transpose()?;
+    let json = Destination::asked(flags.json.as_deref(), "--json")?;
     let stop = interrupt::flag()?;
     let calibration = Calibrator::new(&plan, flags.quiet, &stop).calibrate()?;
     // Standard output may belong to the object.

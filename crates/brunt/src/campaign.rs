@@ -229,7 +229,7 @@ fn check_output(flags: &cli::Run, command: &str) -> Result<(), Failure> {
     let output = &flags.output;
     let given = [
         ("samples", output.samples.is_some()),
-        ("samples-max", flags.measuring.samples_max.is_some()),
+        ("samples-max", flags.planned.measuring.samples_max.is_some()),
         ("assert", !output.assert.is_empty()),
         ("junit", output.junit.is_some()),
     ];

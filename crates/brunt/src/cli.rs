@@ -202,6 +202,17 @@ pub(crate) struct Run {
     pub plan: Option<PathBuf>,
 
     #[command(flatten)]
+    pub planned: PlanFlags,
+    #[command(flatten)]
+    pub output: OutputFlags,
+    #[command(flatten)]
+    pub progress: ProgressFlags,
+}
+
+/// Every flag that belongs to a plan.
+#[derive(Debug, Args)]
+pub(crate) struct PlanFlags {
+    #[command(flatten)]
     pub target: TargetFlags,
     #[command(flatten)]
     pub traffic: TrafficFlags,
@@ -211,10 +222,6 @@ pub(crate) struct Run {
     pub data: DataFlags,
     #[command(flatten)]
     pub measuring: MeasuringFlags,
-    #[command(flatten)]
-    pub output: OutputFlags,
-    #[command(flatten)]
-    pub progress: ProgressFlags,
 }
 
 const COMPARE_EXAMPLES: &str = "\
@@ -226,6 +233,8 @@ Examples:
 
 /// Options of `brunt compare`.
 #[derive(Debug, Args)]
+// Both servers stand behind --live.
+#[command(mut_arg("server", |argument| argument.hide(true)))]
 pub(crate) struct Compare {
     /// Two results in JSON, of A and of B; with --live a plan file
     #[arg(value_name = "FILE")]
@@ -234,15 +243,7 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub sides: SideFlags,
     #[command(flatten)]
-    pub target: TargetFlags,
-    #[command(flatten)]
-    pub traffic: TrafficFlags,
-    #[command(flatten)]
-    pub lifetime: LifetimeFlags,
-    #[command(flatten)]
-    pub data: DataFlags,
-    #[command(flatten)]
-    pub measuring: MeasuringFlags,
+    pub planned: PlanFlags,
     #[command(flatten)]
     pub output: CompareOutputFlags,
     #[command(flatten)]
@@ -698,37 +699,16 @@ fn given<T: Clone>(list: &[T]) -> Option<Vec<T>> {
 impl Run {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let (mut run, class) = self.flags().spec();
+        let (mut run, class) = self.planned.spec();
         let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
         run.samples_max = run.samples_max.or(samples_default);
         (run, class)
     }
-
-    fn flags(&self) -> PlanFlags<'_> {
-        let Self { target, traffic, lifetime, data, measuring, .. } = self;
-        PlanFlags { target, traffic, lifetime, data, measuring }
-    }
 }
 
-impl Compare {
+impl PlanFlags {
     /// The flags as a specification.
     pub(crate) fn spec(&self) -> (RunSpec, ClassSpec) {
-        let Self { target, traffic, lifetime, data, measuring, .. } = self;
-        PlanFlags { target, traffic, lifetime, data, measuring }.spec()
-    }
-}
-
-/// Every flag that belongs to a plan.
-struct PlanFlags<'a> {
-    target: &'a TargetFlags,
-    traffic: &'a TrafficFlags,
-    lifetime: &'a LifetimeFlags,
-    data: &'a DataFlags,
-    measuring: &'a MeasuringFlags,
-}
-
-impl PlanFlags<'_> {
-    fn spec(&self) -> (RunSpec, ClassSpec) {
         let Self { target, traffic, lifetime, data, measuring } = self;
         let run = RunSpec {
             wait: measuring.wait,
@@ -924,17 +904,16 @@ mod tests {
         ("progress", "1s"),
     ];
 
+    /// Both servers of a comparison stand behind `--live`: `--server` is refused there, and so is not in the help.
     #[test]
-    fn the_examples_of_compare_are_understood() {
-        let mut tried = 0;
-        for line in COMPARE_EXAMPLES.lines().filter_map(|line| line.strip_prefix("  brunt ")) {
-            let command = line.split("   ").next().unwrap_or(line).replace("'p99 <= +5%'", "p99<=+5%");
-            let command = command.split("  ").next().unwrap_or(line);
-            let parsed = Arguments::try_parse_from(std::iter::once("brunt").chain(command.split(' ')));
-            assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
-            tried += 1;
-        }
-        assert_eq!(tried, 4);
+    fn the_help_of_compare_has_no_server() {
+        let command = Arguments::command();
+        let is_hidden = |name: &str, flag: &str| {
+            let command = command.find_subcommand(name).unwrap();
+            command.get_arguments().find(|held| held.get_long() == Some(flag)).unwrap().is_hide_set()
+        };
+        assert_eq!([is_hidden("compare", "server"), is_hidden("run", "server")], [true, false]);
+        assert!(!is_hidden("compare", "connections"));
     }
 
     #[test]
@@ -996,9 +975,9 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_campaigns_are_understood() {
+    fn examples_of_campaigns_and_comparisons_are_understood() {
         let mut tried = 0;
-        for line in SCAN_EXAMPLES.lines().chain(SEARCH_EXAMPLES.lines()) {
+        for line in [SCAN_EXAMPLES, SEARCH_EXAMPLES, COMPARE_EXAMPLES].iter().flat_map(|text| text.lines()) {
             let Some(example) = line.strip_prefix("  brunt ") else { continue };
             // The command ends where two spaces begin the remark; quotes hold blanks.
             let command = example.split("  ").next().unwrap();
@@ -1012,7 +991,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3);
+        assert_eq!(tried, 5 + 3 + 4);
     }
 
     /// Every option of a plan is a flag of `run` of the same name, and the other way round.

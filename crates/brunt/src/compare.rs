@@ -41,7 +41,7 @@ struct Compared {
 }
 
 fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
-    let (run, class) = flags.spec();
+    let (run, class) = flags.planned.spec();
     let given = [run.given(), class.given()].concat();
     if !given.is_empty() {
         let given: Vec<String> = given.iter().map(|flag| format!("--{flag}")).collect();

@@ -35,14 +35,11 @@ impl Outputs {
             ("--junit", &flags.junit),
         ];
         let text_goes_to_stderr = is_standard_output_taken(&asked)?;
-        let open = |flag: &str, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| Destination::open(path, flag)).transpose()
-        };
         Ok(Self {
-            json: open("--json", &flags.json)?,
-            csv: open("--csv", &flags.csv)?,
-            samples: open("--samples", &flags.samples)?,
-            junit: open("--junit", &flags.junit)?,
+            json: Destination::asked(flags.json.as_deref(), "--json")?,
+            csv: Destination::asked(flags.csv.as_deref(), "--csv")?,
+            samples: Destination::asked(flags.samples.as_deref(), "--samples")?,
+            junit: Destination::asked(flags.junit.as_deref(), "--junit")?,
             allow_untrusted: flags.allow_untrusted,
             text_goes_to_stderr,
         })
@@ -105,12 +102,9 @@ impl CompareOutputs {
     pub(crate) fn open(flags: &cli::CompareOutputFlags) -> Result<Self, Failure> {
         let text_goes_to_stderr =
             is_standard_output_taken(&[("--json", &flags.json), ("--junit", &flags.junit)])?;
-        let open = |flag: &str, path: &Option<PathBuf>| {
-            path.as_deref().map(|path| Destination::open(path, flag)).transpose()
-        };
         Ok(Self {
-            json: open("--json", &flags.json)?,
-            junit: open("--junit", &flags.junit)?,
+            json: Destination::asked(flags.json.as_deref(), "--json")?,
+            junit: Destination::asked(flags.junit.as_deref(), "--junit")?,
             allow_untrusted: flags.allow_untrusted,
             text_goes_to_stderr,
         })
@@ -167,8 +161,13 @@ pub(crate) struct Reserved {
 }
 
 impl Destination {
+    /// Makes sure that it can be written, if it was asked for.
+    pub(crate) fn asked(path: Option<&Path>, flag: &str) -> Result<Option<Self>, Failure> {
+        path.map(|path| Self::open(path, flag)).transpose()
+    }
+
     /// Makes sure that it can be written; `-` is standard output.
-    pub(crate) fn open(path: &Path, flag: &str) -> Result<Self, Failure> {
+    fn open(path: &Path, flag: &str) -> Result<Self, Failure> {
         if path == Path::new("-") {
             return Ok(Self::StandardOutput);
         }

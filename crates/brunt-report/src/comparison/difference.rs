@@ -2,6 +2,7 @@
 //!
 //! Not in what they came to. Seeds differ by design, and servers are what is compared.
 
+use crate::quantity;
 use crate::result::{RunResult, shortened};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -38,9 +39,7 @@ pub fn plan_differences(a: &RunResult, b: &RunResult) -> Vec<Difference> {
     };
     let (classes_a, classes_b) = (classes(a), classes(b));
     if classes_a.len() != classes_b.len() {
-        let count = |classes: &[_]| {
-            Some(crate::quantity::things(classes.len() as u64, "class").replace("classs", "classes"))
-        };
+        let count = |classes: &[_]| Some(quantity::things(classes.len() as u64, "class"));
         found.push(Difference { key: CLASSES.to_owned(), a: count(&classes_a), b: count(&classes_b) });
         return found;
     }

@@ -8,11 +8,12 @@ use super::{Compared, Comparison, Difference, Quantity};
 use crate::metric;
 use crate::paragraph::{self, printable};
 use crate::quantity;
-use crate::result::{RunResult, shortened};
+use crate::result::{RunInterval, RunResult, shortened};
 use crate::table::Table;
-use brunt_plan::objective::Metric;
+use brunt_plan::objective::{Metric, Statistic, Subject};
+use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
 use brunt_stats::assertion::AssertionStatus;
-use brunt_stats::contrast::{Finding, LEVEL, MARGIN, RUNS_MIN, Scale};
+use brunt_stats::contrast::{Finding, LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, Scale};
 use brunt_stats::verdict::Status;
 
 pub(super) fn report(comparison: &Comparison) -> String {
@@ -92,9 +93,9 @@ fn plan(out: &mut String, comparison: &Comparison) {
     }
 }
 
-/// What neither side gives says nothing: a plan without retrievals has no hits.
+/// What no run gives says nothing: a plan without retrievals has no hits. What only some give cannot be told, which is said.
 fn shown(comparison: &Comparison) -> impl Iterator<Item = &Compared> {
-    let is_given = |held: &&Compared| held.contrast.a.is_some() || held.contrast.b.is_some();
+    let is_given = |held: &&Compared| comparison.runs().any(|(_, run)| held.quantity.of_run(run).is_some());
     comparison.compared.iter().filter(is_given)
 }
 
@@ -132,19 +133,32 @@ fn small_table(out: &mut String, comparison: &Comparison) {
     table.write(out);
 }
 
-/// A number of few runs. In brackets behind a time: of one run its own interval, of several the lowest and the highest.
+/// What stands in brackets behind a number of few runs. Nanoseconds.
+enum Brackets {
+    /// Of one run the interval of a percentile within it.
+    Within(RunInterval),
+    /// Of several the lowest and the highest, of times.
+    Range([f64; 2]),
+}
+
+impl Brackets {
+    /// Of a number that every one of the runs gives.
+    fn of(quantity: Quantity, runs: &[RunResult]) -> Option<Self> {
+        match runs {
+            [run] => quantity.interval_of_run(run).map(Self::Within),
+            runs => range(quantity, runs).filter(|_| quantity.is_time()).map(Self::Range),
+        }
+    }
+}
+
+/// A number of few runs.
 fn side_text(quantity: Quantity, value: Option<f64>, runs: &[RunResult]) -> String {
     let Some(value) = value else { return "-".to_owned() };
     let text = value_text(quantity, value);
-    let (low, high, mark) = match runs {
-        [run] => match quantity.interval_of_run(run) {
-            Some(own) => (own.low_ns, own.high_ns, if own.is_thin { "~" } else { "" }),
-            None => return text,
-        },
-        runs => match range(quantity, runs).filter(|_| quantity.is_time()) {
-            Some([low, high]) => (low, Some(high), ""),
-            None => return text,
-        },
+    let (low, high, mark) = match Brackets::of(quantity, runs) {
+        Some(Brackets::Within(own)) => (own.low_ns, own.high_ns, if own.is_thin { "~" } else { "" }),
+        Some(Brackets::Range([low, high])) => (low, Some(high), ""),
+        None => return text,
     };
     let ends: Vec<u64> = std::iter::once(low).chain(high).map(|end| end.round() as u64).collect();
     match quantity::times_as(value.round() as u64, &ends).as_slice() {
@@ -207,6 +221,10 @@ fn finding(held: &Compared) -> String {
         Finding::NoneShown => "no difference shown",
         Finding::Undecided => "cannot tell",
         Finding::TooFewRuns => "cannot tell: too few runs",
+        // There is no ratio to nothing.
+        Finding::NotGiven if held.contrast.a.is_some() && held.contrast.b.is_some() => {
+            "cannot tell: 0 in a run"
+        }
         Finding::NotGiven => "cannot tell: not in every run",
     }
     .to_owned()
@@ -214,23 +232,13 @@ fn finding(held: &Compared) -> String {
 
 fn notes(out: &mut String, comparison: &Comparison) {
     let mut notes = Vec::new();
-    let (a, b) = (comparison.a.len(), comparison.b.len());
-    let is_any = |finding| comparison.compared.iter().any(|held| held.contrast.finding == finding);
-    let repeat = format!("no claim is made below {RUNS_MIN} on each side: repeat with --repeat 6");
-    if (a, b) == (1, 1) {
-        notes.push(format!(
-            "one run each: how much runs differ among themselves is unknown, and [..], the 95 % interval within a run, does not \
-             hold it; {repeat}"
-        ));
-    } else if comparison.is_small() {
-        notes.push(format!(
-            "{} against {b}: [..] is the 95 % interval within a run where there is one, else the lowest and the highest; {repeat}",
-            quantity::things(a as u64, "run")
-        ));
+    let is_any = |finding| shown(comparison).any(|held| held.contrast.finding == finding);
+    if comparison.is_small() {
+        notes.push(small_note(comparison));
     } else {
         notes.push(format!(
             "A and B are medians of runs; the change is the median over all pairs of runs, p exact by ranks. Each line is wrong \
-             about equals once in {:.0} times",
+             about equals at most once in {:.0} times",
             1.0 / LEVEL
         ));
     }
@@ -244,7 +252,50 @@ fn notes(out: &mut String, comparison: &Comparison) {
             MARGIN
         ));
     }
+    if shown(comparison).any(is_percentile_missing) {
+        notes.push(format!(
+            "not in every run: a percentile is given where {SAMPLES_ABOVE_MIN} requests lie above it; longer runs, or a higher rate, \
+             have them"
+        ));
+    }
     notes.iter().for_each(|note| paragraph::prose(out, "note", note));
+}
+
+/// What the small table shows, and what it does not.
+fn small_note(comparison: &Comparison) -> String {
+    let (a, b) = (comparison.a.len(), comparison.b.len());
+    let sides = |held: &Compared| {
+        [(held.contrast.a, &comparison.a), (held.contrast.b, &comparison.b)]
+            .into_iter()
+            .filter(|(value, _)| value.is_some())
+            .filter_map(|(_, runs)| Brackets::of(held.quantity, runs))
+            .collect::<Vec<_>>()
+    };
+    let brackets: Vec<Brackets> = shown(comparison).flat_map(sides).collect();
+    let has_within = brackets.iter().any(|held| matches!(held, Brackets::Within(_)));
+    let has_range = brackets.iter().any(|held| matches!(held, Brackets::Range(_)));
+    let repeat = format!("no claim is made below {RUNS_MIN} on each side: repeat with --repeat 6");
+    if (a, b) == (1, 1) {
+        let within = ", and [..], the 95 % interval of a percentile within its run, does not hold it";
+        let within = if has_within { within } else { "" };
+        return format!("one run each: how much runs differ among themselves is unknown{within}; {repeat}");
+    }
+    let within = has_within.then_some("[..] of one run is the 95 % interval of a percentile within it; ");
+    let range = has_range.then_some("[..] of several runs is the lowest and the highest of a time; ");
+    let legend: String = within.into_iter().chain(range).collect();
+    format!("{} against {b}: {legend}{repeat}", quantity::things(a as u64, "run"))
+}
+
+/// Is it a percentile that some run had too few requests for?
+fn is_percentile_missing(held: &Compared) -> bool {
+    let is_percentile = matches!(
+        held.quantity,
+        Quantity::Of(Subject {
+            metric: Metric::Response(Statistic::Percentile(_)) | Metric::Service(Statistic::Percentile(_)),
+            ..
+        })
+    );
+    is_percentile && (held.contrast.a.is_none() || held.contrast.b.is_none())
 }
 
 fn asserted(out: &mut String, comparison: &Comparison) {
@@ -310,9 +361,6 @@ fn answer(out: &mut String, comparison: &Comparison) {
     if untrusted > 0 {
         facts.push(format!("NOT TRUSTED: {untrusted} of {}", quantity::things(all as u64, "run")));
     }
-    let of =
-        |finding: Finding| comparison.compared.iter().filter(move |held| held.contrast.finding == finding);
-    let undecided: Vec<String> = of(Finding::Undecided).map(|held| held.quantity.name()).collect();
     let mut differing = comparison
         .compared
         .iter()
@@ -324,15 +372,43 @@ fn answer(out: &mut String, comparison: &Comparison) {
     if let Some(first) = differing.next() {
         facts.push(format!("B DIFFERS: {first}"));
         facts.extend(differing);
-    } else if (comparison.a.len(), comparison.b.len()) == (1, 1) {
-        facts.push(
-            "CANNOT TELL whether A and B differ: one run each, spread from run to run unknown".to_owned(),
-        );
-    } else if comparison.is_small() || (undecided.is_empty() && of(Finding::NoneShown).next().is_none()) {
-        facts.push("CANNOT TELL whether A and B differ".to_owned());
     } else {
-        facts.push("NO DIFFERENCE SHOWN".to_owned());
-        facts.extend((!undecided.is_empty()).then(|| format!("not ruled out in {}", undecided.join(", "))));
+        facts.extend(without_difference(comparison));
     }
     paragraph::facts(out, "", &facts);
+}
+
+/// The rows that must be told for "no difference shown" to be said of a whole comparison: the middle, the tail, the throughput.
+const MAIN: [Quantity; 3] = [
+    super::of(Metric::Response(Statistic::Percentile(Quantile::P50))),
+    super::of(Metric::Response(Statistic::Percentile(Quantile::P99))),
+    super::of(Metric::Rate),
+];
+
+/// The last line where no row differs: none does as far as can be told, or it cannot be told, and what would help.
+fn without_difference(comparison: &Comparison) -> Vec<String> {
+    let cannot_tell = "CANNOT TELL whether A and B differ";
+    let (a, b) = (comparison.a.len(), comparison.b.len());
+    if (a, b) == (1, 1) {
+        return vec![format!("{cannot_tell}: one run each, spread from run to run unknown")];
+    } else if comparison.is_small() {
+        return vec![format!("{cannot_tell}: fewer than {RUNS_MIN} runs on a side")];
+    }
+    let open: Vec<&Compared> =
+        shown(comparison).filter(|held| held.contrast.finding != Finding::NoneShown).collect();
+    let names =
+        |rows: &[&Compared]| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>().join(", ");
+    let undecided = (!open.is_empty()).then(|| format!("undecided: {}", names(&open)));
+    if !open.iter().any(|held| MAIN.contains(&held.quantity)) {
+        return std::iter::once("NO DIFFERENCE SHOWN".to_owned()).chain(undecided).collect();
+    }
+    let more = (2 * a.min(b)).min(RUNS_MAX);
+    let is_narrowed = open.iter().any(|held| held.contrast.finding == Finding::Undecided);
+    let help = [
+        (is_narrowed && more > a.min(b)).then(|| format!("more runs narrow it: --repeat {more}")),
+        open.iter()
+            .any(|held| is_percentile_missing(held))
+            .then(|| "longer runs have the percentiles that are missing".to_owned()),
+    ];
+    std::iter::once(cannot_tell.to_owned()).chain(undecided).chain(help.into_iter().flatten()).collect()
 }

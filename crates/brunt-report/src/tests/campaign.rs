@@ -221,6 +221,21 @@ fn all() -> Vec<(&'static str, Campaign)> {
     ]
 }
 
+/// The runs of `repeat_hysteresis`, one of them with an interval that rests on too little.
+#[test]
+fn a_thin_interval_explains_nothing() {
+    let estimates = |thin: Option<usize>| -> Vec<_> {
+        let runs = [400.0, 470.0, 402.0, 468.0, 399.0, 471.0].into_iter().enumerate();
+        runs.map(|(index, us)| Found { is_thin: Some(index) == thin, ..found(us * US) }.estimate()).collect()
+    };
+    let sure = Spread::of(&estimates(None)).unwrap();
+    assert!(sure.is_hysteresis(), "{sure:?}");
+    assert_eq!(estimates(Some(2))[2].half_width, None);
+    let thin = Spread::of(&estimates(Some(2))).unwrap();
+    assert_eq!((thin.heterogeneity, thin.is_hysteresis()), (None, false));
+    assert_eq!((thin.median, thin.min, thin.max), (sure.median, sure.min, sure.max));
+}
+
 #[test]
 fn texts_of_campaigns() {
     for (name, campaign) in all() {

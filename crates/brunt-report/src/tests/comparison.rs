@@ -156,6 +156,34 @@ fn single_runs_show_nothing() {
 fn few_runs_show_nothing() {
     let comparison = compared(side("a", 1, 1.0), side("b", 3, 2.0), &["p99 <= +5%", "p99 < 1ms"]);
     insta::assert_snapshot!("compare_few", text_of(&comparison));
+    // Two each: no run's own interval is shown. Shorter than a second: no run has one.
+    let two = text_of(&compared(side("a", 2, 1.0), side("b", 2, 2.0), &[]));
+    assert!(
+        two.contains("2 runs against 2: [..] of several runs is the lowest and the highest of a time; no"),
+        "{two}"
+    );
+    let bare = |name: &str, factor: f64| {
+        let mut value = written(100, factor);
+        value["latency"]["interval_ns"] = json!({});
+        read(name, &value)
+    };
+    let bare = text_of(&compared(bare("a.json", 1.0), bare("b.json", 2.0), &[]));
+    assert!(
+        bare.contains("runs differ among themselves is unknown; no claim") && !bare.contains('['),
+        "{bare}"
+    );
+}
+
+/// The range of five runs holds the median with less than 95 %; the interval of a change has its 95 % from four runs on.
+#[test]
+fn a_range_is_beyond_doubt_from_six_runs_on() {
+    for (runs, expected) in [(4, [true, false, false]), (5, [true, false, false]), (6, [true, true, true])] {
+        let required = ["p99 <= +5%", "p99 < 1us", "p99 < 1s"];
+        let comparison = compared(side("a", runs, 1.0), side("b", runs, 2.0), &required);
+        let beyond_doubt: Vec<bool> =
+            comparison.asserted().iter().map(|asserted| asserted.is_beyond_doubt).collect();
+        assert_eq!(beyond_doubt, expected, "{runs} runs");
+    }
 }
 
 /// Plans and hosts that differ, a server that was not answering, a value that one run does not have.
@@ -178,6 +206,91 @@ fn unequal_sides() {
     let errors = |allow_untrusted| junit_of(&comparison, allow_untrusted).matches("<error ").count();
     assert_eq!((errors(false), errors(true)), (1, 0));
     assert!(comparison.has_untrusted() && comparison.is_interrupted() && !comparison.is_missed());
+}
+
+/// What a person is left with: the last line, without its breaks.
+fn last_line(comparison: &Comparison) -> String {
+    let text = text_of(comparison);
+    text.rsplit("\n\n").next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Four runs whose times go up by a fifth from run to run, whose other numbers are those of every run.
+fn scattered(change: impl Fn(&mut Value, u64)) -> Vec<RunResult> {
+    let run = |index: u64| {
+        let mut value = written(300 + index, 1.0 + 0.2 * index as f64);
+        change(&mut value, index);
+        read(&format!("c{index}.json"), &value)
+    };
+    (0..4).flat_map(run).collect()
+}
+
+/// The answer is that of the rows: no difference is shown of a whole comparison only where its main rows show none.
+#[test]
+fn the_last_line_is_what_the_rows_say() {
+    let all_undecided = compared(side("a", 4, 1.0), scattered(|_, _| {}), &[]);
+    assert_eq!(
+        last_line(&all_undecided),
+        "CANNOT TELL whether A and B differ · undecided: p50, p99, p99.9, mean, client CPU more runs narrow it: --repeat 8"
+    );
+    // Only what is beside the main rows: the cost of a request.
+    let like_a = |value: &mut Value, index: u64| {
+        let cost = value["client"]["cpu_ns_per_request"].clone();
+        *value = written(300 + index, 1.0 + index as f64 * 0.001);
+        value["client"]["cpu_ns_per_request"] = cost;
+    };
+    let cost_undecided = compared(side("a", 4, 1.0), scattered(like_a), &[]);
+    assert_eq!(last_line(&cost_undecided), "NO DIFFERENCE SHOWN · undecided: client CPU");
+    // A p99 that one run is too short for.
+    let too_short = |value: &mut Value, index: u64| {
+        *value = written(300 + index, 1.0 + index as f64 * 0.001);
+        if index == 1 {
+            value["latency"]["response_ns"]["p99"] = Value::Null;
+        }
+    };
+    let missing = compared(side("a", 4, 1.0), scattered(too_short), &[]);
+    assert_eq!(
+        last_line(&missing),
+        "CANNOT TELL whether A and B differ · undecided: p99 · longer runs have the percentiles that are missing"
+    );
+    assert_eq!(last_line(&compared(side("a", 4, 1.0), side("b", 4, 1.001), &[])), "NO DIFFERENCE SHOWN");
+    let slower = last_line(&compared(side("a", 4, 1.0), side("b", 4, 1.5), &[]));
+    assert!(slower.starts_with("B DIFFERS: p50 +50.0 %"), "{slower}");
+    let few = last_line(&compared(side("a", 4, 1.0), side("b", 3, 1.5), &[]));
+    assert_eq!(few, "CANNOT TELL whether A and B differ: fewer than 4 runs on a side");
+}
+
+/// A percentile has a row if any run gives it, on whichever side: that it cannot be told is said, not left out.
+#[test]
+fn a_number_of_some_runs_has_a_row() {
+    let without = |name: &str, factor: f64, missing: &[u64]| -> Vec<RunResult> {
+        let run = |index: u64| {
+            let mut value = written(100 + index, factor);
+            if missing.contains(&index) {
+                value["latency"]["response_ns"]["p99"] = Value::Null;
+            }
+            read(&format!("{name}{index}.json"), &value)
+        };
+        (0..4).flat_map(run).collect()
+    };
+    let row = |comparison: &Comparison| {
+        let text = text_of(comparison);
+        let row = text.lines().find(|line| line.starts_with("p99 ")).map(str::to_owned);
+        row.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let some = compared(without("a", 1.0, &[0]), without("b", 1.001, &[1, 2, 3]), &[]);
+    assert_eq!(row(&some).as_deref(), Some("p99 - - - cannot tell: not in every run"));
+    let none = compared(without("a", 1.0, &[0, 1, 2, 3]), without("b", 1.001, &[0, 1, 2, 3]), &[]);
+    assert_eq!(row(&none), None);
+    let nothing = |name: &str, factor: f64| -> Vec<RunResult> {
+        let run = |index: u64| {
+            let mut value = written(100 + index, factor);
+            value["client"]["cpu_ns_per_request"] = json!(0);
+            read(&format!("{name}{index}.json"), &value)
+        };
+        (0..4).flat_map(run).collect()
+    };
+    let text = text_of(&compared(nothing("a", 1.0), nothing("b", 1.001), &[]));
+    assert!(text.contains("cannot tell: 0 in a run"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Knows only the order of values, so that a few outliers decide nothing. Not about the size of the trend: with enough
 //! values everything is significant, so a rule needs the slope beside it.
 
+use crate::median::median;
+
 /// A trend of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Trend {
@@ -26,7 +28,7 @@ pub(super) fn trend(values: &[f64]) -> Option<Trend> {
     let count = values.len() as f64;
     let variance = count * (count - 1.0) * (2.0 * count + 5.0) / 18.0;
     let corrected = (score - score.signum()) as f64;
-    Some(Trend { z: corrected / variance.sqrt(), slope: super::median(&slopes)? })
+    Some(Trend { z: corrected / variance.sqrt(), slope: median(&slopes)? })
 }
 
 #[cfg(test)]

@@ -322,19 +322,6 @@ fn what_cannot_be_looked_at_says_why() {
 }
 
 #[test]
-fn medians() {
-    for (values, expected) in [
-        (&[][..], None),
-        (&[3.0], Some(3.0)),
-        (&[4.0, 1.0], Some(2.5)),
-        (&[9.0, 1.0, 2.0], Some(2.0)),
-        (&[1.0, 8.0, 2.0, 4.0], Some(3.0)),
-    ] {
-        assert_eq!(median(values), expected);
-    }
-}
-
-#[test]
 fn an_outage_is_not_taken_for_the_level() {
     // Nothing completes for 2 s of 6, right behind a few that took long; then everything at once, and slow to the end.
     let service = |at_ns: i64| match at_ns {

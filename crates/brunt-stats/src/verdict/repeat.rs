@@ -3,10 +3,7 @@
 //! Not of anything inside a run. One run alone cannot be checked for it, and says so.
 
 use super::{Check, CheckStatus, percent, significant};
-use crate::repeat::Spread;
-
-/// Of what the runs differ by, this part may be unexplained by their own intervals.
-const I2_MAX: f64 = 0.5;
+use crate::repeat::{I2_MAX, Spread};
 
 /// One run.
 pub(super) fn single() -> Check {
@@ -24,7 +21,7 @@ pub(super) fn agreement(spreads: &[(String, Spread)]) -> Check {
     match (worst, compared.count()) {
         (None, 0) => single(),
         (None, _) => {
-            let message = "the runs have no confidence intervals to hold their spread against";
+            let message = "some run has no confidence interval, or a thin one (~): nothing to hold the spread of the runs against";
             Check::skipped("REPEAT", message, I2_MAX)
         }
         (Some((name, spread, i2)), _) => {
@@ -72,7 +69,7 @@ mod tests {
             (
                 vec![spread("p99", &[1.0, 2.0], None)],
                 CheckStatus::Skipped,
-                "the runs have no confidence intervals",
+                "some run has no confidence interval, or a thin one (~)",
             ),
             (vec![agree()], CheckStatus::Ok, "3 runs agree: p50 differs by 2.00 %, I2 0 %"),
             (

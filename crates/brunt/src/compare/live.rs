@@ -112,7 +112,7 @@ fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
             )));
         }
     };
-    let (mut run, class) = flags.spec();
+    let (mut run, class) = flags.planned.spec();
     if run.server.is_some() {
         return Err(Failure::usage("--server: given beside --live; accepted: both servers behind --live"));
     }
