@@ -132,7 +132,7 @@ fn running_out_of_ports_is_foreseen_or_counted() {
             "{}",
             measured.text
         );
-        measured.check_exit();
+        assert_eq!(measured.exit, 0, "{}", measured.text);
     }
 }
 
