@@ -332,16 +332,18 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
             "the set and the buffer are ours: {waited:?}"
         );
         let end_ns = self.clock.now_ns();
-        let slept = timeout_ns > 0 && has_slept(end_ns - enter_ns, self.events.len());
-        // A poll that slept had nothing to return when it began, nor when it was to end: what it returns later may have come
-        // while this process was kept from its processor. Otherwise what it returns may have been there since the end of
-        // the last poll; and one that filled its array may have left others out, so the gap keeps running.
-        self.polled_ns = match until {
-            Until::Instant(at_ns) if slept => end_ns.min(at_ns.max(enter_ns)),
-            _ => self.poll_end_ns,
+        let is_long = has_slept(end_ns - enter_ns, self.events.len());
+        // What a poll returns that slept was not there when it was to end at the latest, nor one that a signal cut short
+        // (that which continues a stopped process, too) or that took long without having been told to wait: whatever came
+        // later came while this process was kept from its processor.
+        let looked_ns = match until {
+            Until::Instant(at_ns) if waited.is_ok() && timeout_ns > 0 => end_ns.min(at_ns),
+            _ if waited.is_ok() && !is_long => end_ns,
+            _ => enter_ns,
         };
-        // One that a signal cut short (that which continues a stopped process, too) has looked when it began.
-        let looked_ns = if waited.is_ok() { end_ns } else { enter_ns };
+        // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
+        // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
+        self.polled_ns = if timeout_ns > 0 && is_long { looked_ns } else { self.poll_end_ns };
         if self.events.len() < self.events.capacity() {
             self.poll_end_ns = looked_ns;
         }

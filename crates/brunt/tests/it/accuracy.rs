@@ -224,7 +224,7 @@ fn run_queue(
 /// Does this host take so much of its processors away that times below a millisecond say more of the host than of anybody
 /// else? What a bare loop on each of them misses, in pieces over 100 us, of two seconds: more than 0.2 %, or one in a hundred
 /// requests comes late whatever a load generator does.
-fn is_host_noisy() -> bool {
+pub(crate) fn is_host_noisy() -> bool {
     const LOOK: std::time::Duration = std::time::Duration::from_secs(2);
     let set = rustix::thread::sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();

@@ -3,7 +3,7 @@
 //! A busy host makes each of these worse, not better, so they hold there, too; only what is exact by definition (the
 //! length of a stop) waits for `BRUNT_ACCURACY=full`.
 
-use crate::accuracy::is_full;
+use crate::accuracy::{is_full, is_host_noisy};
 use crate::measured::Measured;
 use crate::server::{Server, alone, brunt, no_state, unique};
 use rustix::process::{Pid, Signal, kill_process};
@@ -296,5 +296,6 @@ fn a_run_left_in_peace_is_vouched_for() {
         }
         convicted += u32::from(measured.exit == 3);
     }
-    assert!(convicted == 0 || !is_full(), "{convicted} of 20 runs are NOT TRUSTED");
+    // Each conviction has a counter behind it; on a host that a bare loop finds quiet there is none at all.
+    assert!(convicted == 0 || is_host_noisy(), "{convicted} runs are NOT TRUSTED");
 }
