@@ -158,7 +158,7 @@ fn run_queue(
     let flags =
         ["-r", "500", "--arrival", arrival, "-c", "1", "-d", "4096", "--warmup", "0s", "--no-preload"];
     let more = ["--keys", "1000", "--seed", "11", "--wait", "spin", "--allow-untrusted", "--samples"];
-    let time = if is_full() { "30s" } else { "4s" };
+    let time = if is_full() { "25s" } else { "4s" };
     let measured = Measured::run_undisturbed(
         &server.address,
         &[&flags[..], &more[..], &[csv.to_str().unwrap(), "-t", time]].concat(),
