@@ -155,7 +155,7 @@ impl Convergence {
         Self { goals, looks_ns, taken: 0, enough: None, gives_up: false, late_looks: 0, given_up_at_ns: None }
     }
 
-    /// The same, but given up once the client was too late at [`LATE_LOOKS_MAX`] looks in a row: for a run that can be made
+    /// The same, but given up once the client was too late at `LATE_LOOKS_MAX` looks in a row: for a run that can be made
     /// again.
     pub fn giving_up(mut self) -> Self {
         self.gives_up = true;
