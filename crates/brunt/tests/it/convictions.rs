@@ -276,14 +276,15 @@ fn is_backed(measured: &Measured, id: &str) -> bool {
     }
 }
 
-/// The other half of T9: who is left in peace is not convicted. 2 000 requests/s, each program on a processor of its own and
-/// ahead of whatever else runs; what speaks against a run all the same has a counter of the host behind it.
+/// The other half of T9: who is left in peace is not convicted. 200 requests/s of 2 ms each, so that what a
+/// host takes now and then is small beside them, each program on a processor of its own; what speaks against a run all the same has a counter of the host behind it.
 #[test]
 fn a_run_left_in_peace_is_vouched_for() {
     let _alone = alone();
     let [other, cpu] = two_processors();
-    let server = Server::reference_undisturbed(&["--cpus", &other]);
-    let flags = ["-r", "2k", "-c", "8", "-t", "3s", "--warmup", "500ms", "--keys", "1000", "--cpus", &cpu];
+    let server = Server::reference(&["--service", "exp:2000", "--script-after", "1000", "--cpus", &other]);
+    let flags = ["-r", "200", "-c", "8", "-d", "16", "-t", "3s", "--warmup", "500ms", "--keys", "1000"];
+    let flags = [&flags[..], &["--mix", "get", "--cpus", &cpu]].concat();
     let mut convicted = 0;
     for run in 1..=if is_full() { 20 } else { 2 } {
         let measured = Measured::run_undisturbed(&server.address, &flags);
@@ -300,7 +301,9 @@ fn a_run_left_in_peace_is_vouched_for() {
             eprintln!("  {} {}: {}", check["id"], check["status"], check["message"]);
             assert!(is_backed(&measured, check["id"].as_str().unwrap()), "{}", measured.text);
         }
-        convicted += u32::from(measured.exit == 3);
+        // What the hypervisor takes by the kernel's own count is no peace.
+        let is_left_in_peace = delayed(&measured) <= QUIET && stolen(&measured) <= QUIET;
+        convicted += u32::from(measured.exit == 3 && is_left_in_peace);
     }
     // Each conviction has a counter behind it; on a host that a bare loop finds quiet there is none at all.
     assert!(convicted == 0 || !is_full() || is_host_noisy(), "{convicted} runs are NOT TRUSTED");
