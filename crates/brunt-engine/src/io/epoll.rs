@@ -259,6 +259,18 @@ fn has_slept(took_ns: u64, events: usize) -> bool {
     took_ns > SLEPT_NS + EVENT_NS * (events as u64).saturating_sub(1)
 }
 
+/// Until when a poll has looked that returned of itself. One that was to wait would have returned what came before it was to
+/// wake, and one that was not and took long has looked when it began: for the rest of its time this process was kept from its
+/// processor, or stopped, and looked at nothing.
+#[inline]
+fn looked(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
+    match timeout_ns {
+        0 if is_long => enter_ns,
+        0 => end_ns,
+        _ => end_ns.min(enter_ns.saturating_add(timeout_ns)),
+    }
+}
+
 impl<const STAMPING: bool> Io for Epoll<STAMPING> {
     const STAMPS: bool = STAMPING;
 
@@ -333,13 +345,10 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         );
         let end_ns = self.clock.now_ns();
         let is_long = has_slept(end_ns - enter_ns, self.events.len());
-        // What a poll returns that slept was not there when it was to end at the latest, nor one that a signal cut short
-        // (that which continues a stopped process, too) or that took long without having been told to wait: whatever came
-        // later came while this process was kept from its processor.
-        let looked_ns = match until {
-            Until::Instant(at_ns) if waited.is_ok() && timeout_ns > 0 => end_ns.min(at_ns),
-            _ if waited.is_ok() && !is_long => end_ns,
-            _ => enter_ns,
+        let looked_ns = match waited {
+            Ok(_) => looked(enter_ns, end_ns, timeout_ns, is_long),
+            // Cut short by a signal, that which continues a stopped process among them.
+            Err(_) => enter_ns,
         };
         // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
         // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
@@ -448,6 +457,25 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_poll_has_looked_no_longer_than_it_was_to_wait() {
+        // (took, timeout, long) → looked, from the instant at which it began
+        let table = [
+            (900, 0, false, 900),
+            // Stopped within a poll that was to return at once.
+            (300_000_000, 0, true, 0),
+            (60_000, 500_000, true, 60_000),
+            (500_000, 500_000, true, 500_000),
+            // Stopped within one that was to wait, or woken late.
+            (300_000_000, 500_000, true, 500_000),
+            (60_000, u64::MAX, true, 60_000),
+        ];
+        for (took_ns, timeout_ns, is_long, expected_ns) in table {
+            let looked_ns = looked(7, 7 + took_ns, timeout_ns, is_long) - 7;
+            assert_eq!(looked_ns, expected_ns, "{took_ns} ns of {timeout_ns} ns");
+        }
+    }
 
     #[test]
     fn a_poll_that_returned_much_has_not_slept_for_long() {
