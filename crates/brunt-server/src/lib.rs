@@ -8,7 +8,7 @@
 //!
 //! The way through this crate: bytes → [`text`] (parser) → [`cache`] (what a command does to the [`store`]) → [`core`]
 //! (who departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets)
-//! and [`log`] (what was done). Everything but `serve` is pure: time is an argument.
+//! and [`log`] (what was done); [`law`] says what all that comes to. Everything but `serve` is pure: time is an argument.
 //!
 //! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
 //! only by [`core::QUEUED_BYTES_MAX`]. It shares no code with the codecs, the workload or the statistics that are
@@ -21,6 +21,7 @@ pub mod core;
 pub mod drip;
 pub mod faults;
 pub mod fifo;
+pub mod law;
 pub mod log;
 pub mod outage;
 pub mod serve;

@@ -9,7 +9,7 @@ use super::{SECOND, check_books, plan, simulate_observed};
 use crate::io::sim::SimOptions;
 use crate::run::{Observed, Wish};
 use brunt_plan::objective::{Ceiling, Objective};
-use brunt_server::{CoreOptions, Service};
+use brunt_server::{CoreOptions, Service, law};
 use brunt_stats::calibration::Lookup;
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
@@ -38,31 +38,8 @@ impl Known {
     /// The rate at which the law has the p99 at the bound.
     fn law(&self) -> f64 {
         let bound = f64::from(self.bound_us) / f64::from(self.service_us);
-        let utilisation = bisect(0.1, 0.95, |utilisation| p99_of_m_d_1(utilisation) < bound);
-        utilisation * 1e6 / f64::from(self.service_us)
+        law::utilisation_at_p99(bound) * 1e6 / f64::from(self.service_us)
     }
-}
-
-/// The p99 of the response time of M/D/1 at this utilisation, in service times: Erlang's series for the wait,
-/// P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} (ρ(k − t))^k / k! · e^{−ρ(k − t)}, and one service time.
-fn p99_of_m_d_1(utilisation: f64) -> f64 {
-    let within = |wait: f64| {
-        let term = |k: i32| {
-            let x = utilisation * (f64::from(k) - wait);
-            (1..=k).map(|factor| x / f64::from(factor)).product::<f64>() * (-x).exp()
-        };
-        (1.0 - utilisation) * (0..=wait as i32).map(term).sum::<f64>()
-    };
-    1.0 + bisect(0.0, 30.0, |wait| within(wait) < 0.99)
-}
-
-/// Where a condition that holds from `low` on ceases to.
-fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..50 {
-        let middle = (low + high) / 2.0;
-        if holds(middle) { low = middle } else { high = middle }
-    }
-    low
 }
 
 /// One step: on until its ceiling is decided, or its longest time is up.

@@ -8,7 +8,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, alone, temporary, undisturbed};
-use brunt_server::Service;
+use brunt_server::{Service, law};
 use rustix::process::{Signal, kill_process};
 
 pub(crate) fn is_full() -> bool {
@@ -224,7 +224,7 @@ fn run_queue(
 /// Does this host take so much of its processors away that times below a millisecond say more of the host than of anybody
 /// else? What a bare loop on each of them misses, in pieces over 100 us, of two seconds: more than 0.2 %, or one in a hundred
 /// requests comes late whatever a load generator does.
-pub(crate) fn is_host_noisy() -> bool {
+fn is_host_noisy() -> bool {
     const LOOK: std::time::Duration = std::time::Duration::from_secs(2);
     let set = rustix::thread::sched_getaffinity(None).unwrap();
     let cpus: Vec<usize> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();
@@ -308,28 +308,6 @@ fn t5_uniform_arrivals_exponential_service() {
     check_queue("T5 D/M/1", "uniform", Service::Exponential(1_000_000), [0.870, 2.890, 5.779]);
 }
 
-/// The p99 of the response time of an M/D/1 queue at this utilisation, in service times: Erlang's series for the wait,
-/// P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} (ρ(k − t))^k / k! · e^{−ρ(k − t)}, and one service time.
-fn p99_of_m_d_1(utilisation: f64) -> f64 {
-    let within = |wait: f64| {
-        let term = |k: i32| {
-            let x = utilisation * (f64::from(k) - wait);
-            (1..=k).map(|factor| x / f64::from(factor)).product::<f64>() * (-x).exp()
-        };
-        (1.0 - utilisation) * (0..=wait as i32).map(term).sum::<f64>()
-    };
-    1.0 + bisect(0.0, 30.0, |wait| within(wait) < 0.99)
-}
-
-/// Where a condition that holds from `low` on ceases to.
-fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..50 {
-        let middle = (low + high) / 2.0;
-        if holds(middle) { low = middle } else { high = middle }
-    }
-    low
-}
-
 /// T4 the other way round: a server that takes 100 us for each request, and the highest rate with a p99 below 1 ms. By its
 /// law that is 7 735/s (ρ = 0.7735); what this client and this host add at a low load makes the bound narrower by as much. What
 /// a busy host does only lowers the capacity, so a search that ends too low is judged where a bare loop finds the host quiet;
@@ -351,8 +329,7 @@ fn the_capacity_of_a_known_queue_is_found() {
         let idle =
             Measured::run_undisturbed(&server.address, &[&shape[..], &["-r", "200", "-t", "3s"]].concat());
         let floor_us = (idle.ms("latency.response_ns.p50") * 1e3 - service_us).max(0.0);
-        let law = 1e6 / service_us
-            * bisect(0.1, 0.95, |utilisation| p99_of_m_d_1(utilisation) * service_us < bound_us - floor_us);
+        let law = 1e6 / service_us * law::utilisation_at_p99((bound_us - floor_us) / service_us);
         let search = ["search", "-s", &server.address, "--slo", "p99 < 1ms", "--from", "4k", "--json", "-"];
         let output = undisturbed(&[&search[..], &shape[..], steps].concat()).output().unwrap();
         let found = Measured::of(&output);
