@@ -169,8 +169,7 @@ impl Convergence {
         Some(Self::new(goals, look.first_look.0, plan.stop.time.map_or(u64::MAX, |time| time.0)))
     }
 
-    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough,
-    /// or no use.
+    /// Looks, when it is time to, at what was recorded until now. Returns whether it is enough, or no use.
     pub fn is_enough(
         &mut self,
         now_ns: u64,

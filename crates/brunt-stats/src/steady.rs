@@ -233,13 +233,11 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
     // The values themselves, from the first instant: a mean of five is different when one of them is.
     let effect = series.difference(WARM_EFFECT, level);
     let differs = |value: f64| (value - level).abs() > effect && (value > level) == (means[0] > level);
-    let mut passed_over = (0..unseen).filter_map(|start| cells.value(series, start..start + 1));
-    if !passed_over.all(differs) || !groups[0].values.first().copied().is_some_and(differs) {
-        leading = 0;
-    }
-    let seen = (0..unseen).filter_map(|start| cells.value(series, start..start + 1));
-    let of_groups = groups[..leading].iter().flat_map(|group| &group.values).copied();
-    if grows(seen.chain(of_groups), level) {
+    let passed_over: Vec<f64> =
+        (0..unseen).filter_map(|start| cells.value(series, start..start + 1)).collect();
+    let begins_so = passed_over.iter().chain(groups[0].values.first()).copied().all(differs);
+    let of_groups = groups[..leading].iter().flat_map(|group| &group.values);
+    if !begins_so || grows(passed_over.iter().chain(of_groups).copied(), level) {
         leading = 0;
     }
     let is_other = |values: &[f64]| median(values).is_some_and(differs);
