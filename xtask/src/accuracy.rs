@@ -31,7 +31,7 @@ const VIRTUAL: [Experiments; 2] = [
 pub(crate) fn live() -> anyhow::Result<()> {
     let skipped = programs::ensure()?;
     programs::announce_skipped(&skipped);
-    make(&LIVE).context("an idle machine is the first thing to try")
+    make(&LIVE, "; an idle machine is the first thing to try")
 }
 
 /// Makes those without a clock.
@@ -39,11 +39,11 @@ pub(crate) fn live() -> anyhow::Result<()> {
 /// # Errors
 /// An experiment failed; what it found stands above.
 pub(crate) fn replications() -> anyhow::Result<()> {
-    make(&VIRTUAL)
+    make(&VIRTUAL, "")
 }
 
-/// Builds all programs, then runs the experiments one after another, with the release build.
-fn make(experiments: &[Experiments]) -> anyhow::Result<()> {
+/// Builds all programs, then runs the experiments one after another, with the release build. `advice` follows a failure.
+fn make(experiments: &[Experiments], advice: &str) -> anyhow::Result<()> {
     for &(of, _) in experiments {
         ensure!(test(&[of, &["--no-run"]].concat())?, "the experiments do not build");
     }
@@ -53,7 +53,7 @@ fn make(experiments: &[Experiments]) -> anyhow::Result<()> {
         are_passed &= test(&[of, &["--", "--nocapture"], names].concat())?;
         println!("==> {:.0} s so far", start.elapsed().as_secs_f64());
     }
-    ensure!(are_passed, "an experiment is off");
+    ensure!(are_passed, "an experiment is off{advice}");
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 
 use crate::{programs, tidy, top};
 use anyhow::{Context, bail, ensure};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -71,9 +71,15 @@ fn cargo_path() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
+fn in_tree(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(top()).stdin(Stdio::null());
+    command
+}
+
 fn cargo_command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(cargo_path());
-    command.args(arguments).current_dir(top()).stdin(Stdio::null());
+    let mut command = in_tree(cargo_path());
+    command.args(arguments);
     command
 }
 
@@ -88,12 +94,17 @@ fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
 fn count_tests() -> anyhow::Result<Tally> {
     // Without --no-fail-fast the count would end at the first program with a failure.
     let arguments = ["test", "--workspace", "--no-fail-fast"];
-    // A test that waits for ever would otherwise end with the patience of whoever waits for it, and name nobody. `timeout`
-    // is of the coreutils, and ends the test programs together with cargo.
-    let mut command = Command::new("timeout");
-    command.args(["--kill-after=10", &TESTS_MAX_S.to_string()]).arg(cargo_path()).args(arguments);
-    command.current_dir(top()).stdin(Stdio::null());
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run cargo by timeout")?;
+    let mut command = if programs::in_continuous_integration() {
+        // A test that waits for ever would otherwise end with the patience of whoever waits for it, and name nobody.
+        // `timeout` is of the coreutils, and ends the test programs together with cargo. A person has Ctrl-C, which would
+        // not reach them behind it.
+        let mut command = in_tree("timeout");
+        command.args(["--kill-after=10", &TESTS_MAX_S.to_string()]).arg(cargo_path()).args(arguments);
+        command
+    } else {
+        cargo_command(&arguments)
+    };
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let output = child.stdout.take().expect("stdout is piped");
     let tally =
         count(BufReader::new(output), &mut std::io::stdout()).context("cannot pass on the tests' output")?;
