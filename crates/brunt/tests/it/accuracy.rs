@@ -21,9 +21,11 @@ pub(crate) fn is_full() -> bool {
 fn a_stall_of_the_reference_server_is_told_truly() {
     let _alone = alone();
     for (connections, depth) in [("4", "1"), ("16", "64")] {
-        let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
-        let measured = stall_run(&server.address, connections, depth);
-        check_stall(&measured, &format!("{connections} × {depth}"), 20.0);
+        judge(|| {
+            let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
+            let measured = stall_run(&server.address, connections, depth);
+            check_stall(measured, &format!("{connections} × {depth}"), 20.0)
+        });
     }
 }
 
@@ -32,36 +34,35 @@ fn a_stall_of_the_reference_server_is_told_truly() {
 fn a_stopped_memcached_is_told_truly() {
     let _alone = alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("4", "1")] };
-    for (connections, depth) in shapes {
-        let Some(server) = Server::memcached(&[]) else { return };
-        let (pid, sets_before_stop) = (server.pid(), 1_000 + 300);
-        let address = server.address.clone();
-        // Stop it once 300 requests of the schedule have been served, for one second by the clock.
-        let stopper = std::thread::spawn(move || {
-            loop {
-                let statistics = server.statistics();
-                if statistics["cmd_get"] + statistics["cmd_set"] >= sets_before_stop {
-                    break;
-                }
-                std::thread::yield_now();
+    shapes.iter().for_each(|(connections, depth)| judge(|| stop_memcached(connections, depth)));
+}
+
+/// One run against a memcached that is stopped; nothing where there is no memcached.
+fn stop_memcached(connections: &str, depth: &str) -> Result<(), Late> {
+    let Some(server) = Server::memcached(&[]) else { return Ok(()) };
+    let (pid, sets_before_stop) = (server.pid(), 1_000 + 300);
+    let address = server.address.clone();
+    // Stop it once 300 requests of the schedule have been served, for one second by the clock.
+    let stopper = std::thread::spawn(move || {
+        loop {
+            let statistics = server.statistics();
+            if statistics["cmd_get"] + statistics["cmd_set"] >= sets_before_stop {
+                break;
             }
-            let began = std::time::Instant::now();
-            kill_process(pid, Signal::STOP).unwrap();
-            while began.elapsed() < std::time::Duration::from_secs(1) {
-                std::thread::park_timeout(std::time::Duration::from_secs(1).saturating_sub(began.elapsed()));
-            }
-            kill_process(pid, Signal::CONT).unwrap();
-            (server, began.elapsed().as_secs_f64() * 1e3)
-        });
-        let measured = stall_run(&address, connections, depth);
-        let (_server, stalled_ms) = stopper.join().unwrap();
-        eprintln!("memcached stood still for {stalled_ms:.1} ms");
-        check_stall(
-            &measured,
-            &format!("memcached, {connections} × {depth}"),
-            20.0 + (stalled_ms - 1_000.0).abs(),
-        );
-    }
+            std::thread::yield_now();
+        }
+        let began = std::time::Instant::now();
+        kill_process(pid, Signal::STOP).unwrap();
+        while began.elapsed() < std::time::Duration::from_secs(1) {
+            std::thread::park_timeout(std::time::Duration::from_secs(1).saturating_sub(began.elapsed()));
+        }
+        kill_process(pid, Signal::CONT).unwrap();
+        (server, began.elapsed().as_secs_f64() * 1e3)
+    });
+    let measured = stall_run(&address, connections, depth);
+    let (_server, stalled_ms) = stopper.join().unwrap();
+    eprintln!("memcached stood still for {stalled_ms:.1} ms");
+    check_stall(measured, &format!("memcached, {connections} × {depth}"), 20.0 + (stalled_ms - 1_000.0).abs())
 }
 
 /// T10 live: twice what a server can do, for D seconds, and room for all of it to wait. Request k is intended at k · 0.5 ms
@@ -70,6 +71,10 @@ fn a_stopped_memcached_is_told_truly() {
 #[test]
 fn an_overloaded_server_is_told_truly() {
     let _alone = alone();
+    judge(overload);
+}
+
+fn overload() -> Result<(), Late> {
     let seconds = if is_full() { 10.0 } else { 3.0 };
     let server = Server::reference_undisturbed(&["--service", "fixed:1000"]);
     let flags =
@@ -79,20 +84,56 @@ fn an_overloaded_server_is_told_truly() {
     let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
     measured.check_books();
     assert_eq!(measured.count("requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
+    let mut late = None;
     for (percentile, p) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
         let (ms, expected_ms) =
             (measured.ms(&format!("latency.response_ns.{percentile}")), p * seconds * 1e3 + 1.0);
         eprintln!("T10 overload: {percentile} {ms:.1} ms, expected {expected_ms:.1} ms");
         // What the host takes from the server makes it slower than it should be, never faster.
-        let most_ms = expected_ms * if is_full() { 1.01 } else { 1.1 };
-        assert!((expected_ms * 0.998..most_ms).contains(&ms), "{percentile}\n{}", measured.text);
+        assert!(ms >= expected_ms * 0.998, "{percentile}\n{}", measured.text);
+        if ms > expected_ms * if is_full() { 1.01 } else { 1.1 } {
+            late.get_or_insert(format!("T10 {percentile}: {ms:.1} ms"));
+        }
     }
     assert!(measured.convicting().contains(&"SAT"), "{}", measured.text);
     assert_eq!(measured.exit, 3, "{}", measured.text);
+    late.map_or(Ok(()), |what| Err(Late::gross(what, measured)))
 }
 
 /// How often a short run is tried that the host has made late.
 const ATTEMPTS: u32 = 4;
+
+/// A run that came out too late, and at what.
+struct Late {
+    what: String,
+    /// By so much that no host does it unseen: the run itself has to say that it was disturbed.
+    is_gross: bool,
+    run: Box<Measured>,
+}
+
+impl Late {
+    fn gross(what: String, run: Measured) -> Self {
+        Self { what, is_gross: true, run: Box::new(run) }
+    }
+}
+
+/// Judges an experiment by a run that the host left in peace. What a host does makes a request later, never earlier: so a
+/// short run, which one stop of the host's processors can spoil, may be tried again where it came out late, and never where it
+/// came out early or miscounted. Where the host never leaves it in peace, each of the late runs has to say so itself; a bare
+/// loop may say it of those that are late by less than a run must notice.
+fn judge(run: impl Fn() -> Result<(), Late>) {
+    let mut late = Vec::new();
+    for _ in 0..if is_full() { 1 } else { ATTEMPTS } {
+        match run() {
+            Ok(()) => return,
+            Err(run) => late.push(run),
+        }
+    }
+    let is_noisy = late.iter().any(|run| !run.is_gross) && is_host_noisy();
+    for Late { what, is_gross, run } in late {
+        assert!(run.is_disturbed() || is_noisy && !is_gross, "{what}\n{}", run.text);
+    }
+}
 
 /// The run that the stall happens in.
 fn stall_run(server: &str, connections: &str, depth: &str) -> Measured {
@@ -100,14 +141,18 @@ fn stall_run(server: &str, connections: &str, depth: &str) -> Measured {
     Measured::run(server, &[&schedule[..], &["-c", connections, "-d", depth, "--allow-untrusted"]].concat())
 }
 
-fn check_stall(measured: &Measured, name: &str, tolerance_ms: f64) {
+fn check_stall(measured: Measured, name: &str, tolerance_ms: f64) -> Result<(), Late> {
     measured.check_books();
     assert_eq!(measured.count("requests.completed"), 10_000, "{}", measured.text);
     for (percentile, expected_ms) in [("p95", 500.0), ("p99", 900.0)] {
         let ms = measured.ms(&format!("latency.response_ns.{percentile}"));
         eprintln!("stall, {name}: {percentile} {ms:.1} ms, expected {expected_ms} ms");
-        assert!((ms - expected_ms).abs() <= tolerance_ms, "{name}: {percentile} {ms} ms\n{}", measured.text);
+        assert!(ms >= expected_ms - tolerance_ms, "{name}: {percentile} {ms} ms\n{}", measured.text);
+        if ms > expected_ms + tolerance_ms {
+            return Err(Late::gross(format!("{name}: {percentile} {ms:.1} ms"), measured));
+        }
     }
+    Ok(())
 }
 
 /// T3, T4, T5: a queue with one server at ρ = 0.5, mean service time 1 ms; 500 requests/s over one connection, so that the
@@ -118,32 +163,14 @@ fn check_stall(measured: &Measured, name: &str, tolerance_ms: f64) {
 /// 3. Response time against the law of the queue.
 ///
 /// The second differs from the first by what the host's processors do to both programs: a stop of some milliseconds makes a
-/// bunch of arrivals, and that a real queue. It only ever makes a request later; so a short run, which one stop can spoil,
-/// may be tried again where it came out late, and never where it came out early or miscounted. Where the host never leaves
-/// it in peace, each of the late ones has to say so itself, or a bare loop; p50 and p90 of 1 ms over the path are late on any host.
+/// bunch of arrivals, and that a real queue.
 fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) {
     let _alone = alone();
-    let attempts = if is_full() { 1 } else { ATTEMPTS };
-    let mut late = Vec::new();
-    for _ in 0..attempts {
-        match run_queue(name, arrival, service, analytic_ms) {
-            Ok(()) => return,
-            Err(run) => late.push(*run),
-        }
-    }
-    let is_noisy = !late.is_empty() && is_host_noisy();
-    for (what, measured) in late {
-        assert!(is_noisy || measured.is_disturbed(), "{what}\n{}", measured.text);
-    }
+    judge(|| run_queue(name, arrival, service, analytic_ms));
 }
 
-/// One run; the error is one that came out too late, and at what.
-fn run_queue(
-    name: &str,
-    arrival: &str,
-    service: Service,
-    analytic_ms: [f64; 3],
-) -> Result<(), Box<(String, Measured)>> {
+/// One run.
+fn run_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) -> Result<(), Late> {
     let seed = 7;
     let log = temporary("log");
     let server = Server::reference_undisturbed(&[
@@ -205,9 +232,10 @@ fn run_queue(
                 false => (-50.0, 1_000.0),
             };
             assert!(over_us >= least_us, "{name}: {what}\n{}", measured.text);
-            assert!(p == 0.99 || over_us <= 1_000.0, "{name}: {what}\n{}", measured.text);
             if over_us > most_us {
-                return Err(Box::new((format!("{name}: {what} p{}", p * 100.0), measured)));
+                let is_gross = p != 0.99 && over_us > 1_000.0;
+                let what = format!("{name}: {what} p{}", p * 100.0);
+                return Err(Late { what, is_gross, run: Box::new(measured) });
             }
             // The law only checks that the path is one of this queue; at length it is judged in virtual time
             // (`brunt-engine/src/simulated/queues.rs`).
