@@ -1,119 +1,81 @@
-//! `brunt-bench worker`: takes the production worker through a rehearsal and says what was done.
+//! What a request costs (docs/performance.md): the production worker over canned replies, for a profiler to count, and a
+//! client that makes the system calls and nothing else, for others to be compared with.
 //!
-//! Not a timer: times of a rehearsal are made up, and nothing here looks at a clock. It exists to be run under a
-//! profiler, as `cargo xtask instructions` does (docs/performance.md). Invariant: it fails unless every operation was
-//! answered with what was stored and every book balances, so that what is counted is honest work.
+//! Nothing here is part of the product. Invariant: a verb fails unless everything was answered as it should be, so that
+//! what is counted is honest work.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "saying what was done is the job")]
 
+mod cost;
+mod floor;
 mod shape;
+mod worker;
 
-use brunt_engine::rehearsal::{Rehearsal, rehearse};
-use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::plan::Plan;
-use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::spec::PlanSpec;
-use shape::Shape;
+use cost::Cost;
+use floor::Floor;
 use std::process::ExitCode;
+use worker::Worker;
 
 const USAGE: &str = "\
 usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N
+       brunt-bench floor --server HOST:PORT [OPTIONS]
+       brunt-bench cost --to FILE -- COMMAND...
 
+worker: takes the production worker through gets over canned replies
   --shape  connections and the requests in flight on each, as in 64x32; after a slash, how many completions
            a wait brings at most, as in 16x1/1 [without one: all that there are]
-  --ops    how many gets to measure";
+  --ops    how many gets to measure
+
+floor: makes the system calls of gets in closed loop, all hits, and nothing else
+  --server       a memcached that holds the keys, zero-padded to 30 bytes, with values of one length
+  --connections  how many [16]
+  --depth        requests in flight on each [1]
+  --io           epoll or uring [epoll]
+  --refill       eager: a request for every reply that came; batch: a whole pipeline for a whole one [eager]
+  --gather       completions that a wait brings at least, with uring [1]
+  --keys         how many keys there are [10000]
+  --time-ms      for how long [3000]
+  --requests     how many instead
+
+cost: runs a command and writes the processor time that it took as JSON";
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Verb {
+    Worker(Worker),
+    Floor(Floor),
+    Cost(Cost),
+}
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    match parse(&words) {
-        Ok((shape, ops)) => report(shape, ops),
+    let outcome = match parse(&words) {
+        Ok(Verb::Worker(worker)) => worker.run().map(|said| show(&said)),
+        Ok(Verb::Floor(floor)) => floor.run().map(|taken| show(&taken.json())),
+        Ok(Verb::Cost(cost)) => cost.run(),
         Err(message) => {
             eprintln!("brunt-bench: {message}\n\n{USAGE}");
-            ExitCode::from(2)
+            return ExitCode::from(2);
         }
-    }
-}
-
-fn parse(words: &[String]) -> Result<(Shape, u64), String> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let ["worker", options @ ..] = words.as_slice() else {
-        return Err("the only verb is 'worker'".to_owned());
     };
-    let (mut shape, mut ops) = (None, None);
-    for pair in options.chunks(2) {
-        match pair {
-            ["--shape", given] => shape = Some(given.parse()?),
-            ["--ops", given] => {
-                let accepted = || format!("--ops: '{given}' was given; accepted: a whole number from 1");
-                ops = Some(given.parse().ok().filter(|ops| *ops > 0).ok_or_else(accepted)?);
-            }
-            [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
-            [] => {}
-        }
-    }
-    Ok((shape.ok_or("--shape is missing")?, ops.ok_or("--ops is missing")?))
-}
-
-/// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up, so
-/// that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
-fn plan(shape: Shape, ops: u64) -> Plan {
-    let toml = format!(
-        "threads = 1\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
-         connections = {}\ndepth = {}\nrequests = {ops}",
-        shape.connections, shape.depth
-    );
-    let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
-    resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 })
-        .expect("a shape is within the plan's bounds")
-}
-
-fn report(shape: Shape, ops: u64) -> ExitCode {
-    let Rehearsal { measured, is_balanced, intervals, calls } =
-        rehearse(&plan(shape, ops), shape.completions_max);
-    let hits = measured.requests.outcome(OutcomeClass::Hit);
-    println!("requests {ops}, hits {hits}, intervals {intervals}");
-    println!(
-        "waits {}, completions {}, sends {}, clock reads {}",
-        calls.waits, calls.completions, calls.sends, calls.clock_reads
-    );
-    if is_balanced && hits == ops {
-        ExitCode::SUCCESS
-    } else {
-        eprintln!("brunt-bench: not every get was a hit, or a book does not balance: {measured:?}");
+    outcome.unwrap_or_else(|message| {
+        eprintln!("brunt-bench: {message}");
         ExitCode::FAILURE
-    }
+    })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn show(said: &str) -> ExitCode {
+    println!("{said}");
+    ExitCode::SUCCESS
+}
 
-    fn check(words: &str, expected: Result<(Shape, u64), &str>) {
-        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-        match (parse(&words), expected) {
-            (Ok(parsed), Ok(expected)) => assert_eq!(parsed, expected, "{words:?}"),
-            (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
-            (parsed, expected) => panic!("{words:?}: {parsed:?} instead of {expected:?}"),
-        }
-    }
-
-    #[test]
-    fn command_lines() {
-        let deep = Shape { connections: 64, depth: 32, completions_max: usize::MAX };
-        check("worker --shape 64x32 --ops 7", Ok((deep, 7)));
-        check("worker --ops 7 --shape 64x32/2", Ok((Shape { completions_max: 2, ..deep }, 7)));
-        check("worker --shape 64x32", Err("--ops is missing"));
-        check("worker --shape 64x32 --ops", Err("'--ops' is no option, or has no value"));
-        check("worker --shape 64x32 --ops 0", Err("from 1"));
-        check("worker --shape 64 --ops 1", Err("'64' was given"));
-        check("turn", Err("'worker'"));
-    }
-
-    #[test]
-    fn every_get_of_a_rehearsal_is_a_hit() {
-        for shape in ["16x1", "16x1/1", "64x32"] {
-            assert_eq!(report(shape.parse().unwrap(), 5_000), ExitCode::SUCCESS, "{shape}");
-        }
+fn parse(words: &[String]) -> Result<Verb, String> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
+        ["floor", options @ ..] => Floor::parse(options).map(Verb::Floor),
+        ["cost", options @ ..] => Cost::parse(options).map(Verb::Cost),
+        _ => Err("the verbs are worker, floor and cost".to_owned()),
     }
 }

@@ -1,0 +1,221 @@
+//! Closed loop by counting bytes: what each connection awaits, what came, and which prebuilt requests go out next.
+//!
+//! Not an engine: it touches no socket and looks at no clock. Every reply has the same length, so that bytes count
+//! replies. Invariant: a connection that is not drained awaits one reply for every request that it was handed and no
+//! more; bytes beyond that, or an end in the middle of a reply, are an error and never a number.
+
+use super::requests::Requests;
+use std::str::FromStr;
+
+/// When a connection gets new requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refill {
+    /// As many as replies came in a turn, in one send.
+    Eager,
+    /// A whole pipeline, when all of the last one has come back.
+    Batch,
+}
+
+impl FromStr for Refill {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "eager" => Ok(Self::Eager),
+            "batch" => Ok(Self::Batch),
+            _ => Err(format!("--refill: '{text}' was given; accepted: eager, batch")),
+        }
+    }
+}
+
+/// One connection, in bytes of replies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pipeline {
+    /// Asked for and not yet answered by new requests.
+    awaited: u32,
+    /// Of these, come.
+    received: u32,
+    /// It is among the touched.
+    is_touched: bool,
+}
+
+/// What all connections have to do.
+#[derive(Debug)]
+pub(crate) struct Load<'a> {
+    requests: &'a Requests,
+    refill: Refill,
+    depth: u32,
+    pipelines: Vec<Pipeline>,
+    /// Where something came since they were last gone through.
+    touched: Vec<u32>,
+    /// Requests that may still be handed out.
+    left: u64,
+    /// Requests handed out.
+    handed_out: u64,
+    /// Replies come in full.
+    replies: u64,
+    /// The connection at which bytes came that nobody had asked for.
+    excess: Option<u32>,
+}
+
+impl<'a> Load<'a> {
+    /// A load that ends after `left` requests, or when it is told to.
+    pub(crate) fn new(
+        requests: &'a Requests,
+        connections: usize,
+        depth: u32,
+        refill: Refill,
+        left: u64,
+    ) -> Self {
+        Self {
+            requests,
+            refill,
+            depth,
+            pipelines: vec![Pipeline::default(); connections],
+            touched: Vec::with_capacity(connections),
+            left,
+            handed_out: 0,
+            replies: 0,
+            excess: None,
+        }
+    }
+
+    /// The first requests of a connection.
+    pub(crate) fn begin(&mut self, connection: u32) -> &'a [u8] {
+        self.hand_out(connection, self.depth)
+    }
+
+    /// Takes note of `len` bytes.
+    #[inline]
+    pub(crate) fn arrived(&mut self, connection: u32, len: u32) {
+        let pipeline = &mut self.pipelines[connection as usize];
+        pipeline.received += len;
+        if !pipeline.is_touched {
+            pipeline.is_touched = true;
+            self.touched.push(connection);
+        }
+    }
+
+    /// The next connection that something came for, and the bytes to send there: none where the policy says to wait.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(u32, &'a [u8])> {
+        let connection = self.touched.pop()?;
+        let pipeline = &mut self.pipelines[connection as usize];
+        pipeline.is_touched = false;
+        if pipeline.received > pipeline.awaited {
+            self.excess = Some(connection);
+            return None;
+        }
+        let reply_len = self.requests.reply_len();
+        let is_due = match self.refill {
+            Refill::Eager => pipeline.received >= reply_len,
+            Refill::Batch => pipeline.received == pipeline.awaited,
+        };
+        if !is_due {
+            return Some((connection, &[]));
+        }
+        let replies = pipeline.received / reply_len;
+        pipeline.received -= replies * reply_len;
+        pipeline.awaited -= replies * reply_len;
+        self.replies += u64::from(replies);
+        Some((connection, self.hand_out(connection, replies)))
+    }
+
+    #[inline]
+    fn hand_out(&mut self, connection: u32, count: u32) -> &'a [u8] {
+        let count = u64::from(count).min(self.left) as u32;
+        self.left -= u64::from(count);
+        self.handed_out += u64::from(count);
+        self.pipelines[connection as usize].awaited += count * self.requests.reply_len();
+        // Where it stands in the row of prebuilt requests is the number handed out, so no cursor is kept.
+        self.requests.slice(self.handed_out, count)
+    }
+
+    /// From now on nothing new is handed out.
+    pub(crate) fn stop(&mut self) {
+        self.left = 0;
+    }
+
+    /// Nothing new is to be handed out.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Everything that was asked has been answered, or something came that was not asked for.
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        (self.left == 0 && self.replies == self.handed_out) || self.excess.is_some()
+    }
+
+    /// The number of requests, all of them answered.
+    ///
+    /// # Errors
+    /// Some were not, or bytes came that nobody had asked for.
+    pub(crate) fn finish(self) -> Result<u64, String> {
+        if let Some(connection) = self.excess {
+            return Err(format!("connection {connection}: more bytes came than were asked for"));
+        }
+        if self.replies != self.handed_out {
+            return Err(format!(
+                "{} of {} replies never came",
+                self.handed_out - self.replies,
+                self.handed_out
+            ));
+        }
+        Ok(self.replies)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a load answers when bytes arrive, as the number of requests; replies have 10 bytes.
+    fn check(
+        refill: Refill,
+        left: u64,
+        arrivals: &[(u32, u32)],
+        expected: &[(u32, usize)],
+    ) -> Result<u64, String> {
+        let requests = Requests::of_equal_length(10);
+        let mut load = Load::new(&requests, 2, 4, refill, left);
+        let count = |bytes: &[u8]| bytes.len() / requests.request_len();
+        for connection in 0..2 {
+            assert_eq!(count(load.begin(connection)), 4);
+        }
+        let mut sent = Vec::new();
+        for &(connection, len) in arrivals {
+            load.arrived(connection, len);
+            while let Some((connection, bytes)) = load.next() {
+                sent.push((connection, count(bytes)));
+            }
+        }
+        assert_eq!(sent, expected);
+        assert_eq!(load.is_over(), load.is_stopping());
+        load.finish()
+    }
+
+    #[test]
+    fn eager_answers_every_reply_with_a_request() {
+        let arrivals = [(0, 10), (0, 5), (0, 25), (1, 40), (0, 20), (0, 20), (1, 20), (1, 20)];
+        let sent = [(0, 1), (0, 0), (0, 3), (1, 4), (0, 0), (0, 0), (1, 0), (1, 0)];
+        assert_eq!(check(Refill::Eager, 16, &arrivals, &sent), Ok(16));
+    }
+
+    #[test]
+    fn batch_awaits_the_whole_pipeline() {
+        let arrivals = [(0, 10), (0, 29), (0, 1), (1, 40), (0, 30), (1, 20)];
+        let sent = [(0, 0), (0, 0), (0, 4), (1, 2), (0, 0), (1, 0)];
+        // The last pipelines are not full, and the run ends with the reply to the last request.
+        let arrivals = [&arrivals[..], &[(0, 10)]].concat();
+        let sent = [&sent[..], &[(0, 0)]].concat();
+        assert_eq!(check(Refill::Batch, 14, &arrivals, &sent), Ok(14));
+    }
+
+    #[test]
+    fn bytes_nobody_asked_for_are_an_error() {
+        let outcome = check(Refill::Eager, 8, &[(1, 41)], &[]);
+        assert_eq!(outcome, Err("connection 1: more bytes came than were asked for".to_owned()));
+    }
+}

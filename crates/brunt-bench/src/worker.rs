@@ -1,0 +1,109 @@
+//! `brunt-bench worker`: takes the production worker through a rehearsal and says what was done.
+//!
+//! Not a timer: times of a rehearsal are made up, and nothing here looks at a clock. It exists to be run under a
+//! profiler, as `cargo xtask instructions` does (docs/performance.md). Invariant: it fails unless every operation was
+//! answered with what was stored and every book balances, so that what is counted is honest work.
+
+use crate::shape::Shape;
+use brunt_engine::rehearsal::{Rehearsal, rehearse};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Worker {
+    shape: Shape,
+    ops: u64,
+}
+
+impl Worker {
+    /// Parses what stands behind the verb.
+    ///
+    /// # Errors
+    /// With the option, what was given, and what is accepted.
+    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
+        let (mut shape, mut ops) = (None, None);
+        for pair in options.chunks(2) {
+            match pair {
+                ["--shape", given] => shape = Some(given.parse()?),
+                ["--ops", given] => {
+                    let accepted = || format!("--ops: '{given}' was given; accepted: a whole number from 1");
+                    ops = Some(given.parse().ok().filter(|ops| *ops > 0).ok_or_else(accepted)?);
+                }
+                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [] => {}
+            }
+        }
+        Ok(Self { shape: shape.ok_or("--shape is missing")?, ops: ops.ok_or("--ops is missing")? })
+    }
+
+    /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
+    /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
+    fn plan(self) -> Plan {
+        let Self { shape, ops } = self;
+        let toml = format!(
+            "threads = 1\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
+             connections = {}\ndepth = {}\nrequests = {ops}",
+            shape.connections, shape.depth
+        );
+        let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
+        resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 })
+            .expect("a shape is within the plan's bounds")
+    }
+
+    /// Rehearses, and says what was done.
+    ///
+    /// # Errors
+    /// Not every get was a hit, or a book does not balance.
+    pub(crate) fn run(self) -> Result<String, String> {
+        let Rehearsal { measured, is_balanced, intervals, calls } =
+            rehearse(&self.plan(), self.shape.completions_max);
+        let hits = measured.requests.outcome(OutcomeClass::Hit);
+        if !is_balanced || hits != self.ops {
+            return Err(format!("not every get was a hit, or a book does not balance: {measured:?}"));
+        }
+        Ok(format!(
+            "requests {}, hits {hits}, intervals {intervals}\n\
+             waits {}, completions {}, sends {}, clock reads {}",
+            self.ops, calls.waits, calls.completions, calls.sends, calls.clock_reads
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(words: &str, expected: Result<(Shape, u64), &str>) {
+        let words: Vec<&str> = words.split(' ').collect();
+        match (Worker::parse(&words), expected) {
+            (Ok(Worker { shape, ops }), Ok(expected)) => assert_eq!((shape, ops), expected, "{words:?}"),
+            (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
+            (parsed, expected) => panic!("{words:?}: {parsed:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn command_lines() {
+        let deep = Shape { connections: 64, depth: 32, completions_max: usize::MAX };
+        check("--shape 64x32 --ops 7", Ok((deep, 7)));
+        check("--ops 7 --shape 64x32/2", Ok((Shape { completions_max: 2, ..deep }, 7)));
+        check("--shape 64x32", Err("--ops is missing"));
+        check("--shape 64x32 --ops", Err("'--ops' is no option, or has no value"));
+        check("--shape 64x32 --ops 0", Err("from 1"));
+        check("--shape 64 --ops 1", Err("'64' was given"));
+    }
+
+    #[test]
+    fn every_get_of_a_rehearsal_is_a_hit() {
+        for shape in ["16x1", "16x1/1", "64x32"] {
+            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000 }.run();
+            assert!(
+                said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
+                "{shape}: {said:?}"
+            );
+        }
+    }
+}
