@@ -23,7 +23,7 @@ use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Plan};
+use brunt_plan::plan::{MeterKind, Plan, Timestamps};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
@@ -300,8 +300,18 @@ impl Run {
     }
 }
 
+/// Runs a plan in a world that takes each send at once, and before in one that takes the sends of a turn together. Where a
+/// send takes no time, that makes no difference to any sample.
 fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
-    simulate_within(plan, options, VIRTUAL_NS_MAX)
+    let together = SimOptions { defers_sends: true, ..options.clone() };
+    let takes_no_time = options.send_cost_ns == 0 && plan.timestamps == Timestamps::Off;
+    let together = simulate_within(plan.clone(), together, VIRTUAL_NS_MAX);
+    let outcome = simulate_within(plan, options, VIRTUAL_NS_MAX);
+    if takes_no_time {
+        let times = |outcome: &Outcome| outcome.samples.iter().map(|sample| sample.times).collect::<Vec<_>>();
+        assert_eq!(times(&together), times(&outcome));
+    }
+    outcome
 }
 
 /// Runs a plan, which must be over `bound_ns` after the world began.

@@ -5,7 +5,7 @@
 //! warm-up and the last of the drain, nothing is allocated, locked or logged here.
 
 use crate::connection::{Link, fault_of_errno};
-use crate::io::{CloseHow, Completion, Io, Until, What};
+use crate::io::{CloseHow, Completion, Io, SendResult, Until, What};
 use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
@@ -225,19 +225,19 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// One turn of the loop.
     pub(crate) fn turn(&mut self) {
         let mut now_ns = self.wait();
-        let mut came_in = false;
         // Reads before sends: a read takes a fifth of a send, so that whoever waits, waits less in this order.
-        while let Some(completion) = self.io.next() {
-            self.complete(completion);
-            came_in = true;
-        }
-        if came_in {
+        if self.take_in() {
             self.waiting.came_in();
             now_ns = self.io.now_ns();
         }
         loop {
             let flush_first = self.traffic.pick(now_ns);
-            now_ns = self.traffic.flush(&mut self.io, now_ns);
+            let flushed = self.traffic.flush(&mut self.io, now_ns);
+            now_ns = flushed.now_ns;
+            if flush_first || flushed.awaits_results {
+                self.io.submit();
+                self.take_in();
+            }
             if !flush_first {
                 break;
             }
@@ -246,6 +246,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if now_ns >= self.tend_ns || self.traffic.take_lost_any() || self.is_stage_over(now_ns) {
             self.tend(now_ns);
         }
+    }
+
+    /// Takes in everything that happened. Returns whether anything did.
+    #[inline]
+    fn take_in(&mut self) -> bool {
+        let mut any = false;
+        while let Some(completion) = self.io.next() {
+            self.complete(completion);
+            any = true;
+        }
+        any
     }
 
     /// Closes every connection that has lived. Returns whether there was one.
@@ -303,7 +314,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
                     self.traffic.stamper.answer(link, stamps, at_ns);
                 }
             }
-            What::Writable => self.traffic.writable(&mut self.io, link, at_ns),
+            What::Sent(taken) => {
+                self.traffic.handed_over(&mut self.io, link, SendResult { taken, at_ns }, false);
+            }
+            What::Writable => {
+                self.traffic.writable(&mut self.io, link, at_ns);
+                // Others may be waiting for this connection.
+                self.io.submit();
+            }
             What::Connected => {
                 self.connecting -= 1;
                 let connection = &mut self.traffic.connections[link as usize];

@@ -6,9 +6,10 @@
 //! bring them along, and readiness may mean an entry of the error queue, which is no error of the connection.
 
 use super::kernel_stamps::{self, Control};
+use super::look::{has_slept, looked};
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
 use crate::clock::{Clock, WallReading};
-use crate::transport::socket::{self, Peer};
+use crate::transport::socket::{self, Established};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
 use rustix::io::Errno;
@@ -20,14 +21,6 @@ use std::os::fd::OwnedFd;
 
 /// One read takes at most this much: large enough for a full pipeline of replies, small enough to stay in the cache.
 const RECEIVE_BYTES: usize = 64 << 10;
-
-/// A poll that took longer than this had gone to sleep: a system call that finds something ready returns within 1 to 2
-/// microseconds, a sleep and its wake-up take longer than this.
-const SLEPT_NS: u64 = 4_000;
-/// The same for every further event that it returns: the kernel asks each socket again, and finds it in no cache when
-/// there are thousands. A sleep ends with the first event, so that what returns many has hardly slept; and where that
-/// is wrong, it errs on the side of convicting us.
-const EVENT_NS: u64 = 1_000;
 
 /// The most readiness events taken in one poll.
 const EVENTS_MAX: usize = 1024;
@@ -145,21 +138,10 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
     /// A connecting socket became ready: established or failed.
     fn finish_connecting(&mut self, link: LinkId) -> Completion {
         let socket = self.links[link as usize].socket.as_ref();
-        self.syscalls += 1;
-        let mut errno = match socket.map(Socket::take_error) {
-            Some(Ok(None)) => None,
-            Some(Ok(Some(error)) | Err(error)) => Some(error.raw_os_error().unwrap_or(libc::EIO)),
-            None => Some(libc::EBADF),
-        };
-        let mut is_local = false;
-        if let (None, Some(socket)) = (errno, socket) {
-            self.syscalls += 2;
-            match socket::peer(socket) {
-                // Nobody listens there.
-                Peer::Itself => errno = Some(libc::ECONNREFUSED),
-                peer => is_local = peer == Peer::SameHost,
-            }
-        }
+        self.syscalls += Established::SYSCALLS;
+        let established = socket.map_or(Err(libc::EBADF), socket::established);
+        let is_local = established.is_ok_and(|established| established.is_local);
+        let mut errno = established.err();
         if let (true, None, Some(socket)) = (STAMPING, errno, socket) {
             self.syscalls += 1;
             self.stamps[link as usize] = LinkStamps::default();
@@ -253,24 +235,6 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
     }
 }
 
-/// Had a poll that took this long, and returned this many events, gone to sleep?
-#[inline]
-fn has_slept(took_ns: u64, events: usize) -> bool {
-    took_ns > SLEPT_NS + EVENT_NS * (events as u64).saturating_sub(1)
-}
-
-/// Until when a poll has looked that returned of itself. One that was to wait would have returned what came before it was to
-/// wake, and one that was not and took long has looked when it began: for the rest of its time this process was kept from its
-/// processor, or stopped, and looked at nothing.
-#[inline]
-fn looked(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
-    match timeout_ns {
-        0 if is_long => enter_ns,
-        0 => end_ns,
-        _ => end_ns.min(enter_ns.saturating_add(timeout_ns)),
-    }
-}
-
 impl<const STAMPING: bool> Io for Epoll<STAMPING> {
     const STAMPS: bool = STAMPING;
 
@@ -293,9 +257,10 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
     }
 
     #[inline]
-    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
+    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let Some(socket) = &self.links[link as usize].socket else {
-            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
         };
         self.syscalls += 1;
         let sent = match parts {
@@ -304,7 +269,7 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
                 rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
             }
         };
-        self.took(link, parts, sent)
+        Some(self.took(link, parts, sent))
     }
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
@@ -417,9 +382,7 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         let entry = &self.links[link as usize];
         let socket = entry.socket.as_ref().filter(|_| entry.state == State::Open && entry.is_local)?;
         self.syscalls += 1;
-        // Over loopback a segment is taken in on the processor that sends it.
-        let cpu = rustix::net::sockopt::socket_incoming_cpu(socket).ok()?;
-        Some(cpu as usize == rustix::thread::sched_getcpu())
+        socket::shares_cpu(socket)
     }
 
     fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
@@ -451,46 +414,5 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
 
     fn wall(&mut self) -> WallReading {
         self.clock.wall()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_poll_has_looked_no_longer_than_it_was_to_wait() {
-        // (took, timeout, long) → looked, from the instant at which it began
-        let table = [
-            (900, 0, false, 900),
-            // Stopped within a poll that was to return at once.
-            (300_000_000, 0, true, 0),
-            (60_000, 500_000, true, 60_000),
-            (500_000, 500_000, true, 500_000),
-            // Stopped within one that was to wait, or woken late.
-            (300_000_000, 500_000, true, 500_000),
-            (60_000, u64::MAX, true, 60_000),
-        ];
-        for (took_ns, timeout_ns, is_long, expected_ns) in table {
-            let looked_ns = looked(7, 7 + took_ns, timeout_ns, is_long) - 7;
-            assert_eq!(looked_ns, expected_ns, "{took_ns} ns of {timeout_ns} ns");
-        }
-    }
-
-    #[test]
-    fn a_poll_that_returned_much_has_not_slept_for_long() {
-        // (took, events) → slept
-        let table = [
-            (1_500, 1, false),
-            (4_000, 1, false),
-            (4_001, 1, true),
-            (60_000, 0, true),
-            (60_000, 3, true),
-            (60_000, 100, false),
-            (250_000, 1_024, false),
-        ];
-        for (took_ns, events, slept) in table {
-            assert_eq!(has_slept(took_ns, events), slept, "{took_ns} ns, {events} events");
-        }
     }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod canned;
 pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
+mod look;
 #[cfg(test)]
 pub(crate) mod sim;
 
@@ -51,6 +52,9 @@ pub(crate) enum What {
     ConnectFailed(i32),
     /// Bytes came in.
     Received(Chunk),
+    /// What a send came to that was handed in with others: bytes taken, or the errno of a broken connection. `at_ns` is the clock
+    /// just before they were.
+    Sent(Result<usize, i32>),
     /// It takes bytes again after a send that took fewer than it was given.
     Writable,
     /// The peer ended it (`None`) or it broke (an errno).
@@ -77,7 +81,7 @@ pub(crate) struct Completion {
 pub(crate) struct SendResult {
     /// Bytes taken, or the errno of a broken connection. Fewer than offered: `What::Writable` will follow.
     pub taken: Result<usize, i32>,
-    /// The clock after the call.
+    /// The clock after the call; of one that was handed in with others, before that.
     pub at_ns: u64,
 }
 
@@ -107,6 +111,8 @@ pub(crate) struct Stamps {
 /// * times are nanoseconds since the run's epoch, monotonic, from one clock;
 /// * `wait` never sleeps beyond its instant by rounding (no millisecond timeouts);
 /// * after `close` no completion of the old connection comes for that link;
+/// * a send without a result has one as [`What::Sent`], and that before any other completion of the wait (or the `submit`) that
+///   handed it in;
 /// * nothing allocates after the first `wait`;
 /// * without [`Io::STAMPS`] nothing is done for the sake of timestamps, on any path.
 pub(crate) trait Io {
@@ -117,8 +123,15 @@ pub(crate) trait Io {
     fn now_ns(&mut self) -> u64;
     /// Begins to connect; `Connected` or `ConnectFailed` follows, or the errno comes at once.
     fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32>;
-    /// Hands over bytes, in order, as many as are taken without waiting.
-    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult;
+    /// Hands over bytes, in order, as many as are taken without waiting. `None`: they are handed in with the next `submit` or
+    /// `wait`, and the result follows; until then there is no other send on this connection.
+    ///
+    /// # Safety
+    /// Where the result is `None`, the bytes stay what and where they are until it has come, or until the next `wait` has returned.
+    #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult>;
+    /// Hands in now what was to be handed in with the next wait. Results may follow.
+    fn submit(&mut self) {}
     /// Ends a connection, established or not.
     fn close(&mut self, link: LinkId, how: CloseHow);
     /// Waits for anything to happen. Returns the clock at its end.
@@ -136,9 +149,9 @@ pub(crate) trait Io {
     /// another host.
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
 
-    /// As `send`; the kernel is to note when it hands the last byte to the network. One request at a time.
-    fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        self.send(link, parts)
+    /// As `send`, at once; the kernel is to note when it hands the last byte to the network. One request at a time.
+    fn send_stamped(&mut self, _link: LinkId, _parts: &[IoSlice<'_>]) -> SendResult {
+        unreachable!("nobody asks for stamps where there are none")
     }
     /// What was noted of the last `send_stamped` on a connection, and of the bytes of the completion that `next` returned
     /// last, which is its.

@@ -75,6 +75,8 @@ pub(crate) struct SimOptions {
     pub connect_ns: u64,
     /// What one call of send costs the client.
     pub send_cost_ns: u64,
+    /// Sends are handed in together, with the next wait.
+    pub defers_sends: bool,
     /// Looking without sleeping costs this much, so that a spinning worker gets on.
     pub look_cost_ns: u64,
     /// Replies reach the client in pieces of at most this many bytes.
@@ -103,6 +105,7 @@ impl Default for SimOptions {
             latency_ns: 0,
             connect_ns: 0,
             send_cost_ns: 0,
+            defers_sends: false,
             look_cost_ns: 50,
             piece_bytes: usize::MAX,
             pause: None,
@@ -187,6 +190,9 @@ pub(crate) struct Attempt {
 #[derive(Debug)]
 pub(crate) struct Sim {
     options: SimOptions,
+    /// What is to be handed in, and what became of what was.
+    deferred: Vec<(LinkId, Vec<u8>)>,
+    handed_in: VecDeque<(LinkId, SendResult)>,
     now_ns: u64,
     servers: Vec<Server>,
     wires: Vec<Wire>,
@@ -223,6 +229,8 @@ impl Sim {
         Self {
             servers: servers.map(server).collect(),
             options,
+            deferred: Vec::new(),
+            handed_in: VecDeque::new(),
             now_ns: EPOCH_NS,
             wires: Vec::new(),
             links: vec![None; links],
@@ -527,7 +535,29 @@ impl Sim {
         self.now_ns
     }
 
+    /// Takes bytes now, or with others when they are handed in.
+    fn take_or_defer(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        if !self.options.defers_sends {
+            return Some(self.take_bytes(link, parts));
+        }
+        assert!(self.deferred.iter().all(|(of, _)| *of != link), "one send at a time on link {link}");
+        self.deferred.push((link, parts.iter().flat_map(|part| part.to_vec()).collect()));
+        None
+    }
+
+    /// Takes all that was deferred.
+    fn hand_in(&mut self) {
+        let at_ns = self.now_ns;
+        for (link, bytes) in std::mem::take(&mut self.deferred) {
+            let result = self.take_bytes(link, &[IoSlice::new(&bytes)]);
+            self.handed_in.push_back((link, SendResult { at_ns, ..result }));
+        }
+    }
+
     fn next_ready(&mut self) -> Option<Completion> {
+        if let Some((link, SendResult { taken, at_ns })) = self.handed_in.pop_front() {
+            return Some(Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(taken) });
+        }
         loop {
             let Ready { wire, what, bytes, came_ns } = self.ready.pop_front()?;
             if !self.is_held(wire) {
@@ -536,6 +566,7 @@ impl Sim {
             let link = self.wires[wire].link;
             (self.current, self.current_came_ns) = (bytes, came_ns);
             if let What::Closed(_) | What::ConnectFailed(_) = what {
+                self.deferred.retain(|(of, _)| *of != link);
                 self.links[link as usize] = None;
             }
             return Some(Completion { link, at_ns: self.now_ns, polled_ns: self.polled_ns, what });
@@ -589,16 +620,28 @@ impl Io for Sim {
         self.call(|sim| sim.begin_connecting(link, address))
     }
 
-    fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        self.call(|sim| sim.take_bytes(link, parts))
+    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        self.call(|sim| sim.take_or_defer(link, parts))
+    }
+
+    fn submit(&mut self) {
+        self.call(Self::hand_in);
     }
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
-        self.call(|sim| sim.end(link, how));
+        self.call(|sim| {
+            sim.hand_in();
+            sim.handed_in.retain(|(of, _)| *of != link);
+            sim.end(link, how);
+        });
     }
 
     fn wait(&mut self, until: Until) -> u64 {
-        self.call(|sim| sim.pass_time(until))
+        self.call(|sim| {
+            sim.hand_in();
+            sim.pass_time(until)
+        })
     }
 
     fn next(&mut self) -> Option<Completion> {

@@ -15,16 +15,28 @@ use brunt_proto::out::PARTS_MAX;
 use brunt_stats::stamps::StampLoss;
 use std::io::IoSlice;
 
+/// What became of a round of sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flushed {
+    /// The clock after the last of those that were taken at once.
+    pub now_ns: u64,
+    /// Something ends with the result of a send, which must not lie until the next wait is over.
+    pub awaits_results: bool,
+}
+
 impl<C: Codec> Traffic<C> {
-    /// Sends what is queued, one call per connection. Returns the clock after the last call.
-    pub(crate) fn flush<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> u64 {
+    /// Sends what is queued, one call per connection.
+    pub(crate) fn flush<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
+        let mut awaits_results = false;
         for at in 0..self.dirty.len() {
             let index = self.dirty[at];
             self.connections[index as usize].dirty = false;
             now_ns = self.send(io, index, now_ns);
+            // What wants no reply ends with the send, and nothing else would tell.
+            awaits_results |= self.connections[index as usize].unacknowledged.len > 0;
         }
         self.dirty.clear();
-        now_ns
+        Flushed { now_ns, awaits_results }
     }
 
     /// Sends what one connection has queued and stamps what went out.
@@ -34,7 +46,7 @@ impl<C: Codec> Traffic<C> {
             return before_ns;
         }
         let is_stamped = I::STAMPS && self.wants_stamp(index, before_ns);
-        let connection = &mut self.connections[index as usize];
+        let connection = &self.connections[index as usize];
         if is_stamped {
             self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
         }
@@ -46,6 +58,24 @@ impl<C: Codec> Traffic<C> {
                 hand_over(io, index, &parts[..count], is_stamped)
             }
         };
+        let Some(result) = result else { return before_ns };
+        if self.phase_now(result.at_ns) == Phase::Measure {
+            self.recording.meter(MeterKind::SendCost, result.at_ns - before_ns);
+        }
+        self.handed_over(io, index, result, is_stamped);
+        result.at_ns
+    }
+
+    /// Books what a send came to.
+    #[inline]
+    pub(crate) fn handed_over<I: Io>(
+        &mut self,
+        io: &mut I,
+        index: u32,
+        result: SendResult,
+        is_stamped: bool,
+    ) {
+        let connection = &mut self.connections[index as usize];
         match result.taken {
             Ok(taken) => {
                 connection.out.advance(taken);
@@ -55,7 +85,7 @@ impl<C: Codec> Traffic<C> {
                     connection.stuck_ns = result.at_ns;
                 }
                 let (is_stuck, route) = (connection.stuck, connection.route);
-                self.stamp_sent::<I>(index, result.at_ns, taken as u64, result.at_ns - before_ns);
+                self.stamp_sent::<I>(index, result.at_ns, taken as u64);
                 if is_stamped && is_stuck {
                     self.stamper.discard(index, StampLoss::SentInPieces);
                 }
@@ -71,11 +101,10 @@ impl<C: Codec> Traffic<C> {
                 io.close(index, CloseHow::Orderly);
             }
         }
-        result.at_ns
     }
 
     /// Stamps the operations of a connection whose last byte has been handed over.
-    fn stamp_sent<I: Io>(&mut self, index: u32, at_ns: u64, bytes: u64, cost_ns: u64) {
+    fn stamp_sent<I: Io>(&mut self, index: u32, at_ns: u64, bytes: u64) {
         let connection = &mut self.connections[index as usize];
         let sent_total = connection.out.sent_total();
         while connection.unsent != NO_ENTRY {
@@ -92,9 +121,6 @@ impl<C: Codec> Traffic<C> {
         }
         let phase = self.phase_now(at_ns);
         self.recording.bytes_sent(phase, bytes);
-        if phase == Phase::Measure {
-            self.recording.meter(MeterKind::SendCost, cost_ns);
-        }
         if self.connections[index as usize].unacknowledged.len > 0 {
             self.end_unacknowledged(index, sent_total, at_ns);
         }
@@ -124,8 +150,20 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// One call that sends; with a question for the kernel where it is to be stamped.
+/// One send; with a question for the kernel where it is to be stamped.
 #[inline]
-fn hand_over<I: Io>(io: &mut I, index: LinkId, parts: &[IoSlice<'_>], is_stamped: bool) -> SendResult {
-    if I::STAMPS && is_stamped { io.send_stamped(index, parts) } else { io.send(index, parts) }
+#[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
+fn hand_over<I: Io>(
+    io: &mut I,
+    index: LinkId,
+    parts: &[IoSlice<'_>],
+    is_stamped: bool,
+) -> Option<SendResult> {
+    if I::STAMPS && is_stamped {
+        return Some(io.send_stamped(index, parts));
+    }
+    // SAFETY: the parts lie in the connection's queue and in the block of values. The block is never written. A queue has all its
+    // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::turn`),
+    // cleared only with a result or with the connection, and dropped after the Io.
+    unsafe { io.send(index, parts) }
 }

@@ -44,6 +44,37 @@ pub(crate) fn peer(socket: &Socket) -> Peer {
     }
 }
 
+/// A connection that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Established {
+    /// Its peer is on this host.
+    pub is_local: bool,
+}
+
+impl Established {
+    /// System calls of [`established`] when all is well.
+    pub(crate) const SYSCALLS: u64 = 3;
+}
+
+/// A connecting socket has become writable: does it stand? Otherwise an errno.
+pub(crate) fn established(socket: &Socket) -> Result<Established, i32> {
+    if let Some(error) = socket.take_error().unwrap_or_else(Some) {
+        return Err(error.raw_os_error().unwrap_or(libc::EIO));
+    }
+    match peer(socket) {
+        // Nobody listens there.
+        Peer::Itself => Err(libc::ECONNREFUSED),
+        peer => Ok(Established { is_local: peer == Peer::SameHost }),
+    }
+}
+
+/// Was what a connection to this host received last sent from the processor that this thread runs on? Over loopback a segment is
+/// taken in on the processor that sends it.
+pub(crate) fn shares_cpu(socket: &Socket) -> Option<bool> {
+    let cpu = rustix::net::sockopt::socket_incoming_cpu(socket).ok()?;
+    Some(cpu as usize == rustix::thread::sched_getcpu())
+}
+
 /// Where the kernel's `struct tcp_info` (linux/tcp.h) has them, in words of four bytes: `tcpi_total_retrans`, and
 /// `tcpi_dsack_dups`, which it has since Linux 4.19 and the C library's struct lacks.
 const RETRANSMITS_WORD: usize = 25;

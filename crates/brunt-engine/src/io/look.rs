@@ -1,0 +1,71 @@
+//! What a look at the sockets says of when their bytes came.
+//!
+//! Not a clock and not a wait: the times are arguments. Invariant: in doubt the client has looked less, so that what it may have
+//! held back is never told too small.
+
+/// A look that took longer than this had gone to sleep: a system call that finds something ready returns within 1 to 2
+/// microseconds, a sleep and its wake-up take longer than this.
+const SLEPT_NS: u64 = 4_000;
+/// The same for every further event that it returns: the kernel asks each socket again (or copies its bytes), and finds it in no
+/// cache when there are thousands. A sleep ends with the first event, so that what returns many has hardly slept; and where that
+/// is wrong, it errs on the side of convicting us.
+const EVENT_NS: u64 = 1_000;
+
+/// Had a look that took this long, and returned this many events, gone to sleep?
+#[inline]
+pub(super) fn has_slept(took_ns: u64, events: usize) -> bool {
+    took_ns > SLEPT_NS + EVENT_NS * (events as u64).saturating_sub(1)
+}
+
+/// Until when a look has seen everything that returned of itself. One that was to wait would have returned what came before it was to
+/// wake, and one that was not and took long has looked when it began: for the rest of its time this process was kept from its
+/// processor, or stopped, and looked at nothing.
+#[inline]
+pub(super) fn looked(enter_ns: u64, end_ns: u64, timeout_ns: u64, is_long: bool) -> u64 {
+    match timeout_ns {
+        0 if is_long => enter_ns,
+        0 => end_ns,
+        _ => end_ns.min(enter_ns.saturating_add(timeout_ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_poll_has_looked_no_longer_than_it_was_to_wait() {
+        // (took, timeout, long) → looked, from the instant at which it began
+        let table = [
+            (900, 0, false, 900),
+            // Stopped within a poll that was to return at once.
+            (300_000_000, 0, true, 0),
+            (60_000, 500_000, true, 60_000),
+            (500_000, 500_000, true, 500_000),
+            // Stopped within one that was to wait, or woken late.
+            (300_000_000, 500_000, true, 500_000),
+            (60_000, u64::MAX, true, 60_000),
+        ];
+        for (took_ns, timeout_ns, is_long, expected_ns) in table {
+            let looked_ns = looked(7, 7 + took_ns, timeout_ns, is_long) - 7;
+            assert_eq!(looked_ns, expected_ns, "{took_ns} ns of {timeout_ns} ns");
+        }
+    }
+
+    #[test]
+    fn a_poll_that_returned_much_has_not_slept_for_long() {
+        // (took, events) → slept
+        let table = [
+            (1_500, 1, false),
+            (4_000, 1, false),
+            (4_001, 1, true),
+            (60_000, 0, true),
+            (60_000, 3, true),
+            (60_000, 100, false),
+            (250_000, 1_024, false),
+        ];
+        for (took_ns, events, slept) in table {
+            assert_eq!(has_slept(took_ns, events), slept, "{took_ns} ns, {events} events");
+        }
+    }
+}
