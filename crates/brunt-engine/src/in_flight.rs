@@ -8,6 +8,7 @@ use crate::lane::Picked;
 use crate::lease::LeaseId;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
+use brunt_stats::recorder::Account;
 
 /// Index of an entry; [`NO_ENTRY`] is none.
 pub(crate) type EntryId = u32;
@@ -21,6 +22,8 @@ pub(crate) struct Entry {
     pub op: Op,
     /// The phase its intended time lies in.
     pub phase: Phase,
+    /// Where it is booked.
+    pub account: Account,
     /// When it was to be sent.
     pub intended_ns: u64,
     /// When the loop first looked at it.
@@ -44,6 +47,15 @@ pub(crate) struct Entry {
     /// A value was not the one that was stored.
     pub mismatched: bool,
     next: EntryId,
+}
+
+/// What queueing an operation's bytes came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queued {
+    /// Position in the connection's stream just behind its last byte.
+    pub stream_end: u64,
+    /// Commands on the wire.
+    pub wire_requests: u32,
 }
 
 /// A chain of entries, oldest first.
@@ -81,18 +93,19 @@ impl InFlight {
         self.occupied
     }
 
-    /// Appends an operation to a connection's chain.
+    /// Appends an operation whose bytes have just been queued to a connection's chain.
     #[inline]
-    pub(crate) fn push(&mut self, chain: &mut Chain, picked: &Picked) -> EntryId {
+    pub(crate) fn push(&mut self, chain: &mut Chain, picked: &Picked, queued: Queued) -> EntryId {
         let entry = Entry {
             op: picked.op,
             phase: picked.phase,
+            account: picked.account,
             intended_ns: picked.intended_ns,
             picked_ns: picked.picked_ns,
             sent_ns: 0,
             first_byte_ns: 0,
-            stream_end: 0,
-            wire_requests: 0,
+            stream_end: queued.stream_end,
+            wire_requests: queued.wire_requests,
             hits: 0,
             key_cursor: 0,
             group: picked.group,
@@ -100,25 +113,31 @@ impl InFlight {
             mismatched: false,
             next: NO_ENTRY,
         };
-        let id = if self.free == NO_ENTRY {
-            assert!(self.entries.len() < self.capacity, "no more operations than connections × depth");
-            self.entries.push(entry);
-            (self.entries.len() - 1) as EntryId
-        } else {
-            let id = self.free;
-            self.free = self.entries[id as usize].next;
-            self.entries[id as usize] = entry;
-            id
+        let id = match self.entries.get_mut(self.free as usize) {
+            Some(free) => {
+                let id = self.free;
+                self.free = free.next;
+                *free = entry;
+                id
+            }
+            None => self.push_fresh(&entry),
         };
-        if chain.tail == NO_ENTRY {
-            chain.head = id;
-        } else {
-            self.entries[chain.tail as usize].next = id;
+        match self.entries.get_mut(chain.tail as usize) {
+            Some(tail) => tail.next = id,
+            None => chain.head = id,
         }
         chain.tail = id;
         chain.len += 1;
         self.occupied += 1;
         id
+    }
+
+    /// Appends an entry that was never used before.
+    #[cold]
+    fn push_fresh(&mut self, entry: &Entry) -> EntryId {
+        assert!(self.entries.len() < self.capacity, "no more operations than connections × depth");
+        self.entries.push(*entry);
+        (self.entries.len() - 1) as EntryId
     }
 
     /// Takes the oldest operation off a chain.
@@ -165,12 +184,15 @@ mod tests {
     use crate::group::NO_GROUP;
     use crate::lease::NO_LEASE;
     use brunt_plan::op::{KeyRef, OpKind};
+    use brunt_stats::recorder::{Layout, RecorderSet};
 
-    fn picked(id: u64) -> Picked {
-        let op = Op::of(OpKind::Get, KeyRef::Id(id));
+    fn picked() -> Picked {
+        let layout = Layout { kinds: vec![Vec::new()], meters: Vec::new(), meters_asked: 0, servers: 1 };
+        let op = Op::of(OpKind::Get, KeyRef::Id(0));
         Picked {
             op,
-            phase: Phase::Measure,
+            phase: Phase::Warmup,
+            account: RecorderSet::new(&layout).account(Phase::Warmup, 0, OpKind::Get),
             intended_ns: 0,
             picked_ns: 0,
             connection: None,
@@ -184,9 +206,11 @@ mod tests {
     fn two_chains_share_a_slab_and_keep_their_order() {
         let mut slab = InFlight::with_capacity(4);
         let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
+        let (picked, queued) = (picked(), Queued { stream_end: 0, wire_requests: 1 });
+        let get = |id| Op::of(OpKind::Get, KeyRef::Id(id));
         for round in 0..1000u64 {
-            slab.push(&mut left, &picked(round));
-            slab.push(&mut right, &picked(round + 10_000));
+            slab.push(&mut left, &Picked { op: get(round), ..picked }, queued);
+            slab.push(&mut right, &Picked { op: get(round + 10_000), ..picked }, queued);
             if round % 2 == 1 {
                 for expected in [round - 1, round] {
                     assert_eq!(slab.pop(&mut left).unwrap().op.key, KeyRef::Id(expected));

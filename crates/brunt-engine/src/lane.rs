@@ -10,6 +10,7 @@ use crate::lease::LeaseId;
 use crate::ready::Ready;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
+use brunt_stats::recorder::Account;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::placement::Router;
 use brunt_workload::rng::{Draw, DrawRng};
@@ -28,6 +29,8 @@ pub(crate) struct Picked {
     pub op: Op,
     /// The phase of its intended time.
     pub phase: Phase,
+    /// Where it is booked.
+    pub account: Account,
     /// When it was to be sent.
     pub intended_ns: u64,
     /// When the loop first looked at it.
@@ -78,7 +81,7 @@ pub(crate) struct Route {
     pub lane: u32,
     /// Its connections, as numbers within the worker.
     pub connections: Range<u32>,
-    /// The same by how many operations each has outstanding.
+    /// The same by how many operations each has outstanding; not kept where operations are bound to connections.
     pub ready: Ready,
     /// Due, in order.
     pub waiting: VecDeque<Picked>,
@@ -108,9 +111,13 @@ impl Route {
     /// A route whose connections are not yet usable.
     pub(crate) fn new(lane: u32, connections: Range<u32>, room: RouteRoom) -> Self {
         let held = room.waiting_max + room.extra;
+        let ready = match room.parks {
+            true => Ready::unused(),
+            false => Ready::new(connections.start, connections.len() as u32, room.depth),
+        };
         Self {
             lane,
-            ready: Ready::new(connections.start, connections.len() as u32, room.depth),
+            ready,
             connections,
             waiting: VecDeque::with_capacity(held),
             parked: Vec::with_capacity(if room.parks { held } else { 0 }),

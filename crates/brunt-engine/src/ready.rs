@@ -2,7 +2,8 @@
 //!
 //! Connections stand in one ring per number of outstanding operations; starting one moves its connection up a ring,
 //! a reply moves it down. Among equals the one that has waited longest goes first, so that load spreads evenly.
-//! Invariant: exactly the usable connections with room stand in a ring.
+//! Invariant: exactly the usable connections with room stand in a ring, or none
+//! where nobody asks.
 
 /// No connection.
 const NONE: u32 = u32::MAX;
@@ -44,6 +45,11 @@ impl Ready {
         }
     }
 
+    /// For connections that nobody chooses among: everything that is noted is forgotten.
+    pub(crate) fn unused() -> Self {
+        Self::new(0, 0, 0)
+    }
+
     /// Notes that a usable connection has this many operations outstanding.
     #[inline]
     pub(crate) fn set(&mut self, connection: u32, outstanding: u32) {
@@ -67,11 +73,8 @@ impl Ready {
     /// Notes that a connection cannot take operations.
     #[inline]
     pub(crate) fn remove(&mut self, connection: u32) {
-        let place_index = (connection - self.base) as usize;
-        let place = std::mem::replace(
-            &mut self.places[place_index],
-            Place { previous: NONE, next: NONE, ring: NONE },
-        );
+        let Some(place) = self.places.get_mut((connection - self.base) as usize) else { return };
+        let place = std::mem::replace(place, Place { previous: NONE, next: NONE, ring: NONE });
         if place.ring == NONE {
             return;
         }
@@ -127,6 +130,14 @@ mod tests {
             let found = ready.least().map(|connection| outstanding[(connection - base) as usize].unwrap());
             assert_eq!(found.as_ref(), least);
         }
+    }
+
+    #[test]
+    fn an_unused_one_knows_nobody() {
+        let mut ready = Ready::unused();
+        ready.set(3, 0);
+        ready.remove(3);
+        assert_eq!(ready.least(), None);
     }
 
     #[test]

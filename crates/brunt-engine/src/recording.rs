@@ -13,7 +13,7 @@ use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::outage::OutageSpan;
 use brunt_stats::presence::{Presence, PresenceTotal};
-use brunt_stats::recorder::RecorderSet;
+use brunt_stats::recorder::{Account, RecorderSet};
 use brunt_stats::sample::Sample;
 use brunt_stats::tap::Tap;
 
@@ -55,7 +55,10 @@ pub(crate) struct Recording {
     exchange: Exchange,
     interval_start_ns: u64,
     metered: [bool; MeterKind::COUNT],
+    meters_requests: bool,
     tap: Tap,
+    /// Raw samples are wanted.
+    is_tapped: bool,
     /// When the measured window ends; both sets must know.
     window_end_ns: u64,
     garbage: Option<FirstGarbage>,
@@ -80,7 +83,11 @@ impl Recording {
             exchange,
             interval_start_ns: now_ns,
             metered,
+            meters_requests: [MeterKind::Outstanding, MeterKind::RequestSize]
+                .iter()
+                .any(|kind| metered[*kind as usize]),
             tap: Tap::new(samples_max),
+            is_tapped: samples_max > 0,
             window_end_ns: u64::MAX,
             garbage: None,
             error_text: Vec::with_capacity(ERROR_TEXT_MAX),
@@ -103,28 +110,40 @@ impl Recording {
         self.set.set_window_end(end_ns);
     }
 
+    /// Where an operation of this phase is booked.
+    #[inline]
+    pub(crate) fn account(&self, phase: Phase, op: &Op) -> Account {
+        self.set.account(phase, op.class, op.kind)
+    }
+
     /// An operation became due.
     #[inline]
     pub(crate) fn scheduled(&mut self, phase: Phase, op: &Op) {
         self.set.scheduled(phase, op);
     }
 
-    /// An operation is in the system from here until it is recorded or abandoned.
+    /// Several of one account became due.
     #[inline]
-    pub(crate) fn picked(&mut self, at_ns: u64) {
-        self.presence.enter(at_ns);
+    pub(crate) fn scheduled_many(&mut self, account: Account, count: u32) {
+        self.set.scheduled_many(account, count);
+    }
+
+    /// So many operations are in the system from here until they are recorded or abandoned.
+    #[inline]
+    pub(crate) fn picked(&mut self, at_ns: u64, count: u32) {
+        self.presence.enter(at_ns, count);
     }
 
     /// An operation that was picked will never be recorded: it could not be sent, or was not answered before the end.
     pub(crate) fn abandoned(&mut self, picked_ns: u64, at_ns: u64) {
-        self.presence.leave(picked_ns, at_ns);
+        self.presence.leave(picked_ns, at_ns, 1);
     }
 
     /// The last byte of an operation was handed over. A part of one is noted with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
         if entry.group == NO_GROUP {
-            self.set.sent(entry.phase, &entry.op, entry.wire_requests);
+            self.set.sent_on(entry.account, entry.wire_requests);
         }
     }
 
@@ -153,10 +172,10 @@ impl Recording {
         self.set.connection(phase, event);
     }
 
-    /// A server answered as its protocol provides.
+    /// A server answered as its protocol provides, so many times.
     #[inline]
-    pub(crate) fn answered(&mut self, server: u16) {
-        self.set.answered(server);
+    pub(crate) fn answered(&mut self, server: u16, times: u32) {
+        self.set.answered(server, times);
     }
 
     /// A request to a server failed.
@@ -188,12 +207,31 @@ impl Recording {
 
     /// Records the end of an operation.
     #[inline]
-    pub(crate) fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
-        self.set.record(phase, sample, asked, hits);
-        self.presence.leave(sample.times.picked_ns, sample.times.done_ns);
-        if phase == Phase::Measure {
-            self.tap.offer(sample);
+    pub(crate) fn record(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32) {
+        self.record_many(account, sample, asked, hits, 1);
+    }
+
+    /// Records the end of several operations of one account, each as `sample` says.
+    #[inline]
+    pub(crate) fn record_many(
+        &mut self,
+        account: Account,
+        sample: &Sample,
+        asked: u32,
+        hits: u32,
+        count: u32,
+    ) {
+        self.set.record_many(account, sample, asked, hits, count);
+        self.presence.leave(sample.times.picked_ns, sample.times.done_ns, count);
+        if self.is_tapped && account.is_measured() {
+            (0..count).for_each(|_| self.tap.offer(sample));
         }
+    }
+
+    /// Does the plan ask for a quantity that every request has?
+    #[inline]
+    pub(crate) fn meters_requests(&self) -> bool {
+        self.meters_requests
     }
 
     /// Records a named quantity, if the plan asks for it.

@@ -17,18 +17,19 @@ use crate::agenda::Agenda;
 use crate::connection::Connection;
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
-use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
+use crate::in_flight::{EntryId, InFlight, NO_ENTRY, Queued};
 use crate::lane::{Lane, Lanes, Picked, Route, RouteId, Routing};
 use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
 use crate::stamper::Stamper;
-use brunt_plan::op::{Op, ValueRef};
+use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
 use brunt_proto::{Codec, Keys, Request, Value};
+use brunt_stats::recorder::Account;
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload};
 use std::sync::Arc;
@@ -254,7 +255,10 @@ impl<C: Codec> Traffic<C> {
                 break;
             }
             while self.lanes[lane as usize].due_ns() <= now_ns {
-                flush_first |= self.pick_one(lane, now_ns);
+                flush_first |= match self.lanes[lane as usize].pins {
+                    true => self.pick_pinned(lane, now_ns),
+                    false => self.pick_one(lane, now_ns),
+                };
             }
             self.agenda.set(lane, self.lanes[lane as usize].due_ns());
         }
@@ -268,11 +272,13 @@ impl<C: Codec> Traffic<C> {
         let issue = lane.session.take();
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
         let (first_route, pins, splits) = (lane.routes.start, lane.pins, lane.splits(&issue.op));
-        self.recording.scheduled(phase, &issue.op);
-        self.recording.picked(now_ns);
+        let account = self.recording.account(phase, &issue.op);
+        self.recording.scheduled_many(account, 1);
+        self.recording.picked(now_ns, 1);
         let mut picked = Picked {
             op: issue.op,
             phase,
+            account,
             intended_ns: issue.intended_ns,
             picked_ns: now_ns,
             connection: None,
@@ -291,6 +297,61 @@ impl<C: Codec> Traffic<C> {
             _ => picked.route = self.route_of(lane_index, &picked.op),
         }
         self.submit(picked)
+    }
+
+    /// Takes what is due of a lane whose operations are bound to connections, and queues it where each belongs: all of it,
+    /// or up to the first operation that cannot be queued so.
+    fn pick_pinned(&mut self, lane_index: u32, now_ns: u64) -> bool {
+        let Self {
+            lanes, routes, connections, in_flight, recording, payload, dirty, key_bytes, window, ..
+        } = self;
+        let lane = &mut lanes[lane_index as usize];
+        let route = lane.routes.start;
+        let first_connection = routes[route as usize].connections.start;
+        let mut counted = Counted::default();
+        let mut left_over = None;
+        while left_over.is_none() && lane.due_ns() <= now_ns {
+            let issue = lane.session.take();
+            let phase = window.phase_of(issue.intended_ns);
+            let account = counted.count(recording, phase, &issue.op);
+            let own = issue.connection.expect("a lane that pins is a closed loop");
+            let index = first_connection + own;
+            let picked = Picked {
+                op: issue.op,
+                phase,
+                account,
+                intended_ns: issue.intended_ns,
+                picked_ns: now_ns,
+                connection: Some(index),
+                route,
+                group: NO_GROUP,
+                lease: NO_LEASE,
+            };
+            let connection = &mut connections[index as usize];
+            let KeyRef::Id(id) = picked.op.key else {
+                left_over = Some(picked);
+                break;
+            };
+            if picked.op.count != 1 || !connection.is_usable() {
+                left_over = Some(picked);
+                break;
+            }
+            key_bytes.clear();
+            lane.keyspace.write_key(id, key_bytes);
+            let keys = Keys { bytes: key_bytes, ends: &[key_bytes.len() as u32] };
+            let desk = Desk { in_flight, recording, payload };
+            if !desk.queue(lane, connection, keys, id, &picked) {
+                left_over = Some(picked);
+                break;
+            }
+            if !connection.dirty {
+                connection.dirty = true;
+                dirty.push(index);
+            }
+        }
+        counted.settle(recording);
+        recording.picked(now_ns, counted.total);
+        left_over.is_some_and(|picked| self.submit(picked))
     }
 
     /// The route of an operation that goes to one server.
@@ -469,55 +530,22 @@ impl<C: Codec> Traffic<C> {
         let lane_index = self.routes[picked.route as usize].lane;
         let first_id = self.write_keys(lane_index, picked);
         let lane = &self.lanes[lane_index as usize];
-        let op = &picked.op;
-        let mut head = [0; HEAD_LEN];
-        let value = value_of(lane, op, first_id, &self.payload, &mut head);
         let connection = &mut self.connections[connection_index as usize];
-        let copied = value.head.len() + Out::copied_len(value.len);
-        let needed = connection.codec.encoded_len_max(self.key_ends.len(), self.key_bytes.len(), copied);
-        if !connection.out.has_room(needed) {
+        let keys = Keys { bytes: &self.key_bytes, ends: &self.key_ends };
+        let desk =
+            Desk { in_flight: &mut self.in_flight, recording: &mut self.recording, payload: &self.payload };
+        if !desk.queue(lane, connection, keys, first_id, picked) {
             return false;
-        }
-        let request = Request {
-            kind: op.kind,
-            keys: Keys { bytes: &self.key_bytes, ends: &self.key_ends },
-            value,
-            flags: 0,
-            ttl_s: op.ttl_s,
-            operand: op.operand,
-            noreply: lane.noreply && !op.kind.is_retrieval(),
-            token: 0,
-        };
-        let queued_before = connection.out.queued_total();
-        let encoded = connection.codec.encode(&request, &mut connection.out);
-        let outstanding = connection.outstanding();
-        let chain = if encoded.replied { &mut connection.chain } else { &mut connection.unacknowledged };
-        let id = self.in_flight.push(chain, picked);
-        let entry = self.in_flight.get_mut(id);
-        entry.stream_end = connection.out.queued_total();
-        entry.wire_requests = encoded.wire_requests;
-        if encoded.replied && connection.unsent == NO_ENTRY {
-            connection.unsent = id;
         }
         if !connection.dirty {
             connection.dirty = true;
             self.dirty.push(connection_index);
         }
-        let request_bytes = connection.out.queued_total() - queued_before;
-        connection.calls_left -= 1;
-        // A store that follows a miss shares the slot of the retrieval.
-        let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
-        connection.promised -= u32::from(fills_slot);
         let route = &mut self.routes[picked.route as usize];
-        if connection.calls_left == 0 {
-            connection.retiring = true;
+        if connection.retiring {
             route.ready.remove(connection_index);
         } else {
-            route.ready.set(connection_index, outstanding + 1);
-        }
-        if picked.phase == Phase::Measure {
-            self.recording.meter(MeterKind::Outstanding, u64::from(outstanding));
-            self.recording.meter(MeterKind::RequestSize, request_bytes);
+            route.ready.set(connection_index, connection.outstanding());
         }
         true
     }
@@ -567,6 +595,105 @@ impl<C: Codec> Traffic<C> {
         for (index, lane) in self.lanes.iter_mut().enumerate() {
             lane.session.end_at(now_ns);
             self.agenda.set(index as u32, lane.due_ns());
+        }
+    }
+}
+
+/// What queueing an operation needs beside its connection.
+struct Desk<'a> {
+    in_flight: &'a mut InFlight,
+    recording: &'a mut Recording,
+    payload: &'a Payload,
+}
+
+impl Desk<'_> {
+    /// Queues the bytes of an operation, whose keys these are, and puts it on the connection's chain; false if there is no
+    /// room before the connection has sent.
+    #[inline]
+    fn queue<C: Codec>(
+        self,
+        lane: &Lane,
+        connection: &mut Connection<C>,
+        keys: Keys<'_>,
+        first_id: u64,
+        picked: &Picked,
+    ) -> bool {
+        let op = &picked.op;
+        let mut head = [0; HEAD_LEN];
+        let value = value_of(lane, op, first_id, self.payload, &mut head);
+        let copied = value.head.len() + Out::copied_len(value.len);
+        let needed = connection.codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), copied);
+        if !connection.out.has_room(needed) {
+            return false;
+        }
+        let request = Request {
+            kind: op.kind,
+            keys,
+            value,
+            flags: 0,
+            ttl_s: op.ttl_s,
+            operand: op.operand,
+            noreply: lane.noreply && !op.kind.is_retrieval(),
+            token: 0,
+        };
+        if self.recording.meters_requests() && picked.account.is_measured() {
+            self.recording.meter(MeterKind::Outstanding, u64::from(connection.outstanding()));
+        }
+        let queued_before = connection.out.queued_total();
+        let encoded = connection.codec.encode(&request, &mut connection.out);
+        let stream_end = connection.out.queued_total();
+        if self.recording.meters_requests() && picked.account.is_measured() {
+            self.recording.meter(MeterKind::RequestSize, stream_end - queued_before);
+        }
+        let queued = Queued { stream_end, wire_requests: encoded.wire_requests };
+        if encoded.replied {
+            let id = self.in_flight.push(&mut connection.chain, picked, queued);
+            if connection.unsent == NO_ENTRY {
+                connection.unsent = id;
+            }
+        } else {
+            self.in_flight.push(&mut connection.unacknowledged, picked, queued);
+        }
+        connection.calls_left -= 1;
+        connection.retiring |= connection.calls_left == 0;
+        // A store that follows a miss shares the slot of the retrieval.
+        let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
+        connection.promised -= u32::from(fills_slot);
+        true
+    }
+}
+
+/// Operations that became due one behind the other, counted together as long as they belong to one account.
+#[derive(Default)]
+struct Counted {
+    last: Option<(Phase, OpKind, Account)>,
+    count: u32,
+    /// Those of all accounts.
+    total: u32,
+}
+
+impl Counted {
+    /// Counts an operation of a lane. Yields where it is booked.
+    #[inline]
+    fn count(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> Account {
+        self.total += 1;
+        if let Some((last_phase, last_kind, account)) = self.last
+            && (last_phase, last_kind) == (phase, op.kind)
+        {
+            self.count += 1;
+            return account;
+        }
+        self.settle(recording);
+        let account = recording.account(phase, op);
+        (self.last, self.count) = (Some((phase, op.kind, account)), 1);
+        account
+    }
+
+    /// Books what was counted.
+    #[inline]
+    fn settle(&mut self, recording: &mut Recording) {
+        if let Some((_, _, account)) = self.last.take() {
+            recording.scheduled_many(account, self.count);
         }
     }
 }

@@ -132,16 +132,23 @@ impl Book {
     /// for retrievals only.
     #[inline]
     pub fn record(&mut self, kind: OpKind, outcome: Outcome, asked: u32, hits: u32) {
-        self.requests.outcomes[outcome.class as usize] += 1;
-        self.requests.replies[outcome.reply as usize] += 1;
+        self.record_many(kind, outcome, asked, hits, 1);
+    }
+
+    /// Books several that have ended alike.
+    #[inline]
+    pub fn record_many(&mut self, kind: OpKind, outcome: Outcome, asked: u32, hits: u32, times: u32) {
+        let times = u64::from(times);
+        self.requests.outcomes[outcome.class as usize] += times;
+        self.requests.replies[outcome.reply as usize] += times;
         if kind.is_retrieval() {
             debug_assert!(hits <= asked, "{hits} hits of {asked} keys");
-            self.keys.asked += u64::from(asked);
+            self.keys.asked += u64::from(asked) * times;
             if outcome.class.is_completed() {
-                self.keys.hit += u64::from(hits);
-                self.keys.miss += u64::from(asked.saturating_sub(hits));
+                self.keys.hit += u64::from(hits) * times;
+                self.keys.miss += u64::from(asked.saturating_sub(hits)) * times;
             } else {
-                self.keys.failed += u64::from(asked);
+                self.keys.failed += u64::from(asked) * times;
             }
         }
     }
@@ -189,8 +196,9 @@ impl Books {
         Self { books: vec![Book::default(); classes * Phase::COUNT * OpKind::COUNT] }
     }
 
+    /// The place of a book among all of them.
     #[inline]
-    fn index(phase: Phase, class: ClassId, op: OpKind) -> usize {
+    pub(crate) fn index(phase: Phase, class: ClassId, op: OpKind) -> usize {
         (usize::from(class) * Phase::COUNT + phase as usize) * OpKind::COUNT + op as usize
     }
 
@@ -204,6 +212,12 @@ impl Books {
     #[inline]
     pub fn get_mut(&mut self, phase: Phase, class: ClassId, op: OpKind) -> &mut Book {
         &mut self.books[Self::index(phase, class, op)]
+    }
+
+    /// The book whose [`Books::index`] is this, to write in.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, index: u32) -> &mut Book {
+        &mut self.books[index as usize]
     }
 
     /// Adds one entry.

@@ -27,7 +27,12 @@ const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 /// The bucket of a value. With `h = max(⌊log₂ v⌋, g)` and `shift = h − g` it is `shift · 2ᵍ + (v >> shift)`: no branch.
 #[inline]
 pub const fn bucket_of(value: u64) -> usize {
-    let value = if value > VALUE_MAX { VALUE_MAX } else { value };
+    bucket_of_told(if value > VALUE_MAX { VALUE_MAX } else { value })
+}
+
+/// The same for a value that is at most `VALUE_MAX`.
+#[inline]
+const fn bucket_of_told(value: u64) -> usize {
     let shift = (u64::BITS - 1 - GROUPING_POWER) - (value | (1 << GROUPING_POWER)).leading_zeros();
     ((shift as usize) << GROUPING_POWER) + (value >> shift) as usize
 }
@@ -115,12 +120,15 @@ fn at_rank(
     None
 }
 
-/// What a worker records into. All memory is taken at the start; recording is one count and five plain integers.
+/// What a worker records into. All memory is taken at the start; recording is one count, two sums and one comparison.
 #[derive(Clone, Debug)]
 pub struct RecordingHistogram {
     counts: Box<[u32; BUCKETS]>,
     min: u64,
     max: u64,
+    /// How many numbers lie between the extremes and are told apart: a value among them moves neither extreme, so that one
+    /// comparison suffices for both.
+    width: u64,
     sum: u128,
     sum_squares: u128,
     /// Buckets whose count went past 2³² − 1, once for each time: at ten million values a second and all of them in
@@ -142,6 +150,7 @@ impl RecordingHistogram {
             counts: counts.try_into().expect("the slice was made with this length"),
             min: u64::MAX,
             max: 0,
+            width: 0,
             sum: 0,
             sum_squares: 0,
             wrapped: Vec::with_capacity(64),
@@ -151,16 +160,39 @@ impl RecordingHistogram {
     /// Adds one value.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        let bucket = bucket_of(value);
+        if value.wrapping_sub(self.min) >= self.width {
+            self.record_many(value, 1);
+            return;
+        }
+        let bucket = bucket_of_told(value);
         let count = &mut self.counts[bucket];
         *count = count.wrapping_add(1);
         if *count == 0 {
             self.carry(bucket);
         }
+        self.sum += u128::from(value);
+        let (squares, is_saturated) = self.sum_squares.overflowing_add(u128::from(value) * u128::from(value));
+        self.sum_squares = if is_saturated { u128::MAX } else { squares };
+    }
+
+    /// Adds a value as often as it was seen.
+    #[inline(never)]
+    pub fn record_many(&mut self, value: u64, times: u32) {
+        if times == 0 {
+            return;
+        }
+        let bucket = bucket_of(value);
+        let (count, has_wrapped) = self.counts[bucket].overflowing_add(times);
+        self.counts[bucket] = count;
+        if has_wrapped {
+            self.carry(bucket);
+        }
         self.min = self.min.min(value);
         self.max = self.max.max(value);
-        self.sum += u128::from(value);
-        self.sum_squares = self.sum_squares.saturating_add(u128::from(value) * u128::from(value));
+        self.width = (self.max.min(VALUE_MAX) + 1).saturating_sub(self.min);
+        self.sum += u128::from(value) * u128::from(times);
+        let squares = (u128::from(value) * u128::from(value)).saturating_mul(u128::from(times));
+        self.sum_squares = self.sum_squares.saturating_add(squares);
     }
 
     #[cold]
@@ -192,7 +224,7 @@ impl RecordingHistogram {
             sum: self.sum,
             sum_squares: self.sum_squares,
         };
-        (self.min, self.max, self.sum, self.sum_squares) = (u64::MAX, 0, 0, 0);
+        (self.min, self.max, self.width, self.sum, self.sum_squares) = (u64::MAX, 0, 0, 0, 0);
         self.wrapped.clear();
         encoder.finish(moments)
     }

@@ -67,19 +67,20 @@ impl Presence {
         }
     }
 
-    /// An operation was picked.
+    /// Operations were picked.
     #[inline]
-    pub fn enter(&mut self, now_ns: u64) {
+    pub fn enter(&mut self, now_ns: u64, count: u32) {
         self.advance(now_ns);
-        self.count += 1;
+        self.count += u64::from(count);
     }
 
-    /// One that was picked at this time has ended.
+    /// Operations that were picked at this time have ended.
     #[inline]
-    pub fn leave(&mut self, picked_ns: u64, done_ns: u64) {
+    pub fn leave(&mut self, picked_ns: u64, done_ns: u64, count: u32) {
         self.advance(done_ns);
-        self.count -= 1;
-        self.total.sum += u128::from(overlap_ns(picked_ns, done_ns, self.begin_ns, self.end_ns));
+        self.count -= u64::from(count);
+        let each_ns = overlap_ns(picked_ns, done_ns, self.begin_ns, self.end_ns);
+        self.total.sum += u128::from(each_ns) * u128::from(count);
     }
 
     /// What it came to, when every operation has left.
@@ -100,8 +101,8 @@ mod tests {
                 presence.set_window(1_000, 2_000);
             }
             match picked_ns {
-                None => presence.enter(*at_ns),
-                Some(picked_ns) => presence.leave(*picked_ns, *at_ns),
+                None => presence.enter(*at_ns, 1),
+                Some(picked_ns) => presence.leave(*picked_ns, *at_ns, 1),
             }
         }
         let PresenceTotal { integral, sum } = presence.total();
@@ -129,9 +130,25 @@ mod tests {
     fn a_window_that_ends_early() {
         let mut presence = Presence::default();
         presence.set_window(1_000, u64::MAX);
-        presence.enter(1_100);
+        presence.enter(1_100, 1);
         presence.end_at(1_500);
-        presence.leave(1_100, 9_000);
+        presence.leave(1_100, 9_000, 1);
         assert_eq!(presence.total(), PresenceTotal { integral: 400, sum: 400 });
+    }
+
+    #[test]
+    fn several_at_a_time_are_as_many_one_by_one() {
+        let (mut together, mut each) = (Presence::default(), Presence::default());
+        for presence in [&mut together, &mut each] {
+            presence.set_window(1_000, 2_000);
+        }
+        together.enter(1_100, 3);
+        (0..3).for_each(|_| each.enter(1_100, 1));
+        together.leave(1_100, 1_500, 2);
+        (0..2).for_each(|_| each.leave(1_100, 1_500, 1));
+        together.leave(1_100, 2_500, 1);
+        each.leave(1_100, 2_500, 1);
+        assert_eq!(together.total(), PresenceTotal { integral: 3 * 400 + 500, sum: 2 * 400 + 900 });
+        assert_eq!(together.total(), each.total());
     }
 }

@@ -94,23 +94,65 @@ struct Row {
 }
 
 impl Row {
+    /// Records an op that has ended.
     #[inline]
     fn record(&mut self, sample: &Sample, window_end_ns: u64) {
-        let (class, times) = (sample.outcome.class, &sample.times);
-        if class.is_completed() {
-            self.latencies.response.record(times.response_ns());
-            self.latencies.service.record(times.service_ns());
-            self.latencies.send_lag.record(times.send_lag_ns());
-            self.latencies.without_client.record(times.response_without_client_ns());
-        } else if is_failed(class) {
-            self.latencies.failed.record(times.response_ns());
-        }
-        let inside = times.done_ns < window_end_ns;
-        let answered = !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost);
+        self.record_with(sample, window_end_ns, 1, RecordingHistogram::record);
+    }
+
+    /// Records several that have ended alike.
+    fn record_many(&mut self, sample: &Sample, window_end_ns: u64, count: u32) {
+        self.record_with(sample, window_end_ns, count, |histogram, value| {
+            histogram.record_many(value, count)
+        });
+    }
+
+    #[inline]
+    fn record_with(
+        &mut self,
+        sample: &Sample,
+        window_end_ns: u64,
+        count: u32,
+        record: impl Fn(&mut RecordingHistogram, u64),
+    ) {
+        let (class, times, count) = (sample.outcome.class, &sample.times, u64::from(count));
         // Counted here and not when it was sent, to spare that instant another look-up.
-        self.in_window.sent += u64::from(times.sent_ns < window_end_ns);
-        self.in_window.completed += u64::from(inside && class.is_completed());
-        self.in_window.answered += u64::from(inside && answered);
+        self.in_window.sent += if times.sent_ns < window_end_ns { count } else { 0 };
+        let inside = if times.done_ns < window_end_ns { count } else { 0 };
+        if class.is_completed() {
+            record(&mut self.latencies.response, times.response_ns());
+            record(&mut self.latencies.service, times.service_ns());
+            record(&mut self.latencies.send_lag, times.send_lag_ns());
+            record(&mut self.latencies.without_client, times.response_without_client_ns());
+            self.in_window.completed += inside;
+            self.in_window.answered += inside;
+            return;
+        }
+        if is_failed(class) {
+            record(&mut self.latencies.failed, times.response_ns());
+        }
+        if !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost) {
+            self.in_window.answered += inside;
+        }
+    }
+}
+
+/// Where an op is booked: its book and, if it is measured, its histograms. Good for both sets of a worker, so that it is
+/// looked up once in the life of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account {
+    book: u32,
+    /// [`Account::UNMEASURED`] outside the measured phase, which alone has histograms.
+    row: u32,
+}
+
+impl Account {
+    const UNMEASURED: u32 = u32::MAX;
+
+    /// Does the intended time of its ops lie in the measured window?
+    #[inline]
+    pub fn is_measured(self) -> bool {
+        self.row != Self::UNMEASURED
     }
 }
 
@@ -166,10 +208,26 @@ impl RecorderSet {
         self.window_end_ns = end_ns;
     }
 
-    /// An op became due. The phase, here and below, is the one that the intended time lies in.
+    /// Where an op of this class and kind is booked. The phase, here and below, is the one that the intended time lies in.
+    #[inline]
+    pub fn account(&self, phase: Phase, class: ClassId, kind: OpKind) -> Account {
+        let row = match phase {
+            Phase::Measure => self.row_index.of(class, kind) as u32,
+            _ => Account::UNMEASURED,
+        };
+        Account { book: Books::index(phase, class, kind) as u32, row }
+    }
+
+    /// An op became due.
     #[inline]
     pub fn scheduled(&mut self, phase: Phase, op: &Op) {
         self.books.get_mut(phase, op.class, op.kind).requests.scheduled += 1;
+    }
+
+    /// Several of the same account became due.
+    #[inline]
+    pub fn scheduled_many(&mut self, account: Account, count: u32) {
+        self.books.at_mut(account.book).requests.scheduled += u64::from(count);
     }
 
     /// A follow-up op became due. Counts as scheduled, too.
@@ -186,7 +244,13 @@ impl RecorderSet {
     /// The last byte of an op, which was `wire_requests` commands, was written.
     #[inline]
     pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32) {
-        let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
+        self.sent_on(self.account(phase, op.class, op.kind), wire_requests);
+    }
+
+    /// The same, where the account is known.
+    #[inline]
+    pub fn sent_on(&mut self, account: Account, wire_requests: u32) {
+        let book = &mut self.books.at_mut(account.book).requests;
         book.sent += 1;
         book.wire_requests += u64::from(wire_requests);
     }
@@ -208,10 +272,20 @@ impl RecorderSet {
     /// it asked for and `hits` how many of them the reply held; both matter for retrievals only.
     #[inline]
     pub fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
-        let book = self.books.get_mut(phase, sample.class, sample.op);
-        book.record(sample.op, sample.outcome, asked, hits);
-        if phase == Phase::Measure {
-            self.rows[self.row_index.of(sample.class, sample.op)].record(sample, self.window_end_ns);
+        self.record_many(self.account(phase, sample.class, sample.op), sample, asked, hits, 1);
+    }
+
+    /// Several ops of one account have ended alike: each as `sample` says.
+    #[inline]
+    pub fn record_many(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
+        let book = self.books.at_mut(account.book);
+        book.record_many(sample.op, sample.outcome, asked, hits, count);
+        if account.is_measured() {
+            let row = &mut self.rows[account.row as usize];
+            match count {
+                1 => row.record(sample, self.window_end_ns),
+                _ => row.record_many(sample, self.window_end_ns, count),
+            }
         }
     }
 
@@ -232,11 +306,11 @@ impl RecorderSet {
         self.connections[phase as usize].record(event);
     }
 
-    /// A server answered as the protocol provides: a whole reply on the wire, in whatever phase. `server` is its index
-    /// in the plan, here and below.
+    /// A server answered as often as this as the protocol provides: a whole reply on the wire each time, in whatever
+    /// phase. `server` is its index in the plan, here and below.
     #[inline]
-    pub fn answered(&mut self, server: u16) {
-        self.servers[usize::from(server)].answered += 1;
+    pub fn answered(&mut self, server: u16, times: u32) {
+        self.servers[usize::from(server)].answered += u64::from(times);
     }
 
     /// A request to a server failed: error, timeout, mismatch, lost.

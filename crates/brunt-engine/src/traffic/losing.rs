@@ -117,6 +117,7 @@ impl<C: Codec> Traffic<C> {
         self.enqueue(Picked {
             op: entry.op,
             phase: entry.phase,
+            account: entry.account,
             intended_ns: entry.intended_ns,
             picked_ns: entry.picked_ns,
             connection: pins.then_some(index),

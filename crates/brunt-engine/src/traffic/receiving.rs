@@ -202,8 +202,9 @@ impl<C: Codec> Traffic<C> {
         let lane = &self.lanes[lane_index as usize];
         let (op, pins, is_open) = (lane.session.follow_up(id), lane.pins, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
+        let account = self.recording.account(phase, &op);
         self.recording.followup(phase, &op);
-        self.recording.picked(at_ns);
+        self.recording.picked(at_ns, 1);
         let lease = if is_open { NO_LEASE } else { self.share_slot(index, head) };
         // A server that others could stand in for is filled itself, and the others keep their turns.
         let route = match self.lanes[lane_index as usize].routing {
@@ -213,6 +214,7 @@ impl<C: Codec> Traffic<C> {
         self.enqueue(Picked {
             op,
             phase,
+            account,
             intended_ns: at_ns,
             picked_ns: at_ns,
             connection: pins.then_some(index),
@@ -295,7 +297,7 @@ impl<C: Codec> Traffic<C> {
                     self.recording.outage(span);
                 }
                 if class.is_completed() {
-                    self.recording.answered(server);
+                    self.recording.answered(server, 1);
                 } else {
                     self.recording.failed_at(server);
                 }
@@ -329,7 +331,7 @@ impl<C: Codec> Traffic<C> {
             },
         };
         let asked = if entry.op.kind.is_retrieval() { u32::from(entry.op.count) } else { 0 };
-        self.recording.record(entry.phase, &sample, asked, entry.hits);
+        self.recording.record(entry.account, &sample, asked, entry.hits);
         self.release(index, entry.lease, &entry.op, outcome, done_ns);
     }
 
@@ -358,7 +360,8 @@ impl<C: Codec> Traffic<C> {
                     done_ns,
                 },
             };
-            self.recording.record(group.phase, &sample, u32::from(group.op.count), group.hits);
+            let account = self.recording.account(group.phase, &group.op);
+            self.recording.record(account, &sample, u32::from(group.op.count), group.hits);
         }
         self.release(index, group.lease, &group.op, outcome, done_ns);
     }

@@ -121,7 +121,7 @@ impl Scene {
         let phase = self.phase_at(times.intended_ns);
         self.set.sent(phase, &op(class, kind), 1);
         if outcome.class.is_completed() {
-            self.set.answered(self.server);
+            self.set.answered(self.server, 1);
         } else if outcome.class != OutcomeClass::Unacknowledged {
             self.set.failed_at(self.server);
         }

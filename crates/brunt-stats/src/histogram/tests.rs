@@ -148,7 +148,7 @@ fn counts_go_past_32_bits() {
     // As if 2³² − 1 values of 1000 had been recorded before, all but one of the 32-bit count.
     recording.counts[bucket] = u32::MAX;
     recording.record(1_000);
-    recording.record(1_000);
+    recording.record_many(1_000, 1);
     let sparse = {
         // The sums that those values would have left.
         recording.sum = u128::from(FOUR_BILLION + 1) * 1_000 + 10_000_000;
@@ -224,6 +224,16 @@ proptest! {
                 prop_assert_eq!(sparse.quantile(quantile), whole.quantile(quantile));
             }
         }
+    }
+
+    #[test]
+    fn a_value_seen_often_is_as_many_values(values in values(), times in 0..5u32) {
+        let (mut together, mut each) = (RecordingHistogram::new(), RecordingHistogram::new());
+        for value in values {
+            together.record_many(value, times);
+            (0..times).for_each(|_| each.record(value));
+        }
+        prop_assert_eq!(together.take(), each.take());
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn timeline(workers: u32, origin_ns: u64, answers: &[u64]) -> Timeline {
     for worker in 0..workers {
         let mut set = RecorderSet::new(&layout);
         let mut take = |answers: u64, start_ns: u64, end_ns: u64| -> Interval {
-            (0..answers).for_each(|_| set.answered(1));
+            set.answered(1, answers as u32);
             set.take_interval(worker, start_ns, end_ns)
         };
         // The second worker is late by 2 ms, always.

@@ -378,7 +378,7 @@ fn connections_servers_and_outages_travel_to_the_summary() {
             set.connection(Phase::Measure, ConnectionEvent::Failed);
             set.connection(Phase::Measure, ConnectionEvent::Lost);
             set.meter(MeterKind::ConnectTime, 50_000 * number);
-            (0..number).for_each(|_| set.answered(1));
+            set.answered(1, number as u32);
             set.failed_at(0);
             for server in 0..2 {
                 set.outage(OutageSpan {
