@@ -1,8 +1,8 @@
 //! Codecs: a request becomes bytes, bytes become events. The whole contract of a protocol is on this page.
 //!
 //! Not a client: no socket, no clock, no random number, no counter. A codec holds the parse state of one connection and
-//! nothing else. It never copies what it decodes and never blocks; the same bytes, cut anywhere, yield the same events
-//! (value pieces apart, which follow the cuts).
+//! nothing else. It never copies what it decodes and never blocks; the same bytes, cut anywhere, say the same (pieces of
+//! values follow the cuts, and a reply that lies there whole may be told by one event in place of several).
 
 #![forbid(unsafe_code)]
 
@@ -101,7 +101,7 @@ pub struct Encoded {
     pub replied: bool,
 }
 
-/// What the decoder saw. A reply is `Begin`, any number of `Key` and `Value`, then `End`.
+/// What the decoder saw. A reply is `Begin`, any number of `Key` and `Value`, then `End`; or it is one `Found`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The first byte of a reply is here.
@@ -131,6 +131,19 @@ pub enum Event<'a> {
         token: u32,
         /// The text of an error reply, else empty.
         text: &'a [u8],
+    },
+    /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
+    /// there in one piece. It stands for `Begin`, a `Key` that is a hit without a unique, `Value`, and an `End` with
+    /// [`ReplyKind::Value`]; a codec that never says it is right too.
+    Found {
+        /// As in `Key`.
+        key: &'a [u8],
+        /// As in `Key`.
+        flags: u32,
+        /// The whole value, which may be empty.
+        value: &'a [u8],
+        /// As in `End`.
+        token: u32,
     },
     /// A line of a control exchange (statistics, version), for whoever asked.
     Control(&'a [u8]),

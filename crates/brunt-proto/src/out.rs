@@ -1,7 +1,7 @@
 //! The bytes that a connection still has to send: copied pieces and references into the value block, in order.
 //!
 //! Not a socket buffer: it only remembers what was encoded and how far it has been handed over. It never grows beyond
-//! the room it was made with, so that encoding allocates nothing.
+//! the room it was made with, so that encoding allocates nothing: a request is written in place.
 
 use crate::Value;
 use std::io::IoSlice;
@@ -18,15 +18,16 @@ struct Reference {
 /// Encoded and not yet sent.
 #[derive(Clone, Debug)]
 pub struct Out {
-    bytes: Vec<u8>,
+    /// As many as there is room for; the first `filled` of them are queued.
+    bytes: Box<[u8]>,
+    filled: usize,
     references: Vec<Reference>,
-    room: usize,
+    /// Bytes of the block that the references stand for, together.
+    referenced: usize,
     /// Bytes of the front, copied and referenced, that have been handed over.
     skip: usize,
-    /// Bytes now queued, those handed over included.
-    queued: usize,
-    /// Bytes queued since the connection began.
-    queued_total: u64,
+    /// Bytes that were queued since the connection began and are no longer here, because all had been handed over.
+    gone_total: u64,
 }
 
 /// The most parts that one [`Out::gather`] yields: enough for every reference of a full queue.
@@ -43,48 +44,65 @@ impl Out {
     /// A queue with room for this many copied bytes.
     pub fn with_room(room: usize) -> Self {
         Self {
-            bytes: Vec::with_capacity(room),
+            bytes: vec![0; room].into_boxed_slice(),
+            filled: 0,
             references: Vec::with_capacity(Self::REFERENCES_MAX),
-            room,
+            referenced: 0,
             skip: 0,
-            queued: 0,
-            queued_total: 0,
+            gone_total: 0,
         }
     }
 
     /// Is there room for a request of at most this many bytes (of its value, those that are copied)?
+    #[inline]
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.bytes.len() + bytes <= self.room && self.references.len() < Self::REFERENCES_MAX
+        self.filled + bytes <= self.bytes.len() && self.references.len() < Self::REFERENCES_MAX
     }
 
     /// How many bytes are copied of a value whose range of the block is this long ([`Value::len`]); its head, which
     /// is always copied, comes on top.
+    #[inline]
     pub const fn copied_len(block_bytes: usize) -> usize {
         if block_bytes >= Self::REFERENCE_FROM { 0 } else { block_bytes }
+    }
+
+    /// Appends so many bytes, which are the caller's to write: what stands in them is of an earlier request.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room: the caller asks [`Out::has_room`] first.
+    #[inline]
+    pub fn grow(&mut self, bytes: usize) -> &mut [u8] {
+        let from = self.filled;
+        self.filled += bytes;
+        &mut self.bytes[from..from + bytes]
     }
 
     /// Appends bytes.
     #[inline]
     pub fn put(&mut self, bytes: &[u8]) {
-        debug_assert!(self.bytes.len() + bytes.len() <= self.room, "the caller asks has_room first");
-        self.bytes.extend_from_slice(bytes);
-        self.count(bytes.len());
+        copy(bytes, self.grow(bytes.len()));
+    }
+
+    /// Appends bytes with others around them.
+    #[inline]
+    pub fn put_around(&mut self, before: &[u8], bytes: &[u8], behind: &[u8]) {
+        let (first, rest) = self.grow(before.len() + bytes.len() + behind.len()).split_at_mut(before.len());
+        let (middle, last) = rest.split_at_mut(bytes.len());
+        first.copy_from_slice(before);
+        copy(bytes, middle);
+        last.copy_from_slice(behind);
     }
 
     /// Appends a number in decimal.
     #[inline]
-    pub fn put_decimal(&mut self, mut number: u64) {
-        let mut digits = [0u8; 20];
-        let mut at = digits.len();
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                break;
-            }
+    pub fn put_decimal(&mut self, number: u64) {
+        let mut rest = number;
+        let digits = self.grow(number.checked_ilog10().unwrap_or(0) as usize + 1);
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
         }
-        self.put(&digits[at..]);
     }
 
     /// Appends a value: its head is copied, its body too when it is short.
@@ -93,42 +111,47 @@ impl Out {
         self.put(value.head);
         if value.len >= Self::REFERENCE_FROM {
             debug_assert!(self.references.len() < Self::REFERENCES_MAX, "the caller asks has_room first");
-            self.references.push(Reference { at: self.bytes.len(), offset: value.offset, len: value.len });
-            self.count(value.len);
+            self.references.push(Reference { at: self.filled, offset: value.offset, len: value.len });
+            self.referenced += value.len;
         } else {
             self.put(&value.block[value.offset..value.offset + value.len]);
         }
     }
 
-    fn count(&mut self, bytes: usize) {
-        self.queued += bytes;
-        self.queued_total += bytes as u64;
+    /// Bytes here, those handed over included.
+    #[inline]
+    fn queued(&self) -> usize {
+        self.filled + self.referenced
     }
 
     /// Nothing left to send?
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.skip == self.queued
+        self.skip == self.queued()
     }
 
     /// Bytes left to send.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.queued - self.skip
+        self.queued() - self.skip
     }
 
     /// Position in the connection's stream just behind what has been queued.
+    #[inline]
     pub fn queued_total(&self) -> u64 {
-        self.queued_total
+        self.gone_total + self.queued() as u64
     }
 
     /// Position in the connection's stream just behind what has been handed over.
+    #[inline]
     pub fn sent_total(&self) -> u64 {
-        self.queued_total - self.len() as u64
+        self.gone_total + self.skip as u64
     }
 
     /// What is left to send, if it is all in one piece: the usual case, without the vector of [`Out::gather`].
     #[inline]
     pub fn contiguous(&self) -> Option<&[u8]> {
-        self.references.is_empty().then(|| &self.bytes[self.skip..])
+        self.references.is_empty().then(|| &self.bytes[self.skip..self.filled])
     }
 
     /// What is left to send, in order, as slices of our bytes and of the block that values are cut from. Returns how
@@ -150,29 +173,56 @@ impl Out {
             push(&block[reference.offset..reference.offset + reference.len]);
             from = reference.at;
         }
-        push(&self.bytes[from..]);
+        push(&self.bytes[from..self.filled]);
         count
     }
 
     /// Notes that this many bytes have been handed over.
+    #[inline]
     pub fn advance(&mut self, bytes: usize) {
         self.skip += bytes;
-        assert!(self.skip <= self.queued, "more was sent than queued");
+        assert!(self.skip <= self.queued(), "more was sent than queued");
         if self.is_empty() {
-            self.bytes.clear();
-            self.references.clear();
-            self.skip = 0;
-            self.queued = 0;
+            self.gone_total += self.skip as u64;
+            self.clear();
         }
     }
 
     /// Forgets everything queued, for a connection that begins anew.
     pub fn reset(&mut self) {
-        self.bytes.clear();
+        self.clear();
+        self.gone_total = 0;
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.filled = 0;
         self.references.clear();
+        self.referenced = 0;
         self.skip = 0;
-        self.queued = 0;
-        self.queued_total = 0;
+    }
+}
+
+/// Copies what is as long as a word or a key without a call: two blocks that overlap, however long it is between.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    match from.len() {
+        17..=32 => copy_blocks::<16>(from, to),
+        8..=16 => copy_blocks::<8>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+/// Copies the first and the last `N` bytes, which are all there are: between `N` and `2 N`.
+#[inline]
+fn copy_blocks<const N: usize>(from: &[u8], to: &mut [u8]) {
+    let (Some(front), Some(back)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else { return };
+    let (front, back) = (*front, *back);
+    if let Some(first) = to.first_chunk_mut() {
+        *first = front;
+    }
+    if let Some(last) = to.last_chunk_mut() {
+        *last = back;
     }
 }
 
@@ -208,6 +258,45 @@ mod tests {
         }
         assert!(out.is_empty());
         assert_eq!(out.sent_total(), out.queued_total());
+    }
+
+    #[test]
+    fn pieces_of_every_length_are_copied_whole() {
+        let block: Vec<u8> = (1..=100).collect();
+        for len in 0..=block.len() {
+            let mut out = Out::with_room(len + 2);
+            out.put(b"<");
+            out.put(&block[..len]);
+            out.put(b">");
+            assert_eq!(out.contiguous(), Some(&[b"<", &block[..len], b">"].concat()[..]), "{len}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_library_writes_them() {
+        let powers = (0..20).map(|exponent| 10u64.pow(exponent));
+        for number in powers.flat_map(|power| [power - 1, power, power + 1]).chain([u64::MAX]) {
+            let mut out = Out::with_room(20);
+            out.put_decimal(number);
+            assert_eq!(out.contiguous(), Some(number.to_string().as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_large_value_is_referenced_and_not_copied() {
+        let block = vec![7; 2 << 20];
+        for len in [Out::REFERENCE_FROM, 1 << 20] {
+            let mut out = Out::with_room(100);
+            out.put_value(&Value { head: b"head", block: &block, offset: 5, len });
+            out.put(b"\r\n");
+            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+            let count = out.gather(&block, &mut parts);
+            let places: Vec<(*const u8, usize)> =
+                parts[..count].iter().map(|part| (part.as_ptr(), part.len())).collect();
+            assert_eq!(places[1], (block[5..].as_ptr(), len), "the block itself is what is sent");
+            assert_eq!((places.len(), places[0].1 + places[2].1), (3, 6), "all else is six bytes");
+            assert_eq!(out.filled, 6);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Is the value that came back the one that was stored? Checked piece by piece, however the network cut it.
 //!
-//! Holds no bytes but a head: body bytes are compared with the block where they lie and forgotten.
+//! Holds no bytes but a head: body bytes are compared with the block where they lie and forgotten. A value that lies
+//! there whole is compared at once; that short way only ever says that all is well, and leaves every doubt to the long one.
 
 use crate::payload::{HEAD_LEN, Payload};
 
@@ -54,6 +55,18 @@ pub enum Expected {
     },
 }
 
+impl Expected {
+    /// The one version and length that the value may have; `None` where only its head is known.
+    #[inline]
+    fn exact(&self) -> Option<(u32, u32)> {
+        match *self {
+            Self::Version { version, len } => Some((version, len)),
+            Self::Named { len, own_len } if len == own_len => Some((0, len)),
+            Self::Named { .. } | Self::Grown { .. } => None,
+        }
+    }
+}
+
 /// Of a long value so many bytes at the front are compared, and [`TAIL_LEN`] at the end: what was cut, spliced or mixed up
 /// differs there, and comparing a megabyte would cost more than receiving it.
 const FRONT_LEN: usize = 1024;
@@ -77,13 +90,20 @@ impl Verifier {
         Self { id, expected, received: 0, head: [0; HEAD_LEN], body_differs: false }
     }
 
-    /// The one version and length that it may have; `None` where only its head is known.
-    fn exact(&self) -> Option<(u32, u32)> {
-        match self.expected {
-            Expected::Version { version, len } => Some((version, len)),
-            Expected::Named { len, own_len } if len == own_len => Some((0, len)),
-            Expected::Named { .. } | Expected::Grown { .. } => None,
+    /// The verdict on a value of the key `id` that lies there whole: the same as feeding it in pieces and asking.
+    #[inline]
+    pub fn verify(payload: &Payload, id: u64, expected: Expected, value: &[u8]) -> Integrity {
+        match expected.exact() {
+            Some((version, len)) if is_intact(payload, id, version, len, value) => Integrity::Intact,
+            _ => Self::verify_in_doubt(payload, id, expected, value),
         }
+    }
+
+    #[cold]
+    fn verify_in_doubt(payload: &Payload, id: u64, expected: Expected, value: &[u8]) -> Integrity {
+        let mut verifier = Self::new(id, expected);
+        verifier.feed(payload, value);
+        verifier.finish(payload)
     }
 
     /// Takes the next piece of the value; `payload` is that of the data set, the same every time.
@@ -95,7 +115,7 @@ impl Verifier {
         if body.is_empty() {
             return;
         }
-        if let Some((version, len)) = self.exact() {
+        if let Some((version, len)) = self.expected.exact() {
             let parts = payload.value(self.id, version, len);
             let expected = &payload.block()[parts.offset..parts.offset + parts.len];
             let from = self.received - HEAD_LEN;
@@ -111,7 +131,7 @@ impl Verifier {
 
     /// The verdict, once all pieces are in.
     pub fn finish(&self, payload: &Payload) -> Integrity {
-        let Some((version, expected_len)) = self.exact() else { return self.finish_head(payload) };
+        let Some((version, expected_len)) = self.expected.exact() else { return self.finish_head(payload) };
         let parts = payload.value(self.id, version, expected_len);
         let received_head = &self.head[..self.received.min(HEAD_LEN)];
         // Bytes beyond the expected length are no part of the comparison: that is the length's business.
@@ -152,6 +172,22 @@ impl Verifier {
     }
 }
 
+/// Is this, as far as values are compared, what this version of the key has?
+#[inline]
+fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -> bool {
+    let parts = payload.value(id, version, len);
+    let Some((head, body)) = value.split_first_chunk::<HEAD_LEN>() else { return value == parts.head() };
+    if body.len() != parts.len || *head != parts.head {
+        return false;
+    }
+    let expected = &payload.block()[parts.offset..parts.offset + parts.len];
+    if body.len() <= FRONT_LEN {
+        return body == expected;
+    }
+    let tail = (body.len() - TAIL_LEN).max(FRONT_LEN);
+    body[..FRONT_LEN] == expected[..FRONT_LEN] && body[tail..] == expected[tail..]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +199,8 @@ mod tests {
 
     /// Whole, byte by byte, and cut in two at every place: the verdict must be the same.
     fn check(payload: &Payload, expected_len: u32, bytes: &[u8], expected: Integrity) {
+        let wanted = Expected::Version { version: 1, len: expected_len };
+        assert_eq!(Verifier::verify(payload, 7, wanted, bytes), expected, "whole");
         let verdict = |pieces: &[&[u8]]| {
             let mut verifier = Verifier::new(7, Expected::Version { version: 1, len: expected_len });
             pieces.iter().for_each(|piece| verifier.feed(payload, piece));
@@ -181,7 +219,9 @@ mod tests {
         let verdict = |expected, bytes: &[u8]| {
             let mut verifier = Verifier::new(7, expected);
             bytes.chunks(7).for_each(|piece| verifier.feed(&payload, piece));
-            verifier.finish(&payload)
+            let verdict = verifier.finish(&payload);
+            assert_eq!(Verifier::verify(&payload, 7, expected, bytes), verdict, "whole");
+            verdict
         };
         let (own, other) = (value(&payload, 7, 0, 100), value(&payload, 8, 0, 100));
         let prepended = [value(&payload, 7, 1, 100), own.clone()].concat();

@@ -67,16 +67,15 @@ impl<C: Codec> Traffic<C> {
                     return self.garbage(index, &input[used..], at_ns, Malformed::UnknownReply);
                 }
                 Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
-                Event::Key { hit, key, bytes, unique, .. } => {
-                    let entry = self.in_flight.get_mut(head);
-                    entry.hits += u32::from(hit);
-                    if entry.hits > u32::from(entry.op.count) {
-                        // More keys than were asked for: requests and replies are out of step.
-                        entry.hits = u32::from(entry.op.count);
+                Event::Found { key, value, .. } => {
+                    if !self.found(index, key, value, at_ns) {
                         return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
                     }
-                    if entry.phase == Phase::Measure && hit {
-                        self.recording.meter(MeterKind::ValueReceived, u64::from(bytes));
+                    self.end_reply(index, ReplyKind::Value, &[], at_ns, polled_ns);
+                }
+                Event::Key { hit, key, bytes, unique, .. } => {
+                    if hit && !self.count_hit(head, bytes) {
+                        return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
                     }
                     self.begin_value(index, key, bytes, unique, at_ns);
                 }
@@ -87,14 +86,7 @@ impl<C: Codec> Traffic<C> {
                 }
                 Event::End { reply, text, .. } => {
                     self.end_value(index);
-                    let entry = self.in_flight.get(head);
-                    let outcome = Outcome::of_reply(entry.op.kind, reply);
-                    if outcome.class == OutcomeClass::Error {
-                        self.recording.note_error(text);
-                    } else if entry.op.kind.is_retrieval() {
-                        self.follow_rest(index, at_ns);
-                    }
-                    self.finish(index, outcome, at_ns, polled_ns);
+                    self.end_reply(index, reply, text, at_ns, polled_ns);
                 }
                 // Nothing that is asked today has such lines in its reply.
                 Event::Control(_) => {}
@@ -102,24 +94,88 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
+    /// A reply is complete.
+    #[inline]
+    fn end_reply(&mut self, index: u32, reply: ReplyKind, text: &[u8], at_ns: u64, polled_ns: u64) {
+        let kind = self.in_flight.get(self.connections[index as usize].chain.head).op.kind;
+        let outcome = Outcome::of_reply(kind, reply);
+        if outcome.class == OutcomeClass::Error {
+            self.recording.note_error(text);
+        } else if kind.is_retrieval() {
+            self.follow_rest(index, at_ns);
+        }
+        self.finish(index, outcome, at_ns, polled_ns);
+    }
+
+    /// The oldest operation has found one more of its keys. False if it asked for fewer: requests and replies are out of
+    /// step.
+    #[inline]
+    fn count_hit(&mut self, head: EntryId, bytes: u32) -> bool {
+        let entry = self.in_flight.get_mut(head);
+        if entry.hits == u32::from(entry.op.count) {
+            return false;
+        }
+        entry.hits += 1;
+        if entry.phase == Phase::Measure {
+            self.recording.meter(MeterKind::ValueReceived, u64::from(bytes));
+        }
+        true
+    }
+
+    /// A whole reply of one key and its value, which is compared at once. False if the operation asked for no key.
+    #[inline]
+    fn found(&mut self, index: u32, key: &[u8], value: &[u8], at_ns: u64) -> bool {
+        let head = self.connections[index as usize].chain.head;
+        self.in_flight.get_mut(head).first_byte_ns = at_ns;
+        let bytes = value.len() as u32;
+        if !self.count_hit(head, bytes) {
+            return false;
+        }
+        let verdict = self
+            .expect_value(index, key, bytes, 0, at_ns)
+            .map(|(id, expected)| Verifier::verify(&self.payload, id, expected, value));
+        match verdict {
+            Some(verdict) => self.judge(head, verdict),
+            None => self.in_flight.get_mut(head).mismatched = true,
+        }
+        true
+    }
+
     /// A value begins, under the key that the server names: from here on its bytes are compared with those that were
     /// stored under the key that was asked for.
     #[inline]
     fn begin_value(&mut self, index: u32, key: &[u8], bytes: u32, unique: u64, at_ns: u64) {
         self.end_value(index);
+        match self.expect_value(index, key, bytes, unique, at_ns) {
+            Some((id, expected)) => {
+                self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
+            }
+            None => {
+                let head = self.connections[index as usize].chain.head;
+                self.in_flight.get_mut(head).mismatched = true;
+            }
+        }
+    }
+
+    /// Which value must follow under the key that the server names, and of which id; `None` if that key was not asked for.
+    #[inline]
+    fn expect_value(
+        &mut self,
+        index: u32,
+        key: &[u8],
+        bytes: u32,
+        unique: u64,
+        at_ns: u64,
+    ) -> Option<(u64, Expected)> {
         let head = self.connections[index as usize].chain.head;
         let lane_index = self.lane_of(index);
         let entry = self.in_flight.get(head);
-        let asked = match entry.op.key {
+        let id = match entry.op.key {
             KeyRef::Id(id) if entry.op.count == 1 => {
                 Some(id).filter(|id| self.lanes[lane_index as usize].keyspace.is_key_of(*id, key))
             }
             _ => self.pass_keys(index, head, key, at_ns),
-        };
-        let Some(id) = asked else {
-            self.in_flight.get_mut(head).mismatched = true;
-            return;
-        };
+        }?;
         let lane = &mut self.lanes[lane_index as usize];
         if unique != 0 {
             lane.session.saw_unique(id, unique);
@@ -129,7 +185,7 @@ impl<C: Codec> Traffic<C> {
             Checking::Ours => Expected::Version { version: 0, len: lane.keyspace.value_len(id) },
             Checking::Named => Expected::Named { len: bytes, own_len: lane.keyspace.value_len(id) },
         };
-        self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
+        Some((id, expected))
     }
 
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
@@ -243,11 +299,19 @@ impl<C: Codec> Traffic<C> {
     fn end_value(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
         if let Some(verifier) = connection.verifier.take() {
-            match verifier.finish(&self.payload) {
-                Integrity::Intact => {}
-                Integrity::Foreign => self.recording.note_foreign(),
-                _ => self.in_flight.get_mut(connection.chain.head).mismatched = true,
-            }
+            let head = connection.chain.head;
+            let verdict = verifier.finish(&self.payload);
+            self.judge(head, verdict);
+        }
+    }
+
+    /// Notes what a value has turned out to be.
+    #[inline]
+    fn judge(&mut self, head: EntryId, verdict: Integrity) {
+        match verdict {
+            Integrity::Intact => {}
+            Integrity::Foreign => self.recording.note_foreign(),
+            _ => self.in_flight.get_mut(head).mismatched = true,
         }
     }
 

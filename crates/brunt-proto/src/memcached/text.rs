@@ -14,6 +14,7 @@ use memchr::{memchr, memchr2};
 ///
 /// What the [`Codec`] contract leaves open:
 ///
+/// - A whole reply of one value without a unique is `Found` where its numbers are written in the usual way.
 /// - `Begin` uses up no bytes. A `Key` uses up its line; the last `Value` of a key also uses up the line end behind it,
 ///   if that is visible.
 /// - Line ends are `\r\n`, as memcached always sends them. A lone `\n` is `Bad`.
@@ -27,6 +28,7 @@ use memchr::{memchr, memchr2};
 pub struct TextCodec {
     expects: Expects,
     progress: Progress,
+    usual: Usual,
 }
 
 /// What the next byte belongs to.
@@ -274,26 +276,64 @@ impl Codec for TextCodec {
     /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
     #[inline]
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
-        match request.kind {
-            OpKind::Get | OpKind::Mget => return retrieval(b"get", request, out),
-            OpKind::Gets => return retrieval(b"gets", request, out),
-            OpKind::Set => storage(b"set ", request, out),
-            OpKind::Add => storage(b"add ", request, out),
-            OpKind::Replace => storage(b"replace ", request, out),
-            OpKind::Append => storage(b"append ", request, out),
-            OpKind::Prepend => storage(b"prepend ", request, out),
-            OpKind::Cas => storage(b"cas ", request, out),
-            OpKind::Incr => change(b"incr ", Some(request.operand), request, out),
-            OpKind::Decr => change(b"decr ", Some(request.operand), request, out),
-            OpKind::Delete => change(b"delete ", None, request, out),
-            OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, out),
-            OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
+        if request.kind == OpKind::Get && request.keys.ends.len() == 1 {
+            out.put_around(b"get ", request.keys.first(), LINE_END);
+            return Encoded { wire_requests: 1, replied: true };
         }
-        Encoded { wire_requests: 1, replied: !request.noreply }
+        encode_any(request, out)
     }
 
     #[inline]
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        if self.progress == Progress::Idle
+            && self.expects == Expects::Line
+            && let Some((used, event)) = self.found(input)
+        {
+            return (used, Some(event));
+        }
+        self.decode_any(input)
+    }
+}
+
+/// [`Codec::encode`] without the short way of a single key.
+fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
+    match request.kind {
+        OpKind::Get | OpKind::Mget => return retrieval(b"get ", request, out),
+        OpKind::Gets => return retrieval(b"gets ", request, out),
+        OpKind::Set => storage(b"set ", request, out),
+        OpKind::Add => storage(b"add ", request, out),
+        OpKind::Replace => storage(b"replace ", request, out),
+        OpKind::Append => storage(b"append ", request, out),
+        OpKind::Prepend => storage(b"prepend ", request, out),
+        OpKind::Cas => storage(b"cas ", request, out),
+        OpKind::Incr => change(b"incr ", Some(request.operand), request, out),
+        OpKind::Decr => change(b"decr ", Some(request.operand), request, out),
+        OpKind::Delete => change(b"delete ", None, request, out),
+        OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, out),
+        OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
+    }
+    Encoded { wire_requests: 1, replied: !request.noreply }
+}
+
+impl TextCodec {
+    /// The short way: a whole `VALUE` with its value and `END`, if that is what lies at the front. Its length and its event.
+    #[inline]
+    fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
+        let line = input.strip_prefix(VALUE)?;
+        if !self.usual.fits(line) {
+            self.usual = Usual::of(line)?;
+        }
+        let Usual { key_len, header_len, flags, value_len, .. } = self.usual;
+        let (key, rest) = line.split_at_checked(key_len)?;
+        let (value, end) = rest.get(header_len..)?.split_at_checked(value_len)?;
+        let used = VALUE.len() + key_len + header_len + value_len + FOUND_END.len();
+        let event = Event::Found { key, flags: u32::from(flags), value, token: 0 };
+        end.starts_with(FOUND_END).then_some((used, event))
+    }
+
+    /// [`Codec::decode`] without the short way.
+    #[inline(never)]
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         if input.is_empty() {
             return (0, None);
         }
@@ -321,12 +361,92 @@ impl Codec for TextCodec {
     }
 }
 
-/// `get <key>*`
+/// What follows the last value of a reply.
+const FOUND_END: &[u8; 7] = b"\r\nEND\r\n";
+
+/// The form of the last reply of one value. Most look like the one before them in all but the key's letters and the
+/// value's bytes, and to compare takes less than to read: whatever does not fit is read anew.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    key_len: usize,
+    /// What stands behind the key, the first byte in the lowest place: " <flags> <bytes>\r\n", and whatever follows it.
+    header: u128,
+    /// The bits of `header` that are not of what follows.
+    header_mask: u128,
+    /// Length of the header with its line end.
+    header_len: usize,
+    flags: u8,
+    value_len: usize,
+}
+
+impl Default for Usual {
+    /// The form of nothing: a header of zeros, where no value ends.
+    fn default() -> Self {
+        Self { key_len: 0, header: 0, header_mask: u128::MAX, header_len: 0, flags: 0, value_len: 0 }
+    }
+}
+
+impl Usual {
+    const HEADER_MAX: usize = size_of::<u128>();
+
+    /// Does the line of a value, from its key on, have this form?
+    #[inline]
+    fn fits(&self, line: &[u8]) -> bool {
+        let Some((key, rest)) = line.split_at_checked(self.key_len) else { return false };
+        let Some(header) = rest.first_chunk() else { return false };
+        (u128::from_le_bytes(*header) ^ self.header) & self.header_mask == 0 && is_word(key)
+    }
+
+    /// Reads the form of such a line. Nothing is decided here: what is cut, rare or wrong is `None`, and left to
+    /// [`TextCodec::decode_any`].
+    #[inline(never)]
+    fn of(line: &[u8]) -> Option<Self> {
+        let key_len = line.iter().take(KEY_BYTES_MAX + 1).position(|byte| ends_word(*byte))?;
+        let rest = &line[key_len..];
+        // Nobody sets flags here, so that one digit is the rule.
+        let &[b' ', flags @ b'0'..=b'9', b' ', ref digits @ ..] = rest else { return None };
+        let (value_len, digits_len) = decimal_u32(digits, 0).ok()?;
+        let header_len = line_end(rest, 3 + digits_len, BAD_NUMBER).ok()?;
+        let mut header = [0; Self::HEADER_MAX];
+        header.get_mut(..header_len)?.copy_from_slice(&rest[..header_len]);
+        (key_len > 0).then_some(Self {
+            key_len,
+            header: u128::from_le_bytes(header),
+            header_mask: u128::MAX >> (8 * (Self::HEADER_MAX - header_len)),
+            header_len,
+            flags: flags - b'0',
+            value_len: value_len as usize,
+        })
+    }
+}
+
+/// The longest key that the short way takes, which is memcached's limit.
+const KEY_BYTES_MAX: usize = 250;
+
+/// A space, or a byte below: the short way does not look into keys that hold such.
 #[inline]
+const fn ends_word(byte: u8) -> bool {
+    byte <= b' '
+}
+
+/// No byte of it ends a word. Up to 32 bytes it is two blocks that overlap, each a handful of instructions.
+#[inline]
+fn is_word(key: &[u8]) -> bool {
+    match (key.first_chunk::<16>(), key.last_chunk::<16>()) {
+        (Some(front), Some(back)) if key.len() <= 32 => !(ends_in(front) | ends_in(back)),
+        _ => key.iter().all(|byte| !ends_word(*byte)),
+    }
+}
+
+#[inline]
+fn ends_in(block: &[u8; 16]) -> bool {
+    block.iter().fold(false, |ends, byte| ends | ends_word(*byte))
+}
+
+/// `get <key>*`
 fn retrieval(verb: &[u8], request: &Request<'_>, out: &mut Out) -> Encoded {
-    out.put(verb);
-    for key in request.keys.iter() {
-        out.put(b" ");
+    for (index, key) in request.keys.iter().enumerate() {
+        out.put(if index == 0 { verb } else { b" " });
         out.put(key);
     }
     out.put(LINE_END);

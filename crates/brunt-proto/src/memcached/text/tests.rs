@@ -153,14 +153,29 @@ proptest! {
 
 // --- Replies ---
 
-fn phrase(event: &Event<'_>) -> String {
-    match event {
+/// What an event says, one phrase for each thing said.
+fn phrases(event: &Event<'_>) -> Vec<String> {
+    let phrase = match event {
         Event::Begin => "begin".to_owned(),
         Event::Key { hit, key, flags, bytes, unique } => {
             assert!(hit, "only found keys are spoken of");
             format!("key {} {flags} {bytes} {unique}", key.escape_ascii())
         }
-        Event::Value(piece) => format!("value {}", piece.escape_ascii()),
+        Event::Value(piece) => {
+            assert!(!piece.is_empty());
+            format!("value {}", piece.escape_ascii())
+        }
+        Event::Found { key, flags, value, token } => {
+            let bytes = value.len() as u32;
+            let all = [
+                Event::Begin,
+                Event::Key { hit: true, key, flags: *flags, bytes, unique: 0 },
+                Event::Value(value),
+                Event::End { reply: ReplyKind::Value, number: 0, token: *token, text: &[] },
+            ];
+            let said = all.iter().filter(|event| **event != Event::Value(&[]));
+            return said.flat_map(phrases).collect();
+        }
         Event::End { reply, number, token, text } => {
             assert_eq!(*token, 0);
             assert!(*number == 0 || *reply == ReplyKind::Number);
@@ -172,7 +187,8 @@ fn phrase(event: &Event<'_>) -> String {
         }
         Event::Control(line) => format!("control {}", line.escape_ascii()),
         Event::Bad(malformed) => format!("bad {malformed:?}"),
-    }
+    };
+    vec![phrase]
 }
 
 /// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
@@ -196,16 +212,11 @@ fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
                 break;
             };
             assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
-            let said = phrase(&event);
-            match (event, seen.last_mut()) {
-                (Event::Value(piece), last) => {
-                    assert!(!piece.is_empty());
-                    match last {
-                        Some(last) if last.starts_with("value ") => last.push_str(&said["value ".len()..]),
-                        _ => seen.push(said),
-                    }
+            for said in phrases(&event) {
+                match (said.strip_prefix("value "), seen.last_mut()) {
+                    (Some(piece), Some(last)) if last.starts_with("value ") => last.push_str(piece),
+                    _ => seen.push(said),
                 }
-                _ => seen.push(said),
             }
         }
     }
@@ -214,6 +225,17 @@ fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
 
 fn decode(stream: &[u8]) -> Vec<String> {
     decode_cut(stream, &[], usize::MAX)
+}
+
+/// As [`decode`], but every reply goes the long way through the state machine.
+fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+    let (mut codec, mut seen, mut used_total) = (TextCodec::new(), Vec::new(), 0);
+    while let (used, Some(event)) = codec.decode_any(&stream[used_total..]) {
+        assert!(!matches!(event, Event::Found { .. }));
+        used_total += used;
+        seen.extend(phrases(&event));
+    }
+    seen
 }
 
 /// The same events at every single cut, byte by byte, and through a window of one unit.
@@ -225,6 +247,7 @@ fn check_cuts(stream: &[u8]) {
     let everywhere: Vec<usize> = (0..=stream.len()).collect();
     assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
     assert_eq!(decode_cut(stream, &[], TextCodec::UNIT_BYTES_MAX), expected, "through a window");
+    assert_eq!(decode_the_long_way(stream), expected, "the long way");
 }
 
 /// Well-formed replies, and the events that each is.
@@ -424,6 +447,96 @@ fn a_large_value_passes_through_in_the_pieces_that_arrive() {
     assert_eq!((passed, replies), (value.len(), 1));
 }
 
+/// A reply of one value, and what it is.
+fn one_value(key: &str, flags: &str, value: &[u8]) -> Vec<u8> {
+    [format!("VALUE {key} {flags} {}\r\n", value.len()).as_bytes(), value, b"\r\nEND\r\n"].concat()
+}
+
+#[test]
+fn a_whole_reply_of_one_value_is_one_event() {
+    let lens =
+        (0..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 100_000, 999_999, 1_000_000, 1_048_576]);
+    for len in lens {
+        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        for key_len in [1, 7, 8, 9, 30, 250] {
+            let key = "k".repeat(key_len);
+            let mut stream = one_value(&key, "0", &value);
+            let used = stream.len();
+            for behind in [&b""[..], b"V", b"END\r\n"] {
+                stream.truncate(used);
+                stream.extend_from_slice(behind);
+                let (step, event) = TextCodec::new().decode(&stream);
+                let found = Event::Found { key: key.as_bytes(), flags: 0, value: &value, token: 0 };
+                assert_eq!((step, event), (used, Some(found)), "{len} bytes under a key of {key_len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
+    // Every byte of it replaced by each of those that mean something; and cut everywhere, with more behind it or not.
+    for (key, flags, value) in [
+        ("key", "0", &b"abc"[..]),
+        ("longerkey", "7", b"\r\nEND\r\n"),
+        ("k", "0", b""),
+        ("key:0123", "12", b"0123456789"),
+    ] {
+        let whole = one_value(key, flags, value);
+        for at in 0..whole.len() {
+            for byte in *b"\r\n 019VEk\0\x1f\x20\x21\x2f\x3a\x7f\x80\xff" {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                for behind in [&b""[..], &whole, b"\r\nEND\r\nEND\r\n"] {
+                    let stream = [&damaged[..], behind].concat();
+                    let everywhere: Vec<usize> = (0..stream.len()).collect();
+                    let expected = decode_the_long_way(&stream);
+                    assert_eq!(decode(&stream), expected, "{}", stream.escape_ascii());
+                    assert_eq!(
+                        decode_cut(&stream, &everywhere, usize::MAX),
+                        expected,
+                        "{}",
+                        stream.escape_ascii()
+                    );
+                }
+            }
+        }
+        check_cuts(&[&whole[..], &whole].concat());
+    }
+}
+
+#[test]
+fn replies_that_look_like_the_last_one_and_those_that_do_not() {
+    // All pairs: the second reply is read by a codec that has the form of the first one in mind.
+    let replies = [
+        one_value("key-0001", "0", &[b'x'; 200]),
+        one_value("key-0002", "0", &[b'y'; 200]),
+        one_value("key-0001", "1", &[b'x'; 200]),
+        one_value("key-0001", "0", &[b'x'; 20]),
+        one_value("key-0001", "0", &[b'x'; 2000]),
+        one_value("key-000", "0", &[b'x'; 200]),
+        one_value("key-0001-0 0 200\r\n", "0", &[b'x'; 200]),
+        b"VALUE key- 0 1 0 200\r\nx\r\nEND\r\n".to_vec(),
+        b"VALUE k 0 1 0 200\r\nx\r\nEND\r\n".to_vec(),
+        b"VALUE k\n23 001 0 200\r\nx\r\nEND\r\n".to_vec(),
+        b"VALUE ke 0 2 0 200\r\nxy\r\nEND\r\nVALUE key-0001 0 200\r\n".to_vec(),
+        one_value(&"k".repeat(20), "0", &[b'x'; 200]),
+        one_value(&format!("{} 0 1", "k".repeat(14)), "0", &[b'x'; 200]),
+        one_value(&"k".repeat(40), "0", &[b'x'; 7]),
+        one_value(&format!("k 0 7\r\n{}", "k".repeat(33)), "0", &[b'x'; 7]),
+        one_value("", "0", b""),
+        b"VALUE \r\nEND\r\n".to_vec(),
+        b"VALUE \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\r\nEND\r\n".to_vec(),
+        [b"VALUE key-0001".to_vec(), vec![0; 2013], b"\r\nEND\r\n".to_vec()].concat(),
+    ];
+    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
+        for second in &replies {
+            let stream = [first, second].concat();
+            assert_eq!(decode(&stream), decode_the_long_way(&stream), "{}", stream.escape_ascii());
+        }
+    }
+}
+
 /// A reply before it has bytes.
 #[derive(Clone, Debug)]
 enum Reply {
@@ -487,9 +600,20 @@ fn write_reply(reply: &Reply, bytes: &mut Vec<u8>, phrases: &mut Vec<String>) {
 /// Text that is nearly a reply: the pieces that replies are made of, in any order, with some noise.
 fn near_replies() -> impl Strategy<Value = Vec<u8>> {
     let mut pieces: Vec<Vec<u8>> = WORDS.iter().map(|(word, _)| word.to_vec()).collect();
-    for piece in
-        ["\r\n", "\r", "\n", " ", "0", "5", "18446744073709551616", "k ", "VALUE k 0 3\r\n", "abc\r\n", "E"]
-    {
+    for piece in [
+        "\r\n",
+        "\r",
+        "\n",
+        " ",
+        "0",
+        "5",
+        "18446744073709551616",
+        "k ",
+        "VALUE k 0 3\r\n",
+        "abc\r\n",
+        "E",
+        "VALUE k 0 3\r\nabc\r\nEND\r\n",
+    ] {
         pieces.push(piece.as_bytes().to_vec());
     }
     pieces.push(vec![b'a'; 2000]);
@@ -527,5 +651,6 @@ proptest! {
         let expected = decode(&stream);
         prop_assert_eq!(&decode_cut(&stream, &positions(&cuts, &stream), usize::MAX), &expected);
         prop_assert_eq!(&decode_cut(&stream, &[], TextCodec::UNIT_BYTES_MAX), &expected);
+        prop_assert_eq!(&decode_the_long_way(&stream), &expected);
     }
 }
