@@ -49,6 +49,31 @@ impl Health {
         }
     }
 
+    /// Which it is.
+    pub(crate) fn server(&self) -> u16 {
+        self.server
+    }
+
+    /// So many replies, at least one, came at once to requests that were sent at `sent_ns`; see [`Health::success`].
+    #[inline]
+    pub(crate) fn successes(
+        &mut self,
+        sent_ns: u64,
+        polled_ns: u64,
+        at_ns: u64,
+        count: u32,
+    ) -> Option<OutageSpan> {
+        let ended = self.success(sent_ns, polled_ns, at_ns);
+        for _ in 1..count {
+            // Between two replies of one read there is no gap.
+            if self.usual_gap_ns == 0 {
+                break;
+            }
+            self.usual_gap_ns = self.usual_gap_ns * 15 / 16;
+        }
+        ended
+    }
+
     /// A reply came to a request that was sent at `sent_ns`; at `polled_ns` it was last looked for in vain, so that what
     /// lies behind that may be the client's own delay. Yields the gap that the reply ended.
     #[inline]
@@ -188,6 +213,21 @@ mod tests {
             .filter(|n| slow.success(n * 200 * MS, (n + 1) * 200 * MS, (n + 1) * 200 * MS).is_some())
             .count();
         assert_eq!(spans, 0);
+    }
+
+    #[test]
+    fn replies_of_one_read_are_as_many_one_by_one() {
+        for count in [1, 2, 32, 1_000] {
+            let (mut together, mut each) = (healthy(), healthy());
+            // The first of them ends a stall, and what is usual is long since then.
+            for ms in [1_300, 1_390, 1_391] {
+                let ended = together.successes((ms - 90) * MS, ms * MS, ms * MS, count);
+                let one_by_one: Vec<_> =
+                    (0..count).filter_map(|_| each.success((ms - 90) * MS, ms * MS, ms * MS)).collect();
+                assert_eq!(Vec::from_iter(ended), one_by_one, "{count} at {ms} ms");
+                assert_eq!(together.usual_gap_ns, each.usual_gap_ns, "{count} at {ms} ms");
+            }
+        }
     }
 
     #[test]

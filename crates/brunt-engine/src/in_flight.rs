@@ -24,6 +24,8 @@ pub(crate) struct Entry {
     pub phase: Phase,
     /// Where it is booked.
     pub account: Account,
+    /// It stands for itself; see [`crate::lane::Lane::is_alone`].
+    pub alone: bool,
     /// When it was to be sent.
     pub intended_ns: u64,
     /// When the loop first looked at it.
@@ -56,6 +58,8 @@ pub(crate) struct Queued {
     pub stream_end: u64,
     /// Commands on the wire.
     pub wire_requests: u32,
+    /// It stands for itself.
+    pub alone: bool,
 }
 
 /// A chain of entries, oldest first.
@@ -100,6 +104,7 @@ impl InFlight {
             op: picked.op,
             phase: picked.phase,
             account: picked.account,
+            alone: queued.alone,
             intended_ns: picked.intended_ns,
             picked_ns: picked.picked_ns,
             sent_ns: 0,
@@ -143,20 +148,29 @@ impl InFlight {
     /// Takes the oldest operation off a chain.
     #[inline]
     pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Entry> {
+        self.unlink(chain).copied()
+    }
+
+    /// The same, to be looked at where it lies, which is free from now on.
+    #[inline]
+    pub(crate) fn unlink(&mut self, chain: &mut Chain) -> Option<&Entry> {
         let id = chain.head;
-        if id == NO_ENTRY {
-            return None;
-        }
-        let entry = self.entries[id as usize];
+        let entry = self.entries.get_mut(id as usize)?;
         chain.head = entry.next;
         if chain.head == NO_ENTRY {
             chain.tail = NO_ENTRY;
         }
         chain.len -= 1;
-        self.entries[id as usize].next = self.free;
+        entry.next = self.free;
         self.free = id;
         self.occupied -= 1;
         Some(entry)
+    }
+
+    /// The oldest operation of a chain.
+    #[inline]
+    pub(crate) fn front(&self, chain: &Chain) -> Option<&Entry> {
+        self.entries.get(chain.head as usize)
     }
 
     /// The entry with this id.
@@ -206,7 +220,7 @@ mod tests {
     fn two_chains_share_a_slab_and_keep_their_order() {
         let mut slab = InFlight::with_capacity(4);
         let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
-        let (picked, queued) = (picked(), Queued { stream_end: 0, wire_requests: 1 });
+        let (picked, queued) = (picked(), Queued { stream_end: 0, wire_requests: 1, alone: true });
         let get = |id| Op::of(OpKind::Get, KeyRef::Id(id));
         for round in 0..1000u64 {
             slab.push(&mut left, &Picked { op: get(round), ..picked }, queued);

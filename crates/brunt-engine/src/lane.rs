@@ -5,8 +5,8 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
-use crate::group::GroupId;
-use crate::lease::LeaseId;
+use crate::group::{GroupId, NO_GROUP};
+use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
@@ -181,6 +181,16 @@ impl Lane {
             (true, false) => (self.depth, 0),
             (true, true) => (0, self.depth),
         }
+    }
+
+    /// Does an operation stand for itself: a retrieval in one piece, of one key, that nothing can follow?
+    #[inline]
+    pub(crate) fn is_alone(&self, picked: &Picked) -> bool {
+        matches!(picked.op.kind, OpKind::Get | OpKind::Gets)
+            && picked.op.count == 1
+            && picked.group == NO_GROUP
+            && picked.lease == NO_LEASE
+            && !self.follows
     }
 
     /// May the keys of an operation live on several servers?

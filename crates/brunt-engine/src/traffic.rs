@@ -8,6 +8,7 @@
 //! unsent.
 
 mod connecting;
+mod finding;
 mod losing;
 mod receiving;
 mod sending;
@@ -565,17 +566,9 @@ impl<C: Codec> Traffic<C> {
         if lane.session.is_open() {
             return;
         }
-        if lane.pins {
-            let connection = &mut self.connections[owner as usize];
-            if connection.withholds() {
-                connection.withheld += 1;
-                return;
-            }
-            connection.promised += 1;
-        }
         let own =
             if lane.pins { owner - self.routes[lane.routes.start as usize].connections.start } else { 0 };
-        lane.session.release(own, op, outcome, done_ns);
+        give_back(lane, &mut self.connections[owner as usize], own, op, outcome, done_ns);
         self.agenda.set(lane_index, lane.due_ns());
     }
 
@@ -597,6 +590,27 @@ impl<C: Codec> Traffic<C> {
             self.agenda.set(index as u32, lane.due_ns());
         }
     }
+}
+
+/// Gives a slot of a closed loop back, in which `op` has ended. It is one of the connection's where the lane pins, and the
+/// connection is then the lane's `own`th.
+#[inline]
+fn give_back<C: Codec>(
+    lane: &mut Lane,
+    connection: &mut Connection<C>,
+    own: u32,
+    op: &Op,
+    outcome: Outcome,
+    done_ns: u64,
+) {
+    if lane.pins {
+        if connection.withholds() {
+            connection.withheld += 1;
+            return;
+        }
+        connection.promised += 1;
+    }
+    lane.session.release(own, op, outcome, done_ns);
 }
 
 /// What queueing an operation needs beside its connection.
@@ -645,7 +659,8 @@ impl Desk<'_> {
         if self.recording.meters_requests() && picked.account.is_measured() {
             self.recording.meter(MeterKind::RequestSize, stream_end - queued_before);
         }
-        let queued = Queued { stream_end, wire_requests: encoded.wire_requests };
+        let alone = lane.is_alone(picked);
+        let queued = Queued { stream_end, wire_requests: encoded.wire_requests, alone };
         if encoded.replied {
             let id = self.in_flight.push(&mut connection.chain, picked, queued);
             if connection.unsent == NO_ENTRY {

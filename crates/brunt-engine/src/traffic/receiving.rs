@@ -3,10 +3,11 @@
 //! Not parsing (that is the codec's). Invariant: every reply ends the oldest operation of its connection that wants
 //! one, once.
 
+use super::finding::Read;
 use super::{Checking, Traffic};
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
-use crate::lane::{Picked, Routing};
+use crate::lane::{Lane, Picked, Routing};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -56,42 +57,56 @@ impl<C: Codec> Traffic<C> {
     fn decode(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
         let mut used = 0;
         loop {
-            let connection = &mut self.connections[index as usize];
-            let (step, event) = connection.codec.decode(&input[used..]);
-            used += step;
-            let Some(event) = event else { return Ok(used) };
-            let head = connection.chain.head;
-            match event {
-                Event::Bad(reason) => return self.garbage(index, &input[used..], at_ns, reason),
-                _ if head == NO_ENTRY => {
-                    return self.garbage(index, &input[used..], at_ns, Malformed::UnknownReply);
+            // What is usual first, then one reply of any other kind.
+            let mut next = self.take_found(Read { index, at_ns, polled_ns }, input, &mut used);
+            loop {
+                let (step, Some(event)) = next else { return Ok(used) };
+                let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
+                if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
+                    return self.garbage(index, &input[used..], at_ns, reason);
                 }
-                Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
-                Event::Found { key, value, .. } => {
-                    if !self.found(index, key, value, at_ns) {
-                        return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
-                    }
-                    self.end_reply(index, ReplyKind::Value, &[], at_ns, polled_ns);
+                used += step;
+                if is_over {
+                    break;
                 }
-                Event::Key { hit, key, bytes, unique, .. } => {
-                    if hit && !self.count_hit(head, bytes) {
-                        return self.garbage(index, &input[used - step..], at_ns, Malformed::UnknownReply);
-                    }
-                    self.begin_value(index, key, bytes, unique, at_ns);
-                }
-                Event::Value(piece) => {
-                    if let Some(verifier) = &mut connection.verifier {
-                        verifier.feed(&self.payload, piece);
-                    }
-                }
-                Event::End { reply, text, .. } => {
-                    self.end_value(index);
-                    self.end_reply(index, reply, text, at_ns, polled_ns);
-                }
-                // Nothing that is asked today has such lines in its reply.
-                Event::Control(_) => {}
+                next = self.connections[index as usize].codec.decode(&input[used..]);
             }
         }
+    }
+
+    /// Takes in one event. An error means that requests and replies are out of step.
+    fn take_in(&mut self, index: u32, event: Event<'_>, at_ns: u64, polled_ns: u64) -> Result<(), Malformed> {
+        let connection = &mut self.connections[index as usize];
+        let head = connection.chain.head;
+        match event {
+            Event::Bad(reason) => return Err(reason),
+            _ if head == NO_ENTRY => return Err(Malformed::UnknownReply),
+            Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
+            Event::Found { key, value, .. } => {
+                if !self.found(index, key, value, at_ns) {
+                    return Err(Malformed::UnknownReply);
+                }
+                self.end_reply(index, ReplyKind::Value, &[], at_ns, polled_ns);
+            }
+            Event::Key { hit, key, bytes, unique, .. } => {
+                if hit && !self.count_hit(head, bytes) {
+                    return Err(Malformed::UnknownReply);
+                }
+                self.begin_value(index, key, bytes, unique, at_ns);
+            }
+            Event::Value(piece) => {
+                if let Some(verifier) = &mut connection.verifier {
+                    verifier.feed(&self.payload, piece);
+                }
+            }
+            Event::End { reply, text, .. } => {
+                self.end_value(index);
+                self.end_reply(index, reply, text, at_ns, polled_ns);
+            }
+            // Nothing that is asked today has such lines in its reply.
+            Event::Control(_) => {}
+        }
+        Ok(())
     }
 
     /// A reply is complete.
@@ -180,12 +195,7 @@ impl<C: Codec> Traffic<C> {
         if unique != 0 {
             lane.session.saw_unique(id, unique);
         }
-        let expected = match self.checking {
-            Checking::Ours if lane.extends => Expected::Grown { len_min: lane.keyspace.value_len(id) },
-            Checking::Ours => Expected::Version { version: 0, len: lane.keyspace.value_len(id) },
-            Checking::Named => Expected::Named { len: bytes, own_len: lane.keyspace.value_len(id) },
-        };
-        Some((id, expected))
+        Some((id, expected_of(self.checking, lane, id, bytes)))
     }
 
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
@@ -438,5 +448,16 @@ impl<C: Codec> Traffic<C> {
         }
         self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
         Err(())
+    }
+}
+
+/// What is known of a value of a lane's data set before it comes, but for the length that the server gives it.
+#[inline]
+pub(super) fn expected_of(checking: Checking, lane: &Lane, id: u64, bytes: u32) -> Expected {
+    let own_len = lane.keyspace.value_len(id);
+    match checking {
+        Checking::Ours if lane.extends => Expected::Grown { len_min: own_len },
+        Checking::Ours => Expected::Version { version: 0, len: own_len },
+        Checking::Named => Expected::Named { len: bytes, own_len },
     }
 }

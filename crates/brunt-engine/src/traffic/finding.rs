@@ -1,0 +1,153 @@
+//! Taking in the usual: whole replies that hold the value asked for, to operations that stand for themselves.
+//!
+//! Not everything else: a reply that is cut, wrong, or of several keys, and an operation that has parts or may be followed,
+//! are left where they lie, for [`super::receiving`] to take in. What is the same for all replies of a read is looked up
+//! once, and operations that ended alike are booked together. Invariant: what was taken in here has left the chain, has
+//! given its slot back and is booked.
+
+use super::receiving::expected_of;
+use super::{Traffic, give_back};
+use crate::health::Health;
+use crate::in_flight::Entry;
+use crate::recording::Recording;
+use brunt_plan::op::KeyRef;
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::plan::MeterKind;
+use brunt_proto::{Codec, Event};
+use brunt_stats::recorder::Account;
+use brunt_stats::sample::{Sample, Times};
+use brunt_workload::verify::{Integrity, Verifier};
+
+/// How every operation ends that is taken in here.
+const HIT: Outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
+
+/// One read of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read {
+    /// The connection.
+    pub index: u32,
+    /// When it returned.
+    pub at_ns: u64,
+    /// When the connection had been looked at in vain before.
+    pub polled_ns: u64,
+}
+
+impl<C: Codec> Traffic<C> {
+    /// Takes in what is usual at the front of `input`, from `used` on, and moves that on. Yields the first event that is
+    /// not usual, and how many bytes that one uses up.
+    #[inline]
+    pub(super) fn take_found<'a>(
+        &mut self,
+        read: Read,
+        input: &'a [u8],
+        used: &mut usize,
+    ) -> (usize, Option<Event<'a>>) {
+        let Self { connections, in_flight, lanes, routes, servers, recording, payload, agenda, .. } = self;
+        let connection = &mut connections[read.index as usize];
+        let route = routes.get_mut(connection.route as usize);
+        let Some((route, lane)) =
+            route.and_then(|route| lanes.get_mut(route.lane as usize).map(|lane| (route, lane)))
+        else {
+            return connection.codec.decode(&input[*used..]);
+        };
+        let is_closed = !lane.session.is_open();
+        let meters_requests = recording.meters_requests();
+        let health = &mut servers[usize::from(connection.server)];
+        let was_silent = !health.answers;
+        let mut alike = Alike { read, last: None, count: 0 };
+        let rest = loop {
+            let (step, event) = connection.codec.decode(&input[*used..]);
+            let Some(Event::Found { key, value, .. }) = event else { break (step, event) };
+            let head = in_flight.front(&connection.chain).filter(|entry| entry.alone && entry.sent_ns != 0);
+            let Some(&Entry { ref op, account, .. }) = head else { break (step, event) };
+            let KeyRef::Id(id) = op.key else { break (step, event) };
+            if !lane.keyspace.is_key_of(id, key) {
+                break (step, event);
+            }
+            let expected = expected_of(self.checking, lane, id, value.len() as u32);
+            if Verifier::verify(payload, id, expected, value) != Integrity::Intact {
+                break (step, event);
+            }
+            *used += step;
+            if meters_requests && account.is_measured() {
+                recording.meter(MeterKind::ValueReceived, value.len() as u64);
+            }
+            let Some(entry) = in_flight.unlink(&mut connection.chain) else { break (step, event) };
+            if !alike.takes(entry) {
+                alike.book(recording, health);
+                alike.begin(entry);
+            }
+            if is_closed {
+                let own = if lane.pins { read.index - route.connections.start } else { 0 };
+                give_back(lane, connection, own, &entry.op, HIT, read.at_ns);
+            }
+        };
+        if alike.last.is_none() {
+            return rest;
+        }
+        alike.book(recording, health);
+        connection.failures = 0;
+        if !lane.pins && connection.is_usable() {
+            route.ready.set(read.index, connection.outstanding());
+        }
+        if is_closed {
+            agenda.set(route.lane, lane.due_ns());
+        }
+        let server = connection.server;
+        self.check_retired(read.index);
+        if was_silent {
+            self.wake(server, read.at_ns);
+        }
+        rest
+    }
+}
+
+/// Operations that ended in the same read, one behind the other, and differ in nothing that is booked.
+struct Alike {
+    read: Read,
+    /// What each of them is.
+    last: Option<(Account, Sample)>,
+    count: u32,
+}
+
+impl Alike {
+    /// Counts one more. False if it differs.
+    #[inline]
+    fn takes(&mut self, entry: &Entry) -> bool {
+        let Some((account, Sample { times, .. })) = &self.last else { return false };
+        let takes = *account == entry.account
+            && times.intended_ns == entry.intended_ns
+            && times.picked_ns == entry.picked_ns
+            && times.sent_ns == entry.sent_ns;
+        self.count += u32::from(takes);
+        takes
+    }
+
+    /// Begins with another one, when those before are booked.
+    #[inline]
+    fn begin(&mut self, entry: &Entry) {
+        let Read { at_ns, polled_ns, .. } = self.read;
+        let times = Times {
+            intended_ns: entry.intended_ns,
+            picked_ns: entry.picked_ns,
+            sent_ns: entry.sent_ns,
+            polled_ns: polled_ns.min(at_ns),
+            first_byte_ns: at_ns,
+            done_ns: at_ns,
+        };
+        let sample = Sample { op: entry.op.kind, class: entry.op.class, outcome: HIT, times };
+        (self.last, self.count) = (Some((entry.account, sample)), 1);
+    }
+
+    /// Books them.
+    #[inline]
+    fn book(&self, recording: &mut Recording, health: &mut Health) {
+        let Some((account, sample)) = &self.last else { return };
+        let Read { at_ns, polled_ns, .. } = self.read;
+        if let Some(span) = health.successes(sample.times.sent_ns, polled_ns, at_ns, self.count) {
+            recording.outage(span);
+        }
+        recording.answered(health.server(), self.count);
+        recording.record_many(*account, sample, 1, 1, self.count);
+    }
+}
