@@ -162,7 +162,8 @@ fn machine() -> anyhow::Result<String> {
     Ok(words.join(", "))
 }
 
-fn first_line(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
+/// The first line that a program prints.
+pub(crate) fn first_line(program: &str, arguments: &[&str]) -> anyhow::Result<String> {
     let output =
         Command::new(program).args(arguments).output().with_context(|| format!("cannot run {program}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned())

@@ -11,6 +11,7 @@
 )]
 
 mod accuracy;
+mod bench;
 mod instructions;
 mod peers;
 mod programs;
@@ -26,6 +27,7 @@ usage: cargo xtask VERB
   test          everything that must pass: programs, format, clippy, tidy, tests, documentation
   accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine
   replications  intervals, steady states and queues in virtual time, at full length
+  bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline
   peers         one known truth beside what other load generators on the PATH print
   tidy          the rules of CONTRIBUTING.md that a program can check";
@@ -39,6 +41,11 @@ fn main() -> ExitCode {
         ["replications"] => accuracy::replications(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--record"] => instructions::run(true),
+        ["bench", "--help"] => {
+            println!("{}", bench::USAGE);
+            return ExitCode::SUCCESS;
+        }
+        ["bench", options @ ..] => bench::run(options),
         ["peers"] => peers::run(),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] => {

@@ -4,7 +4,7 @@
 //! without them is decided here and nowhere else; a test that finds a program missing asks for the same variable.
 
 use anyhow::{bail, ensure};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Lets a person skip what needs real programs. The tests themselves look for it too.
@@ -136,8 +136,13 @@ fn missing_of(programs: &'static [Program]) -> Vec<&'static Program> {
 }
 
 fn is_on_path(command: &str) -> bool {
+    on_path(command).is_some()
+}
+
+/// Where a program lies, if it is there.
+pub(crate) fn on_path(command: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(command).is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(command)).find(|path| path.is_file())
 }
 
 fn installer() -> Option<Installer> {

@@ -15,7 +15,7 @@ mod uring;
 pub(crate) mod usage;
 
 use load::{Load, Refill};
-use requests::Requests;
+use requests::{Requests, TRIES};
 use std::net::TcpStream;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -171,7 +171,7 @@ impl Taken {
     /// One line of JSON.
     pub(crate) fn json(&self) -> String {
         format!(
-            "{{\"requests\": {}, \"wall_ns\": {}, \"cpu_user_ns\": {}, \"cpu_system_ns\": {}, \"syscalls\": {}, \
+            "{{\"requests\": {}, \"tried\": {TRIES}, \"wall_ns\": {}, \"cpu_user_ns\": {}, \"cpu_system_ns\": {}, \"syscalls\": {}, \
              \"cpu_us_per_request\": {:.3}, \"syscalls_per_request\": {:.4}}}",
             self.requests,
             self.wall_ns,

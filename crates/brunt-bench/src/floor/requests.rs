@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How many requests are built: enough that they are no few hot keys of the server, and small enough for a cache.
 const COUNT: usize = 4096;
+/// Requests made before the load proper: every one once, and the first twice.
+pub(crate) const TRIES: u64 = COUNT as u64 + 1;
 /// Requests tried out in one go.
 const TRIED_TOGETHER: usize = 64;
 /// How long a reply is awaited while requests are tried out.

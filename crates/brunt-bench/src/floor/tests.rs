@@ -1,6 +1,7 @@
 //! The floor against the reference server: it does what it says, by the server's own counters.
 
 use super::Floor;
+use super::requests::TRIES;
 use brunt_server::{CoreOptions, Options};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -66,9 +67,6 @@ fn is_possible(policy: &str) -> bool {
     }
     is_possible
 }
-
-/// Before the load proper every prebuilt request is tried once, and the first twice.
-const TRIES: u64 = 4096 + 1;
 
 #[test]
 fn every_request_is_a_hit_and_none_is_counted_that_was_not_made() {

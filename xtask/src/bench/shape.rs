@@ -1,0 +1,103 @@
+//! What is compared: shapes of load, and under each the kernel interfaces and policies of brunt and of the floor.
+//!
+//! Not a plan: everything else of the load is the same for all. Invariant: every policy of a shape is asked of the floor
+//! too, so that each row of brunt's has one to be divided by.
+
+use anyhow::{Context, ensure};
+
+/// How a client asks the kernel, and when it asks for more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// `epoll` or `uring`, as both programs call them.
+    pub(super) io: &'static str,
+    /// `eager` or `batch`.
+    pub(super) refill: &'static str,
+    /// Completions per wait.
+    pub(super) gather: u32,
+}
+
+const fn policy(io: &'static str, refill: &'static str, gather: u32) -> Policy {
+    Policy { io, refill, gather }
+}
+
+pub(super) const EPOLL: Policy = policy("epoll", "eager", 1);
+pub(super) const URING: Policy = policy("uring", "eager", 1);
+/// What `--profile peak` is compared with.
+pub(super) const PEAK: Policy = policy("uring", "batch", 8);
+
+impl std::fmt::Display for Policy {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}, {}", self.io, self.refill)?;
+        if self.gather > 1 {
+            write!(formatter, ", gather {}", self.gather)?;
+        }
+        Ok(())
+    }
+}
+
+/// One shape of load.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    pub(super) connections: u32,
+    pub(super) depth: u32,
+    pub(super) policies: &'static [Policy],
+    /// What brunt's CPU per request may be, divided by the floor's.
+    pub(super) target: f64,
+    /// The one policy that the target is for, and then against the best floor of all; without one: all, each against
+    /// its own.
+    pub(super) target_policy: Option<Policy>,
+}
+
+const fn shape(connections: u32, depth: u32, target: f64) -> Shape {
+    Shape { connections, depth, policies: &[EPOLL, URING], target, target_policy: None }
+}
+
+/// All shapes.
+pub(super) const SHAPES: [Shape; 5] = [
+    shape(1, 1, 1.10),
+    shape(16, 1, 1.10),
+    shape(64, 1, 1.10),
+    shape(16, 16, 1.15),
+    Shape {
+        policies: &[EPOLL, policy("epoll", "batch", 1), URING, policy("uring", "batch", 1), PEAK],
+        target_policy: Some(PEAK),
+        ..shape(64, 32, 1.3)
+    },
+];
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}x{}", self.connections, self.depth)
+    }
+}
+
+/// The shapes named in a list such as `1x1,64x32`.
+pub(super) fn parse(text: &str) -> anyhow::Result<Vec<Shape>> {
+    let names = || SHAPES.map(|shape| shape.to_string()).join(", ");
+    let shapes = text
+        .split(',')
+        .map(|name| {
+            let known = SHAPES.into_iter().find(|shape| shape.to_string() == name);
+            known.with_context(|| format!("--shapes: '{name}' was given; accepted: {}", names()))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    ensure!(!shapes.is_empty(), "--shapes: accepted: {}", names());
+    Ok(shapes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_shapes() {
+        assert_eq!(parse("64x32,1x1").unwrap(), [SHAPES[4], SHAPES[0]]);
+        assert!(parse("2x2").unwrap_err().to_string().contains("1x1, 16x1, 64x1, 16x16, 64x32"));
+        assert_eq!(PEAK.to_string(), "uring, batch, gather 8");
+        assert!(
+            SHAPES
+                .iter()
+                .all(|shape| shape.target_policy.is_none_or(|policy| shape.policies.contains(&policy)))
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! The table of a shape: medians over the rounds with their range, and ratios taken round by round.
+//!
+//! A host that is busy for a while slows a whole round down; a ratio within the round hardly feels it, a ratio of two
+//! medians does. Invariant: only runs of the same round are divided by one another.
+
+use super::client::{Client, Kind};
+use super::run::Measured;
+use super::shape::Shape;
+
+/// A client with what came of its rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) client: Client,
+    pub(super) rounds: Vec<Measured>,
+    /// Why it has no rounds.
+    pub(super) failure: Option<String>,
+}
+
+/// The middle of several numbers, and their ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Spread {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Spread {
+    fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut sorted: Vec<f64> = numbers.into_iter().filter(|number| number.is_finite()).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (low, high) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        };
+        Some(Self { median, low, high })
+    }
+
+    fn text(self) -> String {
+        format!("{:.2} ({:.2} to {:.2})", self.median, self.low, self.high)
+    }
+}
+
+const HEADINGS: [&str; 10] = [
+    "client",
+    "interface, policy",
+    "CPU µs/request",
+    "user / system",
+    "calls/request",
+    "requests/s",
+    "÷ floor",
+    "target",
+    "calls ÷ floor",
+    "÷ brunt",
+];
+
+/// Markdown that can also be read on a terminal.
+pub(super) fn text(shape: &Shape, rows: &[Row]) -> String {
+    let mut cells = vec![HEADINGS.map(str::to_owned)];
+    cells.extend(rows.iter().filter(|row| !row.rounds.is_empty()).map(|row| line(shape, rows, row)));
+    let width = |column: usize| cells.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let mut text = format!("### {} × {}\n\n", shape.connections, shape.depth);
+    for (index, line) in cells.iter().enumerate() {
+        let padded: Vec<String> =
+            line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect();
+        text.push_str(&format!("| {} |\n", padded.join(" | ")));
+        if index == 0 {
+            let rules: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
+            text.push_str(&format!("|-{}-|\n", rules.join("-|-")));
+        }
+    }
+    for row in rows {
+        let of_round = row.rounds.iter().filter_map(|round| round.note.as_ref()).next_back();
+        for remark in of_round.into_iter().chain(&row.failure) {
+            let name = format!("{} {}", row.client.name(), row.client.policy_text());
+            text.push_str(&format!("\n{}: {remark}.\n", name.trim()));
+        }
+    }
+    text
+}
+
+fn line(shape: &Shape, rows: &[Row], row: &Row) -> [String; HEADINGS.len()] {
+    let each = |of: fn(&Measured) -> f64| Spread::of(row.rounds.iter().map(of));
+    let median = |of: fn(&Measured) -> f64| each(of).map_or(0.0, |spread| spread.median);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let is_floor = row.client.kind == Kind::Floor;
+    [
+        row.client.name().to_owned(),
+        row.client.policy_text(),
+        or_dash(each(Measured::cpu_us).map(Spread::text)),
+        format!("{:.2} / {:.2}", median(|round| round.user_us), median(|round| round.system_us)),
+        or_dash(calls(row).map(|calls| format!("{calls:.3}"))),
+        format!("{:.0}", median(|round| round.requests_per_s)),
+        or_dash(to_floor(shape, rows, row).filter(|_| !is_floor).map(Spread::text)),
+        or_dash(target(shape, row).map(|target| format!("≤ {target:.2}"))),
+        or_dash(
+            calls_to_floor(rows, row)
+                .filter(|_| row.client.kind == Kind::Brunt)
+                .map(|ratio| format!("{ratio:.2}")),
+        ),
+        or_dash(to_brunt(rows, row).filter(|_| row.client.kind != Kind::Brunt).map(Spread::text)),
+    ]
+}
+
+fn calls(row: &Row) -> Option<f64> {
+    Spread::of(row.rounds.iter().filter_map(|round| round.syscalls)).map(|spread| spread.median)
+}
+
+/// Is the row compared with the best of all floors, not with that of its own policy?
+fn faces_the_best_floor(shape: &Shape, row: &Row) -> bool {
+    row.client.kind == Kind::Brunt && shape.target_policy == Some(row.client.policy)
+}
+
+fn target(shape: &Shape, row: &Row) -> Option<f64> {
+    let is_asked = shape.target_policy.is_none_or(|policy| policy == row.client.policy);
+    (row.client.kind == Kind::Brunt && is_asked).then_some(shape.target)
+}
+
+/// The least that rows of a kind took in a round.
+fn least<'a>(rows: impl Iterator<Item = &'a Row>, round: usize) -> Option<f64> {
+    let taken = rows.filter_map(|row| row.rounds.get(round)).map(Measured::cpu_us);
+    taken.min_by(f64::total_cmp)
+}
+
+fn ratios(row: &Row, divisor: impl Fn(usize) -> Option<f64>) -> Option<Spread> {
+    let rounds = row.rounds.iter().enumerate();
+    Spread::of(rounds.filter_map(|(round, measured)| Some(measured.cpu_us() / divisor(round)?)))
+}
+
+fn floors(rows: &[Row]) -> impl Iterator<Item = &Row> + Clone {
+    rows.iter().filter(|row| row.client.kind == Kind::Floor)
+}
+
+/// By the floor of the same interface and policy, or by the best one.
+fn to_floor(shape: &Shape, rows: &[Row], row: &Row) -> Option<Spread> {
+    if row.client.protocol() != super::server::Protocol::Memcached {
+        return None;
+    }
+    let is_any = faces_the_best_floor(shape, row);
+    ratios(row, |round| {
+        least(floors(rows).filter(|floor| is_any || floor.client.policy == row.client.policy), round)
+    })
+}
+
+/// By whatever brunt does best in this shape.
+fn to_brunt(rows: &[Row], row: &Row) -> Option<Spread> {
+    if row.client.protocol() != super::server::Protocol::Memcached {
+        return None;
+    }
+    ratios(row, |round| least(rows.iter().filter(|row| row.client.kind == Kind::Brunt), round))
+}
+
+fn calls_to_floor(rows: &[Row], row: &Row) -> Option<f64> {
+    let floor = floors(rows).find(|floor| floor.client.policy == row.client.policy)?;
+    Some(calls(row)? / calls(floor)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::{PEERS, peer_client};
+    use super::super::shape::{EPOLL, PEAK, Policy, SHAPES, URING};
+    use super::*;
+    use std::path::PathBuf;
+
+    fn row(kind: Kind, policy: Policy, cpu_us: &[f64]) -> Row {
+        let measured = |&cpu_us: &f64| Measured {
+            user_us: 0.0,
+            system_us: cpu_us,
+            syscalls: Some(2.0 * cpu_us),
+            requests_per_s: 1e6,
+            outside: None,
+            note: None,
+        };
+        let client = Client { kind, program: PathBuf::new(), policy, options: String::new() };
+        Row { client, rounds: cpu_us.iter().map(measured).collect(), failure: None }
+    }
+
+    #[test]
+    fn ratios_are_taken_within_a_round() {
+        let rows = [
+            row(Kind::Floor, EPOLL, &[10.0, 100.0, 20.0]),
+            row(Kind::Floor, URING, &[5.0, 200.0, 10.0]),
+            row(Kind::Brunt, EPOLL, &[11.0, 120.0, 21.0]),
+            row(Kind::Brunt, PEAK, &[6.0, 130.0, 15.0]),
+        ];
+        let spread = |median, low, high| Some(Spread { median, low, high });
+        assert_eq!(to_floor(&SHAPES[0], &rows, &rows[2]), spread(1.1, 1.05, 1.2));
+        // The peak faces whichever floor was best in the round.
+        assert_eq!(to_floor(&SHAPES[4], &rows, &rows[3]), spread(1.3, 1.2, 1.5));
+        assert_eq!(to_brunt(&rows, &rows[0]), spread(20.0 / 15.0, 100.0 / 120.0, 10.0 / 6.0));
+        assert_eq!(calls_to_floor(&rows, &rows[2]), Some(21.0 / 20.0));
+        assert_eq!(target(&SHAPES[0], &rows[2]), Some(1.10));
+        assert_eq!(target(&SHAPES[4], &rows[2]), None);
+        assert_eq!(target(&SHAPES[4], &rows[3]), Some(1.3));
+    }
+
+    #[test]
+    fn tables() {
+        let peer = peer_client(&PEERS[1], PathBuf::new());
+        let mut noted = row(Kind::Peer(&PEERS[0]), EPOLL, &[20.0, 22.0]);
+        noted.rounds[1].note = Some("1.0 % misses".to_owned());
+        let rows = [
+            row(Kind::Floor, EPOLL, &[10.0, 10.0]),
+            row(Kind::Brunt, EPOLL, &[11.0, 12.0]),
+            noted,
+            Row { client: peer, rounds: Vec::new(), failure: Some("ended with 1".to_owned()) },
+        ];
+        let expected = "\
+### 1 × 1
+
+| client            | interface, policy | CPU µs/request         | user / system | calls/request | requests/s | ÷ floor             | target | calls ÷ floor | ÷ brunt             |
+|-------------------|-------------------|------------------------|---------------|---------------|------------|---------------------|--------|---------------|---------------------|
+| floor             | epoll, eager      | 10.00 (10.00 to 10.00) | 0.00 / 10.00  | 20.000        | 1000000    | –                   | –      | –             | 0.87 (0.83 to 0.91) |
+| brunt             | epoll, eager      | 11.50 (11.00 to 12.00) | 0.00 / 11.50  | 23.000        | 1000000    | 1.15 (1.10 to 1.20) | ≤ 1.10 | 1.15          | –                   |
+| memtier_benchmark |                   | 21.00 (20.00 to 22.00) | 0.00 / 21.00  | 42.000        | 1000000    | 2.10 (2.00 to 2.20) | –      | –             | 1.83 (1.82 to 1.83) |
+
+memtier_benchmark: 1.0 % misses.
+
+mutilate: ended with 1.
+";
+        assert_eq!(text(&SHAPES[0], &rows), expected);
+    }
+}
