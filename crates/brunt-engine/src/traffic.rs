@@ -31,7 +31,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
 use brunt_proto::{Codec, Keys, Request, Value};
 use brunt_stats::recorder::Account;
-use brunt_workload::keys::COUNTER_START;
+use brunt_workload::keys::{BLOCK_LEN, COUNTER_START};
 use brunt_workload::payload::{HEAD_LEN, Payload};
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ impl<C: Codec> Traffic<C> {
             dirty: Vec::with_capacity(count),
             retired: Vec::with_capacity(count),
             listed: Vec::new(),
-            key_bytes: Vec::with_capacity(parts.key_bytes_max),
+            key_bytes: Vec::with_capacity(parts.key_bytes_max + BLOCK_LEN),
             key_ends: Vec::with_capacity(parts.keys_max),
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),
@@ -504,6 +504,11 @@ impl<C: Codec> Traffic<C> {
         let lane = &self.lanes[lane_index as usize];
         self.key_bytes.clear();
         self.key_ends.clear();
+        if let Some(id) = picked.op.only_id() {
+            lane.keyspace.write_key(id, &mut self.key_bytes);
+            self.key_ends.push(self.key_bytes.len() as u32);
+            return id;
+        }
         let mut first_id = None;
         let (router, op) = match &lane.routing {
             Routing::ByKey(router) if picked.group != NO_GROUP => {

@@ -182,6 +182,15 @@ impl Op {
             template: 0,
         }
     }
+
+    /// The id of its key, where it has one key and names it by id: every native op but a multi-get.
+    #[inline]
+    pub const fn only_id(&self) -> Option<u64> {
+        match self.key {
+            KeyRef::Id(id) if self.count == 1 => Some(id),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,50 @@ use brunt_plan::plan::DataSet;
 /// no run gets there by steps of 1.
 pub const COUNTER_START: &[u8] = b"1000000000";
 
+/// Keys that are no longer are written as a whole block, and cut to their length.
+pub const BLOCK_LEN: usize = 32;
+
+/// Ids with so many digits at most are written all at once.
+const DIGITS: usize = 10;
+
+/// The numbers from 0 to 99 in two digits.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+/// A number below 10⁸ in eight digits, the first one in the lowest place: halved into fours, twos and ones, all parts of
+/// a step in one multiplication.
+#[inline]
+const fn eight_digits(number: u64) -> u64 {
+    // Each step puts the quotient of every part into its lower half and the rest into its upper half: with q = x / d, that
+    // is q + (x - q d) << half, or x << half less q times (d << half) - 1. The factors are 1/d in fixed point, exact over the
+    // ranges (Lemire, Kaser, Kurz, SPE 2019); a test goes through all of them.
+    let fours = (number * 109_951_163) >> 40;
+    let number = (number << 32) - fours * ((10_000 << 32) - 1);
+    let twos = ((number * 5_243) >> 19) & 0x0000_007F_0000_007F;
+    let number = (number << 16) - twos * ((100 << 16) - 1);
+    let ones = ((number * 103) >> 10) & 0x000F_000F_000F_000F;
+    ((number << 8) - ones * ((10 << 8) - 1)) | 0x3030_3030_3030_3030
+}
+
+/// Are these the same, of which both have the same length? Without a call where they are two blocks that overlap.
+#[inline]
+fn is_same(left: &[u8], right: &[u8]) -> bool {
+    const HALF: usize = 16;
+    match (left.first_chunk::<HALF>(), left.last_chunk::<HALF>(), right.first_chunk(), right.last_chunk()) {
+        (Some(front), Some(back), Some(right_front), Some(right_back)) if left.len() <= 2 * HALF => {
+            (front == right_front) & (back == right_back)
+        }
+        _ => left == right,
+    }
+}
+
 /// Keys and lengths of values of one [`DataSet`] under one data seed.
 #[derive(Clone, Debug)]
 pub struct KeySpace {
@@ -19,9 +63,11 @@ pub struct KeySpace {
     ids: u64,
     key_sizes: Sizes,
     value_sizes: Sizes,
-    /// The prefix and as many zeros as the longest key has room for: every key but for its digits.
+    /// The prefix and as many zeros as the longest key has room for, and a block at least: every key but for its digits.
     template: Vec<u8>,
     prefix_len: usize,
+    /// Keys that are as long or longer have room for [`DIGITS`] behind the prefix.
+    last_digits_from: usize,
 }
 
 impl KeySpace {
@@ -37,7 +83,7 @@ impl KeySpace {
             keyspace.prefix
         );
         let mut template = keyspace.prefix.as_bytes().to_vec();
-        template.resize(key_sizes.max() as usize, b'0');
+        template.resize((key_sizes.max() as usize).max(BLOCK_LEN), b'0');
         Self {
             keys: keyspace.keys,
             ids: set.ids(),
@@ -45,6 +91,7 @@ impl KeySpace {
             key_sizes,
             template,
             prefix_len,
+            last_digits_from: prefix_len + DIGITS,
         }
     }
 
@@ -89,11 +136,30 @@ impl KeySpace {
         self.value_sizes.max().max(counter)
     }
 
-    /// Appends the key of `id`, that of a key or a counter.
+    /// Appends the key of `id`, that of a key or a counter. For a moment it takes [`BLOCK_LEN`] bytes where the key is shorter.
     #[inline]
     pub fn write_key(&self, id: u64, out: &mut Vec<u8>) {
         debug_assert!(id < self.ids, "{id} is not below {}", self.ids);
-        out.extend_from_slice(&self.template[..self.key_len(id)]);
+        let len = self.key_len(id);
+        if len <= BLOCK_LEN
+            && let Some(block) = self.template.first_chunk::<BLOCK_LEN>()
+            && let Some(digits) = self.last_digits(id, len)
+        {
+            let end = out.len() + len;
+            out.extend_from_slice(block);
+            out.truncate(end);
+            if let Some(last) = out.last_chunk_mut() {
+                *last = digits;
+            }
+        } else {
+            self.write_any_key(id, len, out);
+        }
+    }
+
+    /// [`KeySpace::write_key`] of a key of any length, digit by digit.
+    #[inline(never)]
+    fn write_any_key(&self, id: u64, len: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.template[..len]);
         let mut rest = id;
         let mut at = out.len();
         // From the last digit: the zeros above the first one stand there already.
@@ -104,12 +170,39 @@ impl KeySpace {
         }
     }
 
+    /// The last ten characters of the key of `id`, if they hold all of its digits and nothing of the prefix: of nearly every
+    /// key, and at the same price whatever the id.
+    #[inline]
+    fn last_digits(&self, id: u64, len: usize) -> Option<[u8; DIGITS]> {
+        if len < self.last_digits_from {
+            return None;
+        }
+        let eights = id / 100_000_000;
+        let pair = PAIRS.get(eights as usize)?;
+        let mut digits = [0; DIGITS];
+        digits[..2].copy_from_slice(pair);
+        digits[2..].copy_from_slice(&eight_digits(id - eights * 100_000_000).to_le_bytes());
+        Some(digits)
+    }
+
     /// Is this the key of `id`? The same as writing it and comparing, without the writing.
     #[inline]
     pub fn is_key_of(&self, id: u64, key: &[u8]) -> bool {
-        if key.len() != self.key_len(id) {
+        let len = self.key_len(id);
+        if key.len() != len {
             return false;
         }
+        match (self.last_digits(id, len), key.split_last_chunk()) {
+            (Some(digits), Some((front, last))) => {
+                *last == digits && is_same(front, &self.template[..front.len()])
+            }
+            _ => self.is_any_key_of(id, key),
+        }
+    }
+
+    /// [`KeySpace::is_key_of`] for a key of the right length, digit by digit.
+    #[inline(never)]
+    fn is_any_key_of(&self, id: u64, key: &[u8]) -> bool {
         let mut rest = id;
         let mut at = key.len();
         while rest > 0 {
@@ -273,6 +366,64 @@ mod tests {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
         assert_eq!((whole.len(), hash), (212_569, 6_665_973_862_934_923_505));
+    }
+
+    #[test]
+    fn eight_digits_are_those_of_the_library() {
+        // A division that is exact on both sides of every multiple is exact between them too.
+        for four in 0..10_000u64 {
+            for number in [four * 10_000, four * 10_000 + 9_999, four * 10_000 + four, four] {
+                assert_eq!(&eight_digits(number).to_le_bytes(), format!("{number:08}").as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn all_ways_to_write_and_to_compare_a_key_agree() {
+        let powers = (0..20).map(|exponent| 10u64.pow(exponent));
+        let ids: Vec<u64> = powers.flat_map(|power| [power - 1, power, power + 7]).collect();
+        for (prefix, len) in [
+            ("", 20),
+            ("", 30),
+            ("p", 30),
+            ("key-", 24),
+            ("twelve-bytes", 32),
+            ("twelve-bytes", 33),
+            ("p", 250),
+        ] {
+            let space = keyspace(u64::MAX, prefix, SizeDistribution::Fixed(len));
+            for id in &ids {
+                let (mut text, mut by_digits) = (b"before".to_vec(), b"before".to_vec());
+                space.write_key(*id, &mut text);
+                space.write_any_key(*id, len as usize, &mut by_digits);
+                let digits = len as usize - prefix.len();
+                assert_eq!(text, format!("before{prefix}{id:0digits$}").as_bytes());
+                assert_eq!(text, by_digits);
+                let key = &mut text[6..];
+                assert!(space.is_key_of(*id, key) && space.is_any_key_of(*id, key));
+                assert!(!space.is_key_of(*id, &key[1..]) && !space.is_key_of(id ^ 1, key));
+                for at in 0..key.len() {
+                    key[at] ^= 1;
+                    assert!(
+                        !space.is_key_of(*id, key) && !space.is_any_key_of(*id, key),
+                        "{prefix} {id} {at}"
+                    );
+                    key[at] ^= 1;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_one_request_stand_one_behind_the_other() {
+        let space = keyspace(100_000, "k", SizeDistribution::Uniform { min: 6, max: 40 });
+        let mut bytes = Vec::with_capacity(100 * 40 + BLOCK_LEN);
+        let (mut expected, room) = (String::new(), bytes.capacity());
+        for id in (0..100).map(|number| number * 997) {
+            space.write_key(id, &mut bytes);
+            expected.push_str(&key(&space, id));
+        }
+        assert_eq!((bytes, room), (expected.into_bytes(), 100 * 40 + BLOCK_LEN));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use brunt_plan::op::OpKind;
 /// Draws kinds of operation by weight: one draw each, none where there is only one kind.
 #[derive(Clone, Debug)]
 pub struct KindChooser {
+    /// The kind, where there is only one.
+    only: Option<OpKind>,
     kinds: Vec<OpKind>,
     table: AliasTable,
 }
@@ -16,15 +18,17 @@ impl KindChooser {
     /// The sampler of this mix.
     pub fn new(mix: &Mix) -> Self {
         let weights: Vec<f64> = mix.weights.iter().map(|(_, weight)| f64::from(*weight)).collect();
-        Self { kinds: mix.weights.iter().map(|(kind, _)| *kind).collect(), table: AliasTable::new(&weights) }
+        let kinds: Vec<OpKind> = mix.weights.iter().map(|(kind, _)| *kind).collect();
+        let only = if let [only] = kinds[..] { Some(only) } else { None };
+        Self { only, kinds, table: AliasTable::new(&weights) }
     }
 
     /// The kind of the next operation.
     #[inline]
     pub fn choose(&self, draw: &mut impl Draw) -> OpKind {
-        match self.kinds.as_slice() {
-            [only] => *only,
-            kinds => kinds[self.table.pick(draw.next_u64())],
+        match self.only {
+            Some(only) => only,
+            None => self.kinds[self.table.pick(draw.next_u64())],
         }
     }
 }

@@ -74,10 +74,9 @@ impl Payload {
         let len = len as usize;
         assert!(len <= self.block.len() - OFFSETS, "a value of {len} bytes was not provided for");
         let hash = self.hash.of(id, u64::from(version));
-        let mut head = [0; HEAD_LEN];
-        head[..8].copy_from_slice(&id.to_le_bytes());
-        head[8..12].copy_from_slice(&version.to_le_bytes());
-        head[12..].copy_from_slice(&(hash as u32).to_le_bytes());
+        // As one number, so that it need not be put together in memory to be compared.
+        let head = u128::from(id) | u128::from(version) << 64 | u128::from(hash as u32) << 96;
+        let head = head.to_le_bytes();
         let head_len = len.min(HEAD_LEN);
         // Low bits are the check, high bits the place: the two are unrelated.
         let offset = (hash >> (u64::BITS - OFFSETS.ilog2())) as usize;

@@ -88,6 +88,15 @@ impl KeyChooser {
     /// that need not be there (set, add).
     #[inline]
     pub fn next_id(&self, cursor: &mut Cursor, draw: &mut impl Draw, since_ns: u64, inserts: bool) -> u64 {
+        match self.law {
+            Law::Uniform => draw.below(self.keys),
+            _ => self.next_id_of_any(cursor, draw, since_ns, inserts),
+        }
+    }
+
+    /// [`KeyChooser::next_id`], whatever the law.
+    #[inline(never)]
+    fn next_id_of_any(&self, cursor: &mut Cursor, draw: &mut impl Draw, since_ns: u64, inserts: bool) -> u64 {
         let origin = self.origin(cursor, since_ns, inserts);
         match self.law {
             Law::Latest { .. } if inserts => origin,

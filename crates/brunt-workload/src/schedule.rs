@@ -4,7 +4,6 @@
 //! variants of [`Schedule`]; whoever asks it would not notice.
 
 use crate::arrivals::Arrivals;
-use std::collections::VecDeque;
 
 /// The source of a session's intended times.
 #[derive(Clone, Debug)]
@@ -30,15 +29,16 @@ impl Schedule {
         }
     }
 
-    /// Takes the next intended time: goes on to the one after it, and names the connection where the schedule binds it.
+    /// Takes the next intended time: names the connection where the schedule binds it, and the intended time after it, as
+    /// [`Schedule::peek_ns`] would.
     #[inline]
-    pub fn take(&mut self) -> Option<u32> {
+    pub fn take(&mut self) -> (Option<u32>, u64) {
         match self {
-            Self::Open { arrivals, .. } => {
+            Self::Open { arrivals, start_ns } => {
                 arrivals.advance();
-                None
+                (None, arrivals.peek_ns().saturating_add(*start_ns))
             }
-            Self::Closed(slots) => slots.take(),
+            Self::Closed(slots) => (slots.take(), slots.peek_ns()),
         }
     }
 }
@@ -53,59 +53,93 @@ struct Slot {
 /// The slots of a closed loop: `depth` for each connection, free or with a request in flight.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    /// Free slots by due time, those of one time in the order of their release; never longer than `count`.
+    /// Free slots by due time, those of one time in the order of their release: those with the numbers from `first` up to
+    /// `end`, each in the place of its number's low bits. A power of two, at least `count`.
     ///
     /// A queue and no heap: think time is constant and replies are seen nearly in order, so that a released slot belongs
     /// at the end or close to it. Think times that vary will want a heap here.
-    free: VecDeque<Slot>,
+    ring: Box<[Slot]>,
+    first: usize,
+    end: usize,
     count: usize,
     think_ns: u64,
+    /// The latest due time of all slots so far: one that is not due before it belongs at the end.
+    latest_ns: u64,
 }
 
 impl Slots {
     /// `depth` slots for each of `connections`, all due at `start_ns`, each connection's first slot before any second.
     pub fn new(connections: u32, depth: u32, think_ns: u64, start_ns: u64) -> Self {
-        let free: VecDeque<Slot> = (0..depth)
+        let mut slots: Vec<Slot> = (0..depth)
             .flat_map(|_| (0..connections).map(|connection| Slot { due_ns: start_ns, connection }))
             .collect();
-        Self { count: free.len(), free, think_ns }
+        let count = slots.len();
+        slots.resize(count.next_power_of_two(), Slot { due_ns: start_ns, connection: 0 });
+        Self { ring: slots.into_boxed_slice(), first: 0, end: count, count, think_ns, latest_ns: start_ns }
     }
 
     /// No slot is free until it is released.
     pub fn take_all(&mut self) {
-        self.free.clear();
+        self.first = self.end;
     }
 
     /// How many slots have a request in flight.
+    #[inline]
     pub fn in_flight(&self) -> usize {
-        self.count - self.free.len()
+        self.count - (self.end - self.first)
     }
 
     /// When a slot whose request is done at `done_ns` is due again.
+    #[inline]
     pub fn due_after_ns(&self, done_ns: u64) -> u64 {
         done_ns.saturating_add(self.think_ns)
     }
 
+    /// Where the slot with this number stands.
+    #[inline]
+    fn place(&self, number: usize) -> usize {
+        number & (self.ring.len() - 1)
+    }
+
     #[inline]
     fn peek_ns(&self) -> u64 {
-        self.free.front().map_or(u64::MAX, |slot| slot.due_ns)
+        if self.first == self.end { u64::MAX } else { self.ring[self.place(self.first)].due_ns }
     }
 
     #[inline]
     fn take(&mut self) -> Option<u32> {
-        self.free.pop_front().map(|slot| slot.connection)
+        if self.first == self.end {
+            return None;
+        }
+        let slot = self.ring[self.place(self.first)];
+        self.first += 1;
+        Some(slot.connection)
     }
 
     /// Frees a slot of `connection` whose request was done at `done_ns`.
     #[inline]
     pub fn release(&mut self, connection: u32, done_ns: u64) {
-        assert!(self.free.len() < self.count, "more slots released than taken");
+        assert!(self.in_flight() > 0, "more slots released than taken");
         let due_ns = self.due_after_ns(done_ns);
-        self.free.push_back(Slot { due_ns, connection });
-        let mut at = self.free.len() - 1;
-        while at > 0 && self.free[at - 1].due_ns > due_ns {
-            self.free.swap(at - 1, at);
-            at -= 1;
+        let at = self.place(self.end);
+        self.ring[at] = Slot { due_ns, connection };
+        self.end += 1;
+        if due_ns >= self.latest_ns {
+            self.latest_ns = due_ns;
+        } else {
+            self.move_forward();
+        }
+    }
+
+    /// Moves the last slot before those that are due after it.
+    #[cold]
+    fn move_forward(&mut self) {
+        for number in (self.first + 1..self.end).rev() {
+            let (before, last) = (self.place(number - 1), self.place(number));
+            if self.ring[before].due_ns <= self.ring[last].due_ns {
+                break;
+            }
+            self.ring.swap(before, last);
         }
     }
 }
@@ -154,13 +188,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_after_the_start() {
-        let mut slots = Slots::new(8, 4, 7, 0);
-        let capacity = slots.free.capacity();
-        for done_ns in 0..10_000 {
-            let connection = slots.take().unwrap();
-            slots.release(connection, done_ns);
+    fn slots_go_round_in_order_of_time() {
+        // Any number of slots, a ring of a power of two: releases by a fixed pattern of delays against a sorted list.
+        for (connections, depth) in [(1, 1), (3, 1), (3, 5), (8, 4), (7, 9)] {
+            let mut slots = Slots::new(connections, depth, 7, 0);
+            let mut expected: Vec<(u64, u64)> =
+                (0..u64::from(connections * depth)).map(|order| (0, order)).collect();
+            for round in 0..2_000u64 {
+                let (due_ns, _) = expected.remove(0);
+                assert_eq!(slots.peek_ns(), due_ns, "{connections} x {depth}");
+                let connection = slots.take().unwrap();
+                let done_ns = round + round * 11 % 5;
+                slots.release(connection, done_ns);
+                expected.push((done_ns + 7, 1_000 + round));
+                expected.sort_unstable();
+            }
         }
-        assert_eq!(slots.free.capacity(), capacity);
     }
 }

@@ -77,8 +77,10 @@ pub struct Session {
     schedule: Schedule,
     source: Source,
     window: Window,
-    /// Measured ops still to be issued; `u64::MAX`, which no run exhausts, where there is no budget.
+    /// Measured ops still to be issued; from `u64::MAX` down, which no run exhausts, where there is no budget.
     budget: u64,
+    /// Ops with an intended time before this may be issued: [`Session::update_bound`].
+    bound_ns: u64,
     /// The answer to [`Session::due_ns`], kept up to date by whatever may change it.
     due_ns: u64,
     /// The latest time this session has been told of: no release can be earlier from here on.
@@ -198,9 +200,10 @@ impl Session {
         window: Window,
         budget: u64,
     ) -> Self {
-        let (due_ns, latest_ns) = (u64::MAX, window.start_ns);
-        let mut session = Self { class, session, schedule, source, window, budget, due_ns, latest_ns };
-        session.update_due();
+        let (bound_ns, due_ns, latest_ns) = (0, u64::MAX, window.start_ns);
+        let mut session =
+            Self { class, session, schedule, source, window, budget, bound_ns, due_ns, latest_ns };
+        session.update_bound();
         session
     }
 
@@ -221,10 +224,12 @@ impl Session {
     pub fn take(&mut self) -> Issue {
         let intended_ns = self.due_ns;
         assert!(intended_ns != u64::MAX, "an op was taken where none is due");
-        let connection = self.schedule.take();
-        let since_ns = intended_ns - self.window.start_ns;
-        let op = self.source.next(since_ns, self.class, self.session);
-        self.account(intended_ns);
+        let (connection, next_ns) = self.schedule.take();
+        let op = match &mut self.source {
+            Source::Drawn(drawn) => drawn.next(intended_ns - self.window.start_ns, self.class, self.session),
+            Source::Preload(_) => self.next_of_preload(),
+        };
+        self.account(intended_ns, next_ns);
         Issue { intended_ns, op, connection }
     }
 
@@ -234,10 +239,11 @@ impl Session {
     pub fn release(&mut self, connection: u32, op: &Op, outcome: Outcome, done_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
             slots.release(connection, done_ns);
+            self.latest_ns = self.latest_ns.max(done_ns);
             if let Source::Preload(preload) = &mut self.source {
                 preload.book(op, outcome);
+                self.update_bound();
             }
-            self.latest_ns = self.latest_ns.max(done_ns);
             self.update_due();
         }
     }
@@ -303,7 +309,7 @@ impl Session {
     pub fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);
         self.latest_ns = self.latest_ns.max(now_ns);
-        self.update_due();
+        self.update_bound();
     }
 
     /// Passes over the ops of an open loop that were due before `at_ns` and have not been taken, and counts them: they
@@ -312,8 +318,8 @@ impl Session {
         let mut count = 0;
         if matches!(self.schedule, Schedule::Open { .. }) {
             while self.due_ns < at_ns {
-                self.schedule.take();
-                self.account(self.due_ns);
+                let (_, next_ns) = self.schedule.take();
+                self.account(self.due_ns, next_ns);
                 count += 1;
             }
         }
@@ -342,14 +348,17 @@ impl Session {
         matches!(&self.source, Source::Preload(preload) if preload.failed)
     }
 
-    /// Books an op with this intended time as issued.
+    /// Books an op with this intended time as issued; `next_ns` is the one after it.
     #[inline]
-    fn account(&mut self, intended_ns: u64) {
-        if intended_ns >= self.window.measure_ns && self.budget != u64::MAX {
-            self.budget -= 1;
-        }
+    fn account(&mut self, intended_ns: u64, next_ns: u64) {
         self.latest_ns = self.latest_ns.max(intended_ns);
-        self.update_due();
+        if intended_ns >= self.window.measure_ns {
+            self.budget -= 1;
+            if self.budget == 0 {
+                self.update_bound();
+            }
+        }
+        self.note_next(next_ns);
     }
 
     /// May an op with this intended time be issued?
@@ -358,10 +367,36 @@ impl Session {
         intended_ns < self.window.end_ns && (intended_ns < self.window.measure_ns || self.budget > 0)
     }
 
+    /// Brings `bound_ns` up to date, and what depends on it: after every change of the window's end, of a budget to 0, and
+    /// of whether the source has anything.
+    fn update_bound(&mut self) {
+        let Window { measure_ns, end_ns, .. } = self.window;
+        self.bound_ns = match (self.source.has_next(), self.budget) {
+            (false, _) => 0,
+            (true, 0) => measure_ns.min(end_ns),
+            (true, _) => end_ns,
+        };
+        self.update_due();
+    }
+
     #[inline]
     fn update_due(&mut self) {
-        let next_ns = if self.source.has_next() { self.schedule.peek_ns() } else { u64::MAX };
-        self.due_ns = if self.admits(next_ns) { next_ns } else { u64::MAX };
+        self.note_next(self.schedule.peek_ns());
+    }
+
+    #[inline]
+    fn note_next(&mut self, next_ns: u64) {
+        self.due_ns = if next_ns < self.bound_ns { next_ns } else { u64::MAX };
+    }
+
+    /// The next op of a preload.
+    #[inline(never)]
+    fn next_of_preload(&mut self) -> Op {
+        let Source::Preload(preload) = &mut self.source else { unreachable!("the caller has looked") };
+        let (id, ttl_s) = (preload.next(), preload.ttl_s);
+        self.update_bound();
+        let op = Op { class: self.class, session: self.session, ..Op::of(OpKind::Set, KeyRef::Id(id)) };
+        Op { value: ValueRef::Version(0), ttl_s, ..op }
     }
 }
 
@@ -375,23 +410,22 @@ impl Source {
             }
         }
     }
-
-    #[inline]
-    fn next(&mut self, since_ns: u64, class: ClassId, session: SessionId) -> Op {
-        match self {
-            Self::Drawn(drawn) => drawn.next(since_ns, class, session),
-            Self::Preload(preload) => {
-                let op = Op { class, session, ..Op::of(OpKind::Set, KeyRef::Id(preload.next())) };
-                Op { value: ValueRef::Version(0), ttl_s: preload.ttl_s, ..op }
-            }
-        }
-    }
 }
 
 impl Drawn {
     #[inline]
     fn next(&mut self, since_ns: u64, class: ClassId, session: SessionId) -> Op {
         let kind = self.kinds.choose(&mut self.rng);
+        if kind == OpKind::Get {
+            let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, false);
+            return Op { class, session, ..Op::of(OpKind::Get, KeyRef::Id(id)) };
+        }
+        self.next_of_kind(kind, since_ns, class, session)
+    }
+
+    /// The next op, which is of this kind.
+    #[inline(never)]
+    fn next_of_kind(&mut self, kind: OpKind, since_ns: u64, class: ClassId, session: SessionId) -> Op {
         if kind == OpKind::Mget {
             let (key, operand) =
                 self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);

@@ -55,6 +55,15 @@ impl Sizes {
     /// The length that belongs to `id`.
     #[inline]
     pub fn len(&self, id: u64) -> u32 {
+        match self.lengths {
+            Lengths::Fixed(size) => size,
+            _ => self.len_of_any(id),
+        }
+    }
+
+    /// [`Sizes::len`], whatever the distribution.
+    #[inline(never)]
+    fn len_of_any(&self, id: u64) -> u32 {
         match &self.lengths {
             Lengths::Fixed(size) => *size,
             // The high half of the product: the quantile at hash/2^64, uneven by less than 2^-32.

@@ -177,7 +177,7 @@ impl Verifier {
 fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -> bool {
     let parts = payload.value(id, version, len);
     let Some((head, body)) = value.split_first_chunk::<HEAD_LEN>() else { return value == parts.head() };
-    if body.len() != parts.len || *head != parts.head {
+    if body.len() != parts.len || u128::from_le_bytes(*head) != u128::from_le_bytes(parts.head) {
         return false;
     }
     let expected = &payload.block()[parts.offset..parts.offset + parts.len];

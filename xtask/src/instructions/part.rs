@@ -44,8 +44,14 @@ impl Part {
     }
 
     fn of_function(name: &str) -> Option<Self> {
-        // Of the loop's own calls for lengths and ids of keys, a get makes these for the check alone.
-        let checks = ["brunt_workload::verify::", "KeySpace::id_of_key", "KeySpace::value_len"];
+        // Of the loop's own calls for keys, a get makes these for the check alone.
+        let checks = [
+            "brunt_workload::verify::",
+            "KeySpace::is_key_of",
+            "KeySpace::is_any_key_of",
+            "KeySpace::id_of_key",
+            "KeySpace::value_len",
+        ];
         if checks.iter().any(|check| name.contains(check)) {
             Some(Self::Check)
         } else if name.contains("brunt_workload::") {
@@ -81,7 +87,7 @@ mod tests {
             (&["<brunt_proto::memcached::text::TextCodec as brunt_proto::Codec>::decode"], Part::Decode),
             (&["brunt_engine::traffic::Traffic<C>::decode"], Part::Loop),
             (
-                &["brunt_workload::keys::KeySpace::id_of_key", "brunt_engine::traffic::Traffic<C>::decode"],
+                &["brunt_workload::keys::KeySpace::is_key_of", "brunt_engine::traffic::Traffic<C>::decode"],
                 Part::Check,
             ),
             (&["brunt_stats::histogram::index", "brunt_engine::recording::Recording::record"], Part::Record),
