@@ -5,11 +5,12 @@
 //! what it did more, is free of start-up and preload.
 
 mod baseline;
+mod gate;
 mod part;
 mod profile;
 
 use crate::{programs, top};
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use baseline::Baseline;
 use part::Part;
 use profile::{Division, Profile};
@@ -17,15 +18,21 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Connections × depth, and in the second case one completion per wait: the loop at its least and at its most per get.
 const SHAPES: [&str; 3] = ["16x1", "16x1/1", "64x32"];
-/// Gets of the two runs.
-const OPS: [u64; 2] = [50_000, 250_000];
+/// Gets of the two runs: enough that what happens once in a while (a full interval, a page of histograms) has its share.
+const OPS: [u64; 2] = [20_000, 100_000];
 /// Every turn of the worker goes through this function.
 const ROOT: &str = "brunt_engine::rehearsal::take_turn";
 /// Part of the name of every function of the Io.
 const IO: &str = "canned::Canned";
+
+/// How long the counting may take in the test command, building left out: three times what two busy processors need.
+const GATE_MAX: Duration = Duration::from_secs(90);
+/// What `timeout` ends with when it had to end its command.
+const TIMED_OUT: i32 = 124;
 
 /// Counts, compares, and records where that was asked for.
 ///
@@ -34,19 +41,72 @@ const IO: &str = "canned::Canned";
 pub(crate) fn run(record: bool) -> anyhow::Result<()> {
     programs::ensure_profiler()?;
     let binary = build()?;
-    let counted = SHAPES
-        .into_iter()
-        .map(|shape| Ok((shape, count(&binary, shape).with_context(|| format!("shape {shape}"))?)))
-        .collect::<anyhow::Result<Vec<_>>>()?;
-    let before = Baseline::read(&baseline::path())?;
-    println!("instructions per get, in brackets the change against the baseline ({})", before.origin());
-    print!("{}", table(&counted, &before));
+    let Some(counted) = count_all(&binary, None)? else { bail!("no time to count") };
+    show(&counted, &Baseline::read(&baseline::path())?);
     if record {
         let recorded = first_line("date", &["--utc", "+%F"])?;
         std::fs::write(baseline::path(), baseline::text(&recorded, &machine()?, &counted))?;
         println!("recorded in {}", baseline::path().display());
     }
     Ok(())
+}
+
+/// Counts, and compares with what is allowed. Returns why nothing was counted, where that is so.
+///
+/// # Errors
+/// A shape takes more than it may, the build or a run fails, or the profile cannot be read.
+pub(crate) fn gate() -> anyhow::Result<Option<String>> {
+    if let Err(error) = programs::ensure_profiler() {
+        return Ok(Some(format!("{error:#}").replace('\n', ";")));
+    }
+    // valgrind does not know every processor and every kernel, and some containers keep it from what it needs.
+    let trial = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "true"])
+        .output();
+    if !trial.is_ok_and(|output| output.status.success()) {
+        return Ok(Some("callgrind cannot run here".to_owned()));
+    }
+    let binary = build()?;
+    let Some(counted) = count_all(&binary, Some(Instant::now() + GATE_MAX))? else {
+        return Ok(Some(format!("callgrind took longer than {} s", GATE_MAX.as_secs())));
+    };
+    let before = Baseline::read(&baseline::path())?;
+    show(&counted, &before);
+    let machine = machine()?;
+    let judgement = gate::judge(&counted, &before, &machine);
+    if judgement.is_elsewhere {
+        println!(
+            "counted elsewhere than the baseline ({machine}): a shape may take {:.0} % more",
+            100.0 * judgement.growth_max
+        );
+    }
+    ensure!(
+        judgement.exceeded.is_empty(),
+        "more than {:.0} % above the baseline: {}\n  see the table above; `cargo xtask instructions --record` if it is meant, \
+         and say why in the commit",
+        100.0 * judgement.growth_max,
+        judgement.exceeded.join("; ")
+    );
+    Ok(None)
+}
+
+/// Every shape; nothing where the time is up before all are counted.
+fn count_all(
+    binary: &Path,
+    deadline: Option<Instant>,
+) -> anyhow::Result<Option<Vec<(&'static str, Division)>>> {
+    let mut counted = Vec::new();
+    for shape in SHAPES {
+        let division = count(binary, shape, deadline).with_context(|| format!("shape {shape}"))?;
+        let Some(division) = division else { return Ok(None) };
+        counted.push((shape, division));
+    }
+    Ok(Some(counted))
+}
+
+fn show(counted: &[(&str, Division)], before: &Baseline) {
+    println!("instructions per get, in brackets the change against the baseline ({})", before.origin());
+    print!("{}", table(counted, before));
 }
 
 /// Builds the benchmark as released, but with the names of inlined functions. In a target directory of its own, because
@@ -66,15 +126,28 @@ fn build() -> anyhow::Result<PathBuf> {
 }
 
 /// Instructions per get of one shape.
-fn count(binary: &Path, shape: &str) -> anyhow::Result<Division> {
-    let [shorter, longer] = OPS.map(|ops| divide(binary, shape, ops));
-    Ok(longer?.slope(&shorter?, OPS[1] - OPS[0]))
+fn count(binary: &Path, shape: &str, deadline: Option<Instant>) -> anyhow::Result<Option<Division>> {
+    let mut divisions = Vec::new();
+    for ops in OPS {
+        let Some(division) = divide(binary, shape, ops, deadline)? else { return Ok(None) };
+        divisions.push(division);
+    }
+    Ok(Some(divisions[1].slope(&divisions[0], OPS[1] - OPS[0])))
 }
 
-/// Profiles one run.
-fn divide(binary: &Path, shape: &str, ops: u64) -> anyhow::Result<Division> {
+/// Profiles one run; nothing where the time is up before it ends.
+fn divide(
+    binary: &Path,
+    shape: &str,
+    ops: u64,
+    deadline: Option<Instant>,
+) -> anyhow::Result<Option<Division>> {
     let written = binary.with_file_name(format!("{}-{ops}.callgrind", shape.replace('/', "-")));
-    let output = Command::new("valgrind")
+    // `timeout 0` is no bound.
+    let left =
+        deadline.map_or(0, |deadline| deadline.saturating_duration_since(Instant::now()).as_secs() + 1);
+    let output = Command::new("timeout")
+        .args([&left.to_string(), "valgrind"])
         .args(profile::OPTIONS)
         .arg(format!("--toggle-collect={ROOT}"))
         .arg(format!("--callgrind-out-file={}", written.display()))
@@ -82,12 +155,15 @@ fn divide(binary: &Path, shape: &str, ops: u64) -> anyhow::Result<Division> {
         .args(["worker", "--shape", shape, "--ops", &ops.to_string()])
         .output()
         .context("cannot run valgrind")?;
+    if deadline.is_some() && output.status.code() == Some(TIMED_OUT) {
+        return Ok(None);
+    }
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let profile = Profile::parse(&std::fs::read_to_string(&written)?)?;
     let object = binary.display().to_string();
     let parts = parts_of(binary, &profile.addresses(&object))?;
     let part_of = |address: u64| parts.get(&address).copied().unwrap_or(Part::Loop);
-    profile.divide(ROOT, &object, |name| name.contains(IO), part_of)
+    profile.divide(ROOT, &object, |name| name.contains(IO), part_of).map(Some)
 }
 
 /// The part of every address, by the functions that were inlined there.

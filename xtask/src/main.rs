@@ -28,7 +28,8 @@ usage: cargo xtask VERB
   accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine
   replications  intervals, steady states and queues in virtual time, at full length
   bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
-  instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline
+  instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
+                --gate fails where they have grown, as test does
   peers         one known truth beside what other load generators on the PATH print
   tidy          the rules of CONTRIBUTING.md that a program can check";
 
@@ -41,6 +42,11 @@ fn main() -> ExitCode {
         ["replications"] => accuracy::replications(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--record"] => instructions::run(true),
+        ["instructions", "--gate"] => instructions::gate().map(|reason| {
+            if let Some(reason) = reason {
+                println!("NOT COUNTED: {reason}");
+            }
+        }),
         ["bench", "--help"] => {
             println!("{}", bench::USAGE);
             return ExitCode::SUCCESS;

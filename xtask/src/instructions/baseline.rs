@@ -1,6 +1,6 @@
 //! The committed baseline: instructions per operation by shape and part, with when and where they were counted.
 //!
-//! Not a limit: it is what a change is compared with. One table a shape; a part that is missing counts as new.
+//! Not a limit: it is what a change is compared with (`gate.rs` has the limit). One table a shape; a part that is missing counts as new.
 
 use super::part::Part;
 use super::profile::Division;
@@ -29,14 +29,26 @@ impl Baseline {
             return Ok(Self::default());
         }
         let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        let table = text.parse().with_context(|| path.display().to_string())?;
-        Ok(Self { table })
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    /// Reads the file's text.
+    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+        Ok(Self { table: text.parse()? })
     }
 
     /// When and where it was recorded.
     pub(super) fn origin(&self) -> String {
-        let word = |key: &str| self.table.get(key).and_then(toml::Value::as_str).unwrap_or("unknown");
-        format!("{}, {}", word("recorded"), word("machine"))
+        format!("{}, {}", self.word("recorded"), self.machine())
+    }
+
+    /// Where it was recorded: processor, compiler, C library, valgrind.
+    pub(super) fn machine(&self) -> &str {
+        self.word("machine")
+    }
+
+    fn word(&self, key: &str) -> &str {
+        self.table.get(key).and_then(toml::Value::as_str).unwrap_or("unknown")
     }
 
     /// Instructions per operation of a part, or of all (`None`).
@@ -74,7 +86,7 @@ mod tests {
     fn what_is_written_is_read_back() {
         let division = Division { parts: [1.0, 2.0, 3.0, 4.0, 5.0, 6.04], io: 9.0 };
         let text = text("2001-02-03", "a machine", &[("16x1/1", division)]);
-        let baseline = Baseline { table: text.parse().unwrap() };
+        let baseline = Baseline::parse(&text).unwrap();
         assert_eq!(baseline.origin(), "2001-02-03, a machine");
         assert_eq!(baseline.instructions("16x1/1", None), Some(21.0));
         assert_eq!(baseline.instructions("16x1/1", Some(Part::Decode)), Some(3.0));
