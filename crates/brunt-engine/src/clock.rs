@@ -80,6 +80,12 @@ impl Clock {
         monotonic_ns() - self.epoch_ns
     }
 
+    /// What CLOCK_MONOTONIC shows at one of our instants.
+    #[inline]
+    pub(crate) fn monotonic_of(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_add(self.epoch_ns)
+    }
+
     /// Reads the wall clock beside this one: three times, of which the tightest counts, for a worker may lose its
     /// processor between two of the readings.
     pub(crate) fn wall(&self) -> WallReading {

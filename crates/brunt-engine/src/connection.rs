@@ -77,6 +77,8 @@ pub(crate) struct Connection<C> {
     pub promised: u32,
     /// Slots of a closed loop that wait for the next connection.
     pub withheld: u32,
+    /// Those that wait for the rest of the pipeline, by when they became free.
+    pub freed: Vec<u64>,
     /// Compares the value that is coming in with what was stored.
     pub verifier: Option<Verifier>,
     /// The front of an event that was cut by the end of a read.
@@ -109,6 +111,7 @@ impl<C: Codec> Connection<C> {
             retiring: false,
             promised: 0,
             withheld: 0,
+            freed: Vec::new(),
             verifier: None,
             leftover: Vec::with_capacity(C::UNIT_BYTES_MAX),
             failures: 0,

@@ -159,6 +159,8 @@ pub(crate) struct Lane {
     pub begins_taken: bool,
     /// Missing keys are stored.
     pub follows: bool,
+    /// Slots of its closed loop that have become free are used again when nothing is out on their connection any more.
+    pub refills_together: bool,
     /// Changes ask for no reply.
     pub noreply: bool,
     /// Values of its data set may have grown, so that only their heads are known.

@@ -3,8 +3,10 @@
 //! Not the loop. After this file has done its work, a worker never allocates again.
 
 use crate::clock::Clock;
-use crate::io::Io;
 use crate::io::epoll::Epoll;
+use crate::io::uring::{self, Uring};
+use crate::io::{Gather, Io};
+use crate::kernel_interface::KernelInterface;
 use crate::lane::{Lane, Lanes, Route, RouteRoom, Routing};
 use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
@@ -14,7 +16,7 @@ use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{
-    Class, IoChoice, Keyspace, Load, OnMiss, Placement, Plan, Protocol, SessionScope, Timestamps,
+    Class, Keyspace, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps,
 };
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
@@ -40,6 +42,8 @@ const WAITING_MAX: usize = 1 << 17;
 const WAITING_MIN: usize = 1 << 8;
 /// Room for requests that are sent together, where one alone needs less.
 const ROOM_MIN: usize = 4096;
+/// What a reply has around its key and value, at most, as far as buffers are concerned.
+const REPLY_FRAME_BYTES: usize = 48;
 /// A preload goes at least this deep, however shallow the plan: nothing is measured in it.
 const PRELOAD_DEPTH_MIN: u32 = 32;
 
@@ -152,6 +156,18 @@ impl Blueprint {
         (keys, key_bytes, value)
     }
 
+    /// What a ring of a worker with so many connections must hold.
+    pub(crate) fn ring(&self, links: usize, gather: Gather) -> uring::Shape {
+        let reply = |class: &Class| {
+            let (keys, values) =
+                (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
+            let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
+            (REPLY_FRAME_BYTES + keys + values).saturating_mul(count * class.depth as usize)
+        };
+        let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
+        uring::Shape { links, reply_bytes, gather }
+    }
+
     /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
     fn preload_lanes(&self, shard: &Shard, links: &[ClassLinks], depth: u32) -> Lanes {
         let mut lanes = Lanes::default();
@@ -197,6 +213,7 @@ impl Blueprint {
             begins_taken: false,
             follows: false,
             noreply: false,
+            refills_together: false,
             extends: set.extends,
             full_routes: 0,
         }
@@ -295,6 +312,7 @@ impl Blueprint {
         lane.begins_taken = begins_taken;
         lane.follows = follows;
         lane.noreply = class.noreply;
+        lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
         self.add_lane(lanes, lane, &part.spans, room);
     }
 
@@ -455,6 +473,7 @@ pub(crate) fn spawn(
     orders: Arc<Orders>,
     clock: Clock,
     notices: mpsc::Sender<Notice>,
+    interface: KernelInterface,
 ) -> io::Result<Hand> {
     let (filled, filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
@@ -468,14 +487,20 @@ pub(crate) fn spawn(
         pin(&blueprint.plan.cpus, shard.part.index)?;
         let links = shard.classes.iter().map(|class| class.connections.len()).sum();
         let may_spin = shard.part.of <= parallelism();
-        let plan = &blueprint.plan;
-        Ok(match (plan.protocol, plan.io, plan.timestamps) {
-            (Protocol::MemcachedText, IoChoice::Auto | IoChoice::Epoll, Timestamps::Off) => {
-                let (io, codec) = (Epoll::new(links, clock)?, TextCodec::default());
+        let (plan, gather) = (&blueprint.plan, Gather::of(&blueprint.plan));
+        let Protocol::MemcachedText = plan.protocol;
+        let codec = TextCodec::default();
+        Ok(match (interface, plan.timestamps) {
+            (KernelInterface::Epoll, Timestamps::Off) => {
+                let io = Epoll::new(links, gather, clock)?;
                 drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
             }
-            (Protocol::MemcachedText, IoChoice::Auto | IoChoice::Epoll, Timestamps::Kernel) => {
-                let (io, codec) = (Epoll::stamping(links, clock)?, TextCodec::default());
+            (KernelInterface::Epoll, Timestamps::Kernel) => {
+                let io = Epoll::stamping(links, gather, clock)?;
+                drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
+            }
+            (KernelInterface::Uring, _) => {
+                let io = Uring::new(blueprint.ring(links, gather), clock)?;
                 drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
             }
         })

@@ -14,6 +14,7 @@ mod health;
 pub mod host;
 mod in_flight;
 mod io;
+pub mod kernel_interface;
 mod lane;
 mod launch;
 mod lease;

@@ -5,15 +5,17 @@
 
 use crate::allocations::allocations;
 use crate::clock::Clock;
-use crate::io::Io;
 use crate::io::epoll::Epoll;
+use crate::io::uring::Uring;
+use crate::io::{Gather, Io};
+use crate::kernel_interface::io_uring_works;
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint, RunData, RunError, Wish, run};
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Plan, Timestamps};
+use brunt_plan::plan::{IoChoice, MeterKind, Plan, Timestamps};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::shards;
@@ -23,6 +25,7 @@ use brunt_server::{CoreOptions, Every, Faults, Options, Service};
 use brunt_stats::book::Book;
 use brunt_stats::histogram::SparseHistogram;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::sample::Sample;
 use brunt_stats::stamps::StampLoss;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -68,6 +71,12 @@ pub(crate) fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, Ru
     run(&plan(toml), &endpoint(address), DataSets::ToStore, &AtomicBool::new(false), &mut |_| Wish::GoOn)
 }
 
+/// The interfaces to the kernel that there are here, as plans name them.
+fn interfaces() -> Vec<&'static str> {
+    let uring = io_uring_works().map_err(|why| eprintln!("SKIPPED: io_uring: {why}")).is_ok();
+    if uring { vec!["epoll", "uring"] } else { vec!["epoll"] }
+}
+
 fn measured(data: &RunData) -> Book {
     let mut sum = Book::default();
     for entry in data.intervals.books().entries() {
@@ -92,14 +101,20 @@ fn allocations_of(toml: &str) -> u64 {
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
     let exchange = Exchange { filled, spares: spares_in };
     let codec = TextCodec::default();
-    match plan.timestamps {
-        Timestamps::Off => {
-            let io = Epoll::new(links, Clock::start()).unwrap();
+    match (plan.io, plan.timestamps) {
+        (IoChoice::Uring, _) => {
+            let gather = Gather::of(&plan);
+            let io = Uring::new(blueprint.ring(links, gather), Clock::start()).unwrap();
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
-        Timestamps::Kernel => {
-            let io = Epoll::stamping(links, Clock::start()).unwrap();
+        (_, Timestamps::Off) => {
+            let io = Epoll::new(links, Gather::NOTHING, Clock::start()).unwrap();
+            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+            allocations_of_worker(worker, &orders, filled_out, spares)
+        }
+        (_, Timestamps::Kernel) => {
+            let io = Epoll::stamping(links, Gather::NOTHING, Clock::start()).unwrap();
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
@@ -179,36 +194,69 @@ fn a_running_worker_allocates_nothing() {
         "rate = 20000\nconnections = 8\ndepth = 16\ntime = '400ms'\nwarmup = '50ms'\nkeys = 1000\npopularity = 'zipf:0.99'\n\
          mix = 'get=8,set=1,mget=1'\nmeter = ['outstanding', 'request-size', 'value-received', 'oversleep']\nsamples-max = 100",
         "connections = 2\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\nvalue-size = 'uniform:0,100000'\nmix = 'get=1,set=1'",
-        "connections = 4\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\ntimestamps = 'kernel'",
+        "connections = 4\ndepth = 8\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\nprofile = 'peak'",
     ];
-    for toml in toml {
-        assert_eq!(allocations_of(toml), 0, "{toml}");
+    let in_each = |toml| interfaces().into_iter().map(move |io| format!("{toml}\nio = '{io}'"));
+    let stamped =
+        "connections = 4\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\ntimestamps = 'kernel'".to_owned();
+    for toml in toml.into_iter().flat_map(in_each).chain([stamped]) {
+        assert_eq!(allocations_of(&toml), 0, "{toml}");
     }
 }
 
 /// Values far larger than socket buffers: sends and receives come in many pieces.
 #[test]
 fn large_values_arrive_whole() {
+    for io in interfaces() {
+        let toml = format!(
+            "io = '{io}'\nconnections = 4\ndepth = 8\nrequests = 300\nwarmup = '0s'\nkeys = 20\n\
+             value-size = 'uniform:500000,1000000'\nmix = 'get=1,set=1'"
+        );
+        let book = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap());
+        assert_eq!(book.requests.completed(), 300, "{io} {book:?}");
+        assert_eq!(book.keys.hit, book.keys.asked);
+    }
+}
+
+/// Whatever is gathered and however slots are used again, all is answered; and what is due is sent, however long replies may be
+/// waited for.
+#[test]
+fn policies_change_no_operation_and_delay_none_that_is_due() {
     let address = start_server(CoreOptions::default());
-    let data = run_against(
-        address,
-        "connections = 4\ndepth = 8\nrequests = 300\nwarmup = '0s'\nkeys = 20\nvalue-size = 'uniform:500000,1000000'\n\
-         mix = 'get=1,set=1'",
-    )
-    .unwrap();
-    let book = measured(&data);
-    assert_eq!(book.requests.completed(), 300, "{book:?}");
-    assert_eq!(book.keys.hit, book.keys.asked);
+    for io in interfaces() {
+        for policy in ["profile = 'peak'", "gather = '3'", "gather = '200us'", "refill = 'batch'"] {
+            let toml = format!(
+                "io = '{io}'\n{policy}\nconnections = 8\ndepth = 16\nrequests = 20000\nwarmup = '0s'\nkeys = 100\n\
+                 preload = false\nmix = 'set'"
+            );
+            let data = run_against(address, &toml).unwrap();
+            assert_eq!(measured(&data).requests.completed(), 20_000, "{toml}");
+        }
+        let toml = format!(
+            "io = '{io}'\ngather = '4,900ms'\nrate = 500\narrival = 'uniform'\nconnections = 4\ndepth = 8\n\
+             requests = 200\nwarmup = '0s'\nkeys = 100\nsamples-max = 1000"
+        );
+        let data = run_against(address, &toml).unwrap();
+        let mut lags: Vec<u64> = data.samples.iter().map(|sample| sample.times.send_lag_ns()).collect();
+        lags.sort_unstable();
+        // A reply may lie until the next request is due, and the bar says so.
+        assert!(lags[100] < 50_000_000, "{io}: {} ns", lags[100]);
+        let held = |sample: &Sample| sample.times.response_ns() - sample.times.response_without_client_ns();
+        assert!(data.samples.iter().filter(|sample| held(sample) > 500_000).count() > 100, "{io}");
+    }
 }
 
 #[test]
 fn several_threads_share_a_plan_exactly() {
     let address = start_server(CoreOptions::default());
     for load in ["rate = 5000", "rate = 5000\narrival = 'uniform'", ""] {
-        let toml =
-            format!("{load}\nthreads = 3\nconnections = 7\nrequests = 1001\nwarmup = '20ms'\nkeys = 333");
-        let book = measured(&run_against(address, &toml).unwrap());
-        assert_eq!((book.requests.scheduled, book.requests.completed()), (1001, 1001), "{load}");
+        for io in interfaces() {
+            let toml = format!(
+                "{load}\nio = '{io}'\nthreads = 3\nconnections = 7\nrequests = 1001\nwarmup = '20ms'\nkeys = 333"
+            );
+            let book = measured(&run_against(address, &toml).unwrap());
+            assert_eq!((book.requests.scheduled, book.requests.completed()), (1001, 1001), "{io} {load}");
+        }
     }
 }
 
@@ -226,15 +274,15 @@ fn garbage_is_counted_and_quoted() {
             }
         }
     });
-    let data = run_against(
-        address,
-        "connections = 2\ntime = '200ms'\nwarmup = '0s'\npreload = false\nmix = 'get'\ndrain = '100ms'",
-    )
-    .unwrap();
-    let book = measured(&data);
-    assert_eq!(book.requests.completed(), 0);
-    assert!(book.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
-    assert!(data.garbage.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
+    for io in interfaces() {
+        let toml =
+            "connections = 2\ntime = '200ms'\nwarmup = '0s'\npreload = false\nmix = 'get'\ndrain = '100ms'";
+        let data = run_against(address, &format!("{toml}\nio = '{io}'")).unwrap();
+        let book = measured(&data);
+        assert_eq!(book.requests.completed(), 0);
+        assert!(book.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
+        assert!(data.garbage.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
+    }
     let error = run_against(address, "connections = 1\nkeys = 10\ntime = '200ms'").unwrap_err().to_string();
     assert!(error.contains("confirmed 0 of 10 keys") && error.contains("HTTP/1.1 400"), "{error}");
 }
@@ -246,15 +294,20 @@ fn a_connection_that_hangs_is_given_up() {
     listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     listener.listen(0).unwrap();
     let address = listener.local_addr().unwrap().as_socket().unwrap();
-    let error = run_against(address, "connections = 8\ntimeout = '200ms'").unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot connect to {address}: Connection timed out")), "{error}");
+    for io in interfaces() {
+        let toml = format!("io = '{io}'\nconnections = 8\ntimeout = '200ms'");
+        let error = run_against(address, &toml).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot connect to {address}: Connection timed out")), "{error}");
+    }
 }
 
 #[test]
 fn nobody_there_is_named() {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let error = run_against(address, "").unwrap_err().to_string();
-    assert!(error.starts_with(&format!("cannot connect to {address}: Connection refused")), "{error}");
+    for io in interfaces() {
+        let error = run_against(address, &format!("io = '{io}'")).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("cannot connect to {address}: Connection refused")), "{error}");
+    }
 }
 
 /// A span of the requests that the kernel stamped.

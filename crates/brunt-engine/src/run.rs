@@ -5,6 +5,7 @@
 
 use crate::clock::Clock;
 use crate::host::HostWatch;
+use crate::kernel_interface::{Chosen, KernelInterface, choose};
 use crate::launch::{Blueprint, allowed_cpus, spawn};
 use crate::recording::Filled;
 use crate::witness::Witnesses;
@@ -68,6 +69,8 @@ pub enum RunError {
     Interrupted,
     /// The host lacks something that every run needs.
     System(io::Error),
+    /// The interface to the kernel that the plan names cannot be had: why.
+    NoInterface(String),
 }
 
 impl fmt::Display for RunError {
@@ -79,6 +82,9 @@ impl fmt::Display for RunError {
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
+            Self::NoInterface(why) => {
+                write!(formatter, "--io uring: io_uring: {why}; --io auto would take epoll")
+            }
         }
     }
 }
@@ -141,7 +147,9 @@ pub struct RunData {
     /// How the workers waited.
     pub wait: Wait,
     /// Which kernel interface ran.
-    pub io: &'static str,
+    pub io: KernelInterface,
+    /// Why not a better one, where the plan would have taken it.
+    pub io_reason: Option<String>,
     /// The schedule was cut short from outside.
     pub interrupted: bool,
     /// What each server said of itself, in the order of the plan; empty where the plan asks nobody.
@@ -201,6 +209,7 @@ pub fn run(
     stop: &AtomicBool,
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Result<RunData, RunError> {
+    let chosen = choose(plan).map_err(RunError::NoInterface)?;
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
@@ -214,7 +223,7 @@ pub fn run(
     let mut control =
         Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe, watch: None };
     for shard in shards(plan) {
-        match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone()) {
+        match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone(), chosen.interface) {
             Ok(hand) => control.hands.push(hand),
             Err(error) => {
                 control.abandon();
@@ -249,7 +258,8 @@ pub fn run(
     }
     let interrupted = control.attend(stop);
     let data = control.conclude(interrupted, prepare_ns)?;
-    Ok(RunData { server_records: witnesses.end(), ..data })
+    let Chosen { interface, reason } = chosen;
+    Ok(RunData { server_records: witnesses.end(), io: interface, io_reason: reason, ..data })
 }
 
 /// Why preparation ended.
@@ -408,7 +418,8 @@ impl Control<'_> {
             values_foreign: 0,
             stamps: StampCounts::default(),
             wait: Wait::Sleep,
-            io: "epoll",
+            io: KernelInterface::Epoll,
+            io_reason: None,
             interrupted,
             server_records: Vec::new(),
         };

@@ -625,6 +625,28 @@ fn cut_replies_yield_the_same_samples() {
 }
 
 /// The number of measured requests is exact, in both loops and whatever the depth.
+/// A server that takes 100 us for each of a pipeline of four, and no network: a slot that is used again at once waits for the
+/// three before it in the server, and one that waits for the whole pipeline waits as long in the client. Both waits count.
+#[test]
+fn whole_pipelines_are_refilled_together() {
+    for (refill, sends) in [("eager", 400), ("batch", 100)] {
+        let toml = format!(
+            "refill = '{refill}'\nconnections = 1\ndepth = 4\nrequests = 400\nwarmup = '0s'\nkeys = 20\nmix = 'get'\n\
+             preload = false"
+        );
+        let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
+        let outcome = simulate(&toml, SimOptions { server, ..SimOptions::default() });
+        check_books(&outcome);
+        let mut sent: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.sent_ns).collect();
+        sent.dedup();
+        // The first pipeline goes out together in any case.
+        assert!(sent.len().abs_diff(sends) <= 3, "{refill}: {}", sent.len());
+        for sample in &outcome.samples[4..] {
+            assert_eq!(sample.times.response_ns(), 400 * US, "{refill}: {sample:?}");
+        }
+    }
+}
+
 #[test]
 fn the_number_of_requests_is_exact() {
     for load in ["", "think = '1ms'", "rate = 3000", "rate = 3000\narrival = 'uniform'"] {

@@ -198,8 +198,12 @@ impl<C: Codec> Traffic<C> {
         self.routes = lanes.routes;
         for index in 0..self.routes.len() {
             for connection in self.routes[index].connections.clone() {
-                let (promised, withheld) = self.lanes[self.routes[index].lane as usize].slots();
+                let lane = &self.lanes[self.routes[index].lane as usize];
+                let (promised, withheld) = lane.slots();
                 let entry = &mut self.connections[connection as usize];
+                if lane.refills_together {
+                    entry.freed.reserve_exact(lane.depth as usize);
+                }
                 (entry.route, entry.promised, entry.withheld) = (index as RouteId, promised, withheld);
                 self.mark_ready(connection);
             }
@@ -608,6 +612,30 @@ fn give_back<C: Codec>(
     outcome: Outcome,
     done_ns: u64,
 ) {
+    if lane.refills_together {
+        if connection.outstanding() > 0 {
+            connection.freed.push(done_ns);
+            return;
+        }
+        for at in 0..connection.freed.len() {
+            let freed_ns = connection.freed[at];
+            free_slot(lane, connection, own, op, outcome, freed_ns);
+        }
+        connection.freed.clear();
+    }
+    free_slot(lane, connection, own, op, outcome, done_ns);
+}
+
+/// A slot of a closed loop may be used again; where it is bound to a connection that takes no more, by the next one.
+#[inline]
+fn free_slot<C: Codec>(
+    lane: &mut Lane,
+    connection: &mut Connection<C>,
+    own: u32,
+    op: &Op,
+    outcome: Outcome,
+    at_ns: u64,
+) {
     if lane.pins {
         if connection.withholds() {
             connection.withheld += 1;
@@ -615,7 +643,7 @@ fn give_back<C: Codec>(
         }
         connection.promised += 1;
     }
-    lane.session.release(own, op, outcome, done_ns);
+    lane.session.release(own, op, outcome, at_ns);
 }
 
 /// What queueing an operation needs beside its connection.

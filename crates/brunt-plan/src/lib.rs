@@ -8,6 +8,7 @@
 
 pub mod cpus;
 pub mod distribution;
+pub mod gather;
 pub mod law;
 pub mod mix;
 pub mod objective;

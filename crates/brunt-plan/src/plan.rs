@@ -4,6 +4,7 @@
 //! here. Everything downstream may rely on the ranges stated at the fields.
 
 use crate::distribution::{Arrival, SizeDistribution};
+use crate::gather::Gather;
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
@@ -71,6 +72,28 @@ words! {
         Auto = "auto",
         /// epoll with one read per readiness.
         Epoll = "epoll",
+        /// io_uring with one enter per turn.
+        Uring = "uring",
+    }
+}
+
+words! {
+    /// What a run is for, which decides how requests are sent again and how replies are gathered where nothing else does.
+    Profile {
+        /// Each request as soon as it can be, each reply as soon as it is there.
+        Latency = "latency",
+        /// The most requests for a processor's time: both wait a little for others, and the wait is in what is measured.
+        Peak = "peak",
+    }
+}
+
+words! {
+    /// When a slot of a closed loop that has become free is used again.
+    Refill {
+        /// At once.
+        Eager = "eager",
+        /// When all of the connection's are free: the whole pipeline goes out together.
+        Batch = "batch",
     }
 }
 
@@ -332,6 +355,24 @@ pub struct LookUntil {
     pub first_look: DurationNs,
 }
 
+impl Profile {
+    /// When slots are used again, where nothing else is said.
+    pub const fn refill(self) -> Refill {
+        match self {
+            Self::Latency => Refill::Eager,
+            Self::Peak => Refill::Batch,
+        }
+    }
+
+    /// What a wait is for, where nothing else is said.
+    pub const fn gather(self) -> Gather {
+        match self {
+            Self::Latency => Gather::NOTHING,
+            Self::Peak => Gather::PEAK,
+        }
+    }
+}
+
 /// All that reproduces a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -351,6 +392,12 @@ pub struct Plan {
     pub io: IoChoice,
     /// How workers wait.
     pub wait: Wait,
+    /// What the run is for; what follows from it stands in `refill` and `gather`.
+    pub profile: Profile,
+    /// When free slots of a closed loop are used again.
+    pub refill: Refill,
+    /// How many completions a wait is for.
+    pub gather: Gather,
     /// From sent until an op without a reply is given up; above 0.
     pub timeout: DurationNs,
     /// How long replies (and requests that were due in the window) are awaited after the measured window.

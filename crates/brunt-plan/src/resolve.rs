@@ -9,7 +9,7 @@ use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
-    Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Profile, Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
@@ -110,6 +110,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let classes = resolve_classes(spec)?;
     let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
     let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
+    let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
         target: resolve_target(&complaint, run)?,
         protocol: run.protocol.unwrap_or(Protocol::MemcachedText),
@@ -117,8 +118,11 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         placement: resolve_placement(&complaint, run, servers)?,
         threads: resolve_threads(&complaint, run, &classes, servers, host)?,
         cpus: resolve_cpus(&complaint, run, host)?,
-        io: run.io.unwrap_or(IoChoice::Auto),
+        io: resolve_io(&complaint, run)?,
         wait: run.wait.unwrap_or(Wait::Hybrid),
+        profile,
+        refill: run.refill.unwrap_or(profile.refill()),
+        gather: run.gather.unwrap_or(profile.gather()),
         timeout,
         drain: run.drain.unwrap_or(timeout),
         // Connections that are counted would be used up by it.
@@ -136,6 +140,15 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         classes,
     })
+}
+
+fn resolve_io(complaint: &Complaint<'_>, run: &RunSpec) -> Result<IoChoice, PlanError> {
+    match (run.io, run.timestamps) {
+        (Some(IoChoice::Uring), Some(Timestamps::Kernel)) => {
+            Err(complaint.error("io", IoChoice::Uring, "epoll or auto together with --timestamps kernel"))
+        }
+        (given, _) => Ok(given.unwrap_or(IoChoice::Auto)),
+    }
 }
 
 fn positive(

@@ -6,10 +6,11 @@
 
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
+use crate::gather::Gather;
 use crate::mix::Mix;
 use crate::plan::{
-    Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Protocol, Target, Timestamps,
-    Transport, Wait,
+    Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill, Target,
+    Timestamps, Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -93,6 +94,9 @@ options! {
         cpus: CpuList,
         io: IoChoice,
         wait: Wait,
+        profile: Profile,
+        refill: Refill,
+        gather: Gather,
         timeout: DurationNs,
         drain: DurationNs,
         time: DurationNs,
@@ -235,6 +239,9 @@ impl From<&Plan> for PlanSpec {
             cpus: (!plan.cpus.is_empty()).then(|| CpuList(plan.cpus.clone())),
             io: Some(plan.io),
             wait: Some(plan.wait),
+            profile: (plan.profile != Profile::Latency).then_some(plan.profile),
+            refill: (plan.refill != plan.profile.refill()).then_some(plan.refill),
+            gather: (plan.gather != plan.profile.gather()).then_some(plan.gather),
             timeout: Some(plan.timeout),
             drain: Some(plan.drain),
             time: plan.stop.until.as_ref().map_or(plan.stop.time, |look| Some(look.first_look)),

@@ -327,6 +327,7 @@ fn client(summary: &Summary) -> Value {
         "syscalls": usage.syscalls,
         "syscalls_per_request": cost.map(|cost| cost.syscalls),
         "io": usage.io,
+        "io_reason": usage.io_reason,
         "wait": usage.wait,
         "threads": usage.threads,
         "send_cost_ns": { "p50": send_cost_ns(Quantile::P50), "p99": send_cost_ns(Quantile::P99) },

@@ -21,6 +21,7 @@ use crate::metered::{self, Unit};
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
+use brunt_plan::plan::{Profile, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::{OpSummary, Summary};
 use brunt_stats::usage::WorkerUsage;
@@ -112,7 +113,16 @@ fn client(out: &mut String, summary: &Summary) {
         paragraph::facts(out, "client", &facts);
     }
     let threads = quantity::things(u64::from(usage.threads), "thread");
-    let mut facts = vec![usage.io.clone(), format!("wait {}", usage.wait), threads];
+    let io = match &usage.io_reason {
+        Some(reason) => format!("{} ({reason})", usage.io),
+        None => usage.io.clone(),
+    };
+    let plan = &summary.plan;
+    let mut facts = vec![io, format!("wait {}", usage.wait), threads];
+    if plan.profile != Profile::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
+        let policies = format!("refill {}, gather {}", plan.refill, plan.gather);
+        facts.push(format!("profile {} ({policies})", plan.profile));
+    }
     if let Some(p50_ns) = metered::send_cost_ns(summary, Quantile::P50) {
         facts.push(format!("send cost p50 {}", quantity::time(p50_ns)));
     }

@@ -42,6 +42,8 @@ pub struct ClientUsage {
     pub syscalls: u64,
     /// The kernel interface that ran.
     pub io: String,
+    /// Why that one, where the plan left it open and the best there is was not to be had.
+    pub io_reason: Option<String>,
     /// How workers waited.
     pub wait: String,
     /// Workers.

@@ -11,9 +11,12 @@ use crate::calibrate;
 use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::gather::Gather;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
-use brunt_plan::plan::{IoChoice, MeterKind, OnMiss, Placement, Protocol, Timestamps, Transport, Wait};
+use brunt_plan::plan::{
+    IoChoice, MeterKind, OnMiss, Placement, Profile, Protocol, Refill, Timestamps, Transport, Wait,
+};
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
 use brunt_plan::server::{ServerAddress, ServerList};
@@ -350,7 +353,7 @@ pub(crate) struct TargetFlags {
     /// Give up a request without a reply after this long [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<DurationNs>,
-    /// Interface to the kernel: auto or epoll [default: auto]
+    /// Interface to the kernel: auto, epoll or uring [default: auto]
     #[arg(long)]
     pub io: Option<IoChoice>,
 }
@@ -486,6 +489,18 @@ pub(crate) struct MeasuringFlags {
     /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
+    /// What the run is for: latency, or peak, the most requests for a processor's time; it sets --refill and --gather
+    /// [default: latency]
+    #[arg(long)]
+    pub profile: Option<Profile>,
+    /// When the slots of a closed loop are used again: eager, each as soon as it is free, or batch, when the whole pipeline
+    /// of its connection is [default: by --profile]
+    #[arg(long)]
+    pub refill: Option<Refill>,
+    /// Wait for this many completions at a time, or for this long, or both, such as 8, 50us or 8,50us; whatever is due is
+    /// sent in time [default: by --profile, 1 or 8]
+    #[arg(long, value_name = "N|DURATION")]
+    pub gather: Option<Gather>,
     /// Let the kernel stamp some requests and replies, to tell the client's stack from wire and server: off or kernel
     /// [default: off]
     #[arg(long, value_name = "WHOSE")]
@@ -560,7 +575,7 @@ pub(crate) struct Calibrate {
     /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
-    /// Interface to the kernel: auto or epoll [default: auto]
+    /// Interface to the kernel: auto, epoll or uring [default: auto]
     #[arg(long)]
     pub io: Option<IoChoice>,
     /// Bytes of a value: 200, 4KiB, or another law of sizes as for run [default: 200]
@@ -712,6 +727,9 @@ impl PlanFlags {
         let Self { target, traffic, lifetime, data, measuring } = self;
         let run = RunSpec {
             wait: measuring.wait,
+            profile: measuring.profile,
+            refill: measuring.refill,
+            gather: measuring.gather,
             drain: measuring.drain,
             time: measuring.time,
             until: measuring.until.clone(),
@@ -861,7 +879,10 @@ mod tests {
         ("cpus", "0-3,5"),
         ("connections", "16"),
         ("timeout", "10s"),
-        ("io", "epoll"),
+        ("io", "uring"),
+        ("profile", "peak"),
+        ("refill", "batch"),
+        ("gather", "8,50us"),
         ("depth", "1"),
         ("rate", "200k"),
         ("rate-profile", "0s=1k,30s=50k,30s=10k"),

@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::{MORE_PORTS, Needs};
 use crate::{measurement, run};
-use brunt_plan::plan::{Plan, Target, Timestamps};
+use brunt_plan::plan::{IoChoice, Plan, Target, Timestamps};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
 use brunt_stats::host::is_fast_clocksource;
@@ -89,6 +89,7 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
     };
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));
+    findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
     let mut out = io::stdout().lock();
     findings.iter().try_for_each(|finding| writeln!(out, "{}", line(finding)))?;
@@ -155,7 +156,6 @@ fn judge(plan: &Plan, addresses: &[SocketAddr], needs: &Needs, facts: &Facts) ->
         clock(facts),
         timer_slack(facts),
         kernel(facts),
-        io_uring(facts),
     ]
 }
 
@@ -326,14 +326,21 @@ fn kernel(facts: &Facts) -> Finding {
     }
 }
 
-/// Only what the kernel says of it: trying would take code that the compiler cannot check.
-fn io_uring(facts: &Facts) -> Finding {
-    let allow = "epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0";
+/// Does io_uring work, with all that the engine needs of it?
+fn io_uring(plan: &Plan, facts: &Facts, trial: Result<(), String>) -> Finding {
+    let reason = match trial {
+        Ok(()) => return Finding::ok("io_uring", "works, on loopback"),
+        Err(reason) => reason,
+    };
+    if plan.io == IoChoice::Uring {
+        return Finding::fix("io_uring", reason, "leave --io uring out");
+    }
     match facts.io_uring_disabled {
-        None => Finding::ok("io_uring", "not told (before Linux 6.6)"),
-        Some(0) => Finding::ok("io_uring", "allowed"),
-        Some(1) => Finding::warn("io_uring", "for privileged processes only", allow),
-        Some(_) => Finding::warn("io_uring", "disabled", allow),
+        Some(1 | 2) => {
+            let allow = "epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0";
+            Finding::warn("io_uring", reason, allow)
+        }
+        _ => Finding::warn("io_uring", reason, "epoll serves instead"),
     }
 }
 

@@ -117,6 +117,7 @@ pub(crate) fn measure(
             RunError::Unreachable { .. } | RunError::PreloadFailed { .. } => Exit::Unreachable,
             RunError::Interrupted => Exit::Interrupted,
             RunError::System(_) => Exit::Failed,
+            RunError::NoInterface(_) => Exit::Usage,
         };
         Failure::new(exit, error)
     })?;
@@ -173,7 +174,8 @@ fn summarise(
         cpu_user_ns: data.usage.cpu_user_ns,
         cpu_system_ns: data.usage.cpu_system_ns,
         syscalls: data.usage.syscalls,
-        io: data.io.to_owned(),
+        io: data.io.name().to_owned(),
+        io_reason: data.io_reason,
         wait: data.wait.name().to_owned(),
         threads: plan.threads,
         workers: data.workers,

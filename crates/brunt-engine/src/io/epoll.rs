@@ -7,7 +7,7 @@
 
 use super::kernel_stamps::{self, Control};
 use super::look::{has_slept, looked};
-use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
+use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
 use crate::clock::{Clock, WallReading};
 use crate::transport::socket::{self, Established};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -24,6 +24,13 @@ const RECEIVE_BYTES: usize = 64 << 10;
 
 /// The most readiness events taken in one poll.
 const EVENTS_MAX: usize = 1024;
+
+/// While several completions are waited for, they are looked for this often.
+const GATHER_STEP_NS: u64 = 50_000;
+
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
+}
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum State {
@@ -57,6 +64,9 @@ struct LinkStamps {
 /// The epoll backend of one worker; `STAMPING` if the kernel is to take timestamps.
 pub(crate) struct Epoll<const STAMPING: bool> {
     clock: Clock,
+    gather: Gather,
+    /// Connections that stand.
+    open: u32,
     epoll: OwnedFd,
     links: Vec<Link>,
     events: Vec<Event>,
@@ -78,23 +88,25 @@ pub(crate) struct Epoll<const STAMPING: bool> {
 
 impl Epoll<false> {
     /// A backend for links `0..links`.
-    pub(crate) fn new(links: usize, clock: Clock) -> Result<Self, Errno> {
-        Self::with_links(links, clock)
+    pub(crate) fn new(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
+        Self::with_links(links, gather, clock)
     }
 }
 
 impl Epoll<true> {
     /// A backend for links `0..links` that can ask for timestamps.
-    pub(crate) fn stamping(links: usize, clock: Clock) -> Result<Self, Errno> {
-        Self::with_links(links, clock)
+    pub(crate) fn stamping(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
+        Self::with_links(links, gather, clock)
     }
 }
 
 impl<const STAMPING: bool> Epoll<STAMPING> {
-    fn with_links(links: usize, clock: Clock) -> Result<Self, Errno> {
+    fn with_links(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
             clock,
+            gather,
+            open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: (0..links)
                 .map(|_| Link {
@@ -153,6 +165,7 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         match errno {
             None => {
                 self.links[link as usize].state = State::Open;
+                self.open += 1;
                 self.interest(link, EventFlags::IN);
                 self.completion(link, at_ns, What::Connected)
             }
@@ -192,6 +205,37 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
 }
 
 impl<const STAMPING: bool> Epoll<STAMPING> {
+    /// One poll.
+    #[inline]
+    fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
+        let timeout = timespec(timeout_ns);
+        self.events.clear();
+        self.syscalls += 1;
+        let waited =
+            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout));
+        debug_assert!(
+            matches!(waited, Ok(_) | Err(Errno::INTR)),
+            "the set and the buffer are ours: {waited:?}"
+        );
+        waited.map(drop)
+    }
+
+    /// Looks again until there is as much as was wanted, or it has taken as long as it may. The kernel cannot wait for several
+    /// sockets here, so that what sleeps is the client.
+    fn gather_until(&mut self, until_ns: u64, want: usize) -> Result<(), Errno> {
+        let end_ns = until_ns.min(self.clock.now_ns().saturating_add(self.gather.most_ns));
+        loop {
+            let left_ns = end_ns.saturating_sub(self.clock.now_ns());
+            if left_ns == 0 || self.events.len() >= want {
+                return Ok(());
+            }
+            self.syscalls += 1;
+            // Cut short by a signal it is only shorter.
+            let _ = rustix::thread::nanosleep(&timespec(left_ns.min(GATHER_STEP_NS)));
+            self.poll(0)?;
+        }
+    }
+
     /// What a send came to; the rest of what was offered waits for room.
     #[inline]
     fn took(&mut self, link: LinkId, parts: &[IoSlice<'_>], sent: Result<usize, Errno>) -> SendResult {
@@ -274,6 +318,7 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
         let entry = &mut self.links[link as usize];
+        self.open -= u32::from(entry.state == State::Open);
         entry.state = State::Closed;
         entry.unread_since_ns = 0;
         // A new generation at once, so that events already fetched for this connection are recognised as stale.
@@ -295,19 +340,13 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
             Until::Now => 0,
             Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
         };
-        let timeout = Timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as i64,
-            tv_nsec: (timeout_ns % 1_000_000_000) as i64,
-        };
-        self.events.clear();
         self.cursor = 0;
-        self.syscalls += 1;
-        let waited =
-            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout));
-        debug_assert!(
-            matches!(waited, Ok(_) | Err(Errno::INTR)),
-            "the set and the buffer are ours: {waited:?}"
-        );
+        let mut waited = self.poll(timeout_ns);
+        let want = self.gather.completions.min(self.open) as usize;
+        let gathers = timeout_ns > 0 && self.gather.completions > 1;
+        if gathers && (1..want).contains(&self.events.len()) {
+            waited = self.gather_until(enter_ns.saturating_add(timeout_ns), want);
+        }
         let end_ns = self.clock.now_ns();
         let is_long = has_slept(end_ns - enter_ns, self.events.len());
         let looked_ns = match waited {
@@ -317,7 +356,8 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         };
         // A poll that slept had nothing to return when it began. Otherwise what it returns may have been there since the
         // end of the last poll; and one that filled its array may have left others out, so the gap keeps running.
-        self.polled_ns = if timeout_ns > 0 && is_long { looked_ns } else { self.poll_end_ns };
+        // Where several are waited for, the first may have lain all the time.
+        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { looked_ns } else { self.poll_end_ns };
         if self.events.len() < self.events.capacity() {
             self.poll_end_ns = looked_ns;
         }

@@ -10,8 +10,10 @@ pub(crate) mod kernel_stamps;
 mod look;
 #[cfg(test)]
 pub(crate) mod sim;
+pub(crate) mod uring;
 
 use crate::clock::WallReading;
+use brunt_plan::plan::Plan;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
@@ -25,6 +27,25 @@ pub(crate) enum Until {
     Now,
     /// Sleep until something happens, at the latest until this instant (nanoseconds on the worker's clock).
     Instant(u64),
+}
+
+/// How much is waited for at a time, where that is worth a delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gather {
+    /// Completions that end a wait, at least 1.
+    pub completions: u32,
+    /// After this long one is enough.
+    pub most_ns: u64,
+}
+
+impl Gather {
+    /// The first completion ends a wait.
+    pub(crate) const NOTHING: Self = Self { completions: 1, most_ns: 0 };
+
+    /// What a plan asks for.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        Self { completions: plan.gather.completions, most_ns: plan.gather.most.0 }
+    }
 }
 
 /// How a connection ends.

@@ -196,6 +196,7 @@ impl Scene {
                 cpu_system_ns: 28_000_000,
                 syscalls: 20_100,
                 io: "epoll".to_owned(),
+                io_reason: None,
                 wait: "hybrid".to_owned(),
                 threads: 1,
                 workers: vec![WorkerUsage {

@@ -1,0 +1,630 @@
+//! io_uring behind [`Io`]: completions as the kernel has them.
+//!
+//! One enter a turn: it hands in the sends of the turn and waits for what comes. Received bytes come by themselves, into buffers
+//! that the kernel picks; a send that succeeds whole makes no completion at all, and what became of each is known when the enter
+//! returns, because a send that would have to wait fails instead (MSG_DONTWAIT). Connecting and closing are rare and done by plain
+//! system calls. Invariant: between two enters nothing happens; what the kernel has put off for this thread
+//! (IORING_SETUP_DEFER_TASKRUN) it does within an enter.
+
+mod entering;
+mod pool;
+pub(crate) mod trial;
+
+use super::look::{has_slept, looked};
+use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Until, What};
+use crate::clock::Clock;
+use crate::transport::socket::{self, Established};
+use entering::{Abilities, Waiting};
+use io_uring::types::{CancelBuilder, Fixed};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use pool::{GROUP, Pool};
+use socket2::Socket;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+
+/// What a send takes at most, before any was timed.
+const SEND_START_NS: u64 = 10_000;
+/// One enter of so many that hand in sends does nothing else, and is timed.
+const TIMED_EVERY: u32 = 128;
+/// Entries of the submission ring: a turn that has more to hand in enters more than once.
+const SUBMISSIONS: u32 = 256;
+/// Receive buffers are at least and at most this large, and take this much memory together.
+const BUFFER_MIN: usize = 4 << 10;
+const BUFFER_MAX: usize = 64 << 10;
+const BUFFERS_BYTES: usize = 4 << 20;
+/// There are at least this many: with one and the same size a small ring stays in the processor's cache.
+const BUFFERS_MIN: usize = 8;
+/// Vectors of sends that were queued in pieces, until they are handed in.
+const MESSAGES: usize = 32;
+/// An entry that the kernel has not taken after so many enters it will never take.
+const TRIES_MAX: u32 = 1_000;
+/// Generations are told apart by this many bits of an entry's user data.
+const GENERATION_BITS: u32 = 24;
+
+/// What an entry of the ring is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    /// A socket that is being connected has become writable.
+    Connect,
+    /// Bytes came in, or none will any more.
+    Receive,
+    /// A send was not taken whole.
+    Send,
+    /// A socket has room again.
+    Room,
+}
+
+/// The user data of an entry: link, kind, generation.
+fn user_data(link: LinkId, kind: Kind, generation: u32) -> u64 {
+    u64::from(link) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Closed,
+    Connecting,
+    Open,
+}
+
+#[derive(Debug)]
+struct Link {
+    socket: Option<Socket>,
+    state: State,
+    /// Tells entries of this connection from those of its predecessor on the same link.
+    generation: u32,
+    /// Its peer is on this host.
+    is_local: bool,
+    /// The kernel has an entry that waits on its socket.
+    is_awaited: bool,
+    /// More lay in the socket than the last read took: since then; 0 where nothing did.
+    unread_since_ns: u64,
+    /// Its place among the sends that are queued or have no result yet.
+    send: Option<u32>,
+}
+
+/// A send that is queued, or was handed in and whose result has not been told.
+#[derive(Clone, Copy, Debug)]
+struct Handed {
+    link: LinkId,
+    generation: u32,
+    offered: usize,
+    /// Bytes taken or an errno: all, unless a completion says otherwise.
+    taken: Result<usize, i32>,
+    /// The clock before the enter that handed it in.
+    at_ns: u64,
+}
+
+/// The vector of one send in pieces. Its pointers are valid until the send has been handed in.
+struct Message {
+    header: libc::msghdr,
+    parts: [libc::iovec; brunt_proto::out::PARTS_MAX],
+}
+
+/// The io_uring backend of one worker.
+pub(crate) struct Uring {
+    ring: IoUring,
+    pool: Pool,
+    abilities: Abilities,
+    gather: Gather,
+    clock: Clock,
+    links: Vec<Link>,
+    open: u32,
+    /// What the last enter brought, and the next of it to look at.
+    arrived: Vec<cqueue::Entry>,
+    cursor: usize,
+    /// Sends in the order in which they were queued; the first `handed_in` are the kernel's, and of those the first `told` have
+    /// been told of.
+    sends: Vec<Handed>,
+    handed_in: usize,
+    told: usize,
+    messages: Vec<Message>,
+    messages_used: usize,
+    /// The buffer whose bytes the worker is looking at.
+    lent: Option<u16>,
+    /// When the worker was last back from an enter.
+    entered_ns: u64,
+    /// When the client last looked at every socket and saw nothing on those that are returned now.
+    polled_ns: u64,
+    /// End of the last look that saw everything.
+    poll_end_ns: u64,
+    /// The slowest of the sends that were timed last.
+    send_ns: u64,
+    until_timed: u32,
+    syscalls: u64,
+    /// Segments sent again on connections that are closed.
+    retransmits_closed: u64,
+}
+
+/// What a ring is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Links `0..links`.
+    pub links: usize,
+    /// Bytes of replies that a connection may have under way.
+    pub reply_bytes: usize,
+    pub gather: Gather,
+}
+
+impl Shape {
+    /// How many receive buffers of which size.
+    fn buffers(self) -> (u16, usize) {
+        let size = self.reply_bytes.clamp(BUFFER_MIN, BUFFER_MAX).next_power_of_two();
+        let count = self.links.next_power_of_two().clamp(BUFFERS_MIN, BUFFERS_BYTES / size);
+        (count as u16, size)
+    }
+}
+
+impl Uring {
+    /// A backend for a worker; to be called on its thread, which is the only one that may use it.
+    #[expect(unsafe_code, reason = "the kernel is given memory to write to")]
+    pub(crate) fn new(shape: Shape, clock: Clock) -> io::Result<Self> {
+        let completions = (shape.links * 2).next_power_of_two().clamp(4 * SUBMISSIONS as usize, 1 << 16);
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_submit_all()
+            .setup_cqsize(completions as u32)
+            .build(SUBMISSIONS)?;
+        ring.submitter().register_files_sparse(shape.links.max(1) as u32)?;
+        let (count, size) = shape.buffers();
+        // SAFETY: `pool` is declared behind `ring`, so that it is dropped after it, and `drop` ends whatever is under way.
+        let pool = unsafe { Pool::register(&ring.submitter(), count, size)? };
+        let now_ns = clock.now_ns();
+        let link = |_| Link {
+            socket: None,
+            state: State::Closed,
+            generation: 0,
+            is_local: false,
+            is_awaited: false,
+            unread_since_ns: 0,
+            send: None,
+        };
+        Ok(Self {
+            abilities: Abilities::of(&ring),
+            ring,
+            pool,
+            gather: shape.gather,
+            clock,
+            links: (0..shape.links).map(link).collect(),
+            open: 0,
+            arrived: Vec::with_capacity(completions),
+            cursor: 0,
+            sends: Vec::with_capacity(shape.links),
+            handed_in: 0,
+            told: 0,
+            messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
+            messages_used: 0,
+            lent: None,
+            entered_ns: now_ns,
+            polled_ns: now_ns,
+            poll_end_ns: now_ns,
+            send_ns: SEND_START_NS,
+            until_timed: 1,
+            syscalls: 0,
+            retransmits_closed: 0,
+        })
+    }
+
+    // ---- entries ------------------------------------------------------------------------------------------------------
+
+    /// Queues an entry; enters where the ring is full.
+    #[inline]
+    #[expect(unsafe_code, reason = "the kernel follows pointers in entries")]
+    fn push(&mut self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: only sends have pointers, and their bytes stay until they have been handed in (`Io::send`), which is with
+            // the next enter: the kernel takes or refuses them there and then.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            self.hand_in();
+        }
+    }
+
+    /// Lets the kernel receive on a link by itself, until it says that it has ceased to.
+    fn receive(&mut self, link: LinkId) {
+        let entry = &mut self.links[link as usize];
+        entry.is_awaited = true;
+        let data = user_data(link, Kind::Receive, entry.generation);
+        self.push(&opcode::RecvMulti::new(Fixed(link), GROUP).build().user_data(data));
+    }
+
+    /// Waits once until a link can be written to.
+    fn await_room(&mut self, link: LinkId, kind: Kind) {
+        let entry = &mut self.links[link as usize];
+        entry.is_awaited = true;
+        let data = user_data(link, kind, entry.generation);
+        self.push(&opcode::PollAdd::new(Fixed(link), libc::POLLOUT as u32).build().user_data(data));
+    }
+
+    // ---- entering -----------------------------------------------------------------------------------------------------
+
+    /// Enters, and takes over what has come. Returns the clock before and after.
+    fn enter(&mut self, waiting: Option<Waiting>, enter_ns: u64) -> io::Result<()> {
+        for send in &mut self.sends[self.handed_in..] {
+            send.at_ns = enter_ns;
+        }
+        self.handed_in = self.sends.len();
+        self.messages_used = 0;
+        self.syscalls += 1;
+        let mut entered = self.abilities.enter(&mut self.ring, waiting);
+        self.collect();
+        let mut tries = 0;
+        while !self.ring.submission().is_empty() {
+            // The kernel had no memory for an entry, or no room for completions: those that came have made some.
+            tries += 1;
+            assert!(tries < TRIES_MAX, "the kernel takes no entries: {entered:?}");
+            self.syscalls += 1;
+            entered = self.abilities.enter(&mut self.ring, None);
+            self.collect();
+        }
+        entered
+    }
+
+    /// Hands in what is queued, and waits for nothing.
+    fn hand_in(&mut self) {
+        let enter_ns = self.clock.now_ns();
+        let sends = (self.sends.len() - self.handed_in) as u64;
+        let entered = self.enter(None, enter_ns);
+        debug_assert!(entered.is_ok(), "what is queued is in order: {entered:?}");
+        self.entered_ns = self.clock.now_ns();
+        if let Some(took_ns) = (self.entered_ns - enter_ns).checked_div(sends) {
+            // Forgotten slowly, so that the bound holds for those that were not timed.
+            self.send_ns = took_ns.max(self.send_ns - self.send_ns / 8);
+        }
+    }
+
+    /// Takes completions out of the ring. Sends that were not taken whole are noted at once.
+    #[inline]
+    fn collect(&mut self) {
+        for entry in self.ring.completion() {
+            if (entry.user_data() >> 32) as u8 == Kind::Send as u8 {
+                let link = &self.links[entry.user_data() as u32 as usize];
+                if let Some(send) = link.send.filter(|_| is_of(&entry, link)) {
+                    let taken = entry.result();
+                    self.sends[send as usize].taken = match -taken {
+                        libc::EAGAIN | libc::EINTR => Ok(0),
+                        errno if taken < 0 => Err(errno),
+                        _ => Ok(taken as usize),
+                    };
+                }
+            } else {
+                self.arrived.push(entry);
+            }
+        }
+    }
+
+    /// Does the kernel have something for us that an enter would bring?
+    #[inline]
+    fn is_called(&mut self) -> bool {
+        let queue = self.ring.submission();
+        !queue.is_empty() || queue.taskrun() || queue.cq_overflow()
+    }
+
+    // ---- completions ----------------------------------------------------------------------------------------------------
+
+    /// The buffer that was lent to the worker is the kernel's again.
+    #[inline]
+    fn take_back(&mut self) {
+        if let Some(buffer) = self.lent.take() {
+            self.pool.give_back(buffer);
+        }
+    }
+
+    /// The next send whose result has not been told.
+    #[inline]
+    fn next_send(&mut self) -> Option<Completion> {
+        while self.told < self.handed_in {
+            let Handed { link, generation, offered, taken, at_ns } = self.sends[self.told];
+            self.told += 1;
+            let is_last = self.told == self.sends.len();
+            let entry = &mut self.links[link as usize];
+            let is_current = entry.generation == generation;
+            if is_current {
+                entry.send = None;
+            }
+            if is_last {
+                (self.told, self.handed_in) = (0, 0);
+                self.sends.clear();
+            }
+            if is_current {
+                if matches!(taken, Ok(taken) if taken < offered) {
+                    self.await_room(link, Kind::Room);
+                }
+                return Some(Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(taken) });
+            }
+        }
+        None
+    }
+
+    fn completion(&self, link: LinkId, what: What) -> Completion {
+        Completion { link, at_ns: self.entered_ns, polled_ns: self.polled_ns, what }
+    }
+
+    /// What an entry says of a connection that is still the one it was about.
+    #[inline]
+    fn take(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
+        match entry.user_data() >> 32 & 0xff {
+            kind if kind == Kind::Receive as u64 => self.received(link, entry),
+            kind if kind == Kind::Connect as u64 => Some(self.finish_connecting(link)),
+            _ => Some(self.completion(link, What::Writable)),
+        }
+    }
+
+    /// Bytes came in, or will come no more.
+    #[inline]
+    fn received(&mut self, link: LinkId, arrived: &cqueue::Entry) -> Option<Completion> {
+        let result = arrived.result();
+        let goes_on = cqueue::more(arrived.flags());
+        let entry = &mut self.links[link as usize];
+        let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
+        if let (1.., Some(buffer)) = (result, self.lent) {
+            entry.unread_since_ns = if cqueue::sock_nonempty(arrived.flags()) { polled_ns } else { 0 };
+            if !goes_on {
+                self.receive(link);
+            }
+            let chunk = Chunk { start: self.pool.start(buffer), len: result as usize };
+            return Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Received(chunk) });
+        }
+        if result == -libc::ENOBUFS || result == -libc::EAGAIN || result == -libc::EINTR {
+            // The bytes are still there, and will have been since.
+            entry.unread_since_ns = polled_ns;
+            self.receive(link);
+            return None;
+        }
+        entry.is_awaited = false;
+        self.close(link, CloseHow::Orderly);
+        let errno = (result < 0).then_some(-result);
+        Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Closed(errno) })
+    }
+
+    /// A connecting socket became ready: established or failed.
+    fn finish_connecting(&mut self, link: LinkId) -> Completion {
+        let entry = &mut self.links[link as usize];
+        entry.is_awaited = false;
+        self.syscalls += Established::SYSCALLS;
+        let established = entry.socket.as_ref().map_or(Err(libc::EBADF), socket::established);
+        self.entered_ns = self.clock.now_ns();
+        match established {
+            Ok(Established { is_local }) => {
+                (entry.state, entry.is_local) = (State::Open, is_local);
+                self.open += 1;
+                self.receive(link);
+                self.completion(link, What::Connected)
+            }
+            Err(errno) => {
+                // At once: a connection to itself would keep the port from whoever comes to listen there.
+                self.close(link, CloseHow::Reset);
+                self.completion(link, What::ConnectFailed(errno))
+            }
+        }
+    }
+}
+
+impl Message {
+    const EMPTY: Self = Self {
+        // SAFETY of what follows is that of integers and null pointers.
+        header: libc::msghdr {
+            msg_name: std::ptr::null_mut(),
+            msg_namelen: 0,
+            msg_iov: std::ptr::null_mut(),
+            msg_iovlen: 0,
+            msg_control: std::ptr::null_mut(),
+            msg_controllen: 0,
+            msg_flags: 0,
+        },
+        parts: [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; brunt_proto::out::PARTS_MAX],
+    };
+}
+
+/// Is this entry about the connection that the link has now?
+#[inline]
+fn is_of(entry: &cqueue::Entry, link: &Link) -> bool {
+    (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == link.generation
+}
+
+impl Io for Uring {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+        debug_assert_eq!(self.links[link as usize].state, State::Closed);
+        let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        self.syscalls += 6;
+        let socket = socket::connect_tcp(address).map_err(errno_of)?;
+        self.ring.submitter().register_files_update(link, &[socket.as_raw_fd()]).map_err(errno_of)?;
+        let entry = &mut self.links[link as usize];
+        entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
+        entry.state = State::Connecting;
+        entry.socket = Some(socket);
+        self.await_room(link, Kind::Connect);
+        Ok(())
+    }
+
+    #[inline]
+    #[expect(unsafe_code, reason = "the trait's")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        if self.messages_used == MESSAGES || self.ring.submission().is_full() {
+            self.hand_in();
+        }
+        let entry = &mut self.links[link as usize];
+        debug_assert!(entry.send.is_none(), "one send at a time");
+        if entry.state != State::Open {
+            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+        }
+        let generation = entry.generation;
+        entry.send = Some(self.sends.len() as u32);
+        let offered = parts.iter().map(|part| part.len()).sum();
+        let data = user_data(link, Kind::Send, generation);
+        // Whole or now: what is not taken at once fails with how much was, and only a failure makes a completion.
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
+        let submission = match parts {
+            [only] => opcode::Send::new(Fixed(link), only.as_ptr(), only.len() as u32).flags(flags).build(),
+            parts => {
+                let header = self.message(parts);
+                opcode::SendMsg::new(Fixed(link), header).flags(flags as u32).build()
+            }
+        };
+        self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
+        self.sends.push(Handed { link, generation, offered, taken: Ok(offered), at_ns: 0 });
+        None
+    }
+
+    fn submit(&mut self) {
+        if self.handed_in < self.sends.len() {
+            self.hand_in();
+        }
+    }
+
+    fn close(&mut self, link: LinkId, how: CloseHow) {
+        // What is queued on it goes out before, as it would have.
+        self.submit();
+        let entry = &mut self.links[link as usize];
+        let Some(socket) = entry.socket.take() else { return };
+        self.open -= u32::from(entry.state == State::Open);
+        entry.state = State::Closed;
+        entry.unread_since_ns = 0;
+        entry.send = None;
+        // A new generation at once, so that entries already fetched for this connection are recognised as stale.
+        entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
+        if std::mem::take(&mut entry.is_awaited) {
+            // An entry that waits would keep the socket open. That there is none any more is no trouble.
+            self.syscalls += 1;
+            let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(link)).all());
+        }
+        self.syscalls += 2;
+        let emptied = self.ring.submitter().register_files_update(link, &[-1]);
+        debug_assert!(emptied.is_ok(), "the table has a place for every link: {emptied:?}");
+        self.retransmits_closed += socket::retransmits(&socket);
+        if how == CloseHow::Reset {
+            self.syscalls += 1;
+            socket::reset_on_close(&socket);
+        }
+    }
+
+    #[inline]
+    fn wait(&mut self, until: Until) -> u64 {
+        self.take_back();
+        let mut enter_ns = self.clock.now_ns();
+        debug_assert!(self.cursor == self.arrived.len() && self.told == self.handed_in, "all was taken");
+        self.arrived.clear();
+        self.cursor = 0;
+        let timeout_ns = match until {
+            Until::Now => 0,
+            Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
+        };
+        let mut sends = (self.sends.len() - self.handed_in) as u64;
+        if sends > 0 && timeout_ns > 0 {
+            self.until_timed -= 1;
+            if self.until_timed == 0 {
+                self.until_timed = TIMED_EVERY;
+                self.hand_in();
+                (enter_ns, sends) = (self.clock.now_ns(), 0);
+            }
+        }
+        let want = self.gather.completions.min(self.open).max(1);
+        let waiting = (timeout_ns > 0 && self.arrived.is_empty()).then(|| Waiting {
+            want,
+            gather_ns: self.gather.most_ns.min(timeout_ns),
+            timeout_ns,
+            monotonic_ns: self.clock.monotonic_of(enter_ns + timeout_ns),
+        });
+        let mut is_whole = true;
+        if waiting.is_some() || self.is_called() {
+            is_whole = self.enter(waiting, enter_ns).is_ok();
+        }
+        self.entered_ns = self.clock.now_ns();
+        self.note_look(enter_ns, timeout_ns, sends, is_whole, waiting.is_some() && want > 1);
+        self.entered_ns
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Completion> {
+        self.take_back();
+        if let Some(sent) = self.next_send() {
+            return Some(sent);
+        }
+        while self.cursor < self.arrived.len() {
+            let entry = self.arrived[self.cursor].clone();
+            self.cursor += 1;
+            self.take_back();
+            self.lent = cqueue::buffer_select(entry.flags());
+            let link = entry.user_data() as u32;
+            if is_of(&entry, &self.links[link as usize])
+                && let Some(completion) = self.take(link, &entry)
+            {
+                return Some(completion);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn bytes(&self, chunk: Chunk) -> &[u8] {
+        self.pool.bytes(chunk.start, chunk.len)
+    }
+
+    fn syscalls(&self) -> u64 {
+        self.syscalls
+    }
+
+    #[cold]
+    fn retransmits(&mut self) -> u64 {
+        let open = self.links.iter().filter_map(|link| link.socket.as_ref());
+        self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
+    }
+
+    #[cold]
+    fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
+        let entry = &self.links[link as usize];
+        let socket = entry.socket.as_ref().filter(|_| entry.state == State::Open && entry.is_local)?;
+        self.syscalls += 1;
+        socket::shares_cpu(socket)
+    }
+}
+
+impl Uring {
+    /// Keeps the vector of a send until it has been handed in.
+    fn message(&mut self, parts: &[IoSlice<'_>]) -> *const libc::msghdr {
+        let message = &mut self.messages[self.messages_used];
+        self.messages_used += 1;
+        for (kept, part) in message.parts.iter_mut().zip(parts) {
+            *kept = libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
+        }
+        message.header.msg_iov = message.parts.as_mut_ptr();
+        message.header.msg_iovlen = parts.len();
+        &raw const message.header
+    }
+
+    /// Notes from when to when the client has looked.
+    #[inline]
+    fn note_look(&mut self, enter_ns: u64, timeout_ns: u64, sends: u64, is_whole: bool, gathers: bool) {
+        let took_ns = self.entered_ns - enter_ns;
+        // What handing in takes is no sleep; twice the slowest of those that were timed.
+        let handing_in_ns = 2 * self.send_ns * sends;
+        let is_long = has_slept(took_ns.saturating_sub(handing_in_ns), self.arrived.len());
+        let looked_ns = if is_whole {
+            looked(enter_ns, self.entered_ns, timeout_ns, is_long)
+        } else {
+            // Cut short by a signal.
+            enter_ns
+        };
+        // Where several are waited for, the first may have lain all the time.
+        self.polled_ns = if timeout_ns > 0 && is_long && !gathers { looked_ns } else { self.poll_end_ns };
+        if !self.ring.submission().cq_overflow() {
+            self.poll_end_ns = looked_ns;
+        }
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // Nothing may be received into memory that is about to be freed.
+        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::any());
+    }
+}

@@ -1,0 +1,124 @@
+//! Does io_uring work here, with all that the backend takes for granted?
+//!
+//! Not a list of versions: kernels are patched, and sandboxes forbid. Each ability is tried, over loopback, by the backend itself.
+//! Invariant: it ends within a second, and leaves nothing behind.
+
+use super::{Shape, Uring};
+use crate::clock::Clock;
+use crate::io::{CloseHow, Completion, Gather, Io, Until, What};
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::time::Duration;
+
+/// Everything happens on this host, at once.
+const PATIENCE_NS: u64 = 200_000_000;
+/// More than any socket buffers at a time.
+const FLOOD_BYTES: usize = 64 << 20;
+
+/// Tries it out; an error says what does not work.
+pub(crate) fn try_out() -> Result<(), String> {
+    let shape = Shape { links: 1, reply_bytes: 1, gather: Gather::NOTHING };
+    let uring = Uring::new(shape, Clock::start()).map_err(|error| refusal(&error))?;
+    Trial { uring }.run().map_err(|what| format!("tried here, {what}"))
+}
+
+fn refusal(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => "the kernel has none".to_owned(),
+        Some(libc::EPERM | libc::EACCES) => {
+            "not permitted (kernel.io_uring_disabled, or a sandbox's filter)".to_owned()
+        }
+        Some(libc::EINVAL) => "the kernel is too old: Linux 6.1 has what is needed".to_owned(),
+        Some(libc::ENOMEM) => "no memory may be locked (ulimit -l)".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+struct Trial {
+    uring: Uring,
+}
+
+impl Trial {
+    fn run(mut self) -> Result<(), String> {
+        let plain = |error: io::Error| format!("a loopback connection: {error}");
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(plain)?;
+        let address: SocketAddr = listener.local_addr().map_err(plain)?;
+        self.uring.connect(0, address).map_err(|errno| format!("connect: errno {errno}"))?;
+        let (mut peer, _) = listener.accept().map_err(plain)?;
+        peer.set_read_timeout(Some(Duration::from_millis(200))).map_err(plain)?;
+        self.expect("no connection was established", |what| matches!(what, What::Connected))?;
+        // A send that is taken whole ends no wait; what comes in by itself does.
+        self.send(b"ping");
+        let mut ping = [0; 4];
+        self.expect("a send had no result", |what| matches!(what, What::Sent(Ok(4))))?;
+        peer.read_exact(&mut ping).and_then(|()| peer.write_all(b"pong")).map_err(plain)?;
+        self.expect("nothing was received", |what| matches!(what, What::Received(chunk) if chunk.len == 4))?;
+        // A send that does not fit is taken in part, and the rest has room later.
+        let flood = vec![0; FLOOD_BYTES];
+        self.send(&flood);
+        let mut taken = 0;
+        self.expect("a send that does not fit was not cut", |what| match what {
+            What::Sent(Ok(bytes)) if bytes < FLOOD_BYTES => {
+                taken = bytes;
+                true
+            }
+            _ => false,
+        })?;
+        io::copy(&mut (&peer).take(taken as u64), &mut io::sink()).map_err(plain)?;
+        self.expect("no room was reported", |what| matches!(what, What::Writable))?;
+        drop(peer);
+        self.expect("an end was not reported", |what| matches!(what, What::Closed(None)))?;
+        self.uring.close(0, CloseHow::Orderly);
+        Ok(())
+    }
+
+    #[expect(unsafe_code, reason = "the trait's")]
+    fn send(&mut self, bytes: &[u8]) {
+        // SAFETY: the caller holds the bytes until the result has come.
+        let result = unsafe { self.uring.send(0, &[IoSlice::new(bytes)]) };
+        debug_assert!(result.is_none(), "an open connection queues");
+        self.uring.submit();
+    }
+
+    /// Waits for one thing to happen; nothing else may.
+    fn expect(&mut self, what: &str, mut is_it: impl FnMut(What) -> bool) -> Result<(), String> {
+        let until_ns = self.uring.now_ns() + PATIENCE_NS;
+        loop {
+            match self.uring.next() {
+                Some(Completion { what, .. }) if is_it(what) => return Ok(()),
+                Some(other) => return Err(format!("{what}: {:?}", other.what)),
+                None if self.uring.now_ns() >= until_ns => return Err(what.to_owned()),
+                None => drop(self.uring.wait(Until::Instant(until_ns))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_name_the_cause() {
+        let table = [
+            (libc::ENOSYS, "the kernel has none"),
+            (libc::EPERM, "not permitted (kernel.io_uring_disabled, or a sandbox's filter)"),
+            (libc::EINVAL, "the kernel is too old: Linux 6.1 has what is needed"),
+        ];
+        for (errno, expected) in table {
+            assert_eq!(refusal(&io::Error::from_raw_os_error(errno)), expected);
+        }
+    }
+
+    /// Where the kernel offers a ring at all, the backend gets through all of it.
+    #[test]
+    fn the_backend_works_or_says_why_not() {
+        match try_out() {
+            Ok(()) => {}
+            Err(why) => {
+                eprintln!("SKIPPED: {why}");
+                assert!(!why.starts_with("tried here"), "{why}");
+            }
+        }
+    }
+}

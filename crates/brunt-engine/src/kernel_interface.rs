@@ -1,0 +1,86 @@
+//! Which interface to the kernel a run takes: what the plan asks for, and the best of what works here.
+//!
+//! Not an interface: those are in `io`. Invariant: a plan that names one gets that one or an error.
+
+use crate::io::uring;
+use brunt_plan::plan::{IoChoice, Plan, Timestamps};
+
+/// An interface to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelInterface {
+    /// epoll.
+    Epoll,
+    /// io_uring.
+    Uring,
+}
+
+impl KernelInterface {
+    /// The word of `--io`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Epoll => IoChoice::Epoll.name(),
+            Self::Uring => IoChoice::Uring.name(),
+        }
+    }
+}
+
+/// What a run takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// The interface.
+    pub interface: KernelInterface,
+    /// Why not a better one, where the plan would have taken it.
+    pub reason: Option<String>,
+}
+
+/// Tries io_uring with all that brunt needs of it, over loopback. The error says what does not work.
+pub fn io_uring_works() -> Result<(), String> {
+    uring::trial::try_out()
+}
+
+/// Chooses for a plan; an error is why the interface that it names cannot be had.
+pub(crate) fn choose(plan: &Plan) -> Result<Chosen, String> {
+    choose_by(plan, io_uring_works)
+}
+
+fn choose_by(plan: &Plan, io_uring: impl Fn() -> Result<(), String>) -> Result<Chosen, String> {
+    let epoll = |reason| Ok(Chosen { interface: KernelInterface::Epoll, reason });
+    let uring = Chosen { interface: KernelInterface::Uring, reason: None };
+    match (plan.io, plan.timestamps) {
+        (IoChoice::Epoll, _) => epoll(None),
+        (IoChoice::Auto, Timestamps::Kernel) => epoll(Some("kernel timestamps are taken there".to_owned())),
+        (IoChoice::Auto, Timestamps::Off) => match io_uring() {
+            Ok(()) => Ok(uring),
+            Err(why) => epoll(Some(format!("io_uring: {why}"))),
+        },
+        (IoChoice::Uring, _) => io_uring().map(|()| uring),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+
+    #[test]
+    fn the_best_that_works_unless_one_is_named() {
+        // plan, does io_uring work → interface and reason, or error
+        let table = [
+            ("", true, Ok(("uring", ""))),
+            ("", false, Ok(("epoll", "io_uring: broken"))),
+            ("io = 'epoll'", true, Ok(("epoll", ""))),
+            ("io = 'uring'", true, Ok(("uring", ""))),
+            ("io = 'uring'", false, Err("broken")),
+            ("timestamps = 'kernel'", true, Ok(("epoll", "kernel timestamps are taken there"))),
+        ];
+        for (toml, works, expected) in table {
+            let spec = PlanSpec::from_toml(toml).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let chosen = choose_by(&plan, || if works { Ok(()) } else { Err("broken".to_owned()) });
+            let chosen = chosen.map(|chosen| (chosen.interface.name(), chosen.reason.unwrap_or_default()));
+            let expected = expected.map(|(name, reason)| (name, reason.to_owned()));
+            assert_eq!(chosen, expected.map_err(str::to_owned), "{toml}");
+        }
+    }
+}
