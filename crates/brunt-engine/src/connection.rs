@@ -3,10 +3,12 @@
 //! Not a socket (that belongs to the Io) and not a protocol (that is the codec in it). Invariant: the chain holds every
 //! operation whose bytes were queued on this connection and which has not ended, oldest first.
 
-use crate::in_flight::{Chain, EntryId, NO_ENTRY};
+use crate::in_flight::{Chain, EntryId, InFlight, NO_ENTRY};
 use crate::lane::RouteId;
-use brunt_proto::Codec;
+use crate::recording::Recording;
+use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
+use brunt_proto::{Codec, Request};
 use brunt_stats::fault::FaultKind;
 use brunt_workload::verify::Verifier;
 
@@ -123,6 +125,40 @@ impl<C: Codec> Connection<C> {
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
         self.link == Link::Up && !self.stuck && !self.retiring
+    }
+
+    /// Queues the bytes of a request, whose operation has been written down, and puts that on the chain. False if there is
+    /// no room before the connection has sent: then the operation is written down no more.
+    #[inline(always)]
+    pub(crate) fn queue(
+        &mut self,
+        request: &Request<'_>,
+        id: EntryId,
+        in_flight: &mut InFlight,
+        recording: &mut Recording,
+    ) -> bool {
+        let (keys, value) = (&request.keys, &request.value);
+        let copied = value.head.len() + Out::copied_len(value.len);
+        let needed = self.codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), copied);
+        if !self.out.has_room(needed) {
+            in_flight.put_back(id);
+            return false;
+        }
+        let queued_before = self.out.queued_total();
+        let encoded = self.codec.encode(request, &mut self.out);
+        let stream_end = self.out.queued_total();
+        if recording.meters_requests() && in_flight.get(id).account.is_measured() {
+            recording.meter(MeterKind::Outstanding, u64::from(self.outstanding()));
+            recording.meter(MeterKind::RequestSize, stream_end - queued_before);
+        }
+        let chain = if encoded.replied { &mut self.chain } else { &mut self.unacknowledged };
+        in_flight.link(chain, id, stream_end, encoded.wire_requests);
+        if encoded.replied && self.unsent == NO_ENTRY {
+            self.unsent = id;
+        }
+        self.calls_left -= 1;
+        self.retiring |= self.calls_left == 0;
+        true
     }
 
     /// Must a slot that has become free wait for the next connection?

@@ -3,10 +3,10 @@
 //! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain. Invariant: every entry
 //! is either on the free chain or on exactly one connection's chain, and the slab never grows.
 
-use crate::group::GroupId;
+use crate::group::{GroupId, NO_GROUP};
 use crate::lane::Picked;
-use crate::lease::LeaseId;
-use brunt_plan::op::Op;
+use crate::lease::{LeaseId, NO_LEASE};
+use brunt_plan::op::{KeyRef, Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
 
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     pub phase: Phase,
     /// Where it is booked.
     pub account: Account,
-    /// It stands for itself; see [`crate::lane::Lane::is_alone`].
+    /// It is a retrieval that stands for itself; see [`crate::lane::Lane::is_alone`].
     pub alone: bool,
     /// When it was to be sent.
     pub intended_ns: u64,
@@ -51,15 +51,26 @@ pub(crate) struct Entry {
     next: EntryId,
 }
 
-/// What queueing an operation's bytes came to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Queued {
-    /// Position in the connection's stream just behind its last byte.
-    pub stream_end: u64,
-    /// Commands on the wire.
-    pub wire_requests: u32,
-    /// It stands for itself.
-    pub alone: bool,
+impl Entry {
+    /// A place that was never used.
+    const BLANK: Self = Self {
+        op: Op::of(OpKind::Get, KeyRef::Id(0)),
+        phase: Phase::Connect,
+        account: Account::UNUSED,
+        alone: false,
+        intended_ns: 0,
+        picked_ns: 0,
+        sent_ns: 0,
+        first_byte_ns: 0,
+        stream_end: 0,
+        wire_requests: 0,
+        hits: 0,
+        key_cursor: 0,
+        group: NO_GROUP,
+        lease: NO_LEASE,
+        mismatched: false,
+        next: NO_ENTRY,
+    };
 }
 
 /// A chain of entries, oldest first.
@@ -97,20 +108,26 @@ impl InFlight {
         self.occupied
     }
 
-    /// Appends an operation whose bytes have just been queued to a connection's chain.
-    #[inline]
-    pub(crate) fn push(&mut self, chain: &mut Chain, picked: &Picked, queued: Queued) -> EntryId {
-        let entry = Entry {
+    /// Writes an operation that is about to be queued down in a free place; to be linked into a chain then, or put back.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, picked: &Picked, alone: bool) -> EntryId {
+        if self.free == NO_ENTRY {
+            self.add_place();
+        }
+        let id = self.free;
+        let entry = &mut self.entries[id as usize];
+        self.free = entry.next;
+        *entry = Entry {
             op: picked.op,
             phase: picked.phase,
             account: picked.account,
-            alone: queued.alone,
+            alone,
             intended_ns: picked.intended_ns,
             picked_ns: picked.picked_ns,
             sent_ns: 0,
             first_byte_ns: 0,
-            stream_end: queued.stream_end,
-            wire_requests: queued.wire_requests,
+            stream_end: 0,
+            wire_requests: 0,
             hits: 0,
             key_cursor: 0,
             group: picked.group,
@@ -118,15 +135,29 @@ impl InFlight {
             mismatched: false,
             next: NO_ENTRY,
         };
-        let id = match self.entries.get_mut(self.free as usize) {
-            Some(free) => {
-                let id = self.free;
-                self.free = free.next;
-                *free = entry;
-                id
-            }
-            None => self.push_fresh(&entry),
-        };
+        id
+    }
+
+    /// A place that was never used before becomes free. Not all of them at the start: few plans fill them, and memory that
+    /// nobody has touched is none.
+    #[cold]
+    fn add_place(&mut self) {
+        assert!(self.entries.len() < self.capacity, "no more operations than connections × depth");
+        self.free = self.entries.len() as EntryId;
+        self.entries.push(Entry::BLANK);
+    }
+
+    /// An operation that was written down has no bytes after all.
+    pub(crate) fn put_back(&mut self, id: EntryId) {
+        self.entries[id as usize].next = self.free;
+        self.free = id;
+    }
+
+    /// Appends an operation whose bytes have been queued, up to `stream_end` in the connection's stream, to a chain.
+    #[inline]
+    pub(crate) fn link(&mut self, chain: &mut Chain, id: EntryId, stream_end: u64, wire_requests: u32) {
+        let entry = &mut self.entries[id as usize];
+        (entry.stream_end, entry.wire_requests) = (stream_end, wire_requests);
         match self.entries.get_mut(chain.tail as usize) {
             Some(tail) => tail.next = id,
             None => chain.head = id,
@@ -134,15 +165,6 @@ impl InFlight {
         chain.tail = id;
         chain.len += 1;
         self.occupied += 1;
-        id
-    }
-
-    /// Appends an entry that was never used before.
-    #[cold]
-    fn push_fresh(&mut self, entry: &Entry) -> EntryId {
-        assert!(self.entries.len() < self.capacity, "no more operations than connections × depth");
-        self.entries.push(*entry);
-        (self.entries.len() - 1) as EntryId
     }
 
     /// Takes the oldest operation off a chain.
@@ -195,42 +217,36 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::NO_GROUP;
-    use crate::lease::NO_LEASE;
-    use brunt_plan::op::{KeyRef, OpKind};
-    use brunt_stats::recorder::{Layout, RecorderSet};
 
-    fn picked() -> Picked {
-        let layout = Layout { kinds: vec![Vec::new()], meters: Vec::new(), meters_asked: 0, servers: 1 };
-        let op = Op::of(OpKind::Get, KeyRef::Id(0));
-        Picked {
-            op,
+    #[test]
+    fn two_chains_share_a_slab_and_keep_their_order() {
+        let mut slab = InFlight::with_capacity(5);
+        let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
+        let picked = |id| Picked {
+            op: Op::of(OpKind::Get, KeyRef::Id(id)),
             phase: Phase::Warmup,
-            account: RecorderSet::new(&layout).account(Phase::Warmup, 0, OpKind::Get),
+            account: Account::UNUSED,
             intended_ns: 0,
             picked_ns: 0,
             connection: None,
             route: 0,
             group: NO_GROUP,
             lease: NO_LEASE,
-        }
-    }
-
-    #[test]
-    fn two_chains_share_a_slab_and_keep_their_order() {
-        let mut slab = InFlight::with_capacity(4);
-        let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
-        let (picked, queued) = (picked(), Queued { stream_end: 0, wire_requests: 1, alone: true });
-        let get = |id| Op::of(OpKind::Get, KeyRef::Id(id));
+        };
         for round in 0..1000u64 {
-            slab.push(&mut left, &Picked { op: get(round), ..picked }, queued);
-            slab.push(&mut right, &Picked { op: get(round + 10_000), ..picked }, queued);
+            for (chain, key) in [(&mut left, round), (&mut right, round + 10_000)] {
+                let unused = slab.fill(&picked(77), true);
+                let id = slab.fill(&picked(key), true);
+                slab.put_back(unused);
+                slab.link(chain, id, 0, 1);
+            }
             if round % 2 == 1 {
                 for expected in [round - 1, round] {
+                    assert_eq!(slab.front(&left).unwrap().op.key, KeyRef::Id(expected));
                     assert_eq!(slab.pop(&mut left).unwrap().op.key, KeyRef::Id(expected));
                     assert_eq!(slab.pop(&mut right).unwrap().op.key, KeyRef::Id(expected + 10_000));
                 }
-                assert!(slab.pop(&mut left).is_none());
+                assert!(slab.pop(&mut left).is_none() && slab.front(&left).is_none());
                 assert_eq!(slab.len(), 0);
             }
         }

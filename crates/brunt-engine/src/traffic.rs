@@ -7,6 +7,7 @@
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
 //! unsent.
 
+mod asking;
 mod connecting;
 mod finding;
 mod losing;
@@ -18,21 +19,19 @@ use crate::agenda::Agenda;
 use crate::connection::Connection;
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
-use crate::in_flight::{EntryId, InFlight, NO_ENTRY, Queued};
+use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
 use crate::lane::{Lane, Lanes, Picked, Route, RouteId, Routing};
 use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
 use crate::stamper::Stamper;
-use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
+use brunt_plan::op::{Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::MeterKind;
-use brunt_proto::out::Out;
 use brunt_proto::{Codec, Keys, Request, Value};
-use brunt_stats::recorder::Account;
 use brunt_workload::keys::{BLOCK_LEN, COUNTER_START};
 use brunt_workload::payload::{HEAD_LEN, Payload};
+use brunt_workload::session::Issue;
 use std::sync::Arc;
 
 /// The times that part the phases, on the worker's clock.
@@ -260,21 +259,24 @@ impl<C: Codec> Traffic<C> {
                 break;
             }
             while self.lanes[lane as usize].due_ns() <= now_ns {
-                flush_first |= match self.lanes[lane as usize].pins {
-                    true => self.pick_pinned(lane, now_ns),
-                    false => self.pick_one(lane, now_ns),
+                // What is usual first, then one operation of any other kind.
+                let issue = match self.lanes[lane as usize].pins {
+                    true => self.ask_straight(lane, now_ns),
+                    false => Some(self.lanes[lane as usize].session.take()),
                 };
+                if let Some(issue) = issue {
+                    flush_first |= self.take_on(lane, &issue, now_ns);
+                }
             }
             self.agenda.set(lane, self.lanes[lane as usize].due_ns());
         }
         flush_first
     }
 
-    /// Takes the next operation of a lane and finds it a connection, or lets it wait.
+    /// Books an operation that a lane has issued, and finds it a connection or lets it wait.
     #[inline]
-    fn pick_one(&mut self, lane_index: u32, now_ns: u64) -> bool {
+    fn take_on(&mut self, lane_index: u32, issue: &Issue, now_ns: u64) -> bool {
         let lane = &mut self.lanes[lane_index as usize];
-        let issue = lane.session.take();
         let phase = if lane.is_preload { Phase::Preload } else { self.window.phase_of(issue.intended_ns) };
         let (first_route, pins, splits) = (lane.routes.start, lane.pins, lane.splits(&issue.op));
         let account = self.recording.account(phase, &issue.op);
@@ -302,61 +304,6 @@ impl<C: Codec> Traffic<C> {
             _ => picked.route = self.route_of(lane_index, &picked.op),
         }
         self.submit(picked)
-    }
-
-    /// Takes what is due of a lane whose operations are bound to connections, and queues it where each belongs: all of it,
-    /// or up to the first operation that cannot be queued so.
-    fn pick_pinned(&mut self, lane_index: u32, now_ns: u64) -> bool {
-        let Self {
-            lanes, routes, connections, in_flight, recording, payload, dirty, key_bytes, window, ..
-        } = self;
-        let lane = &mut lanes[lane_index as usize];
-        let route = lane.routes.start;
-        let first_connection = routes[route as usize].connections.start;
-        let mut counted = Counted::default();
-        let mut left_over = None;
-        while left_over.is_none() && lane.due_ns() <= now_ns {
-            let issue = lane.session.take();
-            let phase = window.phase_of(issue.intended_ns);
-            let account = counted.count(recording, phase, &issue.op);
-            let own = issue.connection.expect("a lane that pins is a closed loop");
-            let index = first_connection + own;
-            let picked = Picked {
-                op: issue.op,
-                phase,
-                account,
-                intended_ns: issue.intended_ns,
-                picked_ns: now_ns,
-                connection: Some(index),
-                route,
-                group: NO_GROUP,
-                lease: NO_LEASE,
-            };
-            let connection = &mut connections[index as usize];
-            let KeyRef::Id(id) = picked.op.key else {
-                left_over = Some(picked);
-                break;
-            };
-            if picked.op.count != 1 || !connection.is_usable() {
-                left_over = Some(picked);
-                break;
-            }
-            key_bytes.clear();
-            lane.keyspace.write_key(id, key_bytes);
-            let keys = Keys { bytes: key_bytes, ends: &[key_bytes.len() as u32] };
-            let desk = Desk { in_flight, recording, payload };
-            if !desk.queue(lane, connection, keys, id, &picked) {
-                left_over = Some(picked);
-                break;
-            }
-            if !connection.dirty {
-                connection.dirty = true;
-                dirty.push(index);
-            }
-        }
-        counted.settle(recording);
-        recording.picked(now_ns, counted.total);
-        left_over.is_some_and(|picked| self.submit(picked))
     }
 
     /// The route of an operation that goes to one server.
@@ -540,13 +487,27 @@ impl<C: Codec> Traffic<C> {
         let lane_index = self.routes[picked.route as usize].lane;
         let first_id = self.write_keys(lane_index, picked);
         let lane = &self.lanes[lane_index as usize];
+        let op = &picked.op;
+        let mut head = [0; HEAD_LEN];
+        let value = value_of(lane, op, first_id, &self.payload, &mut head);
+        let request = Request {
+            kind: op.kind,
+            keys: Keys { bytes: &self.key_bytes, ends: &self.key_ends },
+            value,
+            flags: 0,
+            ttl_s: op.ttl_s,
+            operand: op.operand,
+            noreply: lane.noreply && !op.kind.is_retrieval(),
+            token: 0,
+        };
         let connection = &mut self.connections[connection_index as usize];
-        let keys = Keys { bytes: &self.key_bytes, ends: &self.key_ends };
-        let desk =
-            Desk { in_flight: &mut self.in_flight, recording: &mut self.recording, payload: &self.payload };
-        if !desk.queue(lane, connection, keys, first_id, picked) {
+        let id = self.in_flight.fill(picked, lane.is_alone(picked));
+        if !connection.queue(&request, id, &mut self.in_flight, &mut self.recording) {
             return false;
         }
+        // A store that follows a miss shares the slot of the retrieval.
+        let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
+        connection.promised -= u32::from(fills_slot);
         if !connection.dirty {
             connection.dirty = true;
             self.dirty.push(connection_index);
@@ -644,106 +605,6 @@ fn free_slot<C: Codec>(
         connection.promised += 1;
     }
     lane.session.release(own, op, outcome, at_ns);
-}
-
-/// What queueing an operation needs beside its connection.
-struct Desk<'a> {
-    in_flight: &'a mut InFlight,
-    recording: &'a mut Recording,
-    payload: &'a Payload,
-}
-
-impl Desk<'_> {
-    /// Queues the bytes of an operation, whose keys these are, and puts it on the connection's chain; false if there is no
-    /// room before the connection has sent.
-    #[inline]
-    fn queue<C: Codec>(
-        self,
-        lane: &Lane,
-        connection: &mut Connection<C>,
-        keys: Keys<'_>,
-        first_id: u64,
-        picked: &Picked,
-    ) -> bool {
-        let op = &picked.op;
-        let mut head = [0; HEAD_LEN];
-        let value = value_of(lane, op, first_id, self.payload, &mut head);
-        let copied = value.head.len() + Out::copied_len(value.len);
-        let needed = connection.codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), copied);
-        if !connection.out.has_room(needed) {
-            return false;
-        }
-        let request = Request {
-            kind: op.kind,
-            keys,
-            value,
-            flags: 0,
-            ttl_s: op.ttl_s,
-            operand: op.operand,
-            noreply: lane.noreply && !op.kind.is_retrieval(),
-            token: 0,
-        };
-        if self.recording.meters_requests() && picked.account.is_measured() {
-            self.recording.meter(MeterKind::Outstanding, u64::from(connection.outstanding()));
-        }
-        let queued_before = connection.out.queued_total();
-        let encoded = connection.codec.encode(&request, &mut connection.out);
-        let stream_end = connection.out.queued_total();
-        if self.recording.meters_requests() && picked.account.is_measured() {
-            self.recording.meter(MeterKind::RequestSize, stream_end - queued_before);
-        }
-        let alone = lane.is_alone(picked);
-        let queued = Queued { stream_end, wire_requests: encoded.wire_requests, alone };
-        if encoded.replied {
-            let id = self.in_flight.push(&mut connection.chain, picked, queued);
-            if connection.unsent == NO_ENTRY {
-                connection.unsent = id;
-            }
-        } else {
-            self.in_flight.push(&mut connection.unacknowledged, picked, queued);
-        }
-        connection.calls_left -= 1;
-        connection.retiring |= connection.calls_left == 0;
-        // A store that follows a miss shares the slot of the retrieval.
-        let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
-        connection.promised -= u32::from(fills_slot);
-        true
-    }
-}
-
-/// Operations that became due one behind the other, counted together as long as they belong to one account.
-#[derive(Default)]
-struct Counted {
-    last: Option<(Phase, OpKind, Account)>,
-    count: u32,
-    /// Those of all accounts.
-    total: u32,
-}
-
-impl Counted {
-    /// Counts an operation of a lane. Yields where it is booked.
-    #[inline]
-    fn count(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> Account {
-        self.total += 1;
-        if let Some((last_phase, last_kind, account)) = self.last
-            && (last_phase, last_kind) == (phase, op.kind)
-        {
-            self.count += 1;
-            return account;
-        }
-        self.settle(recording);
-        let account = recording.account(phase, op);
-        (self.last, self.count) = (Some((phase, op.kind, account)), 1);
-        account
-    }
-
-    /// Books what was counted.
-    #[inline]
-    fn settle(&mut self, recording: &mut Recording) {
-        if let Some((_, _, account)) = self.last.take() {
-            recording.scheduled_many(account, self.count);
-        }
-    }
 }
 
 /// The value that an operation writes, its own bytes in `head`.

@@ -148,6 +148,8 @@ pub struct Account {
 
 impl Account {
     const UNMEASURED: u32 = u32::MAX;
+    /// That of nothing: whatever is booked there is refused.
+    pub const UNUSED: Self = Self { book: u32::MAX, row: Self::UNMEASURED };
 
     /// Does the intended time of its ops lie in the measured window?
     #[inline]

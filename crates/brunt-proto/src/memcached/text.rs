@@ -274,7 +274,7 @@ impl Codec for TextCodec {
     /// # Panics
     ///
     /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
-    #[inline]
+    #[inline(always)] // Where the kind is known, so is the way, and nothing is left of the choice.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         if request.kind == OpKind::Get && request.keys.ends.len() == 1 {
             out.put_around(b"get ", request.keys.first(), LINE_END);
