@@ -34,13 +34,17 @@ impl Schedule {
     #[inline]
     pub fn take(&mut self) -> (Option<u32>, u64) {
         match self {
-            Self::Open { arrivals, start_ns } => {
-                arrivals.advance();
-                (None, arrivals.peek_ns().saturating_add(*start_ns))
-            }
+            Self::Open { arrivals, start_ns } => (None, take_arrival(arrivals, *start_ns)),
             Self::Closed(slots) => (slots.take(), slots.peek_ns()),
         }
     }
+}
+
+/// Goes on to the next arrival. Not inlined: it would crowd the registers of the closed loop, which has less to do.
+#[inline(never)]
+fn take_arrival(arrivals: &mut Arrivals, start_ns: u64) -> u64 {
+    arrivals.advance();
+    arrivals.peek_ns().saturating_add(start_ns)
 }
 
 /// A slot that is free from `due_ns` on.
@@ -95,6 +99,12 @@ impl Slots {
         done_ns.saturating_add(self.think_ns)
     }
 
+    /// The latest time that is known to have passed: a request was done then, or was taken, which nobody does before it is
+    /// due. Where all slots are taken, so is the one with the latest due time.
+    pub fn passed_ns(&self) -> u64 {
+        if self.first == self.end { self.latest_ns } else { self.latest_ns.saturating_sub(self.think_ns) }
+    }
+
     /// Where the slot with this number stands.
     #[inline]
     fn place(&self, number: usize) -> usize {
@@ -116,9 +126,9 @@ impl Slots {
         Some(slot.connection)
     }
 
-    /// Frees a slot of `connection` whose request was done at `done_ns`.
+    /// Frees a slot of `connection` whose request was done at `done_ns`: when it is due.
     #[inline]
-    pub fn release(&mut self, connection: u32, done_ns: u64) {
+    pub fn release(&mut self, connection: u32, done_ns: u64) -> u64 {
         assert!(self.in_flight() > 0, "more slots released than taken");
         let due_ns = self.due_after_ns(done_ns);
         let at = self.place(self.end);
@@ -129,6 +139,7 @@ impl Slots {
         } else {
             self.move_forward();
         }
+        due_ns
     }
 
     /// Moves the last slot before those that are due after it.

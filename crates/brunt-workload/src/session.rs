@@ -83,8 +83,8 @@ pub struct Session {
     bound_ns: u64,
     /// The answer to [`Session::due_ns`], kept up to date by whatever may change it.
     due_ns: u64,
-    /// The latest time this session has been told of: no release can be earlier from here on.
-    latest_ns: u64,
+    /// When it was ended early; the start where it was not. No release can be earlier from then on.
+    ended_ns: u64,
 }
 
 /// Where ops come from.
@@ -200,9 +200,9 @@ impl Session {
         window: Window,
         budget: u64,
     ) -> Self {
-        let (bound_ns, due_ns, latest_ns) = (0, u64::MAX, window.start_ns);
+        let (bound_ns, due_ns, ended_ns) = (0, u64::MAX, window.start_ns);
         let mut session =
-            Self { class, session, schedule, source, window, budget, bound_ns, due_ns, latest_ns };
+            Self { class, session, schedule, source, window, budget, bound_ns, due_ns, ended_ns };
         session.update_bound();
         session
     }
@@ -238,22 +238,20 @@ impl Session {
     #[inline]
     pub fn release(&mut self, connection: u32, op: &Op, outcome: Outcome, done_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
-            slots.release(connection, done_ns);
-            self.latest_ns = self.latest_ns.max(done_ns);
+            let freed_ns = slots.release(connection, done_ns);
             if let Source::Preload(preload) = &mut self.source {
                 preload.book(op, outcome);
                 self.update_bound();
             }
-            self.update_due();
+            self.note_freed(freed_ns);
         }
     }
 
     /// A slot of a connection is free from `at_ns` on without an op having ended: the connection has just been born.
     pub fn free(&mut self, connection: u32, at_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
-            slots.release(connection, at_ns);
-            self.latest_ns = self.latest_ns.max(at_ns);
-            self.update_due();
+            let freed_ns = slots.release(connection, at_ns);
+            self.note_freed(freed_ns);
         }
     }
 
@@ -289,7 +287,8 @@ impl Session {
         match &self.schedule {
             Schedule::Open { .. } => true,
             Schedule::Closed(slots) => {
-                let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(self.latest_ns));
+                let passed_ns = self.ended_ns.max(slots.passed_ns());
+                let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(passed_ns));
                 // An op in flight that fails is another try for a preload, until it has given up.
                 let may_have_more = match &self.source {
                     Source::Drawn(_) => true,
@@ -308,7 +307,7 @@ impl Session {
     /// Ends the session early: nothing is issued any more with an intended time at or after `now_ns`.
     pub fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);
-        self.latest_ns = self.latest_ns.max(now_ns);
+        self.ended_ns = self.ended_ns.max(now_ns);
         self.update_bound();
     }
 
@@ -351,7 +350,6 @@ impl Session {
     /// Books an op with this intended time as issued; `next_ns` is the one after it.
     #[inline]
     fn account(&mut self, intended_ns: u64, next_ns: u64) {
-        self.latest_ns = self.latest_ns.max(intended_ns);
         if intended_ns >= self.window.measure_ns {
             self.budget -= 1;
             if self.budget == 0 {
@@ -376,12 +374,15 @@ impl Session {
             (true, 0) => measure_ns.min(end_ns),
             (true, _) => end_ns,
         };
-        self.update_due();
+        self.note_next(self.schedule.peek_ns());
     }
 
+    /// A slot is free from this time on: it may be due before all others.
     #[inline]
-    fn update_due(&mut self) {
-        self.note_next(self.schedule.peek_ns());
+    fn note_freed(&mut self, freed_ns: u64) {
+        if freed_ns < self.bound_ns {
+            self.due_ns = self.due_ns.min(freed_ns);
+        }
     }
 
     #[inline]

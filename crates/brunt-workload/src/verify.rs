@@ -175,8 +175,10 @@ impl Verifier {
 /// Is this, as far as values are compared, what this version of the key has?
 #[inline]
 fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -> bool {
+    let Some((head, body)) = value.split_first_chunk::<HEAD_LEN>() else {
+        return is_short_intact(payload, id, version, len, value);
+    };
     let parts = payload.value(id, version, len);
-    let Some((head, body)) = value.split_first_chunk::<HEAD_LEN>() else { return value == parts.head() };
     if body.len() != parts.len || u128::from_le_bytes(*head) != u128::from_le_bytes(parts.head) {
         return false;
     }
@@ -186,6 +188,12 @@ fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -
     }
     let tail = (body.len() - TAIL_LEN).max(FRONT_LEN);
     body[..FRONT_LEN] == expected[..FRONT_LEN] && body[tail..] == expected[tail..]
+}
+
+/// [`is_intact`] for a value that is less than a head.
+#[inline(never)]
+fn is_short_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -> bool {
+    value == payload.value(id, version, len).head()
 }
 
 #[cfg(test)]
