@@ -33,6 +33,14 @@ impl Agenda {
     #[inline]
     pub(crate) fn set(&mut self, session: u32, due_ns: u64) {
         let before = std::mem::replace(&mut self.due_ns[session as usize], due_ns);
+        // Most workers have one session, which is first whatever it is set to.
+        if self.heap.len() > 1 {
+            self.sift(session, due_ns, before);
+        }
+    }
+
+    /// Moves a session that was due at `before` to its place in the heap.
+    fn sift(&mut self, session: u32, due_ns: u64, before: u64) {
         let mut at = self.place[session as usize] as usize;
         if due_ns < before {
             while at > 0 && due_ns < self.time_at((at - 1) / 2) {

@@ -52,6 +52,12 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The one behind it in its chain.
+    #[inline]
+    pub(crate) fn next(&self) -> EntryId {
+        self.next
+    }
+
     /// A place that was never used.
     const BLANK: Self = Self {
         op: Op::of(OpKind::Get, KeyRef::Id(0)),
@@ -201,10 +207,10 @@ impl InFlight {
         &mut self.entries[id as usize]
     }
 
-    /// The entry behind this one in its chain.
+    /// The entry with this id; `None` for [`NO_ENTRY`].
     #[inline]
-    pub(crate) fn next(&self, id: EntryId) -> EntryId {
-        self.entries[id as usize].next
+    pub(crate) fn entry_mut(&mut self, id: EntryId) -> Option<&mut Entry> {
+        self.entries.get_mut(id as usize)
     }
 
     /// The entry with this id.

@@ -564,7 +564,7 @@ impl<C: Codec> Traffic<C> {
 
 /// Gives a slot of a closed loop back, in which `op` has ended. It is one of the connection's where the lane pins, and the
 /// connection is then the lane's `own`th.
-#[inline]
+#[inline(always)]
 fn give_back<C: Codec>(
     lane: &mut Lane,
     connection: &mut Connection<C>,

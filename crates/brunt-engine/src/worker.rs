@@ -315,7 +315,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 }
             }
             What::Sent(taken) => {
-                self.traffic.handed_over(&mut self.io, link, SendResult { taken, at_ns }, false);
+                self.traffic.handed_over(&mut self.io, link, SendResult { taken, at_ns });
             }
             What::Writable => {
                 self.traffic.writable(&mut self.io, link, at_ns);

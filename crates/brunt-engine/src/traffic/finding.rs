@@ -6,9 +6,10 @@
 //! given its slot back and is booked.
 
 use super::receiving::expected_of;
-use super::{Traffic, give_back};
+use super::{Checking, Traffic, give_back};
 use crate::health::Health;
 use crate::in_flight::Entry;
+use crate::lane::Lane;
 use crate::recording::Recording;
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -16,6 +17,7 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::{Codec, Event};
 use brunt_stats::recorder::Account;
 use brunt_stats::sample::{Sample, Times};
+use brunt_workload::payload::Payload;
 use brunt_workload::verify::{Integrity, Verifier};
 
 /// How every operation ends that is taken in here.
@@ -51,41 +53,41 @@ impl<C: Codec> Traffic<C> {
             return connection.codec.decode(&input[*used..]);
         };
         let is_closed = !lane.session.is_open();
+        let own = if lane.pins { read.index - route.connections.start } else { 0 };
         let meters_requests = recording.meters_requests();
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
-        let mut alike = Alike { read, last: None, count: 0 };
+        let mut alike = Alike { last: None, count: 0 };
         let rest = loop {
-            let (step, event) = connection.codec.decode(&input[*used..]);
-            let Some(Event::Found { key, value, .. }) = event else { break (step, event) };
-            let head = in_flight.front(&connection.chain).filter(|entry| entry.alone && entry.sent_ns != 0);
-            let Some(&Entry { ref op, account, .. }) = head else { break (step, event) };
-            let KeyRef::Id(id) = op.key else { break (step, event) };
-            if !lane.keyspace.is_key_of(id, key) {
-                break (step, event);
+            // Most reads end with a reply: then there is nothing to ask for.
+            let is_over = *used == input.len();
+            let next = if is_over { (0, None) } else { connection.codec.decode(&input[*used..]) };
+            let ended = match (next, in_flight.front(&connection.chain)) {
+                ((step, Some(Event::Found { key, value, .. })), Some(entry))
+                    if is_usual(lane, payload, self.checking, entry, key, value) =>
+                {
+                    *used += step;
+                    if meters_requests && entry.account.is_measured() {
+                        recording.meter(MeterKind::ValueReceived, value.len() as u64);
+                    }
+                    in_flight.unlink(&mut connection.chain)
+                }
+                _ => None,
+            };
+            if !ended.is_some_and(|entry| alike.takes(entry)) {
+                alike.book(read, recording, health);
+                let Some(entry) = ended else { break next };
+                alike.begin(read, entry);
             }
-            let expected = expected_of(self.checking, lane, id, value.len() as u32);
-            if Verifier::verify(payload, id, expected, value) != Integrity::Intact {
-                break (step, event);
-            }
-            *used += step;
-            if meters_requests && account.is_measured() {
-                recording.meter(MeterKind::ValueReceived, value.len() as u64);
-            }
-            let Some(entry) = in_flight.unlink(&mut connection.chain) else { break (step, event) };
-            if !alike.takes(entry) {
-                alike.book(recording, health);
-                alike.begin(entry);
-            }
-            if is_closed {
-                let own = if lane.pins { read.index - route.connections.start } else { 0 };
+            if let Some(entry) = ended
+                && is_closed
+            {
                 give_back(lane, connection, own, &entry.op, HIT, read.at_ns);
             }
         };
         if alike.last.is_none() {
             return rest;
         }
-        alike.book(recording, health);
         connection.failures = 0;
         if !lane.pins && connection.is_usable() {
             route.ready.set(read.index, connection.outstanding());
@@ -93,8 +95,10 @@ impl<C: Codec> Traffic<C> {
         if is_closed {
             agenda.set(route.lane, lane.due_ns());
         }
-        let server = connection.server;
-        self.check_retired(read.index);
+        let (server, is_retiring) = (connection.server, connection.retiring);
+        if is_retiring {
+            self.check_retired(read.index);
+        }
         if was_silent {
             self.wake(server, read.at_ns);
         }
@@ -102,9 +106,26 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
+/// Is this the reply to an operation that stands for itself, with the value that was stored?
+#[inline(always)]
+fn is_usual(
+    lane: &Lane,
+    payload: &Payload,
+    checking: Checking,
+    entry: &Entry,
+    key: &[u8],
+    value: &[u8],
+) -> bool {
+    let KeyRef::Id(id) = entry.op.key else { return false };
+    if !entry.alone || entry.sent_ns == 0 || !lane.keyspace.is_key_of(id, key) {
+        return false;
+    }
+    let expected = expected_of(checking, lane, id, value.len() as u32);
+    Verifier::verify(payload, id, expected, value) == Integrity::Intact
+}
+
 /// Operations that ended in the same read, one behind the other, and differ in nothing that is booked.
 struct Alike {
-    read: Read,
     /// What each of them is.
     last: Option<(Account, Sample)>,
     count: u32,
@@ -125,8 +146,8 @@ impl Alike {
 
     /// Begins with another one, when those before are booked.
     #[inline]
-    fn begin(&mut self, entry: &Entry) {
-        let Read { at_ns, polled_ns, .. } = self.read;
+    fn begin(&mut self, read: Read, entry: &Entry) {
+        let Read { at_ns, polled_ns, .. } = read;
         let times = Times {
             intended_ns: entry.intended_ns,
             picked_ns: entry.picked_ns,
@@ -141,9 +162,9 @@ impl Alike {
 
     /// Books them.
     #[inline]
-    fn book(&self, recording: &mut Recording, health: &mut Health) {
+    fn book(&self, read: Read, recording: &mut Recording, health: &mut Health) {
         let Some((account, sample)) = &self.last else { return };
-        let Read { at_ns, polled_ns, .. } = self.read;
+        let Read { at_ns, polled_ns, .. } = read;
         if let Some(span) = health.successes(sample.times.sent_ns, polled_ns, at_ns, self.count) {
             recording.outage(span);
         }

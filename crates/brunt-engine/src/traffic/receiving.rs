@@ -48,7 +48,9 @@ impl<C: Codec> Traffic<C> {
             }
         }
         let used = self.decode(index, input, at_ns, polled_ns)?;
-        self.connections[index as usize].leftover.extend_from_slice(&input[used..]);
+        if used < input.len() {
+            self.connections[index as usize].leftover.extend_from_slice(&input[used..]);
+        }
         Ok(())
     }
 

@@ -30,23 +30,24 @@ impl<C: Codec> Traffic<C> {
         let mut awaits_results = false;
         for at in 0..self.dirty.len() {
             let index = self.dirty[at];
-            self.connections[index as usize].dirty = false;
             now_ns = self.send(io, index, now_ns);
+            let connection = &mut self.connections[index as usize];
+            connection.dirty = false;
             // What wants no reply ends with the send, and nothing else would tell.
-            awaits_results |= self.connections[index as usize].unacknowledged.len > 0;
+            awaits_results |= connection.unacknowledged.len > 0;
         }
         self.dirty.clear();
         Flushed { now_ns, awaits_results }
     }
 
     /// Sends what one connection has queued and stamps what went out.
-    #[inline]
+    #[inline(always)]
     fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
-        if self.connections[index as usize].out.is_empty() {
-            return before_ns;
-        }
         let is_stamped = I::STAMPS && self.wants_stamp(index, before_ns);
         let connection = &self.connections[index as usize];
+        if connection.out.is_empty() {
+            return before_ns;
+        }
         if is_stamped {
             self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
         }
@@ -59,71 +60,73 @@ impl<C: Codec> Traffic<C> {
             }
         };
         let Some(result) = result else { return before_ns };
-        if self.phase_now(result.at_ns) == Phase::Measure {
+        let phase = self.phase_now(result.at_ns);
+        if phase == Phase::Measure {
             self.recording.meter(MeterKind::SendCost, result.at_ns - before_ns);
         }
-        self.handed_over(io, index, result, is_stamped);
+        self.settle(io, index, result, phase, is_stamped);
         result.at_ns
     }
 
+    /// Books what a send came to whose result was not there at once.
+    pub(crate) fn handed_over<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult) {
+        let phase = self.phase_now(result.at_ns);
+        self.settle(io, index, result, phase, false);
+    }
+
     /// Books what a send came to.
-    #[inline]
-    pub(crate) fn handed_over<I: Io>(
-        &mut self,
-        io: &mut I,
-        index: u32,
-        result: SendResult,
-        is_stamped: bool,
-    ) {
+    #[inline(always)]
+    fn settle<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult, phase: Phase, is_stamped: bool) {
         let connection = &mut self.connections[index as usize];
-        match result.taken {
-            Ok(taken) => {
-                connection.out.advance(taken);
-                let was_stuck = connection.stuck;
-                connection.stuck = !connection.out.is_empty();
-                if !was_stuck {
-                    connection.stuck_ns = result.at_ns;
-                }
-                let (is_stuck, route) = (connection.stuck, connection.route);
-                self.stamp_sent::<I>(index, result.at_ns, taken as u64);
-                if is_stamped && is_stuck {
-                    self.stamper.discard(index, StampLoss::SentInPieces);
-                }
-                if is_stuck {
-                    self.routes[route as usize].ready.remove(index);
-                } else if was_stuck {
-                    self.became_usable(index);
-                }
-                self.check_retired(index);
-            }
+        let taken = match result.taken {
+            Ok(taken) => taken,
             Err(errno) => {
                 self.lose(index, result.at_ns, fault_of_errno(errno), OutcomeClass::Lost);
                 io.close(index, CloseHow::Orderly);
+                return;
             }
+        };
+        connection.out.advance(taken);
+        let was_stuck = connection.stuck;
+        connection.stuck = !connection.out.is_empty();
+        if !was_stuck {
+            connection.stuck_ns = result.at_ns;
         }
-    }
-
-    /// Stamps the operations of a connection whose last byte has been handed over.
-    fn stamp_sent<I: Io>(&mut self, index: u32, at_ns: u64, bytes: u64) {
-        let connection = &mut self.connections[index as usize];
+        self.recording.bytes_sent(phase, taken as u64);
         let sent_total = connection.out.sent_total();
-        while connection.unsent != NO_ENTRY {
-            let entry = self.in_flight.get_mut(connection.unsent);
-            if entry.stream_end > sent_total {
-                break;
-            }
-            entry.sent_ns = at_ns;
+        while let Some(entry) = self.in_flight.entry_mut(connection.unsent)
+            && entry.stream_end <= sent_total
+        {
+            entry.sent_ns = result.at_ns;
             self.recording.sent(entry);
             if I::STAMPS {
                 self.stamper.sent();
             }
-            connection.unsent = self.in_flight.next(connection.unsent);
+            connection.unsent = entry.next();
         }
-        let phase = self.phase_now(at_ns);
-        self.recording.bytes_sent(phase, bytes);
-        if self.connections[index as usize].unacknowledged.len > 0 {
+        // None of this in the usual case.
+        if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {
+            self.settle_rest(index, result.at_ns, was_stuck, is_stamped);
+        }
+    }
+
+    /// What a send may mean beside operations that were handed over and wait for their reply.
+    #[inline(never)]
+    fn settle_rest(&mut self, index: u32, at_ns: u64, was_stuck: bool, is_stamped: bool) {
+        let connection = &self.connections[index as usize];
+        let (is_stuck, route, sent_total) = (connection.stuck, connection.route, connection.out.sent_total());
+        if connection.unacknowledged.len > 0 {
             self.end_unacknowledged(index, sent_total, at_ns);
         }
+        if is_stamped && is_stuck {
+            self.stamper.discard(index, StampLoss::SentInPieces);
+        }
+        if is_stuck {
+            self.routes[route as usize].ready.remove(index);
+        } else if was_stuck {
+            self.became_usable(index);
+        }
+        self.check_retired(index);
     }
 
     /// Ends the operations without a reply whose last byte has been handed over.
