@@ -5,6 +5,7 @@
 //! every key: an id of its own, `keys` above that of the key.
 
 use crate::size::{SizeOf, Sizes};
+use brunt_plan::distribution::SizeDistribution;
 use brunt_plan::plan::DataSet;
 
 /// What a counter holds after preload: far enough above 0, where decr stops, and as far below 2⁶⁴, where incr wraps, that
@@ -43,6 +44,27 @@ const fn eight_digits(number: u64) -> u64 {
     ((number << 8) - ones * ((10 << 8) - 1)) | 0x3030_3030_3030_3030
 }
 
+/// An id of at most ten digits in ten digits, at the same price whatever it is.
+#[inline]
+fn last_digits(id: u64) -> Option<[u8; DIGITS]> {
+    let eights = id / 100_000_000;
+    let pair = PAIRS.get(eights as usize)?;
+    let mut digits = [0; DIGITS];
+    digits[..2].copy_from_slice(pair);
+    digits[2..].copy_from_slice(&eight_digits(id - eights * 100_000_000).to_le_bytes());
+    Some(digits)
+}
+
+/// The length of keys that can be written as a block and [`DIGITS`]; 0 where they cannot.
+fn plain_len(key_size: &SizeDistribution, prefix_len: usize) -> usize {
+    match *key_size {
+        SizeDistribution::Fixed(len) if (prefix_len + DIGITS..=BLOCK_LEN).contains(&(len as usize)) => {
+            len as usize
+        }
+        _ => 0,
+    }
+}
+
 /// Are these the same, of which both have the same length? Without a call where they are two blocks that overlap.
 #[inline]
 fn is_same(left: &[u8], right: &[u8]) -> bool {
@@ -66,8 +88,9 @@ pub struct KeySpace {
     /// The prefix and as many zeros as the longest key has room for, and a block at least: every key but for its digits.
     template: Vec<u8>,
     prefix_len: usize,
-    /// Keys that are as long or longer have room for [`DIGITS`] behind the prefix.
-    last_digits_from: usize,
+    /// How long every key is, where all are equally long, have room for [`DIGITS`] behind the prefix and are no longer than
+    /// a block; else 0, which no key is.
+    plain_len: usize,
 }
 
 impl KeySpace {
@@ -91,7 +114,7 @@ impl KeySpace {
             key_sizes,
             template,
             prefix_len,
-            last_digits_from: prefix_len + DIGITS,
+            plain_len: plain_len(&keyspace.key_size, prefix_len),
         }
     }
 
@@ -140,26 +163,25 @@ impl KeySpace {
     #[inline]
     pub fn write_key(&self, id: u64, out: &mut Vec<u8>) {
         debug_assert!(id < self.ids, "{id} is not below {}", self.ids);
-        let len = self.key_len(id);
-        if len <= BLOCK_LEN
+        if self.plain_len > 0
             && let Some(block) = self.template.first_chunk::<BLOCK_LEN>()
-            && let Some(digits) = self.last_digits(id, len)
+            && let Some(digits) = last_digits(id)
         {
-            let end = out.len() + len;
+            let end = out.len() + self.plain_len;
             out.extend_from_slice(block);
             out.truncate(end);
             if let Some(last) = out.last_chunk_mut() {
                 *last = digits;
             }
         } else {
-            self.write_any_key(id, len, out);
+            self.write_any_key(id, out);
         }
     }
 
     /// [`KeySpace::write_key`] of a key of any length, digit by digit.
     #[inline(never)]
-    fn write_any_key(&self, id: u64, len: usize, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.template[..len]);
+    fn write_any_key(&self, id: u64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.template[..self.key_len(id)]);
         let mut rest = id;
         let mut at = out.len();
         // From the last digit: the zeros above the first one stand there already.
@@ -170,39 +192,25 @@ impl KeySpace {
         }
     }
 
-    /// The last ten characters of the key of `id`, if they hold all of its digits and nothing of the prefix: of nearly every
-    /// key, and at the same price whatever the id.
-    #[inline]
-    fn last_digits(&self, id: u64, len: usize) -> Option<[u8; DIGITS]> {
-        if len < self.last_digits_from {
-            return None;
-        }
-        let eights = id / 100_000_000;
-        let pair = PAIRS.get(eights as usize)?;
-        let mut digits = [0; DIGITS];
-        digits[..2].copy_from_slice(pair);
-        digits[2..].copy_from_slice(&eight_digits(id - eights * 100_000_000).to_le_bytes());
-        Some(digits)
-    }
-
     /// Is this the key of `id`? The same as writing it and comparing, without the writing.
     #[inline]
     pub fn is_key_of(&self, id: u64, key: &[u8]) -> bool {
-        let len = self.key_len(id);
-        if key.len() != len {
-            return false;
-        }
-        match (self.last_digits(id, len), key.split_last_chunk()) {
-            (Some(digits), Some((front, last))) => {
-                *last == digits && is_same(front, &self.template[..front.len()])
-            }
-            _ => self.is_any_key_of(id, key),
+        if key.len() == self.plain_len
+            && let Some((front, last)) = key.split_last_chunk()
+            && let Some(digits) = last_digits(id)
+        {
+            *last == digits && is_same(front, &self.template[..front.len()])
+        } else {
+            self.is_any_key_of(id, key)
         }
     }
 
-    /// [`KeySpace::is_key_of`] for a key of the right length, digit by digit.
+    /// [`KeySpace::is_key_of`] for a key of any length, digit by digit.
     #[inline(never)]
     fn is_any_key_of(&self, id: u64, key: &[u8]) -> bool {
+        if key.len() != self.key_len(id) {
+            return false;
+        }
         let mut rest = id;
         let mut at = key.len();
         while rest > 0 {
@@ -395,13 +403,14 @@ mod tests {
             for id in &ids {
                 let (mut text, mut by_digits) = (b"before".to_vec(), b"before".to_vec());
                 space.write_key(*id, &mut text);
-                space.write_any_key(*id, len as usize, &mut by_digits);
+                space.write_any_key(*id, &mut by_digits);
                 let digits = len as usize - prefix.len();
                 assert_eq!(text, format!("before{prefix}{id:0digits$}").as_bytes());
                 assert_eq!(text, by_digits);
                 let key = &mut text[6..];
                 assert!(space.is_key_of(*id, key) && space.is_any_key_of(*id, key));
                 assert!(!space.is_key_of(*id, &key[1..]) && !space.is_key_of(id ^ 1, key));
+                assert!(!space.is_any_key_of(*id, &key[1..]) && !space.is_any_key_of(id ^ 1, key));
                 for at in 0..key.len() {
                     key[at] ^= 1;
                     assert!(

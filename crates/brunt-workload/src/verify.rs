@@ -172,8 +172,9 @@ impl Verifier {
     }
 }
 
-/// Is this, as far as values are compared, what this version of the key has?
-#[inline]
+/// Is this, as far as values are compared, what this version of the key has? A call of its own, with everything in
+/// registers and nothing to keep for the long way.
+#[inline(never)]
 fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -> bool {
     let Some((head, body)) = value.split_first_chunk::<HEAD_LEN>() else {
         return is_short_intact(payload, id, version, len, value);

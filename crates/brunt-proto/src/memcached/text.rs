@@ -283,7 +283,8 @@ impl Codec for TextCodec {
         encode_any(request, out)
     }
 
-    #[inline]
+    // Always: as a call it would write every event to memory, to be read again.
+    #[inline(always)]
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         if self.progress == Progress::Idle
             && self.expects == Expects::Line
@@ -291,7 +292,7 @@ impl Codec for TextCodec {
         {
             return (used, Some(event));
         }
-        self.decode_any(input)
+        if input.is_empty() { (0, None) } else { self.decode_any(input) }
     }
 }
 
@@ -317,7 +318,7 @@ fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
 
 impl TextCodec {
     /// The short way: a whole `VALUE` with its value and `END`, if that is what lies at the front. Its length and its event.
-    #[inline]
+    #[inline(always)]
     fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
         let line = input.strip_prefix(VALUE)?;
         if !self.usual.fits(line) {
@@ -331,12 +332,9 @@ impl TextCodec {
         end.starts_with(FOUND_END).then_some((used, event))
     }
 
-    /// [`Codec::decode`] without the short way.
+    /// [`Codec::decode`] of at least one byte without the short way.
     #[inline(never)]
     fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
-        if input.is_empty() {
-            return (0, None);
-        }
         let step = match self.expects {
             Expects::Line if self.progress == Progress::Idle => {
                 self.progress = Progress::Begun;

@@ -230,7 +230,9 @@ fn decode(stream: &[u8]) -> Vec<String> {
 /// As [`decode`], but every reply goes the long way through the state machine.
 fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
     let (mut codec, mut seen, mut used_total) = (TextCodec::new(), Vec::new(), 0);
-    while let (used, Some(event)) = codec.decode_any(&stream[used_total..]) {
+    while used_total < stream.len()
+        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
+    {
         assert!(!matches!(event, Event::Found { .. }));
         used_total += used;
         seen.extend(phrases(&event));
