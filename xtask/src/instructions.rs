@@ -6,6 +6,7 @@
 
 mod baseline;
 mod gate;
+mod keys;
 mod part;
 mod profile;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(record: bool) -> anyhow::Result<()> {
     let binary = build()?;
     let Some(counted) = count_all(&binary, None)? else { bail!("no time to count") };
     show(&counted, &Baseline::read(&baseline::path())?);
+    keys::show(&binary)?;
     if record {
         let recorded = first_line("date", &["--utc", "+%F"])?;
         std::fs::write(baseline::path(), baseline::text(&recorded, &machine()?, &counted))?;
@@ -87,6 +89,7 @@ pub(crate) fn gate() -> anyhow::Result<Option<String>> {
         100.0 * judgement.growth_max,
         judgement.exceeded.join("; ")
     );
+    keys::show(&binary)?;
     Ok(None)
 }
 

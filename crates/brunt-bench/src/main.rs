@@ -8,17 +8,20 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "saying what was done is the job")]
 
 mod cost;
+mod draw;
 mod floor;
 mod shape;
 mod worker;
 
 use cost::Cost;
+use draw::Draw;
 use floor::Floor;
 use std::process::ExitCode;
 use worker::Worker;
 
 const USAGE: &str = "\
 usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N
+       brunt-bench draw --keys N [--popularity LAW] --ops N
        brunt-bench floor --server HOST:PORT [OPTIONS]
        brunt-bench cost --to FILE -- COMMAND...
 
@@ -26,6 +29,11 @@ worker: takes the production worker through gets over canned replies
   --shape  connections and the requests in flight on each, as in 64x32; after a slash, how many completions
            a wait brings at most, as in 16x1/1 [without one: all that there are]
   --ops    how many gets to measure
+
+draw: takes a session through gets without a worker, for data sets of any size
+  --keys        how many keys there are
+  --popularity  as in a plan [uniform]
+  --ops         how many gets
 
 floor: makes the system calls of gets in closed loop, all hits, and nothing else
   --server       a memcached that holds the keys, zero-padded to 30 bytes, with values of one length
@@ -41,9 +49,10 @@ floor: makes the system calls of gets in closed loop, all hits, and nothing else
 cost: runs a command and writes the processor time that it took as JSON";
 
 /// What was asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 enum Verb {
     Worker(Worker),
+    Draw(Draw),
     Floor(Floor),
     Cost(Cost),
 }
@@ -52,6 +61,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match parse(&words) {
         Ok(Verb::Worker(worker)) => worker.run().map(|said| show(&said)),
+        Ok(Verb::Draw(draw)) => draw.run().map(|said| show(&said)),
         Ok(Verb::Floor(floor)) => floor.run().map(|taken| show(&taken.json())),
         Ok(Verb::Cost(cost)) => cost.run(),
         Err(message) => {
@@ -74,8 +84,9 @@ fn parse(words: &[String]) -> Result<Verb, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
+        ["draw", options @ ..] => Draw::parse(options).map(Verb::Draw),
         ["floor", options @ ..] => Floor::parse(options).map(Verb::Floor),
         ["cost", options @ ..] => Cost::parse(options).map(Verb::Cost),
-        _ => Err("the verbs are worker, floor and cost".to_owned()),
+        _ => Err("the verbs are worker, draw, floor and cost".to_owned()),
     }
 }

@@ -1,0 +1,159 @@
+//! `brunt-bench draw`: takes one session through a closed loop of gets without a worker: draws keys, writes their text,
+//! compares it, and gives the slots back.
+//!
+//! Not a timer, and no server, whose table of replies would have to hold the whole data set: what a get asks of
+//! `brunt-workload` can be counted here for a data set of any size. Invariant: it fails unless every key that was written
+//! is recognized as the one that was drawn.
+
+use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::shard::StreamPart;
+use brunt_plan::spec::PlanSpec;
+use brunt_workload::keys::{BLOCK_LEN, KeySpace};
+use brunt_workload::popularity::KeyChooser;
+use brunt_workload::session::{Session, SessionSpec, Window};
+use std::sync::Arc;
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Draw {
+    plan: Plan,
+    ops: u64,
+}
+
+/// Connections and depth of the session.
+const SHAPE: (u32, u32) = (16, 1);
+
+impl Draw {
+    /// Parses what stands behind the verb.
+    ///
+    /// # Errors
+    /// With the option, what was given, and what is accepted.
+    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
+        let (mut keys, mut popularity, mut ops) = (None, "uniform", None);
+        for pair in options.chunks(2) {
+            let number = |given: &str| {
+                let accepted =
+                    || format!("{}: '{given}' was given; accepted: a whole number from 1", pair[0]);
+                given.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(accepted)
+            };
+            match pair {
+                ["--keys", given] => keys = Some(number(given)?),
+                ["--popularity", given] => popularity = given,
+                ["--ops", given] => ops = Some(number(given)?),
+                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [] => {}
+            }
+        }
+        let plan = plan(keys.ok_or("--keys is missing")?, popularity)?;
+        Ok(Self { plan, ops: ops.ok_or("--ops is missing")? })
+    }
+
+    /// Draws, and says how often.
+    ///
+    /// # Errors
+    /// A key was not the one that was drawn.
+    pub(crate) fn run(self) -> Result<String, String> {
+        let mut client = Client::new(&self.plan);
+        for number in 0..self.ops {
+            if !client.get() {
+                return Err(format!("get {number} wrote another key than it drew"));
+            }
+        }
+        Ok(format!("{} keys drawn, the last one {}", self.ops, client.key.escape_ascii()))
+    }
+}
+
+/// As `worker` has it, but for the keys.
+fn plan(keys: u64, popularity: &str) -> Result<Plan, String> {
+    let (connections, depth) = SHAPE;
+    let toml = format!(
+        "threads = 1\nseed = 1\nmix = 'get'\nkeys = {keys}\npopularity = '{popularity}'\nkey-size = 30\n\
+         value-size = 200\nconnections = {connections}\ndepth = {depth}"
+    );
+    let spec = PlanSpec::from_toml(&toml).map_err(|error| error.to_string())?;
+    resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).map_err(|error| error.to_string())
+}
+
+/// A session, and what it writes keys with.
+struct Client {
+    session: Session,
+    keyspace: KeySpace,
+    key: Vec<u8>,
+    now_ns: u64,
+}
+
+impl Client {
+    fn new(plan: &Plan) -> Self {
+        let class = &plan.classes[0];
+        let (keys, data_seed) = (class.keyspace.keys, plan.data_seed);
+        let session = Session::new(SessionSpec {
+            class_id: 0,
+            session_id: 0,
+            class,
+            part: StreamPart { index: 0, of: 1 },
+            connections: SHAPE.0,
+            budget: None,
+            seed: plan.seed,
+            chooser: Arc::new(KeyChooser::new(&class.popularity, None, keys, data_seed)),
+            begins_taken: false,
+            window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
+        });
+        let keyspace = KeySpace::new(&plan.data_sets()[0], data_seed);
+        let key = Vec::with_capacity(keyspace.key_len_max() + BLOCK_LEN);
+        Self { session, keyspace, key, now_ns: 0 }
+    }
+
+    /// One get from its drawing to its end, the network left out. Is the key that was written the one that was drawn?
+    /// This function is what is counted.
+    #[inline(never)]
+    fn get(&mut self) -> bool {
+        let issue = self.session.take();
+        let Some(id) = issue.op.only_id() else { return false };
+        self.key.clear();
+        self.keyspace.write_key(id, &mut self.key);
+        let is_right = self.keyspace.is_key_of(id, &self.key);
+        self.now_ns += 1_000;
+        let outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
+        self.session.release(issue.connection.unwrap_or(0), &issue.op, outcome, self.now_ns);
+        is_right
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_lines() {
+        for (words, expected) in [
+            ("--keys 7 --ops 9", ""),
+            ("--ops 9 --popularity zipf --keys 7", ""),
+            ("--ops 9", "--keys is missing"),
+            ("--keys 9", "--ops is missing"),
+            ("--keys 0 --ops 9", "--keys: '0' was given"),
+            ("--keys 9 --ops x", "--ops: 'x' was given"),
+            ("--keys 9 --ops", "'--ops' is no option, or has no value"),
+            ("--keys 9 --ops 9 --popularity often", "often"),
+        ] {
+            let words: Vec<&str> = words.split(' ').collect();
+            match Draw::parse(&words) {
+                Ok(Draw { ops, .. }) => assert_eq!((ops, expected), (9, ""), "{words:?}"),
+                Err(message) => {
+                    assert!(!expected.is_empty() && message.contains(expected), "{words:?}: {message}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_every_size_of_a_data_set_are_drawn() {
+        for (keys, popularity) in
+            [(1, "uniform"), (1_000, "zipf"), (1_000_000_000, "uniform"), (1_000_000_000, "zipf")]
+        {
+            let said = Draw { plan: plan(keys, popularity).unwrap(), ops: 1_000 }.run();
+            assert!(said.as_ref().is_ok_and(|said| said.starts_with("1000 keys drawn, ")), "{said:?}");
+        }
+    }
+}
