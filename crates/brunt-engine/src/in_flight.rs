@@ -84,6 +84,7 @@ impl Entry {
 pub(crate) struct Chain {
     /// The oldest, or [`NO_ENTRY`].
     pub head: EntryId,
+    /// The youngest; of an empty chain, anything.
     tail: EntryId,
     /// How many.
     pub len: u32,
@@ -164,9 +165,9 @@ impl InFlight {
     pub(crate) fn link(&mut self, chain: &mut Chain, id: EntryId, stream_end: u64, wire_requests: u32) {
         let entry = &mut self.entries[id as usize];
         (entry.stream_end, entry.wire_requests) = (stream_end, wire_requests);
-        match self.entries.get_mut(chain.tail as usize) {
-            Some(tail) => tail.next = id,
-            None => chain.head = id,
+        match chain.head {
+            NO_ENTRY => chain.head = id,
+            _ => self.entries[chain.tail as usize].next = id,
         }
         chain.tail = id;
         chain.len += 1;
@@ -176,29 +177,27 @@ impl InFlight {
     /// Takes the oldest operation off a chain.
     #[inline]
     pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Entry> {
-        self.unlink(chain).copied()
+        self.pop_if(chain, |_| true).copied()
     }
 
-    /// The same, to be looked at where it lies, which is free from now on.
-    #[inline]
-    pub(crate) fn unlink(&mut self, chain: &mut Chain) -> Option<&Entry> {
+    /// The same if it is as it should be, to be looked at where it lies, which is free from now on.
+    #[inline(always)]
+    pub(crate) fn pop_if(
+        &mut self,
+        chain: &mut Chain,
+        is_right: impl FnOnce(&Entry) -> bool,
+    ) -> Option<&Entry> {
         let id = chain.head;
         let entry = self.entries.get_mut(id as usize)?;
-        chain.head = entry.next;
-        if chain.head == NO_ENTRY {
-            chain.tail = NO_ENTRY;
+        if !is_right(entry) {
+            return None;
         }
+        chain.head = entry.next;
         chain.len -= 1;
         entry.next = self.free;
         self.free = id;
         self.occupied -= 1;
         Some(entry)
-    }
-
-    /// The oldest operation of a chain.
-    #[inline]
-    pub(crate) fn front(&self, chain: &Chain) -> Option<&Entry> {
-        self.entries.get(chain.head as usize)
     }
 
     /// The entry with this id.
@@ -248,11 +247,11 @@ mod tests {
             }
             if round % 2 == 1 {
                 for expected in [round - 1, round] {
-                    assert_eq!(slab.front(&left).unwrap().op.key, KeyRef::Id(expected));
+                    assert!(slab.pop_if(&mut left, |entry| entry.op.key != KeyRef::Id(expected)).is_none());
                     assert_eq!(slab.pop(&mut left).unwrap().op.key, KeyRef::Id(expected));
                     assert_eq!(slab.pop(&mut right).unwrap().op.key, KeyRef::Id(expected + 10_000));
                 }
-                assert!(slab.pop(&mut left).is_none() && slab.front(&left).is_none());
+                assert!(slab.pop(&mut left).is_none() && slab.pop_if(&mut left, |_| true).is_none());
                 assert_eq!(slab.len(), 0);
             }
         }

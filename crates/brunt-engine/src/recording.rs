@@ -206,13 +206,13 @@ impl Recording {
     }
 
     /// Records the end of an operation.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn record(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32) {
         self.record_many(account, sample, asked, hits, 1);
     }
 
     /// Records the end of several operations of one account, each as `sample` says.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record_many(
         &mut self,
         account: Account,

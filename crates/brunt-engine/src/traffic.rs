@@ -51,13 +51,18 @@ impl Window {
 
     #[inline]
     fn phase_of(&self, intended_ns: u64) -> Phase {
-        if intended_ns < self.measure_ns {
-            Phase::Warmup
-        } else if intended_ns < self.end_ns {
+        if self.is_measured(intended_ns) {
             Phase::Measure
+        } else if intended_ns < self.measure_ns {
+            Phase::Warmup
         } else {
             Phase::Drain
         }
+    }
+
+    #[inline]
+    fn is_measured(&self, at_ns: u64) -> bool {
+        self.measure_ns <= at_ns && at_ns < self.end_ns
     }
 }
 
@@ -543,7 +548,12 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// The phase that something without an intended time belongs to.
+    #[inline]
     pub(crate) fn phase_now(&self, at_ns: u64) -> Phase {
+        // The window is not known before the lanes of the schedule are there.
+        if self.window.is_measured(at_ns) {
+            return Phase::Measure;
+        }
         match self.lanes.first() {
             None => Phase::Connect,
             Some(lane) if lane.is_preload => Phase::Preload,

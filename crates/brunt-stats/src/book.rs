@@ -136,7 +136,7 @@ impl Book {
     }
 
     /// Books several that have ended alike.
-    #[inline]
+    #[inline(always)]
     pub fn record_many(&mut self, kind: OpKind, outcome: Outcome, asked: u32, hits: u32, times: u32) {
         let times = u64::from(times);
         self.requests.outcomes[outcome.class as usize] += times;

@@ -172,7 +172,16 @@ impl RecordingHistogram {
         }
         self.sum += u128::from(value);
         let (squares, is_saturated) = self.sum_squares.overflowing_add(u128::from(value) * u128::from(value));
-        self.sum_squares = if is_saturated { u128::MAX } else { squares };
+        self.sum_squares = squares;
+        if is_saturated {
+            self.saturate();
+        }
+    }
+
+    /// Σ² has gone past what it can hold.
+    #[cold]
+    fn saturate(&mut self) {
+        self.sum_squares = u128::MAX;
     }
 
     /// Adds a value as often as it was seen.

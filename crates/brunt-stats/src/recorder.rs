@@ -94,20 +94,15 @@ struct Row {
 }
 
 impl Row {
-    /// Records an op that has ended.
-    #[inline]
-    fn record(&mut self, sample: &Sample, window_end_ns: u64) {
-        self.record_with(sample, window_end_ns, 1, RecordingHistogram::record);
-    }
-
-    /// Records several that have ended alike.
+    /// Records several ops that have ended alike.
     fn record_many(&mut self, sample: &Sample, window_end_ns: u64, count: u32) {
         self.record_with(sample, window_end_ns, count, |histogram, value| {
             histogram.record_many(value, count)
         });
     }
 
-    #[inline]
+    /// The same, where one takes no more than the other.
+    #[inline(always)]
     fn record_with(
         &mut self,
         sample: &Sample,
@@ -272,22 +267,27 @@ impl RecorderSet {
 
     /// An op has ended. Books it; in the measured phase its latencies go into the histograms. `asked` is how many keys
     /// it asked for and `hits` how many of them the reply held; both matter for retrievals only.
-    #[inline]
     pub fn record(&mut self, phase: Phase, sample: &Sample, asked: u32, hits: u32) {
         self.record_many(self.account(phase, sample.class, sample.op), sample, asked, hits, 1);
     }
 
     /// Several ops of one account have ended alike: each as `sample` says.
-    #[inline]
+    #[inline(always)]
     pub fn record_many(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
-        let book = self.books.at_mut(account.book);
-        book.record_many(sample.op, sample.outcome, asked, hits, count);
-        if account.is_measured() {
-            let row = &mut self.rows[account.row as usize];
-            match count {
-                1 => row.record(sample, self.window_end_ns),
-                _ => row.record_many(sample, self.window_end_ns, count),
+        if count == 1 {
+            self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
+            if let Some(row) = self.rows.get_mut(account.row as usize) {
+                row.record_with(sample, self.window_end_ns, 1, RecordingHistogram::record);
             }
+        } else {
+            self.record_together(account, sample, asked, hits, count);
+        }
+    }
+
+    fn record_together(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
+        self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, count);
+        if let Some(row) = self.rows.get_mut(account.row as usize) {
+            row.record_many(sample, self.window_end_ns, count);
         }
     }
 

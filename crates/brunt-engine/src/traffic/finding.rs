@@ -5,7 +5,6 @@
 //! once, and operations that ended alike are booked together. Invariant: what was taken in here has left the chain, has
 //! given its slot back and is booked.
 
-use super::receiving::expected_of;
 use super::{Checking, Traffic, give_back};
 use crate::health::Health;
 use crate::in_flight::Entry;
@@ -18,7 +17,7 @@ use brunt_proto::{Codec, Event};
 use brunt_stats::recorder::Account;
 use brunt_stats::sample::{Sample, Times};
 use brunt_workload::payload::Payload;
-use brunt_workload::verify::{Integrity, Verifier};
+use brunt_workload::verify::{Expected, Integrity, Verifier};
 
 /// How every operation ends that is taken in here.
 const HIT: Outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
@@ -55,6 +54,9 @@ impl<C: Codec> Traffic<C> {
         let is_closed = !lane.session.is_open();
         let own = if lane.pins { read.index - route.connections.start } else { 0 };
         let meters_requests = recording.meters_requests();
+        // Values that others may have stored, or that may have grown, are told apart elsewhere.
+        let is_exact = self.checking == Checking::Ours && !lane.extends;
+        let due_before_ns = lane.due_ns();
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
         let mut alike = Alike { last: None, count: 0 };
@@ -62,15 +64,14 @@ impl<C: Codec> Traffic<C> {
             // Most reads end with a reply: then there is nothing to ask for.
             let is_over = *used == input.len();
             let next = if is_over { (0, None) } else { connection.codec.decode(&input[*used..]) };
-            let ended = match (next, in_flight.front(&connection.chain)) {
-                ((step, Some(Event::Found { key, value, .. })), Some(entry))
-                    if is_usual(lane, payload, self.checking, entry, key, value) =>
-                {
-                    *used += step;
-                    if meters_requests && entry.account.is_measured() {
+            let ended = match next.1 {
+                Some(Event::Found { key, value, .. }) if is_exact => {
+                    let is_right = |entry: &Entry| is_usual(lane, payload, entry, key, value);
+                    let ended = in_flight.pop_if(&mut connection.chain, is_right);
+                    if meters_requests && ended.is_some_and(|entry| entry.account.is_measured()) {
                         recording.meter(MeterKind::ValueReceived, value.len() as u64);
                     }
-                    in_flight.unlink(&mut connection.chain)
+                    ended
                 }
                 _ => None,
             };
@@ -79,6 +80,7 @@ impl<C: Codec> Traffic<C> {
                 let Some(entry) = ended else { break next };
                 alike.begin(read, entry);
             }
+            *used += next.0;
             if let Some(entry) = ended
                 && is_closed
             {
@@ -92,7 +94,7 @@ impl<C: Codec> Traffic<C> {
         if !lane.pins && connection.is_usable() {
             route.ready.set(read.index, connection.outstanding());
         }
-        if is_closed {
+        if lane.due_ns() != due_before_ns {
             agenda.set(route.lane, lane.due_ns());
         }
         let (server, is_retiring) = (connection.server, connection.retiring);
@@ -108,19 +110,12 @@ impl<C: Codec> Traffic<C> {
 
 /// Is this the reply to an operation that stands for itself, with the value that was stored?
 #[inline(always)]
-fn is_usual(
-    lane: &Lane,
-    payload: &Payload,
-    checking: Checking,
-    entry: &Entry,
-    key: &[u8],
-    value: &[u8],
-) -> bool {
+fn is_usual(lane: &Lane, payload: &Payload, entry: &Entry, key: &[u8], value: &[u8]) -> bool {
     let KeyRef::Id(id) = entry.op.key else { return false };
     if !entry.alone || entry.sent_ns == 0 || !lane.keyspace.is_key_of(id, key) {
         return false;
     }
-    let expected = expected_of(checking, lane, id, value.len() as u32);
+    let expected = Expected::Version { version: 0, len: lane.keyspace.value_len(id) };
     Verifier::verify(payload, id, expected, value) == Integrity::Intact
 }
 
@@ -161,7 +156,7 @@ impl Alike {
     }
 
     /// Books them.
-    #[inline]
+    #[inline(always)]
     fn book(&self, read: Read, recording: &mut Recording, health: &mut Health) {
         let Some((account, sample)) = &self.last else { return };
         let Read { at_ns, polled_ns, .. } = read;

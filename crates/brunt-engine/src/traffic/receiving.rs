@@ -7,7 +7,7 @@ use super::finding::Read;
 use super::{Checking, Traffic};
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
-use crate::lane::{Lane, Picked, Routing};
+use crate::lane::{Picked, Routing};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -197,7 +197,13 @@ impl<C: Codec> Traffic<C> {
         if unique != 0 {
             lane.session.saw_unique(id, unique);
         }
-        Some((id, expected_of(self.checking, lane, id, bytes)))
+        let own_len = lane.keyspace.value_len(id);
+        let expected = match self.checking {
+            Checking::Ours if lane.extends => Expected::Grown { len_min: own_len },
+            Checking::Ours => Expected::Version { version: 0, len: own_len },
+            Checking::Named => Expected::Named { len: bytes, own_len },
+        };
+        Some((id, expected))
     }
 
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
@@ -450,16 +456,5 @@ impl<C: Codec> Traffic<C> {
         }
         self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
         Err(())
-    }
-}
-
-/// What is known of a value of a lane's data set before it comes, but for the length that the server gives it.
-#[inline]
-pub(super) fn expected_of(checking: Checking, lane: &Lane, id: u64, bytes: u32) -> Expected {
-    let own_len = lane.keyspace.value_len(id);
-    match checking {
-        Checking::Ours if lane.extends => Expected::Grown { len_min: own_len },
-        Checking::Ours => Expected::Version { version: 0, len: own_len },
-        Checking::Named => Expected::Named { len: bytes, own_len },
     }
 }
