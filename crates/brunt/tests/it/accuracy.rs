@@ -7,7 +7,7 @@
 //! These tests have the machine to themselves: the others of this program wait.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, temporary, undisturbed};
+use crate::server::{Server, alone, brunt, temporary, undisturbed};
 use brunt_server::{Service, law};
 use rustix::process::{Signal, kill_process};
 
@@ -15,17 +15,38 @@ pub(crate) fn is_full() -> bool {
     std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full")
 }
 
+/// The interfaces to the kernel to try something on: all that there are, or in a short run one, by turns.
+pub(crate) fn interfaces(turn: usize) -> Vec<&'static str> {
+    match io_uring_works() {
+        Ok(()) if is_full() => vec!["epoll", "uring"],
+        Ok(()) => vec![["epoll", "uring"][turn % 2]],
+        Err(why) => {
+            eprintln!("SKIPPED: io_uring: {why}");
+            vec!["epoll"]
+        }
+    }
+}
+
+fn io_uring_works() -> Result<(), String> {
+    let output = brunt(&["doctor"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("io_uring")).unwrap();
+    if line.starts_with("ok") { Ok(()) } else { Err(line.to_owned()) }
+}
+
 /// T2 live: 1 000 requests/s, evenly spaced, for 10 s; the server is frozen for 1 s.
 /// Q_p = S − (1 − p)·D: p95 = 500 ms, p99 = 900 ms, whatever the number of connections.
 #[test]
 fn a_stall_of_the_reference_server_is_told_truly() {
     let _alone = alone();
-    for (connections, depth) in [("4", "1"), ("16", "64")] {
-        judge(|| {
-            let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
-            let measured = stall_run(&server.address, connections, depth);
-            check_stall(measured, &format!("{connections} × {depth}"), 20.0)
-        });
+    for (turn, (connections, depth)) in [("4", "1"), ("16", "64")].into_iter().enumerate() {
+        for io in interfaces(turn) {
+            judge(|| {
+                let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
+                let measured = stall_run(&server.address, connections, depth, io);
+                check_stall(measured, &format!("{io}, {connections} × {depth}"), 20.0)
+            });
+        }
     }
 }
 
@@ -34,11 +55,13 @@ fn a_stall_of_the_reference_server_is_told_truly() {
 fn a_stopped_memcached_is_told_truly() {
     let _alone = alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("4", "1")] };
-    shapes.iter().for_each(|(connections, depth)| judge(|| stop_memcached(connections, depth)));
+    for io in interfaces(1) {
+        shapes.iter().for_each(|(connections, depth)| judge(|| stop_memcached(connections, depth, io)));
+    }
 }
 
 /// One run against a memcached that is stopped; nothing where there is no memcached.
-fn stop_memcached(connections: &str, depth: &str) -> Result<(), Late> {
+fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), Late> {
     let Some(server) = Server::memcached(&[]) else { return Ok(()) };
     let (pid, sets_before_stop) = (server.pid(), 1_000 + 300);
     let address = server.address.clone();
@@ -59,10 +82,14 @@ fn stop_memcached(connections: &str, depth: &str) -> Result<(), Late> {
         kill_process(pid, Signal::CONT).unwrap();
         (server, began.elapsed().as_secs_f64() * 1e3)
     });
-    let measured = stall_run(&address, connections, depth);
+    let measured = stall_run(&address, connections, depth, io);
     let (_server, stalled_ms) = stopper.join().unwrap();
     eprintln!("memcached stood still for {stalled_ms:.1} ms");
-    check_stall(measured, &format!("memcached, {connections} × {depth}"), 20.0 + (stalled_ms - 1_000.0).abs())
+    check_stall(
+        measured,
+        &format!("memcached, {io}, {connections} × {depth}"),
+        20.0 + (stalled_ms - 1_000.0).abs(),
+    )
 }
 
 /// T10 live: twice what a server can do, for D seconds, and room for all of it to wait. Request k is intended at k · 0.5 ms
@@ -71,16 +98,17 @@ fn stop_memcached(connections: &str, depth: &str) -> Result<(), Late> {
 #[test]
 fn an_overloaded_server_is_told_truly() {
     let _alone = alone();
-    judge(overload);
+    interfaces(1).into_iter().for_each(|io| judge(|| overload(io)));
 }
 
-fn overload() -> Result<(), Late> {
+fn overload(io: &str) -> Result<(), Late> {
     let seconds = if is_full() { 10.0 } else { 3.0 };
     let server = Server::reference_undisturbed(&["--service", "fixed:1000"]);
     let flags =
         ["-r", "2k", "--arrival", "uniform", "-c", "4", "-d", "8192", "--warmup", "0s", "--no-preload"];
     let time = format!("{seconds}s");
-    let more = ["-t", &time, "--timeout", "1m", "--drain", "30s", "--keys", "1000", "--mix", "get"];
+    let more =
+        ["--io", io, "-t", &time, "--timeout", "1m", "--drain", "30s", "--keys", "1000", "--mix", "get"];
     let measured = Measured::run_undisturbed(&server.address, &[&flags[..], &more].concat());
     measured.check_books();
     assert_eq!(measured.count("requests.completed"), (seconds * 2e3) as u64, "{}", measured.text);
@@ -136,9 +164,12 @@ fn judge(run: impl Fn() -> Result<(), Late>) {
 }
 
 /// The run that the stall happens in.
-fn stall_run(server: &str, connections: &str, depth: &str) -> Measured {
+fn stall_run(server: &str, connections: &str, depth: &str, io: &str) -> Measured {
     let schedule = ["-r", "1000", "--arrival", "uniform", "-t", "10s", "--warmup", "0s", "--keys", "1000"];
-    Measured::run(server, &[&schedule[..], &["-c", connections, "-d", depth, "--allow-untrusted"]].concat())
+    Measured::run(
+        server,
+        &[&schedule[..], &["-c", connections, "-d", depth, "--io", io, "--allow-untrusted"]].concat(),
+    )
 }
 
 fn check_stall(measured: Measured, name: &str, tolerance_ms: f64) -> Result<(), Late> {
@@ -166,11 +197,19 @@ fn check_stall(measured: Measured, name: &str, tolerance_ms: f64) -> Result<(), 
 /// bunch of arrivals, and that a real queue.
 fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) {
     let _alone = alone();
-    judge(|| run_queue(name, arrival, service, analytic_ms));
+    let turn = usize::from(arrival == "poisson");
+    interfaces(turn).into_iter().for_each(|io| judge(|| run_queue(name, arrival, service, analytic_ms, io)));
 }
 
 /// One run.
-fn run_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) -> Result<(), Late> {
+fn run_queue(
+    name: &str,
+    arrival: &str,
+    service: Service,
+    analytic_ms: [f64; 3],
+    io: &str,
+) -> Result<(), Late> {
+    let name = format!("{name}, {io}");
     let seed = 7;
     let log = temporary("log");
     let server = Server::reference_undisturbed(&[
@@ -188,7 +227,7 @@ fn run_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3])
     let time = if is_full() { "25s" } else { "4s" };
     let measured = Measured::run_undisturbed(
         &server.address,
-        &[&flags[..], &more[..], &[csv.to_str().unwrap(), "-t", time]].concat(),
+        &[&flags[..], &more[..], &[csv.to_str().unwrap(), "-t", time, "--io", io]].concat(),
     );
     measured.check_books();
     let samples = read_samples(&csv);

@@ -125,7 +125,7 @@ fn stop(service: &str) -> bool {
     assert_eq!(status(&measured, "LAG"), "not_trusted", "{}", measured.text);
     assert!(measured.text.contains("NOT TRUSTED:"), "{}", measured.text);
     // The first of those due in the stop, whatever the host does beside.
-    assert!(measured.ms("latency.send_lag_ns.max") > stopped_ms - 5.0, "{}", measured.text);
+    assert!(measured.ms("latency.send_lag_ns.max") > 300.0 - 5.0, "{}", measured.text);
     // It was not the server that was silent. (It may be, on a host that takes its processor away, but for less long.)
     let outages = measured.at("outages").as_array().unwrap();
     let is_blamed = outages.iter().any(|outage| outage["length_ns"].as_f64() > Some(250e6));

@@ -1,8 +1,8 @@
 //! What really goes over the wire: the spacing of requests, from a packet capture.
 
-use crate::accuracy::is_full;
+use crate::accuracy::{interfaces, is_full};
 use crate::measured::Measured;
-use crate::server::{Server, alone, unique};
+use crate::server::{Server, alone, brunt, unique};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -97,61 +97,59 @@ fn distance_to_exponential(times: &[u64], rate: f64) -> f64 {
 }
 
 /// Poisson arrivals are Poisson on the wire, but for what one thread cannot do: send two requests in less than the time
-/// of one send. With a send cost c the gaps below c are missing, so that the distance is about 1 − e^(−rate·c).
+/// of one send. With a send cost c the gaps below c are missing, so that the distance is about 1 − e^(−rate·c). What a send costs
+/// is measured on epoll, where each is a call; that of io_uring is no dearer.
 #[test]
 fn poisson_arrivals_are_poisson_on_the_wire() {
     let _alone = alone();
     let rates: &[(&str, f64)] = if is_full() { &[("5k", 5e3), ("20k", 2e4)] } else { &[("5k", 5e3)] };
     for &(rate, per_second) in rates {
-        let server = Server::reference(&[]);
-        let port = server.address.rsplit_once(':').unwrap().1.to_owned();
-        let time = if is_full() { "10s" } else { "2s" };
-        // The data set is stored before the capture begins.
-        let load = crate::server::brunt(&["load", "-s", &server.address, "--keys", "1000"]).output().unwrap();
-        assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
-        let Some(capture) = Capture::begin(&port) else { return };
-        let measured = Measured::run(
-            &server.address,
-            &[
-                "-r",
-                rate,
-                "-c",
-                "16",
-                "-d",
-                "64",
-                "-t",
-                time,
-                "--warmup",
-                "0s",
-                "--no-preload",
-                "--keys",
-                "1000",
-                "--allow-untrusted",
-                // Every packet in the capture is a request.
-                "--no-server-stats",
-            ],
-        );
-        let times = capture.end();
-        measured.check_books();
-        let sent = measured.count("requests.sent");
-        let missing = sent.abs_diff(times.len() as u64);
-        // Requests that are due together and find the same connection leave in one packet: after a stop of the host of
-        // more than sixteen gaps.
-        assert!(
-            missing <= if is_full() { sent / 50 } else { sent / 5 },
-            "{} packets of {sent} requests",
-            times.len()
-        );
-        let send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().unwrap() / 1e9;
-        let bound = 1.0 - (-per_second * send_cost_s).exp() + 0.01;
-        let distance = distance_to_exponential(&times, per_second);
-        eprintln!(
-            "wire at {rate}/s: KS distance {distance:.4}, bound {bound:.4}, send cost p50 {:.2} us, {} packets",
-            send_cost_s * 1e6,
-            times.len()
-        );
-        // A short run on a busy machine is held to three times the bound: bursts and pacing are ten times beyond.
-        let allowed = if is_full() { bound } else { 3.0 * bound };
-        assert!(distance <= allowed, "KS distance {distance}, bound {bound}\n{}", measured.text);
+        let mut send_cost_s = 0.0;
+        let mut both: Vec<_> = interfaces(0).into_iter().chain(interfaces(1)).collect();
+        both.sort_unstable();
+        both.dedup();
+        for io in both {
+            if !check_wire(rate, per_second, io, &mut send_cost_s) {
+                return;
+            }
+        }
     }
+}
+
+/// One run, epoll's first; false where nothing can be captured.
+fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> bool {
+    let server = Server::reference(&[]);
+    let port = server.address.rsplit_once(':').unwrap().1.to_owned();
+    let time = if is_full() { "10s" } else { "2s" };
+    // The data set is stored before the capture begins.
+    let load = brunt(&["load", "-s", &server.address, "--keys", "1000"]).output().unwrap();
+    assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
+    let Some(capture) = Capture::begin(&port) else { return false };
+    let flags =
+        ["-r", rate, "-c", "16", "-d", "64", "-t", time, "--warmup", "0s", "--no-preload", "--io", io];
+    // Every packet in the capture is a request.
+    let more = ["--keys", "1000", "--allow-untrusted", "--no-server-stats"];
+    let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
+    let times = capture.end();
+    measured.check_books();
+    *send_cost_s = measured.at("client.send_cost_ns.p50").as_f64().map_or(*send_cost_s, |ns| ns / 1e9);
+    let sent = measured.count("requests.sent");
+    let missing = sent.abs_diff(times.len() as u64);
+    let bound = 1.0 - (-per_second * *send_cost_s).exp() + 0.01;
+    let distance = distance_to_exponential(&times, per_second);
+    eprintln!(
+        "wire at {rate}/s, {io}: KS distance {distance:.4}, bound {bound:.4}, send cost p50 {:.2} us, {} packets of {sent} requests",
+        *send_cost_s * 1e6,
+        times.len()
+    );
+    // Requests that are due together and find the same connection leave in one packet: after a stop of the host of more than
+    // sixteen gaps. A short run on a busy machine is held to three times the bound: bursts and pacing are ten times beyond.
+    let (missing_max, allowed) = if is_full() { (sent / 50, bound) } else { (sent / 5, 3.0 * bound) };
+    let is_poisson = missing <= missing_max && distance <= allowed;
+    assert!(
+        is_poisson || measured.is_disturbed(),
+        "KS distance {distance}, bound {bound}\n{}",
+        measured.text
+    );
+    true
 }
