@@ -1,9 +1,10 @@
 //! epoll behind [`Io`]: readiness turned into completions.
 //!
-//! One registration per connection for life (writability is asked for only while a send is stuck), one read per
-//! readiness into one buffer that all connections share, nanosecond timeouts through epoll_pwait2. A read that fills
-//! the buffer leaves the rest to the next turn: epoll is level-triggered here. Where the kernel takes timestamps, reads
-//! bring them along, and readiness may mean an entry of the error queue, which is no error of the connection.
+//! One registration per connection for life, edge-triggered, so that the kernel does not ask each socket again that it has
+//! told of; one read per readiness into one buffer that all connections share; nanosecond timeouts through epoll_pwait2. A
+//! read that fills the buffer, or has the end of the connection behind it, leaves the rest to the next turn, which does not
+//! sleep then. Where the kernel takes timestamps, reads bring them along, and readiness may mean an entry of the error queue,
+//! which is no error of the connection.
 
 use super::kernel_stamps::{self, Control};
 use super::look::{has_slept, looked};
@@ -32,6 +33,12 @@ fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
+/// What a connection is registered for, from beginning to end.
+const INTEREST: EventFlags =
+    EventFlags::IN.union(EventFlags::OUT).union(EventFlags::RDHUP).union(EventFlags::ET);
+/// Nothing follows that the kernel would tell of again.
+const ENDED: EventFlags = EventFlags::ERR.union(EventFlags::HUP).union(EventFlags::RDHUP);
+
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 enum State {
     Closed,
@@ -49,6 +56,8 @@ struct Link {
     generation: u32,
     /// Its peer is on this host.
     is_local: bool,
+    /// A send is stuck: room in the socket is news.
+    wants_room: bool,
 }
 
 /// The timestamps of one connection.
@@ -72,6 +81,9 @@ pub(crate) struct Epoll<const STAMPING: bool> {
     events: Vec<Event>,
     /// The next event to look at.
     cursor: usize,
+    /// Links whose sockets are to be read again, at the next turn and at this one, and whether their ends have been told of.
+    unread: Vec<(LinkId, bool)>,
+    to_read: Vec<(LinkId, bool)>,
     receive: Vec<u8>,
     /// When the client last looked at every socket and saw nothing on those that are returned now.
     polled_ns: u64,
@@ -115,10 +127,13 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
                     unread_since_ns: 0,
                     generation: 0,
                     is_local: false,
+                    wants_room: false,
                 })
                 .collect(),
             events: Vec::with_capacity(links.clamp(16, EVENTS_MAX)),
             cursor: 0,
+            unread: Vec::with_capacity(2 * links),
+            to_read: Vec::with_capacity(2 * links),
             receive: vec![0; RECEIVE_BYTES],
             polled_ns: now_ns,
             poll_end_ns: now_ns,
@@ -133,22 +148,12 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         EventData::new_u64(u64::from(self.links[link as usize].generation) << 32 | u64::from(link))
     }
 
-    fn interest(&mut self, link: LinkId, flags: EventFlags) {
-        let data = self.data(link);
-        if let Some(socket) = &self.links[link as usize].socket {
-            self.syscalls += 1;
-            // Fails only for a descriptor that is not registered, and every open link is.
-            let modified = epoll::modify(&self.epoll, socket, data, flags);
-            debug_assert!(modified.is_ok(), "an open link is registered");
-        }
-    }
-
     fn completion(&self, link: LinkId, at_ns: u64, what: What) -> Completion {
         Completion { link, at_ns, polled_ns: self.polled_ns, what }
     }
 
     /// A connecting socket became ready: established or failed.
-    fn finish_connecting(&mut self, link: LinkId) -> Completion {
+    fn finish_connecting(&mut self, link: LinkId, flags: EventFlags) -> Completion {
         let socket = self.links[link as usize].socket.as_ref();
         self.syscalls += Established::SYSCALLS;
         let established = socket.map_or(Err(libc::EBADF), socket::established);
@@ -166,7 +171,9 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
             None => {
                 self.links[link as usize].state = State::Open;
                 self.open += 1;
-                self.interest(link, EventFlags::IN);
+                if flags.intersects(EventFlags::IN | ENDED) {
+                    self.unread.push((link, flags.intersects(ENDED)));
+                }
                 self.completion(link, at_ns, What::Connected)
             }
             Some(errno) => {
@@ -177,8 +184,8 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         }
     }
 
-    /// An open socket became readable: one read.
-    fn read(&mut self, link: LinkId) -> Option<Completion> {
+    /// An open socket became readable: one read. `is_ended`: no further event comes.
+    fn read(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
         let socket = self.links[link as usize].socket.as_ref()?;
         self.syscalls += 1;
         let read = if STAMPING {
@@ -200,16 +207,18 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
         let is_full = matches!(what, What::Received(chunk) if chunk.len == RECEIVE_BYTES);
         entry.unread_since_ns = if is_full { polled_ns } else { 0 };
+        if is_full || is_ended && matches!(what, What::Received(_)) {
+            self.unread.push((link, is_ended));
+        }
         Some(Completion { link, at_ns, polled_ns, what })
     }
 }
 
 impl<const STAMPING: bool> Epoll<STAMPING> {
-    /// One poll.
+    /// One poll, whose events come behind those that are there.
     #[inline]
     fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
         let timeout = timespec(timeout_ns);
-        self.events.clear();
         self.syscalls += 1;
         let waited =
             epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout));
@@ -226,7 +235,8 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         let end_ns = until_ns.min(self.clock.now_ns().saturating_add(self.gather.most_ns));
         loop {
             let left_ns = end_ns.saturating_sub(self.clock.now_ns());
-            if left_ns == 0 || self.events.len() >= want {
+            let is_full = self.events.len() == self.events.capacity();
+            if left_ns == 0 || is_full || self.events.len() >= want {
                 return Ok(());
             }
             self.syscalls += 1;
@@ -251,7 +261,7 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
             stamps.sent = stamps.sent.wrapping_add(taken as u32);
         }
         if matches!(taken, Ok(taken) if taken < offered) {
-            self.interest(link, EventFlags::IN | EventFlags::OUT);
+            self.links[link as usize].wants_room = true;
         }
         SendResult { taken, at_ns }
     }
@@ -293,7 +303,7 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         let socket =
             socket::connect_tcp(address).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
-        epoll::add(&self.epoll, &socket, self.data(link), EventFlags::OUT).map_err(Errno::raw_os_error)?;
+        epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;
         let entry = &mut self.links[link as usize];
         entry.state = State::Connecting;
         entry.socket = Some(socket);
@@ -320,6 +330,7 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         let entry = &mut self.links[link as usize];
         self.open -= u32::from(entry.state == State::Open);
         entry.state = State::Closed;
+        entry.wants_room = false;
         entry.unread_since_ns = 0;
         // A new generation at once, so that events already fetched for this connection are recognised as stale.
         entry.generation = entry.generation.wrapping_add(1);
@@ -334,13 +345,15 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         }
     }
 
-    fn wait(&mut self, until: Until) -> u64 {
-        let enter_ns = self.clock.now_ns();
+    fn wait(&mut self, enter_ns: u64, until: Until) -> u64 {
         let timeout_ns = match until {
             Until::Now => 0,
             Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
         };
+        self.events.clear();
         self.cursor = 0;
+        std::mem::swap(&mut self.unread, &mut self.to_read);
+        let timeout_ns = if self.to_read.is_empty() { timeout_ns } else { 0 };
         let mut waited = self.poll(timeout_ns);
         let want = self.gather.completions.min(self.open) as usize;
         let gathers = timeout_ns > 0 && self.gather.completions > 1;
@@ -375,26 +388,30 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
             }
             if self.links[link as usize].state == State::Connecting {
                 self.cursor += 1;
-                return Some(self.finish_connecting(link));
+                return Some(self.finish_connecting(link, flags));
             }
-            if flags.contains(EventFlags::OUT) {
+            if flags.contains(EventFlags::OUT) && std::mem::take(&mut self.links[link as usize].wants_room) {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
-                self.interest(link, EventFlags::IN);
                 let at_ns = self.clock.now_ns();
                 return Some(self.completion(link, at_ns, What::Writable));
             }
             self.cursor += 1;
-            if STAMPING
-                && flags.contains(EventFlags::ERR)
-                && self.drain_error_queue(link)
-                && !flags.intersects(EventFlags::IN | EventFlags::HUP)
-            {
-                // A stamp was all there was; an error would be reported again.
-                continue;
+            let mut flags = flags;
+            if STAMPING && flags.contains(EventFlags::ERR) && self.drain_error_queue(link) {
+                // A stamp; an error of the connection ends it, which is told as well.
+                flags.remove(EventFlags::ERR);
             }
-            if flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP)
-                && let Some(completion) = self.read(link)
+            if flags.intersects(EventFlags::IN | ENDED)
+                && let Some(completion) = self.read(link, flags.intersects(ENDED))
+            {
+                return Some(completion);
+            }
+        }
+        // Behind the events, so that what has nothing more to give is not asked twice.
+        while let Some((link, is_ended)) = self.to_read.pop() {
+            if self.links[link as usize].state == State::Open
+                && let Some(completion) = self.read(link, is_ended)
             {
                 return Some(completion);
             }
