@@ -33,7 +33,7 @@ pub struct Chosen {
     pub reason: Option<String>,
 }
 
-/// Tries io_uring with all that brunt needs of it, over loopback. The error says what does not work.
+/// Tries io_uring with all that brunt needs of it. The error says what does not work.
 pub fn io_uring_works() -> Result<(), String> {
     uring::trial::try_out()
 }

@@ -285,7 +285,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         let until = self.pace.until(now_ns, due_ns, timer_ns);
         self.waiting.enter(now_ns, until == Until::Now && due_ns.min(timer_ns) > now_ns);
-        let woke_ns = self.io.wait(until);
+        let woke_ns = self.io.wait(now_ns, until);
         if let Until::Instant(at_ns) = until
             && woke_ns >= at_ns
         {

@@ -329,7 +329,7 @@ fn kernel(facts: &Facts) -> Finding {
 /// Does io_uring work, with all that the engine needs of it?
 fn io_uring(plan: &Plan, facts: &Facts, trial: Result<(), String>) -> Finding {
     let reason = match trial {
-        Ok(()) => return Finding::ok("io_uring", "works, on loopback"),
+        Ok(()) => return Finding::ok("io_uring", "works"),
         Err(reason) => reason,
     };
     if plan.io == IoChoice::Uring {

@@ -258,7 +258,7 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn wait(&mut self, until: Until) -> u64 {
+    fn wait(&mut self, _now_ns: u64, until: Until) -> u64 {
         self.watch.count(|calls| calls.waits += 1);
         self.left = self.completions_max.min(self.ready.len());
         self.watch.step();

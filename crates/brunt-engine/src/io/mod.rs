@@ -155,8 +155,8 @@ pub(crate) trait Io {
     fn submit(&mut self) {}
     /// Ends a connection, established or not.
     fn close(&mut self, link: LinkId, how: CloseHow);
-    /// Waits for anything to happen. Returns the clock at its end.
-    fn wait(&mut self, until: Until) -> u64;
+    /// Waits for anything to happen; `now_ns` is the clock, read just before. Returns it at its end.
+    fn wait(&mut self, now_ns: u64, until: Until) -> u64;
     /// The next thing that happened; `None` when a new wait is due.
     fn next(&mut self) -> Option<Completion>;
     /// The bytes of the completion that `next` returned last.

@@ -637,7 +637,7 @@ impl Io for Sim {
         });
     }
 
-    fn wait(&mut self, until: Until) -> u64 {
+    fn wait(&mut self, _now_ns: u64, until: Until) -> u64 {
         self.call(|sim| {
             sim.hand_in();
             sim.pass_time(until)
