@@ -370,7 +370,18 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
+    #[inline]
     fn number(&mut self) -> Option<u128> {
+        // Of one byte, as nearly all are.
+        let (byte, rest) = self.encoded.split_first()?;
+        if byte & 0x80 == 0 {
+            self.encoded = rest;
+            return Some(u128::from(*byte));
+        }
+        self.long_number()
+    }
+
+    fn long_number(&mut self) -> Option<u128> {
         let mut number = 0;
         let mut bits = 0;
         loop {
