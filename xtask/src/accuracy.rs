@@ -24,14 +24,14 @@ const VIRTUAL: [Experiments; 2] = [
     (&["--package", "brunt-engine", "--lib"], &["simulated::queues", "simulated::capacity"]),
 ];
 
-/// Makes the live experiments.
+/// Makes the live experiments; all on `io` where that is given, else by turns on each interface to the kernel.
 ///
 /// # Errors
 /// A program is missing, or an experiment failed; what it measured stands above.
-pub(crate) fn live() -> anyhow::Result<()> {
+pub(crate) fn live(io: Option<&str>) -> anyhow::Result<()> {
     let skipped = programs::ensure()?;
     programs::announce_skipped(&skipped);
-    make(&LIVE, "; an idle machine is the first thing to try")
+    make(&LIVE, io, "; an idle machine is the first thing to try")
 }
 
 /// Makes those without a clock.
@@ -39,18 +39,18 @@ pub(crate) fn live() -> anyhow::Result<()> {
 /// # Errors
 /// An experiment failed; what it found stands above.
 pub(crate) fn replications() -> anyhow::Result<()> {
-    make(&VIRTUAL, "")
+    make(&VIRTUAL, None, "")
 }
 
 /// Builds all programs, then runs the experiments one after another, with the release build. `advice` follows a failure.
-fn make(experiments: &[Experiments], advice: &str) -> anyhow::Result<()> {
+fn make(experiments: &[Experiments], io: Option<&str>, advice: &str) -> anyhow::Result<()> {
     for &(of, _) in experiments {
-        ensure!(test(&[of, &["--no-run"]].concat())?, "the experiments do not build");
+        ensure!(test(&[of, &["--no-run"]].concat(), io)?, "the experiments do not build");
     }
     let start = Instant::now();
     let mut are_passed = true;
     for &(of, names) in experiments {
-        are_passed &= test(&[of, &["--", "--nocapture"], names].concat())?;
+        are_passed &= test(&[of, &["--", "--nocapture"], names].concat(), io)?;
         println!("==> {:.0} s so far", start.elapsed().as_secs_f64());
     }
     ensure!(are_passed, "an experiment is off{advice}");
@@ -58,11 +58,12 @@ fn make(experiments: &[Experiments], advice: &str) -> anyhow::Result<()> {
 }
 
 /// Runs `cargo test` with these arguments. Yields whether it passed.
-fn test(arguments: &[&str]) -> anyhow::Result<bool> {
+fn test(arguments: &[&str], io: Option<&str>) -> anyhow::Result<bool> {
     let status = Command::new(env!("CARGO"))
         .args(["test", "--release"])
         .args(arguments)
         .env("BRUNT_ACCURACY", "full")
+        .envs(io.map(|io| ("BRUNT_ACCURACY_IO", io)))
         .current_dir(top())
         .status()
         .context("cannot run cargo")?;

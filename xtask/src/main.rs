@@ -25,7 +25,8 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test          everything that must pass: programs, format, clippy, tidy, tests, documentation
-  accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine
+  accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine;
+                --io epoll or --io uring makes all of them there, else they take turns
   replications  intervals, steady states and queues in virtual time, at full length
   bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
-        ["accuracy"] => accuracy::live(),
+        ["accuracy"] => accuracy::live(None),
+        ["accuracy", "--io", io @ ("epoll" | "uring")] => accuracy::live(Some(io)),
         ["replications"] => accuracy::replications(),
         ["instructions"] => instructions::run(false),
         ["instructions", "--record"] => instructions::run(true),

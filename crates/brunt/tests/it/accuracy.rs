@@ -15,14 +15,17 @@ pub(crate) fn is_full() -> bool {
     std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full")
 }
 
-/// The interfaces to the kernel to try something on: all that there are, or in a short run one, by turns.
-pub(crate) fn interfaces(turn: usize) -> Vec<&'static str> {
+/// The interface to the kernel to try something on: the one that was asked for (`cargo xtask accuracy --io`), or one by turns,
+/// so that both are tried and none takes twice the time.
+pub(crate) fn interface(turn: usize) -> String {
+    if let Ok(io) = std::env::var("BRUNT_ACCURACY_IO") {
+        return io;
+    }
     match io_uring_works() {
-        Ok(()) if is_full() => vec!["epoll", "uring"],
-        Ok(()) => vec![["epoll", "uring"][turn % 2]],
+        Ok(()) => ["epoll", "uring"][turn % 2].to_owned(),
         Err(why) => {
             eprintln!("SKIPPED: io_uring: {why}");
-            vec!["epoll"]
+            "epoll".to_owned()
         }
     }
 }
@@ -40,13 +43,12 @@ fn io_uring_works() -> Result<(), String> {
 fn a_stall_of_the_reference_server_is_told_truly() {
     let _alone = alone();
     for (turn, (connections, depth)) in [("4", "1"), ("16", "64")].into_iter().enumerate() {
-        for io in interfaces(turn) {
-            judge(|| {
-                let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
-                let measured = stall_run(&server.address, connections, depth, io);
-                check_stall(measured, &format!("{io}, {connections} × {depth}"), 20.0)
-            });
-        }
+        let io = interface(turn);
+        judge(|| {
+            let server = Server::reference(&["--stall", "4s:1s", "--script-after", "1000"]);
+            let measured = stall_run(&server.address, connections, depth, &io);
+            check_stall(measured, &format!("{io}, {connections} × {depth}"), 20.0)
+        });
     }
 }
 
@@ -55,9 +57,8 @@ fn a_stall_of_the_reference_server_is_told_truly() {
 fn a_stopped_memcached_is_told_truly() {
     let _alone = alone();
     let shapes: &[(&str, &str)] = if is_full() { &[("4", "1"), ("16", "64")] } else { &[("4", "1")] };
-    for io in interfaces(1) {
-        shapes.iter().for_each(|(connections, depth)| judge(|| stop_memcached(connections, depth, io)));
-    }
+    let io = interface(1);
+    shapes.iter().for_each(|(connections, depth)| judge(|| stop_memcached(connections, depth, &io)));
 }
 
 /// One run against a memcached that is stopped; nothing where there is no memcached.
@@ -98,7 +99,8 @@ fn stop_memcached(connections: &str, depth: &str, io: &str) -> Result<(), Late> 
 #[test]
 fn an_overloaded_server_is_told_truly() {
     let _alone = alone();
-    interfaces(1).into_iter().for_each(|io| judge(|| overload(io)));
+    let io = interface(1);
+    judge(|| overload(&io));
 }
 
 fn overload(io: &str) -> Result<(), Late> {
@@ -197,8 +199,8 @@ fn check_stall(measured: Measured, name: &str, tolerance_ms: f64) -> Result<(), 
 /// bunch of arrivals, and that a real queue.
 fn check_queue(name: &str, arrival: &str, service: Service, analytic_ms: [f64; 3]) {
     let _alone = alone();
-    let turn = usize::from(arrival == "poisson");
-    interfaces(turn).into_iter().for_each(|io| judge(|| run_queue(name, arrival, service, analytic_ms, io)));
+    let io = interface(usize::from(arrival == "poisson"));
+    judge(|| run_queue(name, arrival, service, analytic_ms, &io));
 }
 
 /// One run.

@@ -1,6 +1,6 @@
 //! What really goes over the wire: the spacing of requests, from a packet capture.
 
-use crate::accuracy::{interfaces, is_full};
+use crate::accuracy::{interface, is_full};
 use crate::measured::Measured;
 use crate::server::{Server, alone, brunt, unique};
 use std::io::{BufRead, BufReader};
@@ -105,11 +105,10 @@ fn poisson_arrivals_are_poisson_on_the_wire() {
     let rates: &[(&str, f64)] = if is_full() { &[("5k", 5e3), ("20k", 2e4)] } else { &[("5k", 5e3)] };
     for &(rate, per_second) in rates {
         let mut send_cost_s = 0.0;
-        let mut both: Vec<_> = interfaces(0).into_iter().chain(interfaces(1)).collect();
-        both.sort_unstable();
+        let mut both = vec!["epoll".to_owned(), interface(1)];
         both.dedup();
         for io in both {
-            if !check_wire(rate, per_second, io, &mut send_cost_s) {
+            if !check_wire(rate, per_second, &io, &mut send_cost_s) {
                 return;
             }
         }
