@@ -261,7 +261,7 @@ impl Uring {
 
     // ---- entering -----------------------------------------------------------------------------------------------------
 
-    /// Enters, and takes over what has come. Returns the clock before and after.
+    /// Enters, and takes over what has come.
     fn enter(&mut self, waiting: Option<Waiting>, enter_ns: u64) -> io::Result<()> {
         for send in &mut self.sends[self.handed_in..] {
             send.at_ns = enter_ns;
@@ -425,7 +425,6 @@ impl Uring {
 
 impl Message {
     const EMPTY: Self = Self {
-        // SAFETY of what follows is that of integers and null pointers.
         header: libc::msghdr {
             msg_name: std::ptr::null_mut(),
             msg_namelen: 0,
