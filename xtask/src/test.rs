@@ -78,6 +78,10 @@ fn cargo_path() -> OsString {
 fn in_tree(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(top()).stdin(Stdio::null());
+    if programs::in_continuous_integration() {
+        // Nothing is built twice there.
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
 }
 

@@ -218,6 +218,22 @@ fn large_values_arrive_whole() {
     }
 }
 
+/// Connections that end by plan while others have requests to hand in: each still gets its replies, once.
+#[test]
+fn connections_that_end_disturb_no_other() {
+    for io in interfaces() {
+        for (load, calls) in [("", 1), ("", 7), ("rate = 20000\n", 3)] {
+            let toml = format!(
+                "{load}io = '{io}'\nconnections = 16\ndepth = 4\nrequests = 4000\nwarmup = '0s'\nkeys = 100\n\
+                 calls-per-connection = {calls}"
+            );
+            let data = run_against(start_server(CoreOptions::default()), &toml).unwrap();
+            let requests = measured(&data).requests;
+            assert_eq!((requests.scheduled, requests.completed()), (4_000, 4_000), "{toml}");
+        }
+    }
+}
+
 /// Whatever is gathered and however slots are used again, all is answered; and what is due is sent, however long replies may be
 /// waited for.
 #[test]

@@ -390,7 +390,6 @@ mod tests {
                 "ok    clock source   tsc",
                 "ok    timer slack    50.0 us by default, 1 ns for workers",
                 "ok    kernel         Linux 6.18",
-                "ok    io_uring       allowed",
             ]
         );
     }
@@ -408,6 +407,30 @@ mod tests {
             said("timestamps = 'kernel'", refused()),
             "fix   kernel stamps  what is sent gets no stamp; leave --timestamps out"
         );
+    }
+
+    #[test]
+    fn io_uring_matters_to_a_plan_that_names_it() {
+        let said = |toml: &str, disabled: Option<u64>, trial: Result<(), &str>| {
+            let facts = Facts { io_uring_disabled: disabled, ..facts() };
+            let finding = io_uring(&plan(toml), &facts, trial.map_err(str::to_owned));
+            line(&finding).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let table = [
+            ("", Some(0), Ok(()), "ok io_uring works"),
+            ("io = 'uring'", None, Ok(()), "ok io_uring works"),
+            ("", Some(0), Err("too old"), "warn io_uring too old; epoll serves instead"),
+            ("io = 'uring'", Some(0), Err("too old"), "fix io_uring too old; leave --io uring out"),
+            (
+                "",
+                Some(2),
+                Err("not permitted"),
+                "warn io_uring not permitted; epoll serves instead; to allow it: sudo sysctl -w kernel.io_uring_disabled=0",
+            ),
+        ];
+        for (toml, disabled, trial, expected) in table {
+            assert_eq!(said(toml, disabled, trial), expected, "{toml}");
+        }
     }
 
     #[test]
@@ -498,9 +521,6 @@ mod tests {
             ("clock source", "", FAR, change(|f| f.clocksource = Some("hpet".into())), Warn, "hpet"),
             ("kernel", "", FAR, change(|f| f.kernel = Some((5, 11))), Ok, "5.11"),
             ("kernel", "", FAR, change(|f| f.kernel = Some((5, 10))), Fix, "epoll_pwait2"),
-            ("io_uring", "", FAR, change(|f| f.io_uring_disabled = Some(1)), Warn, "privileged"),
-            ("io_uring", "", FAR, change(|f| f.io_uring_disabled = Some(2)), Warn, "disabled"),
-            ("io_uring", "", FAR, change(|f| f.io_uring_disabled = None), Ok, "not told"),
         ];
         for (subject, toml, servers, facts, status, word) in table {
             let finding = finding(subject, toml, servers, facts);

@@ -467,7 +467,8 @@ impl Io for Uring {
             self.hand_in();
         }
         let entry = &mut self.links[link as usize];
-        debug_assert!(entry.send.is_none(), "one send at a time");
+        // A second one would hand in the bytes of the first again.
+        assert!(entry.send.is_none(), "one send at a time");
         if entry.state != State::Open {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
         }
@@ -525,8 +526,10 @@ impl Io for Uring {
     fn wait(&mut self, now_ns: u64, until: Until) -> u64 {
         self.take_back();
         if self.cursor < self.arrived.len() || self.told < self.handed_in {
-            // A connection that was closed between two waits has handed in what was queued.
-            return now_ns;
+            // A connection that was closed since has handed in what was queued, and brought what there was. Whatever else is
+            // queued must have its result before anything more is.
+            self.submit();
+            return self.clock.now_ns();
         }
         let mut enter_ns = now_ns;
         self.arrived.clear();
