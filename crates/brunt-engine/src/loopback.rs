@@ -218,6 +218,18 @@ fn large_values_arrive_whole() {
     }
 }
 
+/// More replies come at once than io_uring has buffers for: those that find none are received when one is back.
+#[test]
+fn replies_wait_for_buffers() {
+    for io in interfaces() {
+        let toml = format!(
+            "io = '{io}'\nconnections = 300\nrequests = 6000\nwarmup = '0s'\nkeys = 50\nvalue-size = 60000\nmix = 'get'"
+        );
+        let requests = measured(&run_against(start_server(CoreOptions::default()), &toml).unwrap()).requests;
+        assert_eq!((requests.scheduled, requests.completed()), (6_000, 6_000), "{io}");
+    }
+}
+
 /// Connections that end by plan while others have requests to hand in: each still gets its replies, once.
 #[test]
 fn connections_that_end_disturb_no_other() {

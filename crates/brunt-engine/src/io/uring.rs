@@ -29,8 +29,8 @@ const SEND_START_NS: u64 = 10_000;
 const TIMED_EVERY: u32 = 128;
 /// Entries of the submission ring: a turn that has more to hand in enters more than once.
 const SUBMISSIONS: u32 = 256;
-/// Receive buffers are at least and at most this large, and take this much memory together.
-const BUFFER_MIN: usize = 4 << 10;
+/// Receive buffers are at least and at most this large, and take this much memory together at most.
+const BUFFER_MIN: usize = 512;
 const BUFFER_MAX: usize = 64 << 10;
 const BUFFERS_BYTES: usize = 4 << 20;
 /// There are at least this many: with one and the same size a small ring stays in the processor's cache.
@@ -121,6 +121,8 @@ pub(crate) struct Uring {
     told: usize,
     messages: Vec<Message>,
     messages_used: usize,
+    /// Links, with their generations, that there was no buffer for.
+    starved: Vec<(LinkId, u32)>,
     /// The buffer whose bytes the worker is looking at.
     lent: Option<u16>,
     /// When the worker was last back from an enter.
@@ -197,6 +199,7 @@ impl Uring {
             told: 0,
             messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
             messages_used: 0,
+            starved: Vec::with_capacity(shape.links),
             lent: None,
             entered_ns: now_ns,
             polled_ns: now_ns,
@@ -389,9 +392,11 @@ impl Uring {
             return Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Received(chunk) });
         }
         if result == -libc::ENOBUFS || result == -libc::EAGAIN || result == -libc::EINTR {
-            // The bytes are still there, and will have been since.
+            // The bytes are still there, and will have been since. Buffers come back as the worker goes on: to ask again at
+            // once would bring the same answer.
             entry.unread_since_ns = polled_ns;
-            self.receive(link);
+            entry.is_awaited = false;
+            self.starved.push((link, entry.generation));
             return None;
         }
         entry.is_awaited = false;
@@ -534,6 +539,11 @@ impl Io for Uring {
         let mut enter_ns = now_ns;
         self.arrived.clear();
         self.cursor = 0;
+        while let Some((link, generation)) = self.starved.pop() {
+            if self.links[link as usize].generation == generation {
+                self.receive(link);
+            }
+        }
         let timeout_ns = match until {
             Until::Now => 0,
             Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
