@@ -6,7 +6,7 @@
 
 /// The p99 of the response time at this utilisation, above 0 and below 1: Erlang's series for the wait,
 /// P(W ≤ t) = (1 − ρ) Σ_{k=0}^{⌊t⌋} (ρ(k − t))^k / k! · e^{−ρ(k − t)}, and one service time. The terms alternate and cancel, so a
-/// float holds it up to a wait of [`WAIT_MAX`]; a p99 beyond that is told as that.
+/// float holds it up to a wait of twenty service times; a p99 beyond that is told as that.
 pub fn p99(utilisation: f64) -> f64 {
     let within = |wait: f64| {
         let term = |k: i32| {

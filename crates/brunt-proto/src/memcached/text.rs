@@ -367,7 +367,7 @@ const FOUND_END: &[u8; 7] = b"\r\nEND\r\n";
 #[derive(Clone, Copy, Debug)]
 struct Usual {
     key_len: usize,
-    /// What stands behind the key, the first byte in the lowest place: " <flags> <bytes>\r\n", and whatever follows it.
+    /// What stands behind the key, the first byte in the lowest place: ` FLAGS BYTES\r\n`, and whatever follows it.
     header: u128,
     /// The bits of `header` that are not of what follows.
     header_mask: u128,
