@@ -58,7 +58,7 @@ impl Entry {
         self.next
     }
 
-    /// A place that was never used.
+    /// A place that was never used, and what an operation has that was only picked.
     const BLANK: Self = Self {
         op: Op::of(OpKind::Get, KeyRef::Id(0)),
         phase: Phase::Connect,
@@ -131,16 +131,9 @@ impl InFlight {
             alone,
             intended_ns: picked.intended_ns,
             picked_ns: picked.picked_ns,
-            sent_ns: 0,
-            first_byte_ns: 0,
-            stream_end: 0,
-            wire_requests: 0,
-            hits: 0,
-            key_cursor: 0,
             group: picked.group,
             lease: picked.lease,
-            mismatched: false,
-            next: NO_ENTRY,
+            ..Entry::BLANK
         };
         id
     }
