@@ -544,17 +544,20 @@ impl Io for Uring {
                 self.receive(link);
             }
         }
-        let timeout_ns = match until {
+        let until_ns = match until {
             Until::Now => 0,
-            Until::Instant(at_ns) => at_ns.saturating_sub(enter_ns),
+            Until::Instant(at_ns) => at_ns,
         };
+        let mut timeout_ns = until_ns.saturating_sub(enter_ns);
         let mut sends = (self.sends.len() - self.handed_in) as u64;
         if sends > 0 && timeout_ns > 0 {
             self.until_timed -= 1;
             if self.until_timed == 0 {
                 self.until_timed = TIMED_EVERY;
                 self.hand_in();
-                (enter_ns, sends) = (self.clock.now_ns(), 0);
+                (enter_ns, sends) = (self.entered_ns, 0);
+                // What that took is no part of the wait.
+                timeout_ns = until_ns.saturating_sub(enter_ns);
             }
         }
         let want = self.gather.completions.min(self.open).max(1);
@@ -562,7 +565,7 @@ impl Io for Uring {
             want,
             gather_ns: self.gather.most_ns.min(timeout_ns),
             timeout_ns,
-            monotonic_ns: self.clock.monotonic_of(enter_ns + timeout_ns),
+            monotonic_ns: self.clock.monotonic_of(until_ns),
         });
         let mut is_whole = true;
         if waiting.is_some() || self.is_called() {
