@@ -9,6 +9,7 @@ mod gate;
 mod keys;
 mod part;
 mod profile;
+mod threads;
 
 use crate::{programs, top};
 use anyhow::{Context, bail, ensure};
@@ -45,6 +46,7 @@ pub(crate) fn run(record: bool) -> anyhow::Result<()> {
     let Some(counted) = count_all(&binary, None)? else { bail!("no time to count") };
     show(&counted, &Baseline::read(&baseline::path())?);
     keys::show(&binary)?;
+    threads::show(&binary)?;
     if record {
         let recorded = first_line("date", &["--utc", "+%F"])?;
         std::fs::write(baseline::path(), baseline::text(&recorded, &machine()?, &counted))?;
@@ -90,6 +92,7 @@ pub(crate) fn gate() -> anyhow::Result<Option<String>> {
         judgement.exceeded.join("; ")
     );
     keys::show(&binary)?;
+    threads::show(&binary)?;
     Ok(None)
 }
 
@@ -100,7 +103,7 @@ fn count_all(
 ) -> anyhow::Result<Option<Vec<(&'static str, Division)>>> {
     let mut counted = Vec::new();
     for shape in SHAPES {
-        let division = count(binary, shape, deadline).with_context(|| format!("shape {shape}"))?;
+        let division = count(binary, shape, 1, deadline).with_context(|| format!("shape {shape}"))?;
         let Some(division) = division else { return Ok(None) };
         counted.push((shape, division));
     }
@@ -128,11 +131,16 @@ fn build() -> anyhow::Result<PathBuf> {
     Ok(target.join("release/brunt-bench"))
 }
 
-/// Instructions per get of one shape.
-fn count(binary: &Path, shape: &str, deadline: Option<Instant>) -> anyhow::Result<Option<Division>> {
+/// Instructions per get of one shape, by so many workers.
+fn count(
+    binary: &Path,
+    shape: &str,
+    threads: u32,
+    deadline: Option<Instant>,
+) -> anyhow::Result<Option<Division>> {
     let mut divisions = Vec::new();
     for ops in OPS {
-        let Some(division) = divide(binary, shape, ops, deadline)? else { return Ok(None) };
+        let Some(division) = divide(binary, shape, threads, ops, deadline)? else { return Ok(None) };
         divisions.push(division);
     }
     Ok(Some(divisions[1].slope(&divisions[0], OPS[1] - OPS[0])))
@@ -142,10 +150,11 @@ fn count(binary: &Path, shape: &str, deadline: Option<Instant>) -> anyhow::Resul
 fn divide(
     binary: &Path,
     shape: &str,
+    threads: u32,
     ops: u64,
     deadline: Option<Instant>,
 ) -> anyhow::Result<Option<Division>> {
-    let written = binary.with_file_name(format!("{}-{ops}.callgrind", shape.replace('/', "-")));
+    let written = binary.with_file_name(format!("{}-{threads}-{ops}.callgrind", shape.replace('/', "-")));
     // `timeout 0` is no bound.
     let left =
         deadline.map_or(0, |deadline| deadline.saturating_duration_since(Instant::now()).as_secs() + 1);
@@ -155,7 +164,7 @@ fn divide(
         .arg(format!("--toggle-collect={ROOT}"))
         .arg(format!("--callgrind-out-file={}", written.display()))
         .arg(binary)
-        .args(["worker", "--shape", shape, "--ops", &ops.to_string()])
+        .args(["worker", "--shape", shape, "--threads", &threads.to_string(), "--ops", &ops.to_string()])
         .output()
         .context("cannot run valgrind")?;
     if deadline.is_some() && output.status.code() == Some(TIMED_OUT) {

@@ -10,30 +10,40 @@
 mod cost;
 mod draw;
 mod floor;
+mod scale;
 mod shape;
 mod worker;
 
 use cost::Cost;
 use draw::Draw;
 use floor::Floor;
+use scale::Scale;
 use std::process::ExitCode;
 use worker::Worker;
 
 const USAGE: &str = "\
-usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N
+usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N [--threads N]
        brunt-bench draw --keys N [--popularity LAW] --ops N
+       brunt-bench scale [--shape CONNECTIONSxDEPTH] [--rounds N] [--time-ms N] [--cpus A,B]
        brunt-bench floor --server HOST:PORT [OPTIONS]
        brunt-bench cost --to FILE -- COMMAND...
 
 worker: takes the production worker through gets over canned replies
-  --shape  connections and the requests in flight on each, as in 64x32; after a slash, how many completions
-           a wait brings at most, as in 16x1/1 [without one: all that there are]
-  --ops    how many gets to measure
+  --shape    connections of a worker and the requests in flight on each, as in 64x32; after a slash, how many
+             completions a wait brings at most, as in 16x1/1 [without one: all that there are]
+  --ops      how many gets to measure, by all workers
+  --threads  how many workers, which take their turns one after the other [1]
 
 draw: takes a session through gets without a worker, for data sets of any size
   --keys        how many keys there are
   --popularity  as in a plan [uniform]
   --ops         how many gets
+
+scale: lets one worker and two, pinned, run over canned replies in real time
+  --shape    of each worker [64x32]
+  --rounds   of both [9]
+  --time-ms  for how long in each round [500]
+  --cpus     which two processors [0,1]
 
 floor: makes the system calls of gets in closed loop, all hits, and nothing else
   --server       a memcached that holds the keys, zero-padded to 30 bytes, with values of one length
@@ -53,6 +63,7 @@ cost: runs a command and writes the processor time that it took as JSON";
 enum Verb {
     Worker(Worker),
     Draw(Draw),
+    Scale(Scale),
     Floor(Floor),
     Cost(Cost),
 }
@@ -62,6 +73,7 @@ fn main() -> ExitCode {
     let outcome = match parse(&words) {
         Ok(Verb::Worker(worker)) => worker.run().map(|said| show(&said)),
         Ok(Verb::Draw(draw)) => draw.run().map(|said| show(&said)),
+        Ok(Verb::Scale(scale)) => scale.run().map(|said| show(&said)),
         Ok(Verb::Floor(floor)) => floor.run().map(|taken| show(&taken.json())),
         Ok(Verb::Cost(cost)) => cost.run(),
         Err(message) => {
@@ -85,8 +97,9 @@ fn parse(words: &[String]) -> Result<Verb, String> {
     match words.as_slice() {
         ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
         ["draw", options @ ..] => Draw::parse(options).map(Verb::Draw),
+        ["scale", options @ ..] => Scale::parse(options).map(Verb::Scale),
         ["floor", options @ ..] => Floor::parse(options).map(Verb::Floor),
         ["cost", options @ ..] => Cost::parse(options).map(Verb::Cost),
-        _ => Err("the verbs are worker, draw, floor and cost".to_owned()),
+        _ => Err("the verbs are worker, draw, scale, floor and cost".to_owned()),
     }
 }

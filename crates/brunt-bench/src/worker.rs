@@ -14,8 +14,11 @@ use brunt_plan::spec::PlanSpec;
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Worker {
+    /// Of each worker.
     shape: Shape,
+    /// Of all of them.
     ops: u64,
+    threads: usize,
 }
 
 impl Worker {
@@ -24,29 +27,33 @@ impl Worker {
     /// # Errors
     /// With the option, what was given, and what is accepted.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let (mut shape, mut ops) = (None, None);
+        let number = |option: &str, given: &str| {
+            let accepted = || format!("{option}: '{given}' was given; accepted: a whole number from 1");
+            given.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(accepted)
+        };
+        let (mut shape, mut ops, mut threads) = (None, None, 1);
         for pair in options.chunks(2) {
             match pair {
                 ["--shape", given] => shape = Some(given.parse()?),
-                ["--ops", given] => {
-                    let accepted = || format!("--ops: '{given}' was given; accepted: a whole number from 1");
-                    ops = Some(given.parse().ok().filter(|ops| *ops > 0).ok_or_else(accepted)?);
-                }
+                [option @ "--ops", given] => ops = Some(number(option, given)?),
+                [option @ "--threads", given] => threads = number(option, given)?.min(64) as usize,
                 [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
                 [] => {}
             }
         }
-        Ok(Self { shape: shape.ok_or("--shape is missing")?, ops: ops.ok_or("--ops is missing")? })
+        let (shape, ops) = (shape.ok_or("--shape is missing")?, ops.ok_or("--ops is missing")?);
+        Ok(Self { shape, ops, threads })
     }
 
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
     fn plan(self) -> Plan {
-        let Self { shape, ops } = self;
+        let Self { shape, ops, threads } = self;
         let toml = format!(
-            "threads = 1\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
+            "threads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
              connections = {}\ndepth = {}\nrequests = {ops}",
-            shape.connections, shape.depth
+            shape.connections * threads,
+            shape.depth
         );
         let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
         resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 })
@@ -79,7 +86,9 @@ mod tests {
     fn check(words: &str, expected: Result<(Shape, u64), &str>) {
         let words: Vec<&str> = words.split(' ').collect();
         match (Worker::parse(&words), expected) {
-            (Ok(Worker { shape, ops }), Ok(expected)) => assert_eq!((shape, ops), expected, "{words:?}"),
+            (Ok(Worker { shape, ops, threads: 1 }), Ok(expected)) => {
+                assert_eq!((shape, ops), expected, "{words:?}")
+            }
             (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
             (parsed, expected) => panic!("{words:?}: {parsed:?} instead of {expected:?}"),
         }
@@ -94,12 +103,15 @@ mod tests {
         check("--shape 64x32 --ops", Err("'--ops' is no option, or has no value"));
         check("--shape 64x32 --ops 0", Err("from 1"));
         check("--shape 64 --ops 1", Err("'64' was given"));
+        check("--shape 64x32 --ops 7 --threads 0", Err("--threads: '0' was given"));
+        let two = Worker::parse(&["--shape", "16x1", "--threads", "2", "--ops", "7"]).unwrap();
+        assert_eq!((two.threads, two.plan().threads, two.plan().classes[0].connections), (2, 2, 32));
     }
 
     #[test]
     fn every_get_of_a_rehearsal_is_a_hit() {
-        for shape in ["16x1", "16x1/1", "64x32"] {
-            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000 }.run();
+        for (shape, threads) in [("16x1", 1), ("16x1/1", 2), ("64x32", 1), ("4x2", 4)] {
+            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads }.run();
             assert!(
                 said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
                 "{shape}: {said:?}"

@@ -83,8 +83,8 @@ pub(crate) struct Connection<C> {
     pub freed: Vec<u64>,
     /// Compares the value that is coming in with what was stored.
     pub verifier: Option<Verifier>,
-    /// The front of an event that was cut by the end of a read.
-    pub leftover: Vec<u8>,
+    /// How many bytes of an event that was cut by the end of a read are kept in [`Leftovers`].
+    pub leftover: usize,
     /// Attempts that failed in a row.
     pub failures: u32,
     /// Which of the server's addresses the next attempt takes.
@@ -115,7 +115,7 @@ impl<C: Codec> Connection<C> {
             withheld: 0,
             freed: Vec::new(),
             verifier: None,
-            leftover: Vec::with_capacity(C::UNIT_BYTES_MAX),
+            leftover: 0,
             failures: 0,
             address: 0,
         }
@@ -184,7 +184,7 @@ impl<C: Codec> Connection<C> {
         self.stuck = false;
         self.unsent = NO_ENTRY;
         self.verifier = None;
-        self.leftover.clear();
+        self.leftover = 0;
     }
 
     /// How long to pause before the next attempt: none after a connection that worked, then doubling.
@@ -194,6 +194,32 @@ impl<C: Codec> Connection<C> {
             0 => 0,
             failures => (BACKOFF_MIN_NS << (failures - 1).min(20)).min(most_ns),
         }
+    }
+}
+
+/// The fronts of events that were cut by the end of a read, of all connections: as much room for each as the longest takes.
+///
+/// In one piece, so that what no connection has needed yet is no memory: few replies are cut, and each on few connections.
+#[derive(Debug)]
+pub(crate) struct Leftovers {
+    bytes: Box<[u8]>,
+    each: usize,
+}
+
+impl Leftovers {
+    /// For so many connections.
+    pub(crate) fn new(connections: usize, each: usize) -> Self {
+        Self { bytes: vec![0; connections * each].into_boxed_slice(), each }
+    }
+
+    /// The room of a connection.
+    pub(crate) fn of(&mut self, connection: u32) -> &mut [u8] {
+        &mut self.bytes[connection as usize * self.each..][..self.each]
+    }
+
+    /// All of it, for as long as the worker's other parts are needed beside it; to be put back.
+    pub(crate) fn lend(&mut self) -> Self {
+        Self { bytes: std::mem::take(&mut self.bytes), each: self.each }
     }
 }
 

@@ -44,8 +44,10 @@ const WAITING_MIN: usize = 1 << 8;
 const ROOM_MIN: usize = 4096;
 /// What a reply has around its key and value, at most, as far as buffers are concerned.
 const REPLY_FRAME_BYTES: usize = 48;
-/// A preload goes at least this deep, however shallow the plan: nothing is measured in it.
+/// A preload goes at least this deep, however shallow the plan: nothing is measured in it…
 const PRELOAD_DEPTH_MIN: u32 = 32;
+/// …unless the connections of a worker are so many that they are busy with less: each request in flight takes memory.
+const PRELOAD_IN_FLIGHT: u32 = 8192;
 
 /// A data set as the engine uses it.
 struct DataSet {
@@ -399,7 +401,13 @@ pub(crate) fn build<C: Codec, I: Io>(
     let plan = &blueprint.plan;
     let links = blueprint.links(&shard);
     let depth_max = plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
-    let preload_depth = if blueprint.is_to_store { depth_max.max(PRELOAD_DEPTH_MIN) } else { depth_max };
+    let preload_depth = if blueprint.is_to_store {
+        let connections: usize = links.iter().flatten().map(|range| range.len()).sum();
+        let enough = PRELOAD_IN_FLIGHT / (connections as u32).max(1);
+        depth_max.max(enough.clamp(1, PRELOAD_DEPTH_MIN))
+    } else {
+        depth_max
+    };
     let bounds = Bounds::of(blueprint, &links, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
     let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;

@@ -16,7 +16,7 @@ use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::shards;
+use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_stats::book::Book;
@@ -29,12 +29,12 @@ use brunt_workload::payload::Payload;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The schedule starts this long after everything is prepared.
 const START_AHEAD_NS: u64 = 1_000_000;
 
-/// What a rehearsal came to.
+/// What a rehearsal came to, over all workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Rehearsal {
     /// What became of the measured operations.
@@ -59,46 +59,105 @@ pub struct Echo {
 }
 
 /// Runs `plan` in made-up time until its operations have ended; each wait brings at most `completions_max` completions,
-/// at least 1.
+/// at least 1. The workers of several threads take their turns one after the other, each with its shard of the plan.
 ///
 /// # Panics
-/// When the plan has several threads or classes, or operations other than get and set (mget is several gets).
+/// When the plan has several classes, or operations other than get and set (mget is several gets).
 pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
-    let io = canned(plan, completions_max, Time::made_up());
-    let Led { store, intervals, calls, .. } = lead(plan, io, &AtomicBool::new(false));
-    let is_balanced = store.books().entries().all(|entry| entry.book.balances());
-    Rehearsal { measured: measured(&store), is_balanced, intervals, calls }
+    let blueprint = blueprint(plan);
+    let mut whole =
+        Rehearsal { measured: Book::default(), is_balanced: true, intervals: 0, calls: Calls::default() };
+    for shard in shards(plan) {
+        let io = canned(plan, &shard, completions_max, Time::made_up());
+        let part =
+            Part { shard, orders: Arc::default(), stop: &AtomicBool::new(false), start: &Start::of(1) };
+        let Led { store, intervals, calls, .. } = lead(&blueprint, part, io);
+        whole.is_balanced &= store.books().entries().all(|entry| entry.book.balances());
+        whole.measured.merge(&measured(&store));
+        whole.intervals += intervals;
+        whole.calls = whole.calls.and(&calls);
+    }
+    whole
 }
 
-/// Runs `plan` in real time, on a thread of its own as in a run. Nothing sleeps: a wait for an intended time is spun.
-/// `stop` ends the schedule early.
+/// Runs `plan` in real time, each of its workers on a thread of its own as in a run, and all from the same instant on.
+/// Nothing sleeps: a wait for an intended time is spun. `stop` ends the schedule early.
 ///
 /// # Errors
 /// When a thread cannot be had, or cannot be pinned where the plan wants it.
 ///
 /// # Panics
 /// As [`rehearse`].
-pub fn echo(plan: &Plan, stop: &AtomicBool) -> io::Result<Echo> {
-    let on_thread = || -> io::Result<Led> {
-        pin(&plan.cpus, 0)?;
-        Ok(lead(plan, canned(plan, usize::MAX, Time::Real(Clock::start())), stop))
+pub fn echo(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<Echo>> {
+    let (blueprint, shards) = (blueprint(plan), shards(plan));
+    let (orders, start, clock) = (Arc::new(Orders::default()), Start::of(shards.len()), Clock::start());
+    // The others would wait for it.
+    let give_up = |_: &io::Error| orders.abandon.store(true, Ordering::Relaxed);
+    let on_thread = |shard: Shard| -> io::Result<Echo> {
+        pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
+        let io = canned(plan, &shard, usize::MAX, Time::Real(clock));
+        let Led { store, end, .. } =
+            lead(&blueprint, Part { shard, orders: orders.clone(), stop, start: &start }, io);
+        let mut response = Histogram::new();
+        store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
+        Ok(Echo {
+            measured: measured(&store),
+            response: LatencySummary::of(&response),
+            cpu_ns: end.usage.total(0).worker.cpu_ns,
+        })
     };
-    let ended = std::thread::scope(|scope| {
-        std::thread::Builder::new().name("brunt-echo".to_owned()).spawn_scoped(scope, on_thread).map(
-            |thread| {
-                // A broken invariant of ours: the message is on stderr already.
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            },
-        )
-    });
-    let Led { store, end, .. } = ended??;
-    let mut response = Histogram::new();
-    store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
-    Ok(Echo {
-        measured: measured(&store),
-        response: LatencySummary::of(&response),
-        cpu_ns: end.usage.total(0).worker.cpu_ns,
+    std::thread::scope(|scope| {
+        let spawn = |shard: Shard| {
+            let named = std::thread::Builder::new().name(format!("brunt-echo-{}", shard.part.index));
+            named.spawn_scoped(scope, || on_thread(shard)).inspect_err(give_up)
+        };
+        let threads: Vec<_> = shards.into_iter().map(spawn).collect::<io::Result<_>>()?;
+        // A broken invariant of ours: the message is on stderr already.
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(echo) => echo,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
     })
+}
+
+/// What all workers of a plan share.
+fn blueprint(plan: &Plan) -> Arc<Blueprint> {
+    assert_eq!(plan.classes.len(), 1, "a rehearsal has one class");
+    Arc::new(Blueprint::new(plan.clone(), vec![nowhere()], DataSets::ToStore))
+}
+
+/// One worker's part in a rehearsal.
+struct Part<'a> {
+    shard: Shard,
+    orders: Arc<Orders>,
+    /// Ends the schedule early.
+    stop: &'a AtomicBool,
+    start: &'a Start,
+}
+
+/// Workers whose schedules start at the same instant.
+struct Start {
+    /// How many there are.
+    workers: usize,
+    /// How many of them are prepared.
+    prepared: AtomicUsize,
+}
+
+impl Start {
+    fn of(workers: usize) -> Self {
+        Self { workers, prepared: AtomicUsize::new(0) }
+    }
+
+    /// The start, once everybody is prepared; the first to see that sets it.
+    fn start_ns(&self, orders: &Orders, now_ns: u64) -> Option<u64> {
+        if self.prepared.load(Ordering::Acquire) == self.workers {
+            // Whoever came second finds it set.
+            let at_ns = now_ns + START_AHEAD_NS;
+            let _ = orders.start_ns.compare_exchange(0, at_ns, Ordering::AcqRel, Ordering::Acquire);
+        }
+        Some(orders.start_ns.load(Ordering::Acquire)).filter(|start_ns| *start_ns != 0)
+    }
 }
 
 /// What a worker leaves that was led through a run.
@@ -110,20 +169,17 @@ struct Led {
 }
 
 /// What the control thread does, on the worker's own.
-fn lead(plan: &Plan, io: Canned, stop: &AtomicBool) -> Led {
-    assert_eq!((plan.threads, plan.classes.len()), (1, 1), "a rehearsal has one worker and one class");
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), vec![nowhere()], DataSets::ToStore));
+fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
+    let Part { shard, orders, stop, start } = part;
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     // The ring is new and has room for two.
     let _ = spares.push(RecorderSet::new(&blueprint.layout));
     let exchange = Exchange { filled, spares: spares_in };
-    let orders = Arc::new(Orders::default());
     let watch = io.watch();
-    let shard = shards(plan).remove(0);
-    let mut worker = build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), io, true);
+    let mut worker = build(blueprint, shard, orders.clone(), exchange, TextCodec::default(), io, true);
     let mut store = IntervalStore::new(&blueprint.layout);
-    let (mut intervals, mut prepared_with) = (0, Calls::default());
+    let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
     while worker.is_running() {
         take_turn(&mut worker);
         while let Ok(mut filled) = filled_out.pop() {
@@ -138,9 +194,12 @@ fn lead(plan: &Plan, io: Canned, stop: &AtomicBool) -> Led {
         if let Some(notice) = worker.take_notice() {
             assert!(matches!(notice, Notice::Prepared { .. }), "canned replies are no trouble: {notice:?}");
             prepared_with = watch.calls();
-            let start_ns = watch.now_ns() + START_AHEAD_NS;
-            store.align(start_ns + plan.warmup.0);
-            orders.start_ns.store(start_ns, Ordering::Release);
+            start.prepared.fetch_add(1, Ordering::AcqRel);
+            awaits_start = true;
+        }
+        if awaits_start && let Some(start_ns) = start.start_ns(&orders, watch.now_ns()) {
+            store.align(start_ns + blueprint.plan.warmup.0);
+            awaits_start = false;
         }
     }
     let mut end = worker.end();
@@ -174,11 +233,13 @@ fn nowhere() -> Endpoint {
     Endpoint { server, addresses: vec![address] }
 }
 
-fn canned(plan: &Plan, completions_max: usize, time: Time) -> Canned {
+/// The world of one worker.
+fn canned(plan: &Plan, shard: &Shard, completions_max: usize, time: Time) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
-    Canned::new(class.connections as usize, class.depth as usize, keyspace, &payload, completions_max, time)
+    let links = shard.classes[0].connections.len();
+    Canned::new(links, class.depth as usize, keyspace, &payload, completions_max, time)
 }
 
 #[cfg(test)]
@@ -232,7 +293,10 @@ mod tests {
             let toml = format!("threads = 1\nseed = 1\nwarmup = '10ms'\nkeys = 100\ntime = '200ms'\n{load}");
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
-            let Echo { measured, response, cpu_ns } = echo(&plan, &AtomicBool::new(false)).unwrap();
+            let [Echo { measured, response, cpu_ns }] = echo(&plan, &AtomicBool::new(false)).unwrap()[..]
+            else {
+                panic!("one worker")
+            };
             let book = measured.requests;
             assert!(book.scheduled > 1_000, "{load}: {book:?}");
             assert_eq!(
@@ -250,7 +314,28 @@ mod tests {
         let spec = PlanSpec::from_toml("threads = 1\nseed = 1\nkeys = 100\ntime = '1h'\n").unwrap();
         let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
         let stop = AtomicBool::new(true);
-        let Echo { measured, .. } = echo(&plan, &stop).unwrap();
-        assert_eq!(measured.requests.in_flight, 0);
+        let echoes = echo(&plan, &stop).unwrap();
+        assert!(echoes.iter().all(|echo| echo.measured.requests.in_flight == 0));
+    }
+
+    /// Several workers do what one does, each its part: one after the other in made-up time, and side by side in real time.
+    #[test]
+    fn workers_share_a_plan() {
+        for threads in [1, 2, 4] {
+            let plan = |stop: &str| {
+                let toml = format!(
+                    "threads = {threads}\nseed = 1\nwarmup = '0s'\nkeys = 100\nconnections = 8\nmix = 'get'\n{stop}"
+                );
+                let spec = PlanSpec::from_toml(&toml).unwrap();
+                resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
+            };
+            let rehearsal = rehearse(&plan("requests = 1001"), usize::MAX);
+            assert!(rehearsal.is_balanced);
+            assert_eq!(rehearsal.measured.requests.outcome(OutcomeClass::Hit), 1_001, "{threads} threads");
+            assert_eq!(rehearsal.calls.sends, 1_001, "{threads} threads");
+            let echoes = echo(&plan("time = '50ms'"), &AtomicBool::new(false)).unwrap();
+            assert_eq!(echoes.len(), threads);
+            assert!(echoes.iter().all(|echo| echo.measured.requests.completed() > 0), "{echoes:?}");
+        }
     }
 }

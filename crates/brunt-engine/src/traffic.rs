@@ -16,7 +16,7 @@ mod sending;
 mod stamping;
 
 use crate::agenda::Agenda;
-use crate::connection::Connection;
+use crate::connection::{Connection, Leftovers};
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
 use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
@@ -124,6 +124,7 @@ pub(crate) struct Traffic<C: Codec> {
     retired: Vec<u32>,
     /// Routes with waiting operations.
     listed: Vec<RouteId>,
+    leftovers: Leftovers,
     key_bytes: Vec<u8>,
     key_ends: Vec<u32>,
     /// How many keys of the multi-get in hand each route has.
@@ -186,6 +187,7 @@ impl<C: Codec> Traffic<C> {
             retired: Vec::with_capacity(count),
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max + BLOCK_LEN),
+            leftovers: Leftovers::new(count, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),

@@ -10,8 +10,9 @@ use brunt_plan::quantile::Quantile;
 /// Steps of Σ ln in a unit.
 const LN_SCALE: f64 = (1u64 << 32) as f64;
 
-/// What a worker meters into; preallocated.
+/// What a worker meters into; preallocated, and in cache lines of its own.
 #[derive(Clone, Debug)]
+#[repr(align(128))]
 pub struct MeterRecorder {
     kind: MeterKind,
     histogram: RecordingHistogram,

@@ -181,9 +181,10 @@ impl<'a> Calibrator<'a> {
     }
 
     fn echo(&self, plan: &Plan) -> Result<Echo, Failure> {
-        let echo = rehearsal::echo(plan, self.stop).map_err(|error| Failure::new(Exit::Failed, error))?;
+        let echoes = rehearsal::echo(plan, self.stop).map_err(|error| Failure::new(Exit::Failed, error))?;
         self.go_on()?;
-        Ok(echo)
+        // The plan of a floor has one worker.
+        Ok(echoes[0])
     }
 
     /// Whoever interrupts a calibration wants none.

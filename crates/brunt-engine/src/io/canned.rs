@@ -38,6 +38,16 @@ pub struct Calls {
 }
 
 impl Calls {
+    /// Those of another worker, too.
+    pub(crate) fn and(&self, other: &Self) -> Self {
+        Self {
+            waits: self.waits + other.waits,
+            completions: self.completions + other.completions,
+            sends: self.sends + other.sends,
+            clock_reads: self.clock_reads + other.clock_reads,
+        }
+    }
+
     /// Those that came after `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {

@@ -54,8 +54,7 @@ impl<C: Codec> Traffic<C> {
         let is_closed = !lane.session.is_open();
         let own = if lane.pins { read.index - route.connections.start } else { 0 };
         let meters_requests = recording.meters_requests();
-        // Values that others may have stored, or that may have grown, are told apart elsewhere.
-        let is_exact = self.checking == Checking::Ours && !lane.extends;
+        let checking = self.checking;
         let due_before_ns = lane.due_ns();
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
@@ -65,9 +64,15 @@ impl<C: Codec> Traffic<C> {
             let is_over = *used == input.len();
             let next = if is_over { (0, None) } else { connection.codec.decode(&input[*used..]) };
             let ended = match next.1 {
-                Some(Event::Found { key, value, .. }) if is_exact => {
-                    let is_right = |entry: &Entry| is_usual(lane, payload, entry, key, value);
-                    let ended = in_flight.pop_if(&mut connection.chain, is_right);
+                Some(Event::Found { key, value, .. }) => {
+                    let mut verdict = None;
+                    let ended = in_flight.pop_if(&mut connection.chain, |entry| {
+                        verdict = verdict_of_usual(lane, payload, checking, entry, key, value);
+                        verdict.is_some()
+                    });
+                    if verdict == Some(Integrity::Foreign) {
+                        recording.note_foreign();
+                    }
                     if meters_requests && ended.is_some_and(|entry| entry.account.is_measured()) {
                         recording.meter(MeterKind::ValueReceived, value.len() as u64);
                     }
@@ -108,15 +113,28 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Is this the reply to an operation that stands for itself, with the value that was stored?
+/// What the value turned out to be, if this is the reply to an operation that stands for itself, and the value is no worse
+/// than none of ours where others may have stored some. Values that may have grown are told apart elsewhere.
 #[inline(always)]
-fn is_usual(lane: &Lane, payload: &Payload, entry: &Entry, key: &[u8], value: &[u8]) -> bool {
-    let KeyRef::Id(id) = entry.op.key else { return false };
-    if !entry.alone || entry.sent_ns == 0 || !lane.keyspace.is_key_of(id, key) {
-        return false;
+fn verdict_of_usual(
+    lane: &Lane,
+    payload: &Payload,
+    checking: Checking,
+    entry: &Entry,
+    key: &[u8],
+    value: &[u8],
+) -> Option<Integrity> {
+    let KeyRef::Id(id) = entry.op.key else { return None };
+    if !entry.alone || entry.sent_ns == 0 || lane.extends || !lane.keyspace.is_key_of(id, key) {
+        return None;
     }
-    let expected = Expected::Version { version: 0, len: lane.keyspace.value_len(id) };
-    Verifier::verify(payload, id, expected, value) == Integrity::Intact
+    let own_len = lane.keyspace.value_len(id);
+    let expected = match checking {
+        Checking::Ours => Expected::Version { version: 0, len: own_len },
+        Checking::Named => Expected::Named { len: value.len() as u32, own_len },
+    };
+    let verdict = Verifier::verify(payload, id, expected, value);
+    matches!(verdict, Integrity::Intact | Integrity::Foreign).then_some(verdict)
 }
 
 /// Operations that ended in the same read, one behind the other, and differ in nothing that is booked.

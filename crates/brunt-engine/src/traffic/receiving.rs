@@ -25,33 +25,47 @@ impl<C: Codec> Traffic<C> {
         let phase = self.phase_now(at_ns);
         self.recording.bytes_received(phase, input.len() as u64);
         let mut input = input;
-        while !self.connections[index as usize].leftover.is_empty() {
-            // The cut event is completed in the leftover, which has room for the longest.
-            let mut joined = std::mem::take(&mut self.connections[index as usize].leftover);
-            let carried = joined.len();
-            let added = input.len().min(C::UNIT_BYTES_MAX - carried);
-            joined.extend_from_slice(&input[..added]);
-            let used = self.decode(index, &joined, at_ns, polled_ns);
-            let outcome = used.map(|used| {
-                if used >= carried {
-                    input = &input[used - carried..];
-                    joined.clear();
-                } else {
-                    input = &input[added..];
-                    joined.drain(..used);
-                }
-                input.is_empty()
-            });
-            self.connections[index as usize].leftover = joined;
-            if outcome? {
-                return Ok(());
-            }
+        if self.connections[index as usize].leftover > 0 {
+            let mut leftovers = self.leftovers.lend();
+            let rest = self.complete(index, leftovers.of(index), input, at_ns, polled_ns);
+            self.leftovers = leftovers;
+            input = rest?;
         }
         let used = self.decode(index, input, at_ns, polled_ns)?;
         if used < input.len() {
-            self.connections[index as usize].leftover.extend_from_slice(&input[used..]);
+            let rest = &input[used..];
+            self.leftovers.of(index)[..rest.len()].copy_from_slice(rest);
+            self.connections[index as usize].leftover = rest.len();
         }
         Ok(())
+    }
+
+    /// Takes in an event that was cut, whose front is in `joined`: that has room for the longest. Yields what is left of the
+    /// input, if it went as far.
+    fn complete<'a>(
+        &mut self,
+        index: u32,
+        joined: &mut [u8],
+        mut input: &'a [u8],
+        at_ns: u64,
+        polled_ns: u64,
+    ) -> Result<&'a [u8], ()> {
+        let mut carried = self.connections[index as usize].leftover;
+        while carried > 0 && !input.is_empty() {
+            let added = input.len().min(joined.len() - carried);
+            joined[carried..carried + added].copy_from_slice(&input[..added]);
+            let used = self.decode(index, &joined[..carried + added], at_ns, polled_ns)?;
+            if used >= carried {
+                input = &input[used - carried..];
+                carried = 0;
+            } else {
+                input = &input[added..];
+                joined.copy_within(used..carried + added, 0);
+                carried += added - used;
+            }
+        }
+        self.connections[index as usize].leftover = carried;
+        Ok(input)
     }
 
     /// Decodes as much as there is; how many bytes were used up.

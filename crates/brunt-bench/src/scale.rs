@@ -1,0 +1,190 @@
+//! `brunt-bench scale`: what a second worker on a processor of its own adds, over canned replies in real time.
+//!
+//! Not a measurement of a server or of the kernel: no worker makes a system call, so that whatever keeps two workers from
+//! doing twice the work of one is shared between them in the program, or in the processor. Rounds of one worker and of two
+//! alternate, so that a busy host meets both alike. Invariant: it fails unless every get was a hit.
+
+use crate::shape::Shape;
+use brunt_engine::rehearsal::{Echo, echo};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+use std::sync::atomic::AtomicBool;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scale {
+    /// Of each worker.
+    shape: Shape,
+    rounds: usize,
+    time_ms: u64,
+    cpus: [u32; 2],
+}
+
+/// What one or two workers did.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// Gets per second.
+    rate: f64,
+    /// Gets per second of processor time: what a host that takes processors away leaves as it is.
+    cpu_rate: f64,
+}
+
+impl Scale {
+    /// Parses what stands behind the verb.
+    ///
+    /// # Errors
+    /// With the option, what was given, and what is accepted.
+    pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
+        let shape = "64x32".parse().expect("a shape of ours");
+        let mut scale = Self { shape, rounds: 9, time_ms: 500, cpus: [0, 1] };
+        let number = |option: &str, given: &str| {
+            let parsed = given.parse::<u64>().ok().filter(|number| (1..=100_000).contains(number));
+            parsed.ok_or_else(|| format!("{option}: '{given}' was given; accepted: a whole number from 1"))
+        };
+        for pair in options.chunks(2) {
+            match pair {
+                ["--shape", given] => scale.shape = given.parse()?,
+                [option @ "--rounds", given] => scale.rounds = number(option, given)? as usize,
+                [option @ "--time-ms", given] => scale.time_ms = number(option, given)?,
+                ["--cpus", given] => {
+                    let pair = given.split_once(',').and_then(|(one, other)| {
+                        Some([one.parse().ok()?, other.parse().ok()?]).filter(|[one, other]| one != other)
+                    });
+                    let accepted =
+                        || format!("--cpus: '{given}' was given; accepted: two processors, as in 0,1");
+                    scale.cpus = pair.ok_or_else(accepted)?;
+                }
+                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [] => {}
+            }
+        }
+        Ok(scale)
+    }
+
+    /// So many workers, each with a shape of its own on a processor of its own.
+    fn plan(&self, workers: usize) -> Plan {
+        let Self { shape, time_ms, cpus, .. } = self;
+        let cpus: Vec<String> = cpus[..workers].iter().map(u32::to_string).collect();
+        let toml = format!(
+            "threads = {workers}\nseed = 1\nwarmup = '20ms'\nmix = 'get'\nkeys = 10000\nkey-size = 30\n\
+             value-size = 200\nconnections = {}\ndepth = {}\ntime = '{time_ms}ms'\ncpus = '{}'",
+            shape.connections * workers,
+            shape.depth,
+            cpus.join(",")
+        );
+        let spec = PlanSpec::from_toml(&toml).expect("every option exists and every value has its form");
+        resolve(&spec, &Host { allowed_cpus: self.cpus.to_vec(), random_seed: 1 })
+            .expect("a shape is within the plan's bounds")
+    }
+
+    /// Lets so many workers run side by side.
+    fn take(&self, workers: usize) -> Result<Taken, String> {
+        let echoes = echo(&self.plan(workers), &AtomicBool::new(false)).map_err(|error| error.to_string())?;
+        let gets = |echo: &Echo| echo.measured.requests.outcome(OutcomeClass::Hit);
+        if let Some(echo) = echoes.iter().find(|echo| gets(echo) != echo.measured.requests.scheduled) {
+            return Err(format!("not every get was a hit: {:?}", echo.measured));
+        }
+        let rate = echoes.iter().map(gets).sum::<u64>() as f64 * 1e3 / self.time_ms as f64;
+        let cpu_rate = echoes.iter().map(|echo| gets(echo) as f64 * 1e9 / echo.cpu_ns.max(1) as f64).sum();
+        Ok(Taken { rate, cpu_rate })
+    }
+
+    /// Takes all rounds, and says what they came to.
+    ///
+    /// # Errors
+    /// A thread cannot be had or pinned, or not every get was a hit.
+    pub(crate) fn run(&self) -> Result<String, String> {
+        let (mut one, mut two) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            // Who goes first takes turns, too.
+            for workers in if round % 2 == 0 { [1, 2] } else { [2, 1] } {
+                let taken = self.take(workers)?;
+                if workers == 1 { one.push(taken) } else { two.push(taken) }
+            }
+        }
+        let ratios =
+            |of: fn(&Taken) -> f64| Spread::of(two.iter().zip(&one).map(|(two, one)| of(two) / of(one)));
+        let rates = |taken: &[Taken]| Spread::of(taken.iter().map(|taken| taken.rate / 1e6));
+        Ok(format!(
+            "one worker, million gets/s    {}\n\
+             two workers, million gets/s   {}\n\
+             two workers to one            {}\n\
+             by processor time             {}\n\
+             medians of {} interleaved rounds of {} ms, in brackets the least and the greatest",
+            rates(&one),
+            rates(&two),
+            ratios(|taken| taken.rate),
+            ratios(|taken| taken.cpu_rate),
+            self.rounds,
+            self.time_ms
+        ))
+    }
+}
+
+/// The median of some numbers, and the least and greatest of them.
+struct Spread {
+    least: f64,
+    median: f64,
+    greatest: f64,
+}
+
+impl Spread {
+    /// Of an odd number of them the one in the middle, else the upper of the two. There is at least one.
+    fn of(numbers: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = numbers.collect();
+        sorted.sort_by(f64::total_cmp);
+        Self { least: sorted[0], median: sorted[sorted.len() / 2], greatest: sorted[sorted.len() - 1] }
+    }
+}
+
+impl std::fmt::Display for Spread {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{:.2} ({:.2} to {:.2})", self.median, self.least, self.greatest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(words: &str, expected: Result<Scale, &str>) {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        match (Scale::parse(&words), expected) {
+            (Ok(parsed), Ok(expected)) => assert_eq!(parsed, expected, "{words:?}"),
+            (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
+            (parsed, expected) => panic!("{words:?}: {parsed:?} instead of {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn command_lines() {
+        let plain = Scale { shape: "64x32".parse().unwrap(), rounds: 9, time_ms: 500, cpus: [0, 1] };
+        check("", Ok(plain.clone()));
+        let other = Scale { shape: "16x1".parse().unwrap(), rounds: 3, time_ms: 40, cpus: [2, 5] };
+        check("--cpus 2,5 --shape 16x1 --rounds 3 --time-ms 40", Ok(other));
+        check("--cpus 1,1", Err("'1,1' was given"));
+        check("--cpus 1", Err("'1' was given"));
+        check("--rounds 0", Err("from 1"));
+        check("--rounds", Err("'--rounds' is no option, or has no value"));
+    }
+
+    /// On one processor, which both cannot have: what comes out is no measure, but all of it was answered.
+    #[test]
+    fn every_get_of_two_workers_is_a_hit() {
+        let scale = Scale { rounds: 1, time_ms: 20, ..Scale::parse(&[]).unwrap() };
+        let mut plan = scale.plan(2);
+        assert_eq!((plan.threads, plan.cpus.as_slice()), (2, &[0, 1][..]));
+        plan.cpus.clear();
+        let echoes = echo(&plan, &AtomicBool::new(false)).unwrap();
+        let hits = echoes.iter().map(|echo| echo.measured.requests.outcome(OutcomeClass::Hit));
+        assert_eq!(hits.filter(|hits| *hits > 0).count(), 2);
+    }
+
+    #[test]
+    fn medians() {
+        let spread = Spread::of([3.0, 1.0, 2.004, 9.0, 0.5].into_iter());
+        assert_eq!(spread.to_string(), "2.00 (0.50 to 9.00)");
+    }
+}
