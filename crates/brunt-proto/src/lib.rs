@@ -22,6 +22,10 @@ pub enum Matching {
     Token,
 }
 
+/// The token of a reply that names no request, as some errors of a protocol with tokens do: on a stream it belongs to the
+/// oldest request that waits. No request is sent with it.
+pub const NO_TOKEN: u32 = u32::MAX;
+
 /// The keys of a request, written once by the caller into one run of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys<'a> {
@@ -88,7 +92,7 @@ pub struct Request<'a> {
     pub operand: u64,
     /// Ask for no reply where the protocol can.
     pub noreply: bool,
-    /// What a token-matching protocol sends along.
+    /// What a token-matching protocol sends along; any but [`NO_TOKEN`].
     pub token: u32,
 }
 
@@ -99,6 +103,23 @@ pub struct Encoded {
     pub wire_requests: u32,
     /// Will there be a reply?
     pub replied: bool,
+}
+
+/// What a server says of a value that is to be renewed, so that one of many clients renews it (leases). Only memcached's
+/// meta protocol says such things, and it also does to clients that never asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// This client is the one that is to renew the value.
+    pub won: bool,
+    /// The value is out of date and was handed out all the same.
+    pub stale: bool,
+    /// Another client was told to renew it.
+    pub taken: bool,
+}
+
+impl Renewal {
+    /// Nothing is said.
+    pub const NONE: Self = Self { won: false, stale: false, taken: false };
 }
 
 /// What the decoder saw. A reply is `Begin`, any number of `Key` and `Value`, then `End`; or it is one `Found`.
@@ -118,6 +139,10 @@ pub enum Event<'a> {
         bytes: u32,
         /// The cas unique, 0 where none was asked for.
         unique: u64,
+        /// As in `End`.
+        token: u32,
+        /// Whether and by whom the value is to be renewed.
+        renewal: Renewal,
     },
     /// A piece of the value of the last `Key`; the pieces add up to its `bytes`. Values of length 0 have no piece.
     Value(&'a [u8]),
@@ -127,13 +152,13 @@ pub enum Event<'a> {
         reply: ReplyKind,
         /// The number of a `Number` reply, else 0.
         number: u64,
-        /// The token of the request, 0 with [`Matching::Fifo`].
+        /// The token of the request, or [`NO_TOKEN`]; 0 with [`Matching::Fifo`].
         token: u32,
         /// The text of an error reply, else empty.
         text: &'a [u8],
     },
     /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
-    /// there in one piece. It stands for `Begin`, a `Key` that is a hit without a unique, `Value`, and an `End` with
+    /// there in one piece. It stands for `Begin`, a `Key` that is a hit without unique and renewal, `Value`, and an `End` with
     /// [`ReplyKind::Value`]; a codec that never says it is right too.
     Found {
         /// As in `Key`.

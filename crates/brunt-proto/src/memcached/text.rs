@@ -5,7 +5,7 @@
 //! is cut cannot change what it means; value bytes pass through unbuffered and unlooked at.
 
 use crate::out::Out;
-use crate::{Codec, Encoded, Event, Malformed, Matching, Request};
+use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::{memchr, memchr2};
@@ -210,7 +210,8 @@ impl TextCodec {
         let used = line_end(line, at, BAD_NUMBER)?;
         self.expects = if bytes == 0 { Expects::ValueEnd } else { Expects::Value { remaining: bytes } };
         self.progress = Progress::Values;
-        Ok((used, Event::Key { hit: true, key: &line[VALUE.len()..key_end], flags, bytes, unique }))
+        let key = &line[VALUE.len()..key_end];
+        Ok((used, Event::Key { hit: true, key, flags, bytes, unique, token: 0, renewal: Renewal::NONE }))
     }
 
     /// Passes on what is visible of a value.

@@ -157,7 +157,8 @@ proptest! {
 fn phrases(event: &Event<'_>) -> Vec<String> {
     let phrase = match event {
         Event::Begin => "begin".to_owned(),
-        Event::Key { hit, key, flags, bytes, unique } => {
+        Event::Key { hit, key, flags, bytes, unique, token, renewal } => {
+            assert_eq!((*token, *renewal), (0, Renewal::NONE));
             assert!(hit, "only found keys are spoken of");
             format!("key {} {flags} {bytes} {unique}", key.escape_ascii())
         }
@@ -169,7 +170,15 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
             let bytes = value.len() as u32;
             let all = [
                 Event::Begin,
-                Event::Key { hit: true, key, flags: *flags, bytes, unique: 0 },
+                Event::Key {
+                    hit: true,
+                    key,
+                    flags: *flags,
+                    bytes,
+                    unique: 0,
+                    token: *token,
+                    renewal: Renewal::NONE,
+                },
                 Event::Value(value),
                 Event::End { reply: ReplyKind::Value, number: 0, token: *token, text: &[] },
             ];
