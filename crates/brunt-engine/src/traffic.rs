@@ -506,6 +506,7 @@ impl<C: Codec> Traffic<C> {
             operand: op.operand,
             noreply: lane.noreply && !op.kind.is_retrieval(),
             token: 0,
+            template: op.template,
         };
         let connection = &mut self.connections[connection_index as usize];
         let id = self.in_flight.fill(picked, lane.is_alone(picked));

@@ -94,6 +94,8 @@ pub struct Request<'a> {
     pub noreply: bool,
     /// What a token-matching protocol sends along; any but [`NO_TOKEN`].
     pub token: u32,
+    /// Which command template a raw command is made from; 0 for the other kinds.
+    pub template: u16,
 }
 
 /// What encoding a request came to.
@@ -150,7 +152,7 @@ pub enum Event<'a> {
     End {
         /// What the server said. A retrieval that found nothing is `NotFound`.
         reply: ReplyKind,
-        /// The number of a `Number` reply, else 0.
+        /// The number of a `Number` reply, a negative one in two's complement; else 0.
         number: u64,
         /// The token of the request, or [`NO_TOKEN`]; 0 with [`Matching::Fifo`].
         token: u32,
@@ -172,6 +174,11 @@ pub enum Event<'a> {
     },
     /// A line of a control exchange (statistics, version), for whoever asked.
     Control(&'a [u8]),
+    /// Bytes of a message that answers nothing (RESP3's push). It may stand before, between and behind replies.
+    Push {
+        /// The message ends with these bytes.
+        is_over: bool,
+    },
     /// These bytes are no reply. The connection cannot be used any further.
     Bad(Malformed),
 }
@@ -187,6 +194,10 @@ pub enum Malformed {
     BadNumber,
     /// A value that is not followed by its line end.
     ValueNotTerminated,
+    /// Values within values, more levels of them than are kept count of.
+    TooDeep,
+    /// A value whose length is not told in advance.
+    Streamed,
 }
 
 impl Malformed {
@@ -197,6 +208,8 @@ impl Malformed {
             Self::LineTooLong => "a line longer than any reply can be",
             Self::BadNumber => "a number that is none, or does not fit",
             Self::ValueNotTerminated => "a value that is not followed by its line end",
+            Self::TooDeep => "values within values, deeper than any reply is",
+            Self::Streamed => "a value whose length is not told in advance, which no server is known to send",
         }
     }
 }
@@ -220,4 +233,12 @@ pub trait Codec: Clone + Send + 'static {
     /// more, which is `None` with 0 used; the next input must begin with the same bytes. Every event but `Begin` and
     /// `Bad` uses up at least one byte, and no byte is used up without an event. After `Bad` it only asks for more.
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>);
+
+    /// What the reply and the number of an [`Event::End`] mean as the answer to an op of this kind, for protocols whose
+    /// bytes alone do not tell (RESP says `:0` to a delete that found nothing, and to an increment that came to zero).
+    #[inline]
+    fn meaning(kind: OpKind, reply: ReplyKind, number: u64) -> ReplyKind {
+        let _ = (kind, number);
+        reply
+    }
 }

@@ -63,6 +63,7 @@ impl<C: Codec> Traffic<C> {
                 operand: 0,
                 noreply: false,
                 token: 0,
+                template: 0,
             };
             if !connection.queue(&request, entry, in_flight, recording) {
                 break Some(issue);

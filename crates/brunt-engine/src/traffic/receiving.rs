@@ -96,6 +96,8 @@ impl<C: Codec> Traffic<C> {
         let head = connection.chain.head;
         match event {
             Event::Bad(reason) => return Err(reason),
+            // Nobody asked for it, and nobody waits for it.
+            Event::Push { .. } => {}
             _ if head == NO_ENTRY => return Err(Malformed::UnknownReply),
             Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {

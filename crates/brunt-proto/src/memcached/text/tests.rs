@@ -12,7 +12,7 @@ use std::io::IoSlice;
 // --- Requests ---
 
 fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
-    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: 0 }
+    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: 0, template: 0 }
 }
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.
@@ -195,6 +195,7 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
             }
         }
         Event::Control(line) => format!("control {}", line.escape_ascii()),
+        Event::Push { .. } => unreachable!("this protocol has none"),
         Event::Bad(malformed) => format!("bad {malformed:?}"),
     };
     vec![phrase]
