@@ -1,5 +1,6 @@
 //! memcached's dialects, one file each, and what it says of itself.
 
+mod line;
 pub mod statistics;
 pub mod text;
 

@@ -4,11 +4,15 @@
 //! `doc/protocol.txt`. Every decision of the decoder is taken at the first byte that settles it, so where the input
 //! is cut cannot change what it means; value bytes pass through unbuffered and unlooked at.
 
+use super::line::{
+    BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, decimal, decimal_u32, error_text, is_word, line_end,
+    rest_of_line, word_len,
+};
 use crate::out::Out;
 use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 
 /// The text protocol's codec: the parse state of one connection.
 ///
@@ -80,20 +84,6 @@ enum Shape {
     Version,
 }
 
-/// Why a line cannot be told yet, or never will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// It goes on behind the visible bytes.
-    Short,
-    /// It is no line of the protocol.
-    Bad(Malformed),
-}
-
-type Step<T> = Result<T, Stop>;
-
-const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
-const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
-
 const VALUE: &[u8] = b"VALUE ";
 const END: &[u8] = b"END\r\n";
 const STORED: &[u8] = b"STORED\r\n";
@@ -122,8 +112,6 @@ const WORDS: [(&[u8], Shape); 15] = [
 /// and error texts stay far below 1 KiB. Two less than the unit, because a line is looked at together with the line end
 /// of the value before it.
 const LINE_BYTES_MAX: usize = TextCodec::UNIT_BYTES_MAX - LINE_END.len();
-
-const LINE_END: &[u8] = b"\r\n";
 
 /// The longest decimal of a `u64`, and the space before it.
 const FIELD_U64_MAX: usize = " 18446744073709551615".len();
@@ -400,7 +388,7 @@ impl Usual {
     /// [`TextCodec::decode_any`].
     #[inline(never)]
     fn of(line: &[u8]) -> Option<Self> {
-        let key_len = line.iter().take(KEY_BYTES_MAX + 1).position(|byte| ends_word(*byte))?;
+        let key_len = word_len(line, KEY_BYTES_MAX)?;
         let rest = &line[key_len..];
         // Nobody sets flags here, so that one digit is the rule.
         let &[b' ', flags @ b'0'..=b'9', b' ', ref digits @ ..] = rest else { return None };
@@ -421,26 +409,6 @@ impl Usual {
 
 /// The longest key that the short way takes, which is memcached's limit.
 const KEY_BYTES_MAX: usize = 250;
-
-/// A space, or a byte below: the short way does not look into keys that hold such.
-#[inline]
-const fn ends_word(byte: u8) -> bool {
-    byte <= b' '
-}
-
-/// No byte of it ends a word. Up to 32 bytes it is two blocks that overlap, each a handful of instructions.
-#[inline]
-fn is_word(key: &[u8]) -> bool {
-    match (key.first_chunk::<16>(), key.last_chunk::<16>()) {
-        (Some(front), Some(back)) if key.len() <= 32 => !(ends_in(front) | ends_in(back)),
-        _ => key.iter().all(|byte| !ends_word(*byte)),
-    }
-}
-
-#[inline]
-fn ends_in(block: &[u8; 16]) -> bool {
-    block.iter().fold(false, |ends, byte| ends | ends_word(*byte))
-}
 
 /// `get <key>*`
 fn retrieval(verb: &[u8], request: &Request<'_>, out: &mut Out) -> Encoded {
@@ -536,26 +504,6 @@ fn number_line(line: &[u8]) -> Step<(u64, usize)> {
     Ok((number, line_end(line, at + padding, BAD_NUMBER)?))
 }
 
-/// The text of an error line whose word has this length, and the length of the line with its end.
-fn error_text(line: &[u8], word_len: usize) -> Step<(&[u8], usize)> {
-    match line.get(word_len).ok_or(Stop::Short)? {
-        b' ' => {
-            let (text, used) = rest_of_line(line, word_len + 1)?;
-            Ok((&text[word_len + 1..], used))
-        }
-        _ => Ok((&[], line_end(line, word_len, UNKNOWN)?)),
-    }
-}
-
-/// The line without its end, which is looked for from `from` on, behind the word; and its length with the end.
-fn rest_of_line(line: &[u8], from: usize) -> Step<(&[u8], usize)> {
-    let feed = from + memchr(b'\n', &line[from..]).ok_or(Stop::Short)?;
-    if line[feed - 1] != b'\r' {
-        return Err(UNKNOWN);
-    }
-    Ok((&line[..feed - 1], feed + 1))
-}
-
 /// The position behind the space at `at`, where another number must follow.
 #[inline]
 fn after_space(line: &[u8], at: usize) -> Step<usize> {
@@ -564,41 +512,6 @@ fn after_space(line: &[u8], at: usize) -> Step<usize> {
         Some(_) => Err(BAD_NUMBER),
         None => Err(Stop::Short),
     }
-}
-
-/// The position behind the line end at `at`; `otherwise` if something else stands there.
-#[inline]
-fn line_end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
-    match &line[at..] {
-        [b'\r', b'\n', ..] => Ok(at + LINE_END.len()),
-        [] | [b'\r'] => Err(Stop::Short),
-        _ => Err(otherwise),
-    }
-}
-
-/// The number at `from`, and the position of the byte behind it, which is visible.
-#[inline]
-fn decimal(line: &[u8], from: usize) -> Step<(u64, usize)> {
-    let mut number = 0u64;
-    let mut at = from;
-    loop {
-        let &byte = line.get(at).ok_or(Stop::Short)?;
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        number =
-            number.checked_mul(10).and_then(|tens| tens.checked_add(u64::from(digit))).ok_or(BAD_NUMBER)?;
-        at += 1;
-    }
-    if at == from { Err(BAD_NUMBER) } else { Ok((number, at)) }
-}
-
-/// As [`decimal`], for numbers of 32 bits.
-#[inline]
-fn decimal_u32(line: &[u8], from: usize) -> Step<(u32, usize)> {
-    let (number, at) = decimal(line, from)?;
-    Ok((u32::try_from(number).map_err(|_| BAD_NUMBER)?, at))
 }
 
 #[cfg(test)]

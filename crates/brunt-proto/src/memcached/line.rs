@@ -1,0 +1,104 @@
+//! Lines of memcached's two text dialects: words, decimals, line ends.
+//!
+//! Not the meaning of a line (that is each dialect's) and no state. Invariant: what is said of a line is said by its
+//! first bytes, however many more are visible; [`Stop::Short`] stands for "not enough of them".
+
+use crate::Malformed;
+use memchr::memchr;
+
+/// Why a line cannot be told yet, or never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It goes on behind the visible bytes.
+    Short,
+    /// It is no line of the protocol.
+    Bad(Malformed),
+}
+
+pub(super) type Step<T> = Result<T, Stop>;
+
+pub(super) const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
+pub(super) const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
+
+pub(super) const LINE_END: &[u8] = b"\r\n";
+
+/// A space, or a byte below: what a word of a line cannot hold, and a key written as a word neither.
+#[inline]
+const fn ends_word(byte: u8) -> bool {
+    byte <= b' '
+}
+
+/// No byte of it ends a word. Up to 32 bytes it is two blocks that overlap, each a handful of instructions.
+#[inline]
+pub(super) fn is_word(key: &[u8]) -> bool {
+    match (key.first_chunk::<16>(), key.last_chunk::<16>()) {
+        (Some(front), Some(back)) if key.len() <= 32 => !(ends_in(front) | ends_in(back)),
+        _ => key.iter().all(|byte| !ends_word(*byte)),
+    }
+}
+
+#[inline]
+fn ends_in(block: &[u8; 16]) -> bool {
+    block.iter().fold(false, |ends, byte| ends | ends_word(*byte))
+}
+
+/// The length of the word at the front, if it ends within so many bytes and the one behind it is visible.
+#[inline]
+pub(super) fn word_len(line: &[u8], len_max: usize) -> Option<usize> {
+    line.iter().take(len_max + 1).position(|byte| ends_word(*byte))
+}
+
+/// The text of an error line whose word has this length, and the length of the line with its end.
+pub(super) fn error_text(line: &[u8], word_len: usize) -> Step<(&[u8], usize)> {
+    match line.get(word_len).ok_or(Stop::Short)? {
+        b' ' => {
+            let (text, used) = rest_of_line(line, word_len + 1)?;
+            Ok((&text[word_len + 1..], used))
+        }
+        _ => Ok((&[], line_end(line, word_len, UNKNOWN)?)),
+    }
+}
+
+/// The line without its end, which is looked for from `from` on, behind the word; and its length with the end.
+pub(super) fn rest_of_line(line: &[u8], from: usize) -> Step<(&[u8], usize)> {
+    let feed = from + memchr(b'\n', &line[from..]).ok_or(Stop::Short)?;
+    if line[feed - 1] != b'\r' {
+        return Err(UNKNOWN);
+    }
+    Ok((&line[..feed - 1], feed + 1))
+}
+
+/// The position behind the line end at `at`; `otherwise` if something else stands there.
+#[inline]
+pub(super) fn line_end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
+    match &line[at..] {
+        [b'\r', b'\n', ..] => Ok(at + LINE_END.len()),
+        [] | [b'\r'] => Err(Stop::Short),
+        _ => Err(otherwise),
+    }
+}
+
+/// The number at `from`, and the position of the byte behind it, which is visible.
+#[inline]
+pub(super) fn decimal(line: &[u8], from: usize) -> Step<(u64, usize)> {
+    let mut number = 0u64;
+    let mut at = from;
+    loop {
+        let &byte = line.get(at).ok_or(Stop::Short)?;
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
+        }
+        number =
+            number.checked_mul(10).and_then(|tens| tens.checked_add(u64::from(digit))).ok_or(BAD_NUMBER)?;
+        at += 1;
+    }
+    if at == from { Err(BAD_NUMBER) } else { Ok((number, at)) }
+}
+
+/// As [`decimal`], for numbers of 32 bits.
+#[inline]
+pub(super) fn decimal_u32(line: &[u8], from: usize) -> Step<(u32, usize)> {
+    let (number, at) = decimal(line, from)?;
+    Ok((u32::try_from(number).map_err(|_| BAD_NUMBER)?, at))
+}
