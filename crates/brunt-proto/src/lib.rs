@@ -18,7 +18,8 @@ use out::Out;
 pub enum Matching {
     /// Replies come in the order of the requests on each connection.
     Fifo,
-    /// Every reply carries the token of its request.
+    /// Every reply carries the token of its request. A token that nobody waits for is no fault: the request has been given
+    /// up since, or asked for no reply and failed.
     Token,
 }
 

@@ -1,0 +1,732 @@
+//! memcached's meta protocol: `mg`, `ms`, `md`, `ma` and `mn` out, two-letter replies with named flags in.
+//!
+//! Not the classic commands ([`super::text`]), not UDP framing, not authentication. The source is the part on meta
+//! commands of memcached's `doc/protocol.txt`; where it leaves a question, memcached 1.6.18 was asked. Invariant: every
+//! request that is replied to is answered by one `End` or `Found`, whichever of its commands fails.
+
+use super::line::{
+    BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, decimal_u32, error_text, is_word, line_end, rest_of_line,
+};
+use crate::out::Out;
+use crate::{Codec, Encoded, Event, Malformed, Matching, NO_TOKEN, Renewal, Request};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+use memchr::memchr;
+
+/// The meta protocol's codec: the parse state of one connection.
+///
+/// What the [`Codec`] contract leaves open:
+///
+/// - Every command carries an opaque: a letter for what its reply means, then the token. So `HD` is told as what was done,
+///   and a number from a value.
+/// - A retrieval of one key does not ask for the key to be repeated: its `key` is empty. A multi-get does, and missing
+///   keys of it are passed over, but for the first.
+/// - A multi-get is its first key aloud, the others quietly, and an `mn`. The first reply gives the token away even if all
+///   keys are missing, and shows that whatever fails from there on fails within this multi-get. After an error, what
+///   is still to come of it is `Push`, with a `Begin` of its own for every line that stands alone.
+/// - Errors name no request: memcached sends them without the opaque. Their token is [`NO_TOKEN`], but within a multi-get.
+/// - A key that holds a space or a control character is sent in base64, and repeated so: see [`is_key`].
+/// - `touch` has no quiet form (`mg` says `HD` in spite of `q`); the others report failures in spite of it, under a token
+///   that nobody waits for.
+/// - `ME` is a `Control` event, the whole line without its end, followed by the `End` with `Ok`.
+/// - Flags may come in any order; those that are not known are passed over.
+#[derive(Clone, Debug, Default)]
+pub struct MetaCodec {
+    expects: Expects,
+    progress: Progress,
+    usual: Usual,
+}
+
+/// What the next byte belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Expects {
+    /// A line of a reply.
+    #[default]
+    Line,
+    /// A value of which this many bytes, at least one, are still to come.
+    Value { remaining: u32 },
+    /// The line end behind a value.
+    ValueEnd,
+    /// The line end behind a debug line.
+    DebugEnd,
+    /// Nothing: the bytes were malformed.
+    Nothing,
+}
+
+/// What the reply being read has consisted of so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// No byte of it is here.
+    #[default]
+    Idle,
+    /// `Begin` is told, no line is read.
+    Begun,
+    /// The only value of a reply.
+    Single { token: u32 },
+    /// The first key of a multi-get at least.
+    Batch { token: u32, hit: bool },
+    /// What follows an error of a multi-get, up to its `mn`.
+    Remains,
+}
+
+/// What a command's reply means: the letter before the token in its opaque.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Asked {
+    /// A value.
+    Value = b'g',
+    /// The first value of several.
+    First = b'm',
+    /// A further one.
+    Further = b'q',
+    /// A number.
+    Number = b'n',
+    /// That it was stored.
+    Stored = b's',
+    /// That it was deleted.
+    Deleted = b'd',
+    /// That the time to live was changed.
+    Touched = b't',
+}
+
+impl Asked {
+    const ALL: [Self; 7] =
+        [Self::Value, Self::First, Self::Further, Self::Number, Self::Stored, Self::Deleted, Self::Touched];
+
+    /// What a bare success means.
+    const fn done(self) -> ReplyKind {
+        match self {
+            Self::Stored => ReplyKind::Stored,
+            Self::Deleted => ReplyKind::Deleted,
+            Self::Touched => ReplyKind::Touched,
+            Self::Value | Self::First | Self::Further | Self::Number => ReplyKind::Ok,
+        }
+    }
+}
+
+/// What the first letters of a line say about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// `VA`: a length, flags, and a value.
+    Value,
+    /// `HD`: done.
+    Done,
+    /// `EN`: a retrieval or touch of a missing key.
+    Missing,
+    /// `NF`, `NS`, `EX`: a change that was declined.
+    Declined(ReplyKind),
+    /// `MN`: everything before it is answered.
+    Noop,
+    /// `ME`: what a server knows of an item, for debugging.
+    Debug,
+    /// An error; a text may follow the word of this length.
+    Error(ReplyKind, usize),
+}
+
+const VALUE: &[u8] = b"VA ";
+
+/// The lines of two letters. A space or the line end follows.
+const CODES: [(&[u8; 2], Shape); 8] = [
+    (b"HD", Shape::Done),
+    (b"VA", Shape::Value),
+    (b"EN", Shape::Missing),
+    (b"NF", Shape::Declined(ReplyKind::NotFound)),
+    (b"NS", Shape::Declined(ReplyKind::NotStored)),
+    (b"EX", Shape::Declined(ReplyKind::Exists)),
+    (b"MN", Shape::Noop),
+    (b"ME", Shape::Debug),
+];
+
+const CODE_LEN: usize = 2;
+
+/// How errors begin.
+const ERRORS: [(&[u8], ReplyKind); 3] = [
+    (b"SERVER_ERROR", ReplyKind::ServerError),
+    (b"CLIENT_ERROR", ReplyKind::ClientError),
+    (b"ERROR", ReplyKind::Error),
+];
+
+/// The longest number, 2⁶⁴ − 1.
+const NUMBER_BYTES_MAX: usize = 20;
+
+/// The longest line, its end included; a `VA` line with a key of 250 bytes, memcached's limit, and every flag there is takes
+/// less than 500, error texts stay far below 1 KiB. Less than the unit by what a line is looked at together with: the line
+/// end of the value before it, or its number.
+const LINE_BYTES_MAX: usize = MetaCodec::UNIT_BYTES_MAX - NUMBER_BYTES_MAX - 2 * LINE_END.len();
+
+/// Bytes of a token in an opaque: one for every four bits.
+const TOKEN_BYTES: usize = 8;
+
+/// The digit 0 of a token; the others follow it in ASCII. Sixteen letters that differ in their low four bits alone are read
+/// and checked eight at a time, which decimal digits are not.
+const TOKEN_ZERO: u64 = 0x40 * EVERY_BYTE;
+
+const EVERY_BYTE: u64 = 0x0101_0101_0101_0101;
+
+/// The most that a command takes beside its key and value: base64 of a key takes up to four bytes more than four thirds.
+const KEY_FIXED_MAX: usize = "mg ".len() + 4 + " b k c f v q".len() + OPAQUE_LEN + LINE_END.len();
+
+/// A space, the flag's name, the letter, the token.
+const OPAQUE_LEN: usize = " Os".len() + TOKEN_BYTES;
+
+/// The most that a request takes beyond that of its keys: a storage command's numbers.
+const FIXED_BYTES_MAX: usize = " 18446744073709551615".len() // length of the value
+    + 2 * " F4294967295".len() // flags, time to live
+    + " C18446744073709551615".len() // unique; a delta is as long
+    + " MA".len()
+    + LINE_END.len();
+
+impl Codec for MetaCodec {
+    const MATCHING: Matching = Matching::Token;
+
+    const UNIT_BYTES_MAX: usize = 2048;
+
+    #[inline]
+    fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
+        FIXED_BYTES_MAX + keys * KEY_FIXED_MAX + key_bytes + key_bytes / 3 + value_bytes
+    }
+
+    /// Retrievals ask for every key; they and `touch` ignore `noreply`. The other kinds have one key.
+    ///
+    /// # Panics
+    ///
+    /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
+    #[inline(always)] // Where the kind is known, so is the way, and nothing is left of the choice.
+    fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
+        if request.kind == OpKind::Get && request.keys.ends.len() == 1 && is_word(request.keys.first()) {
+            out.put_around(b"mg ", request.keys.first(), &single_get_end(request.token));
+            return Encoded { wire_requests: 1, replied: true };
+        }
+        encode_any(request, out)
+    }
+
+    // Always: as a call it would write every event to memory, to be read again.
+    #[inline(always)]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        if self.progress == Progress::Idle
+            && self.expects == Expects::Line
+            && let Some((used, event)) = self.found(input)
+        {
+            return (used, Some(event));
+        }
+        if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    }
+}
+
+/// Is this the key that was asked for, in the way a server repeats it?
+pub fn is_key(asked: &[u8], told: &[u8]) -> bool {
+    if is_word(asked) {
+        return asked == told;
+    }
+    told.len() == 4 * asked.len().div_ceil(3)
+        && asked.chunks(3).zip(told.chunks(4)).all(|(bytes, letters)| base64(bytes) == letters)
+}
+
+// --- Requests ---
+
+/// [`Codec::encode`] without the short way of a single key.
+fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
+    let noreply = request.noreply;
+    match request.kind {
+        OpKind::Get | OpKind::Gets if request.keys.ends.len() == 1 => {
+            put_key(b"mg ", request.keys.first(), out);
+            out.put(if request.kind == OpKind::Gets { b" c f v" } else { b" f v" });
+            put_opaque(Asked::Value, request.token, out);
+            return Encoded { wire_requests: 1, replied: true };
+        }
+        OpKind::Get | OpKind::Gets | OpKind::Mget => return batch(request, out),
+        OpKind::Set => storage(b"", request, out),
+        OpKind::Cas => storage(b" C", request, out),
+        OpKind::Add => storage(b" ME", request, out),
+        OpKind::Replace => storage(b" MR", request, out),
+        OpKind::Append => storage(b" MA", request, out),
+        OpKind::Prepend => storage(b" MP", request, out),
+        OpKind::Incr => arithmetic(b" D", request, out),
+        OpKind::Decr => arithmetic(b" MD D", request, out),
+        OpKind::Delete => {
+            put_key(b"md ", only_key(request), out);
+            put_quiet(noreply, out);
+            put_opaque(Asked::Deleted, request.token, out);
+        }
+        OpKind::Touch => {
+            put_key(b"mg ", only_key(request), out);
+            put_number(b" T", u64::from(request.ttl_s), out);
+            put_opaque(Asked::Touched, request.token, out);
+            return Encoded { wire_requests: 1, replied: true };
+        }
+        OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
+    }
+    Encoded { wire_requests: 1, replied: !noreply }
+}
+
+/// `mg <key> k f v O<opaque>`, the same with `q` for each further key, then `mn`.
+fn batch(request: &Request<'_>, out: &mut Out) -> Encoded {
+    for (index, key) in request.keys.iter().enumerate() {
+        put_key(b"mg ", key, out);
+        out.put(if request.kind == OpKind::Gets { b" k c f v" } else { b" k f v" });
+        put_quiet(index > 0, out);
+        put_opaque(if index == 0 { Asked::First } else { Asked::Further }, request.token, out);
+    }
+    out.put(b"mn\r\n");
+    Encoded { wire_requests: request.keys.ends.len() as u32 + 1, replied: true }
+}
+
+/// `ms <key> <bytes> [F<flags>] [T<ttl>] [<mode>] [q] O<opaque>`, then the value. What is 0 is left out.
+#[inline]
+fn storage(mode: &[u8], request: &Request<'_>, out: &mut Out) {
+    let key = only_key(request);
+    out.put(b"ms ");
+    let is_encoded = put_key_alone(key, out);
+    put_number(b" ", request.value.total_len() as u64, out);
+    if is_encoded {
+        out.put(b" b");
+    }
+    for (flag, number) in [(b" F", request.flags), (b" T", request.ttl_s)] {
+        if number != 0 {
+            put_number(flag, u64::from(number), out);
+        }
+    }
+    out.put(mode);
+    if request.kind == OpKind::Cas {
+        out.put_decimal(request.operand);
+    }
+    put_quiet(request.noreply, out);
+    put_opaque(Asked::Stored, request.token, out);
+    out.put_value(&request.value);
+    out.put(LINE_END);
+}
+
+/// `ma <key> [MD] D<delta> v [q] O<opaque>`
+fn arithmetic(mode: &[u8], request: &Request<'_>, out: &mut Out) {
+    put_key(b"ma ", only_key(request), out);
+    put_number(mode, request.operand, out);
+    out.put(b" v");
+    put_quiet(request.noreply, out);
+    put_opaque(Asked::Number, request.token, out);
+}
+
+#[inline]
+fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
+    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
+    request.keys.first()
+}
+
+/// Command and key, and the flag that says the key is encoded, if it is.
+#[inline]
+fn put_key(command: &[u8], key: &[u8], out: &mut Out) {
+    out.put(command);
+    if put_key_alone(key, out) {
+        out.put(b" b");
+    }
+}
+
+/// The key as a word. True if it had to be encoded.
+#[inline]
+fn put_key_alone(key: &[u8], out: &mut Out) -> bool {
+    let is_encoded = !is_word(key);
+    if is_encoded {
+        key.chunks(3).for_each(|bytes| out.put(&base64(bytes)));
+    } else {
+        out.put(key);
+    }
+    is_encoded
+}
+
+/// The four letters of base64 (RFC 4648) for one to three bytes.
+fn base64(bytes: &[u8]) -> [u8; 4] {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(bytes.get(at).copied().unwrap_or(0)));
+    let letter =
+        |at: usize| if at > bytes.len() { b'=' } else { LETTERS[(bits >> (18 - 6 * at) & 63) as usize] };
+    [letter(0), letter(1), letter(2), letter(3)]
+}
+
+#[inline]
+fn put_number(flag: &[u8], number: u64, out: &mut Out) {
+    out.put(flag);
+    out.put_decimal(number);
+}
+
+#[inline]
+fn put_quiet(quiet: bool, out: &mut Out) {
+    if quiet {
+        out.put(b" q");
+    }
+}
+
+/// The opaque, and the end of the line.
+#[inline]
+fn put_opaque(asked: Asked, token: u32, out: &mut Out) {
+    out.put(&[b' ', b'O', asked as u8]);
+    out.put_around(&token_letters(token), LINE_END, b"");
+}
+
+/// What follows the key of a get of one key.
+#[inline]
+fn single_get_end(token: u32) -> [u8; 17] {
+    let mut end = *b" f v Og--------\r\n";
+    end[7..15].copy_from_slice(&token_letters(token));
+    end
+}
+
+/// A token as letters, the highest four bits first.
+#[inline]
+fn token_letters(token: u32) -> [u8; TOKEN_BYTES] {
+    let halves = spread(u64::from(token), 16, 0x0000_ffff_0000_ffff);
+    let bytes = spread(halves, 8, 0x00ff_00ff_00ff_00ff);
+    (spread(bytes, 4, 0x0f * EVERY_BYTE) | TOKEN_ZERO).to_be_bytes()
+}
+
+/// Draws the pieces of a number apart by so many bits.
+#[inline]
+const fn spread(pieces: u64, bits: u32, mask: u64) -> u64 {
+    (pieces | pieces << bits) & mask
+}
+
+/// The token that these letters are.
+#[inline]
+fn token_of(letters: [u8; TOKEN_BYTES]) -> Option<u32> {
+    let digits = u64::from_be_bytes(letters) ^ TOKEN_ZERO;
+    let bytes = (digits | digits >> 4) & 0x00ff_00ff_00ff_00ff;
+    let halves = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
+    (digits & (0xf0 * EVERY_BYTE) == 0).then_some((halves | halves >> 16) as u32)
+}
+
+// --- Replies ---
+
+/// What the flags of a reply line say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Told<'a> {
+    asked: Option<Asked>,
+    token: u32,
+    key: &'a [u8],
+    flags: u32,
+    unique: u64,
+    renewal: Renewal,
+}
+
+impl<'a> Told<'a> {
+    /// Reads the flags of a line without its end, from `from` on.
+    fn of(body: &'a [u8], from: usize) -> Step<Self> {
+        let mut told =
+            Self { asked: None, token: NO_TOKEN, key: &[], flags: 0, unique: 0, renewal: Renewal::NONE };
+        let mut at = from;
+        while at < body.len() {
+            let end = memchr(b' ', &body[at..]).map_or(body.len(), |len| at + len);
+            if let [name, value @ ..] = &body[at..end] {
+                told.take(*name, value)?;
+            }
+            at = end + 1;
+        }
+        Ok(told)
+    }
+
+    fn take(&mut self, name: u8, value: &'a [u8]) -> Step<()> {
+        match name {
+            b'O' => {
+                let (asked, token) = opaque(value).ok_or(UNKNOWN)?;
+                (self.asked, self.token) = (Some(asked), token);
+            }
+            b'f' => {
+                self.flags = number(value).and_then(|flags| u32::try_from(flags).ok()).ok_or(BAD_NUMBER)?
+            }
+            b'c' => self.unique = number(value).ok_or(BAD_NUMBER)?,
+            b'k' => self.key = value,
+            b'W' => self.renewal.won = true,
+            b'X' => self.renewal.stale = true,
+            b'Z' => self.renewal.taken = true,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What was sent as an opaque.
+fn opaque(text: &[u8]) -> Option<(Asked, u32)> {
+    let (&letter, token) = text.split_first()?;
+    let asked = Asked::ALL.into_iter().find(|asked| *asked as u8 == letter)?;
+    Some((asked, token_of(token.try_into().ok()?)?))
+}
+
+/// The number that these digits are.
+fn number(digits: &[u8]) -> Option<u64> {
+    let more = |number: u64, digit: &u8| {
+        let digit = Some(digit.wrapping_sub(b'0')).filter(|digit| *digit <= 9)?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    };
+    if digits.is_empty() { None } else { digits.iter().try_fold(0, more) }
+}
+
+/// What the line is.
+#[inline]
+fn shape(line: &[u8]) -> Step<Shape> {
+    if let [first, second, third, ..] = line
+        && let Some((_, shape)) = CODES.iter().find(|(code, _)| **code == [*first, *second])
+        && matches!(third, b' ' | b'\r')
+    {
+        return Ok(*shape);
+    }
+    for (word, reply) in ERRORS {
+        if line.starts_with(word) {
+            return Ok(Shape::Error(reply, word.len()));
+        }
+    }
+    let mut words = CODES.iter().map(|(code, _)| &code[..]).chain(ERRORS.iter().map(|(word, _)| *word));
+    Err(if words.any(|word| word.starts_with(line)) { Stop::Short } else { UNKNOWN })
+}
+
+impl MetaCodec {
+    /// The codec of a connection on which nothing has been sent.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// [`Codec::decode`] of at least one byte without the short way.
+    #[inline(never)]
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        let step = match self.expects {
+            Expects::Line if self.progress == Progress::Idle => {
+                self.progress = Progress::Begun;
+                return (0, Some(Event::Begin));
+            }
+            Expects::Line => self.line(input),
+            Expects::Value { remaining } => return self.value(input, remaining),
+            Expects::ValueEnd => self.value_end(input),
+            Expects::DebugEnd => {
+                line_end(input, 0, UNKNOWN).map(|used| (used, self.end(ReplyKind::Ok, NO_TOKEN)))
+            }
+            Expects::Nothing => return (0, None),
+        };
+        match step {
+            Ok((used, event)) => (used, Some(event)),
+            Err(Stop::Short) => (0, None),
+            Err(Stop::Bad(malformed)) => {
+                self.expects = Expects::Nothing;
+                (0, Some(Event::Bad(malformed)))
+            }
+        }
+    }
+
+    /// Reads one line, which may be the first of a reply or a further one.
+    fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let shape = shape(input)?;
+        let window = &input[..input.len().min(LINE_BYTES_MAX)];
+        let (body, used) = match rest_of_line(window, CODE_LEN) {
+            Err(Stop::Short) if window.len() == LINE_BYTES_MAX => Err(Stop::Bad(Malformed::LineTooLong)),
+            line => line,
+        }?;
+        if !matches!(shape, Shape::Error(..)) && body.get(CODE_LEN).is_some_and(|byte| *byte != b' ') {
+            return Err(UNKNOWN);
+        }
+        match (shape, self.progress) {
+            (Shape::Error(reply, word_len), _) => self.error(&input[..used], reply, word_len),
+            (Shape::Value, _) => self.value_line(input, body, used),
+            (Shape::Missing, _) => self.missing(body, used),
+            (Shape::Noop, progress) => Ok((used, self.noop(progress))),
+            (Shape::Done, Progress::Begun) => {
+                let told = Told::of(body, CODE_LEN + 1)?;
+                let reply = told.asked.map_or(ReplyKind::Ok, Asked::done);
+                Ok((used, self.end(reply, told.token)))
+            }
+            (Shape::Declined(reply), Progress::Begun) => {
+                let told = Told::of(body, CODE_LEN + 1)?;
+                Ok((used, self.end(reply, told.token)))
+            }
+            (Shape::Debug, Progress::Begun) => {
+                // The line end is left for the event that ends the reply, so that no event comes without a byte.
+                self.expects = Expects::DebugEnd;
+                Ok((body.len(), Event::Control(body)))
+            }
+            (Shape::Done | Shape::Declined(_) | Shape::Debug, _) => Err(UNKNOWN),
+        }
+    }
+
+    /// Reads an error: the end of a reply, or one more of a multi-get that has failed already.
+    fn error<'a>(&mut self, line: &'a [u8], reply: ReplyKind, word_len: usize) -> Step<(usize, Event<'a>)> {
+        let (text, used) = error_text(line, word_len)?;
+        self.expects = Expects::Line;
+        let (progress, token) = match self.progress {
+            Progress::Remains => return Ok((used, Event::Push { is_over: false })),
+            Progress::Batch { token, .. } => (Progress::Remains, token),
+            _ => (Progress::Idle, NO_TOKEN),
+        };
+        self.progress = progress;
+        Ok((used, Event::End { reply, number: 0, token, text }))
+    }
+
+    /// Reads `VA <bytes> <flags>*`, and the number behind it if it is one.
+    fn value_line<'a>(&mut self, input: &'a [u8], body: &'a [u8], used: usize) -> Step<(usize, Event<'a>)> {
+        let (bytes, at) = decimal_u32(input, VALUE.len())?;
+        if body.get(at).is_some_and(|byte| *byte != b' ') {
+            return Err(BAD_NUMBER);
+        }
+        let Told { asked, token, key, flags, unique, renewal } = Told::of(body, at + 1)?;
+        self.progress = match (asked, self.progress) {
+            (Some(Asked::Number), Progress::Begun) => return self.number(input, used, bytes as usize, token),
+            (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: true },
+            (Some(Asked::Further), Progress::Batch { token: own, .. }) if own == token => {
+                Progress::Batch { token, hit: true }
+            }
+            (Some(Asked::Further), Progress::Begun | Progress::Remains) => Progress::Remains,
+            (Some(Asked::Value) | None, Progress::Begun) => Progress::Single { token },
+            _ => return Err(UNKNOWN),
+        };
+        self.expects = if bytes == 0 { Expects::ValueEnd } else { Expects::Value { remaining: bytes } };
+        let event = match self.progress {
+            Progress::Remains => Event::Push { is_over: false },
+            _ => Event::Key { hit: true, key, flags, bytes, unique, token, renewal },
+        };
+        Ok((used, event))
+    }
+
+    /// Reads the number that follows a line of this length.
+    fn number<'a>(
+        &mut self,
+        input: &'a [u8],
+        line_len: usize,
+        bytes: usize,
+        token: u32,
+    ) -> Step<(usize, Event<'a>)> {
+        if bytes > NUMBER_BYTES_MAX {
+            return Err(BAD_NUMBER);
+        }
+        let digits = input[line_len..].get(..bytes).ok_or(Stop::Short)?;
+        let number = number(digits).ok_or(BAD_NUMBER)?;
+        let used = line_end(input, line_len + bytes, Stop::Bad(Malformed::ValueNotTerminated))?;
+        self.progress = Progress::Idle;
+        Ok((used, Event::End { reply: ReplyKind::Number, number, token, text: &[] }))
+    }
+
+    /// Reads `EN <flags>*`: a reply of its own, or a key of a multi-get.
+    fn missing<'a>(&mut self, body: &'a [u8], used: usize) -> Step<(usize, Event<'a>)> {
+        let Told { asked, token, key, .. } = Told::of(body, CODE_LEN + 1)?;
+        self.progress = match (asked, self.progress) {
+            (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: false },
+            (Some(Asked::Further), batch @ Progress::Batch { token: own, .. }) if own == token => batch,
+            (Some(Asked::First | Asked::Further), _) => return Err(UNKNOWN),
+            (_, Progress::Begun) => return Ok((used, self.end(ReplyKind::NotFound, token))),
+            _ => return Err(UNKNOWN),
+        };
+        self.expects = Expects::Line;
+        let renewal = Renewal::NONE;
+        Ok((used, Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, renewal }))
+    }
+
+    /// The end of a multi-get: of its reply, or of what an error had left of it.
+    fn noop<'a>(&mut self, progress: Progress) -> Event<'a> {
+        if let Progress::Batch { token, hit } = progress {
+            return self.end(if hit { ReplyKind::Value } else { ReplyKind::NotFound }, token);
+        }
+        (self.expects, self.progress) = (Expects::Line, Progress::Idle);
+        Event::Push { is_over: true }
+    }
+
+    /// Passes on what is visible of a value.
+    fn value<'a>(&mut self, input: &'a [u8], remaining: u32) -> (usize, Option<Event<'a>>) {
+        let (piece, rest) = input.split_at(input.len().min(remaining as usize));
+        let remaining = remaining - piece.len() as u32;
+        let mut used = piece.len();
+        self.expects = match (remaining, self.progress) {
+            (1.., _) => Expects::Value { remaining },
+            // The line end behind the only value is what the end of the reply uses up.
+            (0, Progress::Batch { .. } | Progress::Remains) if rest.starts_with(LINE_END) => {
+                used += LINE_END.len();
+                Expects::Line
+            }
+            (0, _) => Expects::ValueEnd,
+        };
+        let event = match self.progress {
+            Progress::Remains => Event::Push { is_over: false },
+            _ => Event::Value(piece),
+        };
+        (used, Some(event))
+    }
+
+    /// Reads the line end behind a value: alone if it ends the reply, else together with the next line.
+    fn value_end<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let start = line_end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
+        if let Progress::Single { token } = self.progress {
+            return Ok((start, self.end(ReplyKind::Value, token)));
+        }
+        let (used, event) = self.line(&input[start..])?;
+        Ok((start + used, event))
+    }
+
+    /// Closes the reply.
+    #[inline]
+    fn end<'a>(&mut self, reply: ReplyKind, token: u32) -> Event<'a> {
+        (self.expects, self.progress) = (Expects::Line, Progress::Idle);
+        Event::End { reply, number: 0, token, text: &[] }
+    }
+
+    /// The short way: a whole `VA` of a single key and its value, if that is what lies at the front. Its length and its
+    /// event.
+    #[inline(always)]
+    fn found<'a>(&mut self, input: &'a [u8]) -> Option<(usize, Event<'a>)> {
+        if !self.usual.fits(input) {
+            self.usual = Usual::of(input)?;
+        }
+        let Usual { header_len, flags, value_len, .. } = self.usual;
+        let (letters, rest) = input.get(header_len..)?.split_first_chunk()?;
+        let (line_end, rest) = rest.split_first_chunk()?;
+        let (value, rest) = rest.split_at_checked(value_len)?;
+        let token = token_of(*letters)?;
+        let used = header_len + TOKEN_BYTES + value_len + 2 * LINE_END.len();
+        let ends = line_end == b"\r\n" && rest.starts_with(LINE_END);
+        ends.then_some((used, Event::Found { key: &[], flags, value, token }))
+    }
+}
+
+/// The form of the last reply of a single key. Most look like the one before them in all but the token and the value's
+/// bytes, and to compare takes less than to read: whatever does not fit is read anew.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    /// What stands before the token, the first byte in the lowest place: `VA BYTES fFLAGS Og`.
+    header: u128,
+    /// The bits that are of it, and not of what follows.
+    header_mask: u128,
+    header_len: usize,
+    flags: u32,
+    value_len: usize,
+}
+
+impl Default for Usual {
+    /// The form of nothing: a header of zeros.
+    fn default() -> Self {
+        Self { header: 0, header_mask: u128::MAX, header_len: 0, flags: 0, value_len: 0 }
+    }
+}
+
+impl Usual {
+    /// Does a reply that begins so have this form?
+    #[inline]
+    fn fits(&self, input: &[u8]) -> bool {
+        let Some(header) = input.first_chunk() else { return false };
+        (u128::from_le_bytes(*header) ^ self.header) & self.header_mask == 0
+    }
+
+    /// Reads the form. Nothing is decided here: what is cut, rare or wrong is `None`, and left to
+    /// [`MetaCodec::decode_any`].
+    #[inline(never)]
+    fn of(input: &[u8]) -> Option<Self> {
+        if !input.starts_with(VALUE) {
+            return None;
+        }
+        let (value_len, at) = decimal_u32(input, VALUE.len()).ok()?;
+        let flags_at = at + input.get(at..)?.starts_with(b" f").then_some(2)?;
+        let (flags, at) = decimal_u32(input, flags_at).ok()?;
+        let header_len = at + input.get(at..)?.starts_with(b" Og").then_some(3)?;
+        let mut header = [0; size_of::<u128>()];
+        header.get_mut(..header_len)?.copy_from_slice(&input[..header_len]);
+        Some(Self {
+            header: u128::from_le_bytes(header),
+            header_mask: u128::MAX >> (8 * (size_of::<u128>() - header_len)),
+            header_len,
+            flags,
+            value_len: value_len as usize,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

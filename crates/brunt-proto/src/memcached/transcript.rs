@@ -1,0 +1,272 @@
+//! What a codec says of a stream, as text, for tests: one phrase an event, the pieces of a value joined.
+//!
+//! Not a judge of what is right. Invariant: equal streams give equal phrases, however they were cut, if the codec keeps
+//! the contract; and what can be checked of the contract without knowing the protocol is checked on the way.
+
+use crate::out::{Out, PARTS_MAX};
+use crate::{Codec, Encoded, Event, Keys, NO_TOKEN, Renewal, Request, Value};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+use std::io::IoSlice;
+
+/// The token of every request in a table: no two of its bytes are equal.
+pub(super) const TOKEN: u32 = 0x0a0b_0c2a;
+
+pub(super) fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
+    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: TOKEN, template: 0 }
+}
+
+pub(super) const ONE: Keys<'static> = Keys { bytes: b"key", ends: &[3] };
+pub(super) const THREE: Keys<'static> = Keys { bytes: b"keynonenum", ends: &[3, 7, 10] };
+/// A key that is no word.
+pub(super) const ODD: Keys<'static> = Keys { bytes: b"a \0\xff", ends: &[4] };
+/// Its pieces are joined to "head".
+pub(super) const HEAD: Value<'static> = Value { head: b"he", block: b"..ad..", offset: 2, len: 2 };
+pub(super) const TEN: Value<'static> = Value { head: b"10", block: b"", offset: 0, len: 0 };
+
+/// Requests, each with what a server is to be left with by those before it: every kind aloud, with the outcomes that it can
+/// have, then every kind without a reply. The golden files have their bytes and what memcached answered.
+pub(super) fn requests() -> Vec<Request<'static>> {
+    let plain = |kind| request(kind, ONE, Value::NONE);
+    let store = |kind| Request { flags: 7, ttl_s: 600, ..request(kind, ONE, HEAD) };
+    let number = Keys { bytes: b"num", ends: &[3] };
+    let none = Keys { bytes: b"none", ends: &[4] };
+    let of = |keys, request: Request<'static>| Request { keys, ..request };
+    let cas = Request { operand: u64::MAX, ..store(OpKind::Cas) };
+    let incr = Request { operand: 5, ..request(OpKind::Incr, number, Value::NONE) };
+    let decr = Request { kind: OpKind::Decr, operand: u64::MAX, ..incr };
+    let touch = Request { ttl_s: 90, ..plain(OpKind::Touch) };
+    let mut all = vec![
+        plain(OpKind::Get),
+        plain(OpKind::Gets),
+        request(OpKind::Mget, THREE, Value::NONE),
+        store(OpKind::Replace),
+        store(OpKind::Append),
+        store(OpKind::Prepend),
+        cas,
+        plain(OpKind::Delete),
+        touch,
+        of(none, incr),
+        of(none, decr),
+        plain(OpKind::Set),
+        plain(OpKind::Get),
+        store(OpKind::Set),
+        plain(OpKind::Get),
+        plain(OpKind::Gets),
+        store(OpKind::Add),
+        store(OpKind::Replace),
+        store(OpKind::Append),
+        store(OpKind::Prepend),
+        cas,
+        touch,
+        of(ONE, incr),
+        request(OpKind::Set, number, TEN),
+        incr,
+        decr,
+        request(OpKind::Mget, ONE, Value::NONE),
+        request(OpKind::Mget, THREE, Value::NONE),
+        request(OpKind::Gets, THREE, Value::NONE),
+        request(OpKind::Set, ODD, HEAD),
+        request(OpKind::Get, ODD, Value::NONE),
+        request(OpKind::Mget, ODD, Value::NONE),
+        request(OpKind::Delete, ODD, Value::NONE),
+        plain(OpKind::Delete),
+        store(OpKind::Add),
+    ];
+    let quiet = [
+        store(OpKind::Set),
+        store(OpKind::Add),
+        store(OpKind::Replace),
+        store(OpKind::Append),
+        store(OpKind::Prepend),
+        cas,
+        incr,
+        decr,
+        of(ONE, incr),
+        touch,
+        plain(OpKind::Get),
+        plain(OpKind::Delete),
+        plain(OpKind::Delete),
+    ];
+    all.extend(quiet.map(|request| Request { noreply: true, ..request }));
+    all
+}
+
+/// What the codec writes, in a queue that has room for its own bound and no byte more.
+pub(super) fn encode<C: Codec>(mut codec: C, request: &Request<'_>) -> (Vec<u8>, Encoded) {
+    let keys = request.keys;
+    let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
+    let mut out = Out::with_room(bound);
+    let encoded = codec.encode(request, &mut out);
+    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+    let count = out.gather(request.value.block, &mut parts);
+    let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
+    assert_eq!(bytes.len(), out.len());
+    assert!(bytes.len() <= bound, "{} bytes, bound {bound}", bytes.len());
+    (bytes, encoded)
+}
+
+fn name_of(token: u32) -> String {
+    if token == NO_TOKEN { "-".to_owned() } else { format!("{token:x}") }
+}
+
+/// What an event says.
+pub(super) fn phrases(event: &Event<'_>) -> Vec<String> {
+    let phrase = match event {
+        Event::Begin => "begin".to_owned(),
+        Event::Key { hit: true, key, flags, bytes, unique, token, renewal } => {
+            let marks = [(renewal.won, " won"), (renewal.stale, " stale"), (renewal.taken, " taken")];
+            let marks: String = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| *mark).collect();
+            format!("key '{}' {flags} {bytes} {unique} @{}{marks}", key.escape_ascii(), name_of(*token))
+        }
+        Event::Key { hit: false, key, flags, bytes, unique, token, renewal } => {
+            assert_eq!((*flags, *bytes, *unique, *renewal), (0, 0, 0, Renewal::NONE));
+            format!("miss '{}' @{}", key.escape_ascii(), name_of(*token))
+        }
+        Event::Value(piece) => {
+            assert!(!piece.is_empty());
+            format!("value {}", piece.escape_ascii())
+        }
+        Event::Found { key, flags, value, token } => {
+            let (flags, token, bytes) = (*flags, *token, value.len() as u32);
+            let all = [
+                Event::Begin,
+                Event::Key { hit: true, key, flags, bytes, unique: 0, token, renewal: Renewal::NONE },
+                Event::Value(value),
+                Event::End { reply: ReplyKind::Value, number: 0, token, text: &[] },
+            ];
+            let said = all.iter().filter(|event| **event != Event::Value(&[]));
+            return said.flat_map(phrases).collect();
+        }
+        Event::End { reply, number, token, text } => {
+            assert!(*number == 0 || *reply == ReplyKind::Number);
+            let token = name_of(*token);
+            match reply {
+                ReplyKind::Number => format!("end number {number} @{token}"),
+                _ if text.is_empty() => format!("end {} @{token}", reply.name()),
+                _ => format!("end {} @{token}: {}", reply.name(), text.escape_ascii()),
+            }
+        }
+        Event::Control(line) => format!("control {}", line.escape_ascii()),
+        Event::Push { is_over: false } => "push".to_owned(),
+        Event::Push { is_over: true } => "push over".to_owned(),
+        Event::Bad(malformed) => format!("bad {malformed:?}"),
+    };
+    vec![phrase]
+}
+
+/// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
+/// never more than `window` bytes at once.
+pub(super) fn decode_cut<C: Codec>(
+    mut codec: C,
+    stream: &[u8],
+    cuts: &[usize],
+    window: usize,
+) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    let mut used_total = 0usize;
+    let mut calls = 0;
+    for &arrived in cuts.iter().chain([&stream.len()]) {
+        loop {
+            let input = &stream[used_total..arrived.min(used_total.saturating_add(window)).max(used_total)];
+            let (used, event) = codec.decode(input);
+            calls += 1;
+            assert!(calls <= 2 * (stream.len() + cuts.len() + 2), "no progress");
+            used_total += used;
+            let Some(event) = event else {
+                assert_eq!(used, 0, "bytes used up without an event");
+                let bad = seen.last().is_some_and(|said| said.starts_with("bad "));
+                assert!(bad || input.len() < C::UNIT_BYTES_MAX, "a whole unit and no event");
+                break;
+            };
+            assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
+            phrases(&event).into_iter().for_each(|said| join(&mut seen, said));
+        }
+    }
+    seen
+}
+
+/// Appends a phrase; what was cut is joined to what was said of its front.
+pub(super) fn join(seen: &mut Vec<String>, said: String) {
+    match (said.strip_prefix("value "), seen.last_mut()) {
+        (Some(piece), Some(last)) if last.starts_with("value ") => last.push_str(piece),
+        (None, Some(last)) if said == "push" && *last == said => {}
+        _ => seen.push(said),
+    }
+}
+
+pub(super) fn decode<C: Codec>(codec: C, stream: &[u8]) -> Vec<String> {
+    decode_cut(codec, stream, &[], usize::MAX)
+}
+
+/// The same events at every single cut, byte by byte, and through a window of one unit.
+pub(super) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
+    let expected = decode(codec.clone(), stream);
+    for cut in 0..=stream.len() {
+        assert_eq!(decode_cut(codec.clone(), stream, &[cut], usize::MAX), expected, "cut at {cut}");
+    }
+    let everywhere: Vec<usize> = (0..=stream.len()).collect();
+    assert_eq!(decode_cut(codec.clone(), stream, &everywhere, usize::MAX), expected, "byte by byte");
+    assert_eq!(decode_cut(codec.clone(), stream, &[], C::UNIT_BYTES_MAX), expected, "through a window");
+}
+
+/// An exchange with a real server: what was sent, what came back, and what that says.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub sent: Vec<u8>,
+    pub received: Vec<u8>,
+    pub events: &'static str,
+}
+
+/// Reads a golden file: lines that begin with `>`, `<` and `=` for what was sent and received, escaped, and the events;
+/// all others are for the reader.
+pub(super) fn exchanges(file: &'static str) -> Vec<Exchange> {
+    let lines: Vec<&str> = file.lines().filter(|line| line.starts_with(['>', '<', '='])).collect();
+    let exchange = |lines: &[&'static str]| {
+        assert_eq!(lines.iter().map(|line| &line[..1]).collect::<String>(), "><=", "{lines:?}");
+        let [sent, received, events] = [0, 1, 2].map(|at: usize| lines[at][1..].trim_start());
+        Exchange { sent: unescaped(sent), received: unescaped(received), events }
+    };
+    lines.chunks(3).map(exchange).collect()
+}
+
+/// The reverse of `escape_ascii`.
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let (byte, used) = match (first, behind) {
+            (b'\\', [b'x', high, low, ..]) => {
+                let digit = |digit: &u8| (*digit as char).to_digit(16).expect("a hexadecimal digit") as u8;
+                (digit(high) << 4 | digit(low), 4)
+            }
+            (b'\\', [b'r', ..]) => (b'\r', 2),
+            (b'\\', [b'n', ..]) => (b'\n', 2),
+            (b'\\', [b't', ..]) => (b'\t', 2),
+            (b'\\', [itself, ..]) => (*itself, 2),
+            _ => (first, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[used..];
+    }
+    bytes
+}
+
+/// The golden file is what the codec writes for [`requests`], and what it makes of the answers, wherever they are cut.
+pub(super) fn check_exchanges<C: Codec>(codec: &C, file: &'static str) {
+    let exchanges = exchanges(file);
+    for (request, exchange) in requests().iter().zip(&exchanges) {
+        let (bytes, encoded) = encode(codec.clone(), request);
+        assert_eq!(bytes.escape_ascii().to_string(), exchange.sent.escape_ascii().to_string(), "{request:?}");
+        let said = decode(codec.clone(), &exchange.received).join("; ");
+        assert_eq!(said, exchange.events, "{}", exchange.sent.escape_ascii());
+        assert!(!encoded.replied || !said.is_empty(), "{request:?}");
+        check_cuts(codec, &exchange.received);
+    }
+    assert_eq!(exchanges.len(), requests().len());
+    let pipeline: Vec<u8> = exchanges.iter().flat_map(|exchange| exchange.received.clone()).collect();
+    let expected: Vec<&str> =
+        exchanges.iter().map(|exchange| exchange.events).filter(|events| !events.is_empty()).collect();
+    assert_eq!(decode(codec.clone(), &pipeline).join("; "), expected.join("; "));
+    check_cuts(codec, &pipeline);
+}
