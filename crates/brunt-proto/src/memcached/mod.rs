@@ -1,10 +1,12 @@
 //! memcached's dialects, one file each, and what it says of itself.
 
+pub mod binary;
 mod line;
 pub mod meta;
 pub mod statistics;
 pub mod text;
 
+pub use binary::BinaryCodec;
 pub use meta::MetaCodec;
 pub use text::TextCodec;
 

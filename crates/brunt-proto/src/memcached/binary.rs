@@ -1,0 +1,689 @@
+//! memcached's binary protocol: frames out, frames in, and SASL PLAIN.
+//!
+//! Not UDP framing, no other mechanism than PLAIN, and no opcode that a plan has no op for. The source is memcached's
+//! `doc/protocol-binary.xml`; where it leaves a question, memcached 1.6.18 was asked. Invariant: every request that is
+//! replied to is answered by one `End` or `Found`, whichever of its frames fails.
+
+use crate::out::Out;
+use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+
+/// The binary protocol's codec: the parse state of one connection.
+///
+/// What the [`Codec`] contract leaves open:
+///
+/// - A get of one key is `GET`, whose reply tells neither key nor unique; a gets is `GETK`, whose reply is taken to tell
+///   both. A multi-get is one `GETKQ` for each key and a `NOOP`: missing keys are passed over, uniques are told.
+/// - An error to one key ends its multi-get; what is still to come of that is `Push`, with a `Begin` before what comes first.
+/// - What text tells apart is told apart by opcode too: a status of "not found" is `NotStored` for a replace, one of "exists"
+///   is `NotStored` for an add.
+/// - A cas with unique 0 asks for a unique that is never current, since 0 would make it a set.
+/// - `touch` has no quiet form; the others report failures in spite of it, under a token that nobody waits for.
+/// - A `Control` event is a whole frame, for [`name_and_value`] to take apart: version, each statistic, mechanisms, a
+///   challenge. An `End` with `Ok` follows the last one of a reply, but for a challenge: see [`Authentication`].
+/// - The last byte before an `End` is told with the event before and used up by the `End`, as frames have no byte that
+///   ends them.
+#[derive(Clone, Debug, Default)]
+pub struct BinaryCodec {
+    expects: Expects,
+    progress: Progress,
+}
+
+/// What the next byte belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Expects {
+    /// A frame.
+    #[default]
+    Frame,
+    /// A value of which this many bytes, at least one, are still to be told.
+    Value { remaining: u32 },
+    /// The byte that was left for the end of the reply.
+    End { reply: ReplyKind, token: u32 },
+    /// Nothing: the bytes were malformed.
+    Nothing,
+}
+
+/// What the reply being read has consisted of so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Progress {
+    /// No byte of it is here.
+    #[default]
+    Idle,
+    /// `Begin` is told, no frame is read.
+    Begun,
+    /// The only value of a reply.
+    Single { token: u32 },
+    /// At least one key of a multi-get.
+    Batch { token: u32, hit: bool },
+    /// What follows an error of a multi-get, up to its noop.
+    Remains { token: u32 },
+    /// At least one statistic.
+    Statistics { token: u32 },
+}
+
+/// What a frame asks for; the reply repeats it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Opcode {
+    Get = 0x00,
+    Set = 0x01,
+    Add = 0x02,
+    Replace = 0x03,
+    Delete = 0x04,
+    Increment = 0x05,
+    Decrement = 0x06,
+    Noop = 0x0a,
+    Version = 0x0b,
+    GetK = 0x0c,
+    GetKQ = 0x0d,
+    Append = 0x0e,
+    Prepend = 0x0f,
+    Stat = 0x10,
+    SetQ = 0x11,
+    AddQ = 0x12,
+    ReplaceQ = 0x13,
+    DeleteQ = 0x14,
+    IncrementQ = 0x15,
+    DecrementQ = 0x16,
+    AppendQ = 0x19,
+    PrependQ = 0x1a,
+    Touch = 0x1c,
+    SaslMechanisms = 0x20,
+    SaslAuth = 0x21,
+    SaslStep = 0x22,
+}
+
+impl Opcode {
+    const ALL: [Self; 26] = [
+        Self::Get,
+        Self::Set,
+        Self::Add,
+        Self::Replace,
+        Self::Delete,
+        Self::Increment,
+        Self::Decrement,
+        Self::Noop,
+        Self::Version,
+        Self::GetK,
+        Self::GetKQ,
+        Self::Append,
+        Self::Prepend,
+        Self::Stat,
+        Self::SetQ,
+        Self::AddQ,
+        Self::ReplaceQ,
+        Self::DeleteQ,
+        Self::IncrementQ,
+        Self::DecrementQ,
+        Self::AppendQ,
+        Self::PrependQ,
+        Self::Touch,
+        Self::SaslMechanisms,
+        Self::SaslAuth,
+        Self::SaslStep,
+    ];
+}
+
+/// Where a frame begins.
+const REQUEST_MAGIC: u8 = 0x80;
+const REPLY_MAGIC: u8 = 0x81;
+
+const HEADER_BYTES: usize = 24;
+
+/// Extras of a storage command: flags and time to live.
+const STORAGE_EXTRAS: usize = 8;
+/// Extras of an increment: delta, what to begin with, time to live.
+const ARITHMETIC_EXTRAS: usize = 20;
+/// Extras of a value: its flags.
+const VALUE_EXTRAS: usize = 4;
+
+/// The time to live that keeps an increment from making the key it does not find.
+const MAKE_NONE: u32 = u32::MAX;
+
+/// A unique that no server gives away: they count from 1.
+const NEVER_CURRENT: u64 = u64::MAX;
+
+/// memcached's limit.
+const KEY_BYTES_MAX: usize = 250;
+
+/// The longest frame without a value. Texts and statistics stay far below 1 KiB.
+const FRAME_BYTES_MAX: usize = BinaryCodec::UNIT_BYTES_MAX;
+
+/// What comes of a request for authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authentication {
+    /// The connection may be used.
+    Accepted,
+    /// It may not: wrong credentials, or a server without this mechanism or any. The text of the `End` says which.
+    Refused,
+    /// The server wants to hear more. PLAIN has nothing more to say.
+    Continues,
+}
+
+impl Authentication {
+    /// What the end of the reply says.
+    pub const fn of(reply: ReplyKind) -> Self {
+        match reply {
+            ReplyKind::Ok => Self::Accepted,
+            ReplyKind::Value => Self::Continues,
+            _ => Self::Refused,
+        }
+    }
+}
+
+/// An upper bound on what [`put_sasl_plain`] appends.
+pub const fn sasl_plain_len(user: &[u8], password: &[u8]) -> usize {
+    HEADER_BYTES + PLAIN.len() + 2 + user.len() + password.len()
+}
+
+const PLAIN: &[u8] = b"PLAIN";
+
+/// Asks to be let in, by SASL PLAIN (RFC 4616) without an identity to act for. There must be room for
+/// [`sasl_plain_len`].
+pub fn put_sasl_plain(user: &[u8], password: &[u8], token: u32, out: &mut Out) {
+    let body = sasl_plain_len(user, password) - HEADER_BYTES;
+    out.put(&Header::request(Opcode::SaslAuth, PLAIN, 0, body, token).to_bytes());
+    out.put(PLAIN);
+    out.put_around(b"\0", user, b"\0");
+    out.put(password);
+}
+
+/// Asks for the statistics: `Control` events, then the `End`.
+pub fn put_statistics(token: u32, out: &mut Out) {
+    out.put(&Header::request(Opcode::Stat, b"", 0, 0, token).to_bytes());
+}
+
+/// Asks for the version: a `Control` event, then the `End`.
+pub fn put_version(token: u32, out: &mut Out) {
+    out.put(&Header::request(Opcode::Version, b"", 0, 0, token).to_bytes());
+}
+
+/// What the frame of a `Control` event holds: the name of a statistic and its value; other frames have no name.
+pub fn name_and_value(frame: &[u8]) -> (&[u8], &[u8]) {
+    let Some((header, body)) = frame.split_first_chunk() else { return (&[], &[]) };
+    let Header { key_len, extras_len, .. } = Header::of(header);
+    body.get(usize::from(extras_len)..)
+        .and_then(|rest| rest.split_at_checked(usize::from(key_len)))
+        .unwrap_or((&[], &[]))
+}
+
+impl Codec for BinaryCodec {
+    const MATCHING: Matching = Matching::Token;
+
+    const UNIT_BYTES_MAX: usize = 2048;
+
+    #[inline]
+    fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
+        (keys + 1) * HEADER_BYTES + ARITHMETIC_EXTRAS + key_bytes + value_bytes
+    }
+
+    /// Retrievals ask for every key; they and `touch` ignore `noreply`. The other kinds have one key.
+    ///
+    /// # Panics
+    ///
+    /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
+    #[inline(always)] // Where the kind is known, so is the way, and nothing is left of the choice.
+    fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
+        if request.kind == OpKind::Get && request.keys.ends.len() == 1 {
+            put_get(Opcode::Get, request.keys.first(), request.token, out);
+            return Encoded { wire_requests: 1, replied: true };
+        }
+        encode_any(request, out)
+    }
+
+    // Always: as a call it would write every event to memory, to be read again.
+    #[inline(always)]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        if self.progress == Progress::Idle
+            && self.expects == Expects::Frame
+            && let Some((used, event)) = found(input)
+        {
+            return (used, Some(event));
+        }
+        if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    }
+}
+
+// --- Requests ---
+
+/// [`Codec::encode`] without the short way of a single key.
+fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
+    let replied = !request.noreply;
+    let quiet = |aloud, quiet| if replied { aloud } else { quiet };
+    match request.kind {
+        OpKind::Get | OpKind::Gets if request.keys.ends.len() == 1 => {
+            let opcode = if request.kind == OpKind::Gets { Opcode::GetK } else { Opcode::Get };
+            put_get(opcode, request.keys.first(), request.token, out);
+            return Encoded { wire_requests: 1, replied: true };
+        }
+        OpKind::Get | OpKind::Gets | OpKind::Mget => return batch(request, out),
+        OpKind::Set | OpKind::Cas => storage(quiet(Opcode::Set, Opcode::SetQ), request, out),
+        OpKind::Add => storage(quiet(Opcode::Add, Opcode::AddQ), request, out),
+        OpKind::Replace => storage(quiet(Opcode::Replace, Opcode::ReplaceQ), request, out),
+        OpKind::Append => extension(quiet(Opcode::Append, Opcode::AppendQ), request, out),
+        OpKind::Prepend => extension(quiet(Opcode::Prepend, Opcode::PrependQ), request, out),
+        OpKind::Incr => arithmetic(quiet(Opcode::Increment, Opcode::IncrementQ), request, out),
+        OpKind::Decr => arithmetic(quiet(Opcode::Decrement, Opcode::DecrementQ), request, out),
+        OpKind::Delete => {
+            put_get(quiet(Opcode::Delete, Opcode::DeleteQ), only_key(request), request.token, out)
+        }
+        OpKind::Touch => {
+            put_head(Opcode::Touch, &request.ttl_s.to_be_bytes(), 0, request, out);
+            return Encoded { wire_requests: 1, replied: true };
+        }
+        OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
+    }
+    Encoded { wire_requests: 1, replied }
+}
+
+/// A frame that is all key: retrievals and deletes.
+#[inline]
+fn put_get(opcode: Opcode, key: &[u8], token: u32, out: &mut Out) {
+    out.put_around(&Header::request(opcode, key, 0, key.len(), token).to_bytes(), key, b"");
+}
+
+/// A quiet get for each key, and a noop, which is always replied to.
+fn batch(request: &Request<'_>, out: &mut Out) -> Encoded {
+    for key in request.keys.iter() {
+        put_get(Opcode::GetKQ, key, request.token, out);
+    }
+    put_get(Opcode::Noop, b"", request.token, out);
+    Encoded { wire_requests: request.keys.ends.len() as u32 + 1, replied: true }
+}
+
+/// Set, add, replace; with a unique, cas.
+#[inline]
+fn storage(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
+    let mut extras = [0; STORAGE_EXTRAS];
+    extras[..4].copy_from_slice(&request.flags.to_be_bytes());
+    extras[4..].copy_from_slice(&request.ttl_s.to_be_bytes());
+    let unique = match (request.kind, request.operand) {
+        (OpKind::Cas, 0) => NEVER_CURRENT,
+        (OpKind::Cas, unique) => unique,
+        _ => 0,
+    };
+    put_head(opcode, &extras, unique, request, out);
+    out.put_value(&request.value);
+}
+
+/// Append and prepend, which leave flags and time to live as they are.
+#[inline]
+fn extension(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
+    put_head(opcode, &[], 0, request, out);
+    out.put_value(&request.value);
+}
+
+/// Increment and decrement of what is there: a missing key stays missing.
+fn arithmetic(opcode: Opcode, request: &Request<'_>, out: &mut Out) {
+    let mut extras = [0; ARITHMETIC_EXTRAS];
+    extras[..8].copy_from_slice(&request.operand.to_be_bytes());
+    extras[16..].copy_from_slice(&MAKE_NONE.to_be_bytes());
+    put_head(opcode, &extras, 0, request, out);
+}
+
+/// All of a frame but its value.
+#[inline]
+fn put_head(opcode: Opcode, extras: &[u8], unique: u64, request: &Request<'_>, out: &mut Out) {
+    let key = only_key(request);
+    let body = extras.len() + key.len() + request.value.total_len();
+    let header = Header { unique, ..Header::request(opcode, key, extras.len(), body, request.token) };
+    out.put_around(&header.to_bytes(), extras, b"");
+    out.put(key);
+}
+
+#[inline]
+fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
+    debug_assert_eq!(request.keys.ends.len(), 1, "{} has one key", request.kind);
+    request.keys.first()
+}
+
+// --- Frames ---
+
+/// What every frame begins with, numbers in network order. The byte behind the length of the extras, a data type, is 0 and
+/// not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    magic: u8,
+    opcode: u8,
+    key_len: u16,
+    extras_len: u8,
+    /// 0 in requests.
+    status: u16,
+    /// Extras, key and value.
+    body_len: u32,
+    token: u32,
+    unique: u64,
+}
+
+impl Header {
+    #[inline]
+    fn request(opcode: Opcode, key: &[u8], extras_len: usize, body_len: usize, token: u32) -> Self {
+        debug_assert!(key.len() <= usize::from(u16::MAX) && u32::try_from(body_len).is_ok());
+        Self {
+            magic: REQUEST_MAGIC,
+            opcode: opcode as u8,
+            key_len: key.len() as u16,
+            extras_len: extras_len as u8,
+            status: 0,
+            body_len: body_len as u32,
+            token,
+            unique: 0,
+        }
+    }
+
+    #[inline]
+    fn to_bytes(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0] = self.magic;
+        bytes[1] = self.opcode;
+        bytes[2..4].copy_from_slice(&self.key_len.to_be_bytes());
+        bytes[4] = self.extras_len;
+        bytes[6..8].copy_from_slice(&self.status.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.body_len.to_be_bytes());
+        bytes[12..16].copy_from_slice(&self.token.to_be_bytes());
+        bytes[16..].copy_from_slice(&self.unique.to_be_bytes());
+        bytes
+    }
+
+    #[inline]
+    fn of(bytes: &[u8; HEADER_BYTES]) -> Self {
+        let [magic, opcode, k0, k1, extras_len, _, s0, s1, b0, b1, b2, b3, t0, t1, t2, t3, unique @ ..] =
+            *bytes;
+        Self {
+            magic,
+            opcode,
+            key_len: u16::from_be_bytes([k0, k1]),
+            extras_len,
+            status: u16::from_be_bytes([s0, s1]),
+            body_len: u32::from_be_bytes([b0, b1, b2, b3]),
+            token: u32::from_be_bytes([t0, t1, t2, t3]),
+            unique: u64::from_be_bytes(unique),
+        }
+    }
+
+    /// Length of extras and key, which must fit the body.
+    fn front_len(self) -> Option<usize> {
+        let front = usize::from(self.extras_len) + usize::from(self.key_len);
+        Some(front).filter(|front| *front <= self.body_len as usize)
+    }
+}
+
+/// How a reply says that it is well.
+const SUCCESS: u16 = 0x00;
+const NOT_FOUND: u16 = 0x01;
+const CONTINUES: u16 = 0x21;
+
+/// What a status other than success means as the answer to this opcode.
+const fn declined(opcode: Opcode, status: u16) -> ReplyKind {
+    match (status, opcode) {
+        (0x01, Opcode::Replace | Opcode::ReplaceQ) => ReplyKind::NotStored,
+        (NOT_FOUND, _) => ReplyKind::NotFound,
+        (0x02, Opcode::Add | Opcode::AddQ) => ReplyKind::NotStored,
+        (0x02, _) => ReplyKind::Exists,
+        (0x05, _) => ReplyKind::NotStored,
+        // Not this server's partition.
+        (0x07, _) => ReplyKind::Redirect,
+        // Arguments, no number, no or wrong authentication, no access.
+        (0x04 | 0x06 | 0x20 | CONTINUES | 0x24, _) => ReplyKind::ClientError,
+        // Unknown, not supported.
+        (0x81 | 0x83, _) => ReplyKind::Error,
+        // Too large, out of memory, internal, busy, for now; and what no document names.
+        _ => ReplyKind::ServerError,
+    }
+}
+
+/// What success means as the answer to this opcode, if it is an answer of its own.
+const fn done(opcode: Opcode) -> ReplyKind {
+    match opcode {
+        Opcode::Set
+        | Opcode::SetQ
+        | Opcode::Add
+        | Opcode::AddQ
+        | Opcode::Replace
+        | Opcode::ReplaceQ
+        | Opcode::Append
+        | Opcode::AppendQ
+        | Opcode::Prepend
+        | Opcode::PrependQ => ReplyKind::Stored,
+        Opcode::Delete | Opcode::DeleteQ => ReplyKind::Deleted,
+        Opcode::Touch => ReplyKind::Touched,
+        _ => ReplyKind::Ok,
+    }
+}
+
+/// Is the text of such a reply of use to anyone?
+const fn is_error(reply: ReplyKind) -> bool {
+    matches!(reply, ReplyKind::Error | ReplyKind::ClientError | ReplyKind::ServerError | ReplyKind::Redirect)
+}
+
+// --- Replies ---
+
+/// Why a frame cannot be told yet, or never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// It goes on behind the visible bytes.
+    Short,
+    /// It is no frame of a reply, or not of this one.
+    Bad(Malformed),
+}
+
+type Step<T> = Result<T, Stop>;
+
+const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
+const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
+const TOO_LONG: Stop = Stop::Bad(Malformed::LineTooLong);
+
+/// The first eight bytes of a get's reply: magic, `GET`, no key, extras for the flags, success.
+const FOUND: [u8; 8] = [REPLY_MAGIC, Opcode::Get as u8, 0, 0, VALUE_EXTRAS as u8, 0, 0, 0];
+
+/// The short way: a whole value of a single key, if that is what lies at the front. Its length and its event.
+#[inline(always)]
+fn found(input: &[u8]) -> Option<(usize, Event<'_>)> {
+    let (header, rest) = input.split_first_chunk::<HEADER_BYTES>()?;
+    let (flags, rest) = rest.split_first_chunk::<VALUE_EXTRAS>()?;
+    if !header.starts_with(&FOUND) {
+        return None;
+    }
+    let Header { body_len, token, .. } = Header::of(header);
+    let value = rest.get(..(body_len as usize).checked_sub(VALUE_EXTRAS)?)?;
+    let event = Event::Found { key: &[], flags: u32::from_be_bytes(*flags), value, token };
+    Some((HEADER_BYTES + body_len as usize, event))
+}
+
+impl BinaryCodec {
+    /// The codec of a connection on which nothing has been sent.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// [`Codec::decode`] of at least one byte without the short way.
+    #[inline(never)]
+    fn decode_any<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        let step = match self.expects {
+            Expects::Frame if self.progress == Progress::Idle => {
+                self.progress = Progress::Begun;
+                return (0, Some(Event::Begin));
+            }
+            Expects::Frame => self.frame(input),
+            Expects::Value { remaining } => self.value(input, remaining),
+            Expects::End { reply, token } => Ok((1, self.end(reply, 0, token, &[]))),
+            Expects::Nothing => return (0, None),
+        };
+        match step {
+            Ok((used, event)) => (used, Some(event)),
+            Err(Stop::Short) => (0, None),
+            Err(Stop::Bad(malformed)) => {
+                self.expects = Expects::Nothing;
+                (0, Some(Event::Bad(malformed)))
+            }
+        }
+    }
+
+    /// Reads a frame; of one with a value, what stands before it.
+    fn frame<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        if input.first().is_some_and(|magic| *magic != REPLY_MAGIC) {
+            return Err(UNKNOWN);
+        }
+        let header = Header::of(input.first_chunk().ok_or(Stop::Short)?);
+        let opcode = Opcode::ALL.into_iter().find(|opcode| *opcode as u8 == header.opcode).ok_or(UNKNOWN)?;
+        if !self.progress.admits(opcode, header.token) {
+            return Err(UNKNOWN);
+        }
+        let front_len = header.front_len().ok_or(BAD_NUMBER)?;
+        if header.status == SUCCESS && matches!(opcode, Opcode::Get | Opcode::GetK | Opcode::GetKQ) {
+            return self.value_frame(input, opcode, header);
+        }
+        let frame_len = HEADER_BYTES + header.body_len as usize;
+        if frame_len > FRAME_BYTES_MAX {
+            return Err(TOO_LONG);
+        }
+        let frame = input.get(..frame_len).ok_or(Stop::Short)?;
+        let text = &frame[HEADER_BYTES + front_len..];
+        match (opcode, header.status) {
+            (Opcode::GetKQ, status) => Ok((frame_len, self.key_without_value(frame, status, header.token))),
+            (Opcode::Noop, SUCCESS) => Ok((frame_len, self.noop(header.token))),
+            (Opcode::Increment | Opcode::Decrement | Opcode::IncrementQ | Opcode::DecrementQ, SUCCESS) => {
+                let number = u64::from_be_bytes(text.try_into().map_err(|_| BAD_NUMBER)?);
+                Ok((frame_len, self.end(ReplyKind::Number, number, header.token, &[])))
+            }
+            (Opcode::Stat, SUCCESS) if header.key_len > 0 => {
+                self.progress = Progress::Statistics { token: header.token };
+                Ok((frame_len, Event::Control(frame)))
+            }
+            (Opcode::Version | Opcode::SaslMechanisms, SUCCESS) => {
+                Ok(self.control(frame, ReplyKind::Ok, header.token))
+            }
+            (Opcode::SaslAuth | Opcode::SaslStep, CONTINUES) => {
+                Ok(self.control(frame, ReplyKind::Value, header.token))
+            }
+            (_, SUCCESS) => Ok((frame_len, self.end(done(opcode), 0, header.token, &[]))),
+            (_, status) => Ok((frame_len, self.failed(declined(opcode, status), header.token, text))),
+        }
+    }
+
+    /// Reads what stands before a value.
+    fn value_frame<'a>(
+        &mut self,
+        input: &'a [u8],
+        opcode: Opcode,
+        header: Header,
+    ) -> Step<(usize, Event<'a>)> {
+        let Header { key_len, extras_len, body_len, token, unique, .. } = header;
+        let (extras_len, key_len) = (usize::from(extras_len), usize::from(key_len));
+        if extras_len != VALUE_EXTRAS {
+            return Err(BAD_NUMBER);
+        }
+        if key_len > KEY_BYTES_MAX {
+            return Err(TOO_LONG);
+        }
+        let (flags, rest) = input[HEADER_BYTES..].split_first_chunk().ok_or(Stop::Short)?;
+        let key = rest.get(..key_len).ok_or(Stop::Short)?;
+        let flags = u32::from_be_bytes(*flags);
+        let front_len = extras_len + key_len;
+        let bytes = body_len - front_len as u32;
+        let unique = if opcode == Opcode::Get { 0 } else { unique };
+        let used = HEADER_BYTES + front_len;
+        let event = Event::Key { hit: true, key, flags, bytes, unique, token, renewal: Renewal::NONE };
+        let is_only = opcode != Opcode::GetKQ;
+        self.expects = match bytes {
+            0 if is_only => Expects::End { reply: ReplyKind::Value, token },
+            0 => Expects::Frame,
+            remaining => Expects::Value { remaining },
+        };
+        self.progress = match self.progress {
+            Progress::Remains { .. } => return Ok((used, Event::Push { is_over: false })),
+            _ if is_only => Progress::Single { token },
+            _ => Progress::Batch { token, hit: true },
+        };
+        Ok((used - usize::from(is_only), event))
+    }
+
+    /// Passes on what is visible of a value. Of the only one, what has been told runs a byte ahead of what is used up.
+    fn value<'a>(&mut self, input: &'a [u8], remaining: u32) -> Step<(usize, Event<'a>)> {
+        let ahead = usize::from(matches!(self.progress, Progress::Single { .. }));
+        let piece = &input[ahead..input.len().min(ahead + remaining as usize)];
+        if piece.is_empty() {
+            return Err(Stop::Short);
+        }
+        let remaining = remaining - piece.len() as u32;
+        self.expects = match (remaining, self.progress) {
+            (1.., _) => Expects::Value { remaining },
+            (0, Progress::Single { token }) => Expects::End { reply: ReplyKind::Value, token },
+            (0, _) => Expects::Frame,
+        };
+        let event = match self.progress {
+            Progress::Remains { .. } => Event::Push { is_over: false },
+            _ => Event::Value(piece),
+        };
+        Ok((piece.len(), event))
+    }
+
+    /// A quiet get that was answered after all: its key is missing, or it failed and its multi-get with it.
+    fn key_without_value<'a>(&mut self, frame: &'a [u8], status: u16, token: u32) -> Event<'a> {
+        let hit = match self.progress {
+            Progress::Remains { .. } => return Event::Push { is_over: false },
+            Progress::Batch { hit, .. } => hit,
+            _ => false,
+        };
+        let (key, text) = name_and_value(frame);
+        if status == NOT_FOUND {
+            self.progress = Progress::Batch { token, hit };
+            let renewal = Renewal::NONE;
+            return Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, renewal };
+        }
+        self.progress = Progress::Remains { token };
+        Event::End { reply: declined(Opcode::GetKQ, status), number: 0, token, text }
+    }
+
+    /// The end of a multi-get: of its reply, or of what an error had left of it.
+    fn noop<'a>(&mut self, token: u32) -> Event<'a> {
+        match self.progress {
+            Progress::Remains { .. } => {
+                self.progress = Progress::Idle;
+                Event::Push { is_over: true }
+            }
+            Progress::Batch { hit: true, .. } => self.end(ReplyKind::Value, 0, token, &[]),
+            _ => self.end(ReplyKind::NotFound, 0, token, &[]),
+        }
+    }
+
+    /// A frame for whoever asked. Its last byte is left for the event that ends the reply.
+    fn control<'a>(&mut self, frame: &'a [u8], reply: ReplyKind, token: u32) -> (usize, Event<'a>) {
+        self.expects = Expects::End { reply, token };
+        (frame.len() - 1, Event::Control(frame))
+    }
+
+    /// Closes the reply with something else than success.
+    fn failed<'a>(&mut self, reply: ReplyKind, token: u32, text: &'a [u8]) -> Event<'a> {
+        if let Progress::Remains { .. } = self.progress {
+            self.progress = Progress::Idle;
+            return Event::Push { is_over: true };
+        }
+        self.end(reply, 0, token, if is_error(reply) { text } else { &[] })
+    }
+
+    /// Closes the reply.
+    #[inline]
+    fn end<'a>(&mut self, reply: ReplyKind, number: u64, token: u32, text: &'a [u8]) -> Event<'a> {
+        (self.expects, self.progress) = (Expects::Frame, Progress::Idle);
+        Event::End { reply, number, token, text }
+    }
+}
+
+impl Progress {
+    /// May a frame with this opcode and token come next?
+    fn admits(self, opcode: Opcode, token: u32) -> bool {
+        match self {
+            Self::Idle | Self::Begun => true,
+            Self::Single { .. } => false,
+            Self::Batch { token: own, .. } | Self::Remains { token: own } => {
+                own == token && matches!(opcode, Opcode::GetKQ | Opcode::Noop)
+            }
+            Self::Statistics { token: own } => own == token && opcode == Opcode::Stat,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,507 @@
+//! The binary codec against a real server and the protocol document: golden bytes both ways, then laws over cuts and
+//! garbage.
+
+use super::*;
+use crate::memcached::transcript::{
+    self, TOKEN, check_cuts, check_exchanges, decode, decode_cut, encode, request,
+};
+use crate::{Keys, Value};
+use proptest::prelude::*;
+
+#[test]
+fn memcached_is_asked_and_understood() {
+    check_exchanges(&codec(), include_str!("golden/memcached-1.6.18.txt"));
+}
+
+fn codec() -> BinaryCodec {
+    BinaryCodec::new()
+}
+
+// --- Requests ---
+
+#[test]
+fn who_replies_and_to_how_many_frames() {
+    for request in transcript::requests() {
+        let (bytes, encoded) = encode(codec(), &request);
+        let keys = request.keys.ends.len() as u32;
+        let is_batch = request.kind == OpKind::Mget || keys > 1;
+        let replied = !request.noreply || request.kind.is_retrieval() || request.kind == OpKind::Touch;
+        let wire_requests = if is_batch { keys + 1 } else { 1 };
+        assert_eq!(encoded, Encoded { wire_requests, replied }, "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn no_cas_becomes_a_set() {
+    let keys = Keys { bytes: b"key", ends: &[3] };
+    let unique = |kind, operand| {
+        let (bytes, _) = encode(codec(), &Request { operand, ..request(kind, keys, Value::NONE) });
+        Header::of(bytes.first_chunk().expect("a header")).unique
+    };
+    assert_eq!(unique(OpKind::Cas, 0), NEVER_CURRENT);
+    assert_eq!(unique(OpKind::Cas, 7), 7);
+    assert_eq!(unique(OpKind::Set, 7), 0);
+}
+
+proptest! {
+    #[test]
+    fn a_server_reads_back_what_was_asked(
+        kind in prop::sample::select(&OpKind::ALL[..OpKind::COUNT - 1]),
+        names in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..250), 1..20),
+        (flags, ttl_s, operand, noreply) in (any::<u32>(), any::<u32>(), 1..=u64::MAX, any::<bool>()),
+        (offset, len) in (0usize..100, prop_oneof![0usize..300, 4000usize..5000]),
+        token in any::<u32>(),
+    ) {
+        let names = if kind.is_retrieval() { &names[..] } else { &names[..1] };
+        let bytes = names.concat();
+        let ends: Vec<u32> = names
+            .iter()
+            .scan(0, |end, name| {
+                *end += name.len() as u32;
+                Some(*end)
+            })
+            .collect();
+        let block: Vec<u8> = (0..5100u32).map(|i| (i % 251) as u8).collect();
+        let written = Value { head: b"<>", block: &block, offset, len };
+        let value = if kind.carries_value() { written } else { Value::NONE };
+        let keys = Keys { bytes: &bytes, ends: &ends };
+        let asked = Request { flags, ttl_s, operand, noreply, token, ..request(kind, keys, value) };
+        let (bytes, encoded) = encode(codec(), &asked);
+
+        let mut rest = &bytes[..];
+        let is_batch = names.len() > 1 || kind == OpKind::Mget;
+        let closing = is_batch.then_some(Vec::new());
+        let mut frames = 0;
+        for name in names.iter().chain(&closing) {
+            let (header, body) = rest.split_first_chunk().expect("a header");
+            let header = Header::of(header);
+            let (body, behind) = body.split_at(header.body_len as usize);
+            (rest, frames) = (behind, frames + 1);
+            let (extras, body) = body.split_at(usize::from(header.extras_len));
+            let (key, body) = body.split_at(usize::from(header.key_len));
+            prop_assert_eq!((header.magic, header.status, header.token), (REQUEST_MAGIC, 0, token));
+            prop_assert_eq!(key, &name[..]);
+            prop_assert_eq!(header.unique, if kind == OpKind::Cas { operand } else { 0 });
+            let expected_extras = match kind {
+                OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Cas => {
+                    [flags.to_be_bytes(), ttl_s.to_be_bytes()].concat()
+                }
+                OpKind::Incr | OpKind::Decr => {
+                    [&operand.to_be_bytes()[..], &[0; 8], &[0xff; 4]].concat()
+                }
+                OpKind::Touch => ttl_s.to_be_bytes().to_vec(),
+                _ => Vec::new(),
+            };
+            prop_assert_eq!(extras, expected_extras);
+            let expected_value =
+                if kind.carries_value() { [b"<>", &block[offset..offset + len]].concat() } else { Vec::new() };
+            prop_assert_eq!(body, expected_value);
+        }
+        prop_assert_eq!((rest, frames), (&b""[..], encoded.wire_requests));
+    }
+}
+
+// --- Authentication and statistics ---
+
+#[test]
+fn credentials_are_sent_as_the_mechanism_wants_them() {
+    let (user, password) = (&b"user"[..], &b"pass word"[..]);
+    let mut out = Out::with_room(sasl_plain_len(user, password));
+    put_sasl_plain(user, password, 1, &mut out);
+    let expected = b"\x80\x21\0\x05\0\0\0\0\0\0\0\x14\0\0\0\x01\0\0\0\0\0\0\0\0PLAIN\0user\0pass word";
+    assert_eq!(out.contiguous(), Some(&expected[..]));
+    assert!(!out.has_room(1));
+}
+
+#[test]
+fn control_frames_are_short() {
+    let mut out = Out::with_room(2 * HEADER_BYTES);
+    put_statistics(1, &mut out);
+    put_version(2, &mut out);
+    let frame = |opcode: u8, token: u8| {
+        let mut frame = [0; HEADER_BYTES];
+        (frame[0], frame[1], frame[15]) = (0x80, opcode, token);
+        frame
+    };
+    assert_eq!(out.contiguous(), Some(&[frame(0x10, 1), frame(0x0b, 2)].concat()[..]));
+}
+
+#[test]
+fn what_a_server_says_to_credentials() {
+    // As memcached 1.6.18 answered with -S: right ones, wrong ones, none, and anything else before the right ones; and
+    // without -S.
+    let table = [
+        (reply(0x21, 0, b"", b"", b"Authenticated"), Authentication::Accepted, ""),
+        (reply(0x21, 0x20, b"", b"", b"Auth failure."), Authentication::Refused, "Auth failure."),
+        (reply(0x21, 0x21, b"", b"", b""), Authentication::Continues, ""),
+        (reply(0x22, 0x20, b"", b"", b"Auth failure."), Authentication::Refused, "Auth failure."),
+        (reply(0x00, 0x20, b"", b"", b"Auth failure."), Authentication::Refused, "Auth failure."),
+        (reply(0x21, 0x81, b"", b"", b"Unknown command"), Authentication::Refused, "Unknown command"),
+    ];
+    for (stream, expected, expected_text) in table {
+        let (mut codec, mut used_total, mut ended) = (codec(), 0, None);
+        while let (used, Some(event)) = codec.decode(&stream[used_total..]) {
+            used_total += used;
+            match event {
+                Event::End { reply, text, .. } => ended = Some((Authentication::of(reply), text)),
+                Event::Control(frame) => assert_eq!(name_and_value(frame), (&b""[..], &b""[..])),
+                event => assert_eq!(event, Event::Begin),
+            }
+        }
+        assert_eq!(ended, Some((expected, expected_text.as_bytes())));
+        assert_eq!(used_total, stream.len());
+        check_cuts(&self::codec(), &stream);
+    }
+}
+
+#[test]
+fn statistics_are_names_and_values() {
+    let stream = [
+        reply(0x10, 0, b"", b"pid", b"9912"),
+        reply(0x10, 0, b"", b"version", b"1.6.18"),
+        reply(0x10, 0, b"", b"empty", b""),
+        reply(0x10, 0, b"", b"", b""),
+    ]
+    .concat();
+    let (mut codec, mut used_total, mut rows) = (codec(), 0, Vec::new());
+    while let (used, Some(event)) = codec.decode(&stream[used_total..]) {
+        used_total += used;
+        if let Event::Control(frame) = event {
+            let (name, value) = name_and_value(frame);
+            rows.push(format!("{} {}", name.escape_ascii(), value.escape_ascii()));
+        }
+    }
+    assert_eq!(rows, ["pid 9912", "version 1.6.18", "empty "]);
+    assert_eq!(used_total, stream.len());
+    for frame in [&b""[..], &stream[..HEADER_BYTES - 1], &stream[..HEADER_BYTES]] {
+        assert_eq!(name_and_value(frame), (&b""[..], &b""[..]), "what is no whole frame has nothing");
+    }
+}
+
+// --- Replies ---
+
+/// The frame of a reply with the token 1 and the unique 5.
+fn reply(opcode: u8, status: u16, extras: &[u8], key: &[u8], value: &[u8]) -> Vec<u8> {
+    let header = Header {
+        magic: REPLY_MAGIC,
+        opcode,
+        key_len: key.len() as u16,
+        extras_len: extras.len() as u8,
+        status,
+        body_len: (extras.len() + key.len() + value.len()) as u32,
+        token: 1,
+        unique: 5,
+    };
+    [&header.to_bytes(), extras, key, value].concat()
+}
+
+/// The same with another token.
+fn with_token(token: u8, mut frame: Vec<u8>) -> Vec<u8> {
+    frame[15] = token;
+    frame
+}
+
+const FLAGS: &[u8] = &[0, 0, 0, 7];
+
+/// As [`decode`], but every reply goes the long way through the state machine.
+fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+    let (mut codec, mut seen, mut used_total) = (codec(), Vec::new(), 0);
+    while used_total < stream.len()
+        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
+    {
+        assert!(!matches!(event, Event::Found { .. }));
+        used_total += used;
+        transcript::phrases(&event).into_iter().for_each(|said| transcript::join(&mut seen, said));
+    }
+    seen
+}
+
+/// Well-formed replies, and the events that each is.
+fn replies() -> Vec<(Vec<u8>, String)> {
+    let noop = reply(0x0a, 0, b"", b"", b"");
+    let hit = |key: &[u8], value: &[u8]| reply(0x0d, 0, FLAGS, key, value);
+    let refused = reply(0x0d, 0x82, b"", b"", b"Out of memory");
+    let version = reply(0x0b, 0, b"", b"", b"1.6.18");
+    let statistic = reply(0x10, 0, b"", b"pid", b"1");
+    let shown = |frame: &[u8]| frame.escape_ascii().to_string();
+    let mut replies = vec![
+        (reply(0x00, 0, FLAGS, b"", b"v"), "begin; key '' 7 1 0 @1; value v; end value @1".to_owned()),
+        (
+            reply(0x00, 0, FLAGS, b"", b"value"),
+            "begin; key '' 7 5 0 @1; value value; end value @1".to_owned(),
+        ),
+        (reply(0x00, 0, FLAGS, b"", b""), "begin; key '' 7 0 0 @1; end value @1".to_owned()),
+        (reply(0x00, 0, FLAGS, b"k", b"v"), "begin; key 'k' 7 1 0 @1; value v; end value @1".to_owned()),
+        (reply(0x0c, 0, FLAGS, b"k", b"va"), "begin; key 'k' 7 2 5 @1; value va; end value @1".to_owned()),
+        (
+            [hit(b"a", b"x"), hit(b"b", b""), noop.clone()].concat(),
+            "begin; key 'a' 7 1 5 @1; value x; key 'b' 7 0 5 @1; end value @1".to_owned(),
+        ),
+        (noop.clone(), "begin; end not_found @1".to_owned()),
+        (
+            [reply(0x0d, 1, b"", b"a", b""), hit(b"b", b"y"), noop.clone()].concat(),
+            "begin; miss 'a' @1; key 'b' 7 1 5 @1; value y; end value @1".to_owned(),
+        ),
+        // A multi-get ends with its first error; what follows up to its end answers nothing.
+        (
+            [hit(b"a", b"x"), refused.clone(), hit(b"b", b"y"), refused.clone(), noop.clone()].concat(),
+            "begin; key 'a' 7 1 5 @1; value x; end server_error @1: Out of memory; push; push over"
+                .to_owned(),
+        ),
+        (
+            [refused.clone(), hit(b"b", b""), noop.clone()].concat(),
+            "begin; end server_error @1: Out of memory; push; push over".to_owned(),
+        ),
+        (
+            [refused, reply(0x0a, 0x82, b"", b"", b"Out of memory")].concat(),
+            "begin; end server_error @1: Out of memory; push over".to_owned(),
+        ),
+        (
+            [hit(b"a", b""), reply(0x0a, 0x20, b"", b"", b"Auth failure.")].concat(),
+            "begin; key 'a' 7 0 5 @1; end client_error @1: Auth failure.".to_owned(),
+        ),
+        (version.clone(), format!("begin; control {}; end ok @1", shown(&version))),
+        (
+            [statistic.clone(), statistic.clone(), reply(0x10, 0, b"", b"", b"")].concat(),
+            format!("begin; control {0}; control {0}; end ok @1", shown(&statistic)),
+        ),
+        (reply(0x10, 1, b"", b"", b"Not found"), "begin; end not_found @1".to_owned()),
+        (reply(0x05, 0, b"", b"", &[0xff; 8]), "begin; end number 18446744073709551615 @1".to_owned()),
+        (reply(0x15, 0, b"", b"", &[0; 8]), "begin; end number 0 @1".to_owned()),
+    ];
+    replies.extend(STATUSES.iter().map(|(opcode, status, expected)| {
+        let text = if expected.contains("error") || expected.contains("redirect") { ": Why." } else { "" };
+        (reply(*opcode, *status, b"", b"", b"Why."), format!("begin; end {expected} @1{text}"))
+    }));
+    replies
+}
+
+/// Opcode, status, and what that is.
+const STATUSES: &[(u8, u16, &str)] = &[
+    (0x00, 0x01, "not_found"),
+    (0x0c, 0x01, "not_found"),
+    (0x04, 0x01, "not_found"),
+    (0x1c, 0x01, "not_found"),
+    (0x01, 0x00, "stored"),
+    (0x01, 0x01, "not_found"),
+    (0x01, 0x02, "exists"),
+    (0x11, 0x02, "exists"),
+    (0x02, 0x02, "not_stored"),
+    (0x12, 0x02, "not_stored"),
+    (0x03, 0x01, "not_stored"),
+    (0x13, 0x01, "not_stored"),
+    (0x0e, 0x05, "not_stored"),
+    (0x1a, 0x05, "not_stored"),
+    (0x01, 0x03, "server_error"),
+    (0x00, 0x04, "client_error"),
+    (0x05, 0x06, "client_error"),
+    (0x00, 0x07, "redirect"),
+    (0x00, 0x20, "client_error"),
+    (0x00, 0x21, "client_error"),
+    (0x00, 0x24, "client_error"),
+    (0x00, 0x81, "error"),
+    (0x01, 0x82, "server_error"),
+    (0x00, 0x83, "error"),
+    (0x00, 0x84, "server_error"),
+    (0x00, 0x85, "server_error"),
+    (0x00, 0x86, "server_error"),
+    (0x00, 0xffff, "server_error"),
+];
+
+/// A reply's frame with one of its lengths changed.
+fn with_lengths(mut frame: Vec<u8>, key_len: u16, extras_len: u8, body_len: u32) -> Vec<u8> {
+    frame[2..4].copy_from_slice(&key_len.to_be_bytes());
+    frame[4] = extras_len;
+    frame[8..12].copy_from_slice(&body_len.to_be_bytes());
+    frame
+}
+
+/// Bytes that are no reply, and what is seen of them.
+fn malformed() -> Vec<(Vec<u8>, &'static str)> {
+    let get = reply(0x00, 0, FLAGS, b"", b"v");
+    let hit = reply(0x0d, 0, FLAGS, b"a", b"");
+    let noop = reply(0x0a, 0, b"", b"", b"");
+    let refused = reply(0x0d, 0x82, b"", b"", b"");
+    let after_hit = |frame: Vec<u8>| [hit.clone(), frame].concat();
+    vec![
+        (b"ERROR Too many open connections\r\n".to_vec(), "begin; bad UnknownReply"),
+        (b"\x80".to_vec(), "begin; bad UnknownReply"),
+        (reply(0x07, 0, b"", b"", b""), "begin; bad UnknownReply"),
+        (reply(0xff, 0, b"", b"", b""), "begin; bad UnknownReply"),
+        // Lengths that do not fit one another, or the reply.
+        (with_lengths(get.clone(), 0, 4, 3), "begin; bad BadNumber"),
+        (with_lengths(get.clone(), 2, 4, 5), "begin; bad BadNumber"),
+        (with_lengths(get.clone(), u16::MAX, u8::MAX, 0), "begin; bad BadNumber"),
+        (with_lengths(get.clone(), 0, 0, 5), "begin; bad BadNumber"),
+        (with_lengths(get.clone(), 0, 5, 5), "begin; bad BadNumber"),
+        (with_lengths(get.clone(), 251, 4, 300), "begin; bad LineTooLong"),
+        (reply(0x05, 0, b"", b"", b"1234567"), "begin; bad BadNumber"),
+        (reply(0x05, 0, b"", b"", b"123456789"), "begin; bad BadNumber"),
+        (with_lengths(noop.clone(), 0, 0, u32::MAX), "begin; bad LineTooLong"),
+        (reply(0x00, 1, b"", b"", &[b'x'; FRAME_BYTES_MAX]), "begin; bad LineTooLong"),
+        // Frames that cannot stand within a multi-get, or not in this one.
+        (after_hit(get.clone()), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
+        (after_hit(reply(0x00, 1, b"", b"", b"")), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
+        (after_hit(with_token(2, hit.clone())), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
+        (after_hit(with_token(2, noop.clone())), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
+        ([refused.clone(), get].concat(), "begin; end server_error @1; bad UnknownReply"),
+        ([refused, with_token(2, noop.clone())].concat(), "begin; end server_error @1; bad UnknownReply"),
+    ]
+}
+
+#[test]
+fn replies_follow_the_protocol_document() {
+    let replies = replies();
+    for (stream, expected) in &replies {
+        assert_eq!(decode(codec(), stream).join("; "), *expected, "{}", stream.escape_ascii());
+        assert_eq!(decode_the_long_way(stream).join("; "), *expected, "{}", stream.escape_ascii());
+        assert_eq!(decode(codec(), &stream[..1]), ["begin"]);
+        check_cuts(&codec(), stream);
+    }
+    let stream: Vec<u8> = replies.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+    let expected: Vec<String> = replies.into_iter().map(|(_, events)| events).collect();
+    assert_eq!(decode(codec(), &stream).join("; "), expected.join("; "));
+    check_cuts(&codec(), &stream);
+}
+
+#[test]
+fn malformed_bytes_are_bad_and_silent_afterwards() {
+    for (stream, expected) in malformed() {
+        // What follows is never looked at.
+        let stream = [stream, reply(0x0a, 0, b"", b"", b"")].concat();
+        assert_eq!(decode(codec(), &stream).join("; "), expected, "{}", stream.escape_ascii());
+        check_cuts(&codec(), &stream);
+    }
+}
+
+#[test]
+fn frames_without_a_value_end_within_the_unit() {
+    for (opcode, status) in [(0x00, 1), (0x0b, 0), (0x10, 0), (0x20, 0), (0x21, 0x21), (0x0d, 0x82)] {
+        for (len, accepted) in [(FRAME_BYTES_MAX, true), (FRAME_BYTES_MAX + 1, false)] {
+            let stream = reply(opcode, status, b"", b"", &vec![b'x'; len - HEADER_BYTES]);
+            let seen = decode_cut(codec(), &stream, &[], BinaryCodec::UNIT_BYTES_MAX);
+            assert_eq!(seen.iter().all(|said| said != "bad LineTooLong"), accepted, "{opcode}: {seen:?}");
+            check_cuts(&codec(), &stream);
+        }
+    }
+}
+
+#[test]
+fn a_whole_reply_of_one_value_is_one_event() {
+    for len in (0..70).chain([99, 100, 1000, 65_536, 1_000_000, 1_048_576]) {
+        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let mut stream = reply(0x00, 0, FLAGS, b"", &value);
+        let used = stream.len();
+        for behind in [&b""[..], b"\x81", &[0; 30]] {
+            stream.truncate(used);
+            stream.extend_from_slice(behind);
+            let found = Event::Found { key: &[], flags: 7, value: &value, token: 1 };
+            assert_eq!(codec().decode(&stream), (used, Some(found)), "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_reply_says_the_same_both_ways() {
+    // Every byte of it replaced by each of those that mean something; with more behind it or not.
+    let noop = reply(0x0a, 0, b"", b"", b"");
+    let wholes = [
+        reply(0x00, 0, FLAGS, b"", b"abc"),
+        reply(0x0c, 0, FLAGS, b"key", b""),
+        [reply(0x0d, 0, FLAGS, b"k", b"v"), noop.clone()].concat(),
+    ];
+    for whole in wholes {
+        for at in 0..whole.len() {
+            for byte in (0..=0x25).chain([0x7f, 0x80, 0x81, 0x82, 0xff]) {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                for behind in [&b""[..], &noop] {
+                    let stream = [&damaged[..], behind].concat();
+                    let everywhere: Vec<usize> = (0..stream.len()).collect();
+                    let expected = decode_the_long_way(&stream);
+                    assert_eq!(decode(codec(), &stream), expected, "{}", stream.escape_ascii());
+                    assert_eq!(decode_cut(codec(), &stream, &everywhere, usize::MAX), expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_value_passes_through_in_the_pieces_that_arrive() {
+    let value = vec![b'v'; 5_000_000];
+    let stream = reply(0x00, 0, FLAGS, b"", &value);
+    let mut codec = codec();
+    let (mut position, mut passed, mut arrived) = (0, 0, 0);
+    while arrived < stream.len() {
+        arrived = stream.len().min(arrived + 1500);
+        while let (used, Some(event)) = codec.decode(&stream[position..arrived]) {
+            if let Event::Value(piece) = event {
+                let from = stream.len() - value.len() + passed;
+                assert_eq!(piece.as_ptr(), stream[from..].as_ptr(), "a piece is the input itself");
+                passed += piece.len();
+            }
+            position += used;
+        }
+        assert!(arrived - position <= 1, "only the byte that ends the reply waits");
+    }
+    assert_eq!((passed, position), (value.len(), stream.len()));
+}
+
+/// Bytes that are nearly a reply: the frames that replies are made of, in any order, damaged or with some noise.
+fn near_replies() -> impl Strategy<Value = Vec<u8>> {
+    let frames: Vec<Vec<u8>> = replies().into_iter().map(|(frame, _)| frame).collect();
+    let damaged = (prop::sample::select(frames.clone()), any::<prop::sample::Index>(), any::<u8>()).prop_map(
+        |(mut frame, at, byte)| {
+            let at = at.index(frame.len());
+            frame[at] = byte;
+            frame
+        },
+    );
+    let cut = (prop::sample::select(frames.clone()), any::<prop::sample::Index>())
+        .prop_map(|(frame, at)| frame[..at.index(frame.len())].to_vec());
+    let piece = prop_oneof![
+        6 => prop::sample::select(frames),
+        2 => damaged,
+        1 => cut,
+        1 => prop::collection::vec(any::<u8>(), 0..10),
+    ];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn garbage_never_panics_and_cuts_never_matter(
+        stream in prop_oneof![near_replies(), prop::collection::vec(any::<u8>(), 0..100)],
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+        positions.sort_unstable();
+        let expected = decode_the_long_way(&stream);
+        prop_assert_eq!(&decode(codec(), &stream), &expected);
+        prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
+        prop_assert_eq!(&decode_cut(codec(), &stream, &[], BinaryCodec::UNIT_BYTES_MAX), &expected);
+    }
+
+    #[test]
+    fn a_value_of_any_length_is_told_whole(
+        values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..6),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let stream: Vec<u8> = values.iter().flat_map(|value| reply(0x00, 0, FLAGS, b"", value)).collect();
+        let expected: Vec<String> = values
+            .iter()
+            .flat_map(|value| transcript::phrases(&Event::Found { key: b"", flags: 7, value, token: 1 }))
+            .collect();
+        let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+        positions.sort_unstable();
+        prop_assert_eq!(&decode_cut(codec(), &stream, &positions, usize::MAX), &expected);
+        prop_assert_eq!(&decode_the_long_way(&stream), &expected);
+    }
+}
+
+#[test]
+fn a_token_is_what_it_was() {
+    let (bytes, _) = encode(codec(), &request(OpKind::Get, Keys { bytes: b"key", ends: &[3] }, Value::NONE));
+    assert_eq!(Header::of(bytes.first_chunk().expect("a header")).token, TOKEN);
+}
