@@ -5,6 +5,7 @@ mod line;
 pub mod meta;
 pub mod statistics;
 pub mod text;
+pub mod udp;
 
 pub use binary::BinaryCodec;
 pub use meta::MetaCodec;

@@ -231,7 +231,7 @@ pub(super) fn exchanges(file: &'static str) -> Vec<Exchange> {
 }
 
 /// The reverse of `escape_ascii`.
-fn unescaped(text: &str) -> Vec<u8> {
+pub(super) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {
