@@ -5,14 +5,15 @@
 //! `brunt-workload` can be counted here for a data set of any size. Invariant: it fails unless every key that was written
 //! is recognized as the one that was drawn.
 
+use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::StreamPart;
 use brunt_plan::spec::PlanSpec;
-use brunt_workload::keys::{BLOCK_LEN, KeySpace};
+use brunt_workload::keys::KeySpace;
 use brunt_workload::popularity::KeyChooser;
-use brunt_workload::session::{Session, SessionSpec, Window};
+use brunt_workload::session::{Next, Session, SessionSpec, Window};
 use std::sync::Arc;
 
 /// What was asked for.
@@ -101,7 +102,7 @@ impl Client {
             window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
         });
         let keyspace = KeySpace::new(&plan.data_sets()[0], data_seed);
-        let key = Vec::with_capacity(keyspace.key_len_max() + BLOCK_LEN);
+        let key = vec![0; keyspace.key_len_max()];
         Self { session, keyspace, key, now_ns: 0 }
     }
 
@@ -109,14 +110,13 @@ impl Client {
     /// This function is what is counted.
     #[inline(never)]
     fn get(&mut self) -> bool {
-        let issue = self.session.take();
-        let Some(id) = issue.op.only_id() else { return false };
-        self.key.clear();
-        self.keyspace.write_key(id, &mut self.key);
-        let is_right = self.keyspace.is_key_of(id, &self.key);
+        let Next::Get { id, connection, .. } = self.session.take_next() else { return false };
+        let key = &mut self.key[..self.keyspace.key_len(id)];
+        self.keyspace.write_key_to(id, key);
+        let is_right = self.keyspace.is_key_of(id, key);
         self.now_ns += 1_000;
         let outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
-        self.session.release(issue.connection.unwrap_or(0), &issue.op, outcome, self.now_ns);
+        self.session.release(connection.unwrap_or(0), KeyRef::Id(id), outcome, self.now_ns);
         is_right
     }
 }

@@ -8,7 +8,7 @@ use crate::lane::RouteId;
 use crate::recording::Recording;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
-use brunt_proto::{Codec, Request};
+use brunt_proto::{Codec, Encoded, Request};
 use brunt_stats::fault::FaultKind;
 use brunt_workload::verify::Verifier;
 
@@ -128,10 +128,11 @@ impl<C: Codec> Connection<C> {
     }
 
     /// Queues the bytes of a request, whose operation has been written down, and puts that on the chain. False if there is
-    /// no room before the connection has sent: then the operation is written down no more.
+    /// no room before the connection has sent: then the operation is written down no more. `index` is the connection's own number.
     #[inline(always)]
     pub(crate) fn queue(
         &mut self,
+        index: u32,
         request: &Request<'_>,
         id: EntryId,
         in_flight: &mut InFlight,
@@ -140,12 +141,26 @@ impl<C: Codec> Connection<C> {
         let (keys, value) = (&request.keys, &request.value);
         let copied = value.head.len() + Out::copied_len(value.len);
         let needed = self.codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), copied);
+        self.queue_with(index, needed, id, in_flight, recording, |codec, out| codec.encode(request, out))
+    }
+
+    /// The same with a request that `encode` appends, and that takes as many bytes as `needed` at most.
+    #[inline(always)]
+    pub(crate) fn queue_with(
+        &mut self,
+        index: u32,
+        needed: usize,
+        id: EntryId,
+        in_flight: &mut InFlight,
+        recording: &mut Recording,
+        encode: impl FnOnce(&mut C, &mut Out) -> Encoded,
+    ) -> bool {
         if !self.out.has_room(needed) {
-            in_flight.put_back(id);
+            in_flight.put_back(index, id);
             return false;
         }
         let queued_before = self.out.queued_total();
-        let encoded = self.codec.encode(request, &mut self.out);
+        let encoded = encode(&mut self.codec, &mut self.out);
         let stream_end = self.out.queued_total();
         if recording.meters_requests() && in_flight.get(id).account.is_measured() {
             recording.meter(MeterKind::Outstanding, u64::from(self.outstanding()));

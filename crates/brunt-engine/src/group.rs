@@ -128,12 +128,14 @@ impl Groups {
         group.sent_ns = group.sent_ns.max(part.sent_ns);
         // Not always that of the last: a time-out is booked at its own value, however late it is noticed.
         group.done_ns = group.done_ns.max(done_ns);
-        if part.first_byte_ns != 0 && (group.first_byte_ns == 0 || part.first_byte_ns < group.first_byte_ns) {
-            group.first_byte_ns = part.first_byte_ns;
+        if part.rest.first_byte_ns != 0
+            && (group.first_byte_ns == 0 || part.rest.first_byte_ns < group.first_byte_ns)
+        {
+            group.first_byte_ns = part.rest.first_byte_ns;
         }
-        group.wire_requests += part.wire_requests;
-        group.hits += part.hits;
-        group.mismatched |= part.mismatched;
+        group.wire_requests += part.rest.wire_requests;
+        group.hits += part.rest.hits;
+        group.mismatched |= part.rest.mismatched;
         if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
             group.failure.get_or_insert(outcome);
         }

@@ -1,12 +1,12 @@
 //! Operations in flight: a slab of entries, sized at start, chained per connection in the order of sending.
 //!
 //! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain. Invariant: every entry
-//! is either on the free chain or on exactly one connection's chain, and the slab never grows.
+//! is either free for one connection or on exactly one chain of one, and the slab never grows.
 
 use crate::group::{GroupId, NO_GROUP};
 use crate::lane::Picked;
 use crate::lease::{LeaseId, NO_LEASE};
-use brunt_plan::op::{KeyRef, Op, OpKind};
+use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
 
@@ -16,26 +16,53 @@ pub(crate) type EntryId = u32;
 pub(crate) const NO_ENTRY: EntryId = u32::MAX;
 
 /// One operation between its encoding and its end.
+///
+/// Two cache lines, and all that is looked at of an operation that stands for itself and ends well lies in the first: of such
+/// a one the second is blank, and is not even written.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// What was asked.
-    pub op: Op,
-    /// The phase its intended time lies in.
-    pub phase: Phase,
-    /// Where it is booked.
-    pub account: Account,
-    /// It is a retrieval that stands for itself; see [`crate::lane::Lane::is_alone`].
-    pub alone: bool,
+    /// What [`Entry::key`] holds.
+    key_word: u64,
     /// When it was to be sent.
     pub intended_ns: u64,
     /// When the loop first looked at it.
     pub picked_ns: u64,
     /// When its last byte was handed over; 0 while that has not happened.
     pub sent_ns: u64,
-    /// When the read that brought the first byte of its reply returned; 0 before.
-    pub first_byte_ns: u64,
     /// Position in the connection's stream just behind its last byte.
     pub stream_end: u64,
+    /// Where it is booked.
+    pub account: Account,
+    next: EntryId,
+    session: SessionId,
+    pub class: ClassId,
+    pub kind: OpKind,
+    /// The phase its intended time lies in.
+    pub phase: Phase,
+    key_kind: KeyKind,
+    /// It is a retrieval that stands for itself, and one command; see [`crate::lane::Lane::is_alone`].
+    pub alone: bool,
+    pub rest: Rest,
+}
+
+/// Which variant of [`KeyRef`] it is, apart from its number: together they would take twice the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum KeyKind {
+    Id,
+    Drawn,
+    Offset,
+}
+
+/// What an operation has beside that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rest {
+    /// When the read that brought the first byte of its reply returned; 0 before.
+    pub first_byte_ns: u64,
+    value: ValueRef,
+    operand: u64,
+    ttl_s: u32,
     /// Commands on the wire.
     pub wire_requests: u32,
     /// Keys that the reply held so far.
@@ -46,9 +73,41 @@ pub(crate) struct Entry {
     pub group: GroupId,
     /// The slot that it shares with operations that follow it.
     pub lease: LeaseId,
+    /// How many keys.
+    pub count: u16,
+    template: u16,
+    expectation: Expectation,
     /// A value was not the one that was stored.
     pub mismatched: bool,
-    next: EntryId,
+}
+
+impl Rest {
+    /// That of an operation that stands for itself, and of a place that is free.
+    const BLANK: Self = {
+        let Op { count, value, ttl_s, operand, expectation, template, .. } =
+            Op::of(OpKind::Get, KeyRef::Id(0));
+        Self {
+            first_byte_ns: 0,
+            value,
+            operand,
+            ttl_s,
+            wire_requests: 1,
+            hits: 0,
+            key_cursor: 0,
+            group: NO_GROUP,
+            lease: NO_LEASE,
+            count,
+            template,
+            expectation,
+            mismatched: false,
+        }
+    };
+
+    fn of(picked: &Picked) -> Self {
+        let Op { count, value, ttl_s, operand, expectation, template, .. } = picked.op;
+        let Picked { group, lease, .. } = *picked;
+        Self { value, operand, ttl_s, group, lease, count, template, expectation, ..Self::BLANK }
+    }
 }
 
 impl Entry {
@@ -58,25 +117,63 @@ impl Entry {
         self.next
     }
 
-    /// A place that was never used, and what an operation has that was only picked.
+    /// The key that was asked for.
+    #[inline]
+    pub(crate) fn key(&self) -> KeyRef {
+        match self.key_kind {
+            KeyKind::Id => KeyRef::Id(self.key_word),
+            KeyKind::Drawn => KeyRef::Drawn(self.key_word),
+            KeyKind::Offset => KeyRef::Offset(self.key_word as u32),
+        }
+    }
+
+    /// What was asked.
+    pub(crate) fn op(&self) -> Op {
+        let Self { kind, class, session, .. } = *self;
+        let Rest { count, value, ttl_s, operand, expectation, template, .. } = self.rest;
+        Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, template }
+    }
+
+    /// A place that was never used.
     const BLANK: Self = Self {
-        op: Op::of(OpKind::Get, KeyRef::Id(0)),
-        phase: Phase::Connect,
-        account: Account::UNUSED,
-        alone: false,
+        key_word: 0,
         intended_ns: 0,
         picked_ns: 0,
         sent_ns: 0,
-        first_byte_ns: 0,
         stream_end: 0,
-        wire_requests: 0,
-        hits: 0,
-        key_cursor: 0,
-        group: NO_GROUP,
-        lease: NO_LEASE,
-        mismatched: false,
+        account: Account::UNUSED,
         next: NO_ENTRY,
+        session: 0,
+        class: 0,
+        kind: OpKind::Get,
+        phase: Phase::Connect,
+        key_kind: KeyKind::Id,
+        alone: true,
+        rest: Rest::BLANK,
     };
+
+    /// Becomes an operation that was only picked; it is blank. What [`InFlight::link`] sets is left as it is.
+    #[inline(always)]
+    fn become_picked(&mut self, picked: &Picked, alone: bool) {
+        (self.key_kind, self.key_word) = match picked.op.key {
+            KeyRef::Id(id) => (KeyKind::Id, id),
+            KeyRef::Drawn(seed) => (KeyKind::Drawn, seed),
+            KeyRef::Offset(offset) => (KeyKind::Offset, u64::from(offset)),
+        };
+        self.intended_ns = picked.intended_ns;
+        self.picked_ns = picked.picked_ns;
+        self.sent_ns = 0;
+        self.account = picked.account;
+        self.session = picked.op.session;
+        self.class = picked.op.class;
+        self.kind = picked.op.kind;
+        self.phase = picked.phase;
+        self.alone = alone;
+        if !alone {
+            self.rest = Rest::of(picked);
+        }
+        debug_assert_eq!(self.op(), picked.op);
+    }
 }
 
 /// A chain of entries, oldest first.
@@ -98,16 +195,22 @@ impl Chain {
 #[derive(Debug)]
 pub(crate) struct InFlight {
     entries: Vec<Entry>,
-    free: EntryId,
+    /// The free places of each connection, by its number: a connection's operations go on where its last ones ended, side by
+    /// side and still in the processor's cache.
+    free: Box<[EntryId]>,
     capacity: usize,
     occupied: u32,
 }
 
 impl InFlight {
-    /// Room for this many operations; nothing is allocated afterwards.
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
+    /// A connection that has no free place gets so many that were never used, if the plan lets it need them.
+    const PLACES: usize = 8;
+
+    /// Room for this many operations of so many connections; nothing is allocated afterwards.
+    pub(crate) fn new(connections: usize, capacity: usize) -> Self {
         assert!(capacity < NO_ENTRY as usize, "the plan bounds connections × depth");
-        Self { entries: Vec::with_capacity(capacity), free: NO_ENTRY, capacity, occupied: 0 }
+        let free = vec![NO_ENTRY; connections].into_boxed_slice();
+        Self { entries: Vec::with_capacity(capacity), free, capacity, occupied: 0 }
     }
 
     /// How many operations are in flight.
@@ -115,49 +218,55 @@ impl InFlight {
         self.occupied
     }
 
-    /// Writes an operation that is about to be queued down in a free place; to be linked into a chain then, or put back.
+    /// Writes an operation that is about to be queued on a connection down in a free place; to be linked into a chain then,
+    /// or put back.
     #[inline(always)]
-    pub(crate) fn fill(&mut self, picked: &Picked, alone: bool) -> EntryId {
-        if self.free == NO_ENTRY {
-            self.add_place();
+    pub(crate) fn fill(&mut self, connection: u32, picked: &Picked, alone: bool) -> EntryId {
+        if self.free[connection as usize] == NO_ENTRY {
+            self.find_places(connection);
         }
-        let id = self.free;
+        let free = &mut self.free[connection as usize];
+        let id = *free;
         let entry = &mut self.entries[id as usize];
-        self.free = entry.next;
-        *entry = Entry {
-            op: picked.op,
-            phase: picked.phase,
-            account: picked.account,
-            alone,
-            intended_ns: picked.intended_ns,
-            picked_ns: picked.picked_ns,
-            group: picked.group,
-            lease: picked.lease,
-            ..Entry::BLANK
-        };
+        *free = entry.next;
+        entry.become_picked(picked, alone);
         id
     }
 
-    /// A place that was never used before becomes free. Not all of them at the start: few plans fill them, and memory that
-    /// nobody has touched is none.
+    /// Finds free places for a connection that has none: such as were never used before, or one of another connection. Not all
+    /// of them are used from the start: few plans fill them, and memory that nobody has touched is none.
     #[cold]
-    fn add_place(&mut self) {
-        assert!(self.entries.len() < self.capacity, "no more operations than connections × depth");
-        self.free = self.entries.len() as EntryId;
-        self.entries.push(Entry::BLANK);
+    fn find_places(&mut self, connection: u32) {
+        let each = (self.capacity / self.free.len()).clamp(1, Self::PLACES);
+        let first = self.entries.len();
+        self.entries.resize((first + each).min(self.capacity), Entry::BLANK);
+        // The one with the lowest number is the first to be used.
+        for id in (first..self.entries.len()).rev() {
+            self.put_back(connection, id as EntryId);
+        }
+        if self.entries.len() == first {
+            let other = self.free.iter_mut().find(|free| **free != NO_ENTRY);
+            let other = other.expect("no more operations than connections × depth");
+            let id = std::mem::replace(other, self.entries[*other as usize].next);
+            self.put_back(connection, id);
+        }
     }
 
-    /// An operation that was written down has no bytes after all.
-    pub(crate) fn put_back(&mut self, id: EntryId) {
-        self.entries[id as usize].next = self.free;
-        self.free = id;
+    /// An operation that was written down for a connection has no bytes after all.
+    pub(crate) fn put_back(&mut self, connection: u32, id: EntryId) {
+        let entry = &mut self.entries[id as usize];
+        entry.next = std::mem::replace(&mut self.free[connection as usize], id);
+        entry.rest = Rest::BLANK;
     }
 
     /// Appends an operation whose bytes have been queued, up to `stream_end` in the connection's stream, to a chain.
     #[inline]
     pub(crate) fn link(&mut self, chain: &mut Chain, id: EntryId, stream_end: u64, wire_requests: u32) {
         let entry = &mut self.entries[id as usize];
-        (entry.stream_end, entry.wire_requests) = (stream_end, wire_requests);
+        (entry.stream_end, entry.next) = (stream_end, NO_ENTRY);
+        if wire_requests != 1 {
+            entry.rest.wire_requests = wire_requests;
+        }
         match chain.head {
             NO_ENTRY => chain.head = id,
             _ => self.entries[chain.tail as usize].next = id,
@@ -167,19 +276,35 @@ impl InFlight {
         self.occupied += 1;
     }
 
-    /// Takes the oldest operation off a chain.
+    /// Takes the oldest operation off a chain of a connection.
     #[inline]
-    pub(crate) fn pop(&mut self, chain: &mut Chain) -> Option<Entry> {
-        self.pop_if(chain, |_| true).copied()
+    pub(crate) fn pop(&mut self, connection: u32, chain: &mut Chain) -> Option<Entry> {
+        let entry = self.take_off(connection, chain, |_| true)?;
+        let popped = *entry;
+        entry.rest = Rest::BLANK;
+        Some(popped)
     }
 
-    /// The same if it is as it should be, to be looked at where it lies, which is free from now on.
+    /// The same if it stands for itself and is as it should be, to be looked at where it lies, which is free from now on.
     #[inline(always)]
-    pub(crate) fn pop_if(
+    pub(crate) fn pop_alone(
         &mut self,
+        connection: u32,
         chain: &mut Chain,
         is_right: impl FnOnce(&Entry) -> bool,
     ) -> Option<&Entry> {
+        let entry = self.take_off(connection, chain, |entry| entry.alone && is_right(entry))?;
+        debug_assert_eq!(entry.rest, Rest::BLANK);
+        Some(entry)
+    }
+
+    #[inline(always)]
+    fn take_off(
+        &mut self,
+        connection: u32,
+        chain: &mut Chain,
+        is_right: impl FnOnce(&Entry) -> bool,
+    ) -> Option<&mut Entry> {
         let id = chain.head;
         let entry = self.entries.get_mut(id as usize)?;
         if !is_right(entry) {
@@ -187,8 +312,7 @@ impl InFlight {
         }
         chain.head = entry.next;
         chain.len -= 1;
-        entry.next = self.free;
-        self.free = id;
+        entry.next = std::mem::replace(&mut self.free[connection as usize], id);
         self.occupied -= 1;
         Some(entry)
     }
@@ -216,11 +340,8 @@ impl InFlight {
 mod tests {
     use super::*;
 
-    #[test]
-    fn two_chains_share_a_slab_and_keep_their_order() {
-        let mut slab = InFlight::with_capacity(5);
-        let (mut left, mut right) = (Chain::EMPTY, Chain::EMPTY);
-        let picked = |id| Picked {
+    fn picked(id: u64) -> Picked {
+        Picked {
             op: Op::of(OpKind::Get, KeyRef::Id(id)),
             phase: Phase::Warmup,
             account: Account::UNUSED,
@@ -230,23 +351,57 @@ mod tests {
             route: 0,
             group: NO_GROUP,
             lease: NO_LEASE,
-        };
+        }
+    }
+
+    #[test]
+    fn an_entry_is_two_cache_lines_and_the_usual_is_in_the_first() {
+        assert_eq!((size_of::<Entry>(), std::mem::offset_of!(Entry, rest)), (128, 64));
+        let changed = Op { count: 3, ttl_s: 7, operand: 9, template: 4, ..picked(1).op };
+        for key in [KeyRef::Id(5), KeyRef::Drawn(u64::MAX), KeyRef::Offset(6)] {
+            for (op, alone) in [(Op { key, ..changed }, false), (Op { key, ..picked(1).op }, true)] {
+                let mut entry = Entry::BLANK;
+                entry.become_picked(&Picked { op, ..picked(1) }, alone);
+                assert_eq!(entry.op(), op);
+            }
+        }
+    }
+
+    #[test]
+    fn two_chains_share_a_slab_and_keep_their_order() {
+        let mut slab = InFlight::new(2, 5);
+        let mut chains = [Chain::EMPTY; 2];
         for round in 0..1000u64 {
-            for (chain, key) in [(&mut left, round), (&mut right, round + 10_000)] {
-                let unused = slab.fill(&picked(77), true);
-                let id = slab.fill(&picked(key), true);
-                slab.put_back(unused);
-                slab.link(chain, id, 0, 1);
+            for connection in [0, 1] {
+                let unused = slab.fill(connection, &picked(77), false);
+                let id = slab.fill(connection, &picked(round + u64::from(connection) * 10_000), true);
+                slab.put_back(connection, unused);
+                slab.link(&mut chains[connection as usize], id, 0, 1);
             }
             if round % 2 == 1 {
+                let [left, right] = &mut chains;
                 for expected in [round - 1, round] {
-                    assert!(slab.pop_if(&mut left, |entry| entry.op.key != KeyRef::Id(expected)).is_none());
-                    assert_eq!(slab.pop(&mut left).unwrap().op.key, KeyRef::Id(expected));
-                    assert_eq!(slab.pop(&mut right).unwrap().op.key, KeyRef::Id(expected + 10_000));
+                    assert!(slab.pop_alone(0, left, |entry| entry.key() != KeyRef::Id(expected)).is_none());
+                    assert_eq!(slab.pop(0, left).unwrap().key(), KeyRef::Id(expected));
+                    assert_eq!(slab.pop(1, right).unwrap().key(), KeyRef::Id(expected + 10_000));
                 }
-                assert!(slab.pop(&mut left).is_none() && slab.pop_if(&mut left, |_| true).is_none());
+                assert!(slab.pop(0, left).is_none() && slab.pop_alone(1, right, |_| true).is_none());
                 assert_eq!(slab.len(), 0);
             }
         }
+    }
+
+    #[test]
+    fn places_lie_side_by_side_and_move_to_where_they_are_needed() {
+        let mut slab = InFlight::new(3, 20);
+        let mut fill = |connection| slab.fill(connection, &picked(0), true);
+        // Six for each connection are its share.
+        assert_eq!([0, 1, 0, 1, 0].map(&mut fill), [0, 6, 1, 7, 2]);
+        assert_eq!([2; 6].map(&mut fill), [12, 13, 14, 15, 16, 17]);
+        // The two that nobody had, and then those of the others.
+        assert_eq!([2; 9].map(&mut fill), [18, 19, 3, 4, 5, 8, 9, 10, 11]);
+        slab.put_back(2, 4);
+        slab.put_back(2, 5);
+        assert_eq!([2, 0].map(|connection| slab.fill(connection, &picked(0), true)), [5, 4]);
     }
 }

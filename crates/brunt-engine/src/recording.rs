@@ -142,9 +142,15 @@ impl Recording {
     /// The last byte of an operation was handed over. A part of one is noted with the whole.
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
-        if entry.group == NO_GROUP {
-            self.set.sent_on(entry.account, entry.wire_requests);
+        if entry.rest.group == NO_GROUP {
+            self.set.sent_many(entry.account, 1, entry.rest.wire_requests);
         }
+    }
+
+    /// The last bytes of so many operations of one account, each of them one command, were handed over.
+    #[inline]
+    pub(crate) fn sent_many(&mut self, account: Account, count: u32) {
+        self.set.sent_many(account, count, count);
     }
 
     /// An operation that was due will never be sent.

@@ -25,7 +25,7 @@ use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
 use crate::stamper::Stamper;
-use brunt_plan::op::{Op, ValueRef};
+use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_proto::{Codec, Keys, Request, Value};
@@ -173,7 +173,7 @@ impl<C: Codec> Traffic<C> {
             dials,
             servers: (0..parts.servers).map(|server| Health::new(server as u16)).collect(),
             lifetimes: parts.lifetimes,
-            in_flight: InFlight::with_capacity(parts.in_flight_max),
+            in_flight: InFlight::new(count, parts.in_flight_max),
             groups: Groups::with_capacity(parts.groups_max),
             leases: Leases::with_capacity(parts.leases_max),
             recording: parts.recording,
@@ -509,8 +509,8 @@ impl<C: Codec> Traffic<C> {
             template: op.template,
         };
         let connection = &mut self.connections[connection_index as usize];
-        let id = self.in_flight.fill(picked, lane.is_alone(picked));
-        if !connection.queue(&request, id, &mut self.in_flight, &mut self.recording) {
+        let id = self.in_flight.fill(connection_index, picked, lane.is_alone(picked));
+        if !connection.queue(connection_index, &request, id, &mut self.in_flight, &mut self.recording) {
             return false;
         }
         // A store that follows a miss shares the slot of the retrieval.
@@ -531,7 +531,7 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation ended on a connection: its slot is free, unless others that follow it share it.
     #[inline]
-    fn release(&mut self, index: u32, lease: u32, op: &Op, outcome: Outcome, done_ns: u64) {
+    fn release(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
         let owner = match lease {
             NO_LEASE => index,
             lease => match self.leases.leave(lease) {
@@ -546,7 +546,7 @@ impl<C: Codec> Traffic<C> {
         }
         let own =
             if lane.pins { owner - self.routes[lane.routes.start as usize].connections.start } else { 0 };
-        give_back(lane, &mut self.connections[owner as usize], own, op, outcome, done_ns);
+        give_back(lane, &mut self.connections[owner as usize], own, key, outcome, done_ns);
         self.agenda.set(lane_index, lane.due_ns());
     }
 
@@ -575,14 +575,14 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Gives a slot of a closed loop back, in which `op` has ended. It is one of the connection's where the lane pins, and the
+/// Gives a slot of a closed loop back, in which the op with this `key` has ended. It is one of the connection's where the lane pins, and the
 /// connection is then the lane's `own`th.
 #[inline(always)]
 fn give_back<C: Codec>(
     lane: &mut Lane,
     connection: &mut Connection<C>,
     own: u32,
-    op: &Op,
+    key: KeyRef,
     outcome: Outcome,
     done_ns: u64,
 ) {
@@ -593,11 +593,11 @@ fn give_back<C: Codec>(
         }
         for at in 0..connection.freed.len() {
             let freed_ns = connection.freed[at];
-            free_slot(lane, connection, own, op, outcome, freed_ns);
+            free_slot(lane, connection, own, key, outcome, freed_ns);
         }
         connection.freed.clear();
     }
-    free_slot(lane, connection, own, op, outcome, done_ns);
+    free_slot(lane, connection, own, key, outcome, done_ns);
 }
 
 /// A slot of a closed loop may be used again; where it is bound to a connection that takes no more, by the next one.
@@ -606,7 +606,7 @@ fn free_slot<C: Codec>(
     lane: &mut Lane,
     connection: &mut Connection<C>,
     own: u32,
-    op: &Op,
+    key: KeyRef,
     outcome: Outcome,
     at_ns: u64,
 ) {
@@ -617,7 +617,7 @@ fn free_slot<C: Codec>(
         }
         connection.promised += 1;
     }
-    lane.session.release(own, op, outcome, at_ns);
+    lane.session.release(own, key, outcome, at_ns);
 }
 
 /// The value that an operation writes, its own bytes in `head`.

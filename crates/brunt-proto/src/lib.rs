@@ -27,6 +27,9 @@ pub enum Matching {
 /// oldest request that waits. No request is sent with it.
 pub const NO_TOKEN: u32 = u32::MAX;
 
+/// The longest key of any protocol that we speak, in bytes: memcached's bound, which the plan keeps to.
+pub const KEY_BYTES_MAX: usize = 250;
+
 /// The keys of a request, written once by the caller into one run of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Keys<'a> {
@@ -97,6 +100,23 @@ pub struct Request<'a> {
     pub token: u32,
     /// Which command template a raw command is made from; 0 for the other kinds.
     pub template: u16,
+}
+
+impl<'a> Request<'a> {
+    /// One that writes nothing and is answered.
+    pub const fn of(kind: OpKind, keys: Keys<'a>) -> Self {
+        Self {
+            kind,
+            keys,
+            value: Value::NONE,
+            flags: 0,
+            ttl_s: 0,
+            operand: 0,
+            noreply: false,
+            token: 0,
+            template: 0,
+        }
+    }
 }
 
 /// What encoding a request came to.
@@ -229,6 +249,23 @@ pub trait Codec: Clone + Send + 'static {
 
     /// Appends one request.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded;
+
+    /// Appends the get of one key, `key_len` bytes long, which `write` is to put where it belongs. The same bytes as those of
+    /// [`Codec::encode`]; a codec that has them around the key spares it being copied.
+    #[inline]
+    fn encode_get(
+        &mut self,
+        key_len: usize,
+        token: u32,
+        out: &mut Out,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Encoded {
+        let mut key = [0; KEY_BYTES_MAX];
+        let key = &mut key[..key_len];
+        write(key);
+        let keys = Keys { bytes: key, ends: &[key_len as u32] };
+        self.encode(&Request { token, ..Request::of(OpKind::Get, keys) }, out)
+    }
 
     /// Looks at the front of `input`: how many bytes are used up, and what they were. To be called until it asks for
     /// more, which is `None` with 0 used; the next input must begin with the same bytes. Every event but `Begin` and

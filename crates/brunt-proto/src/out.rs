@@ -94,6 +94,16 @@ impl Out {
         last.copy_from_slice(behind);
     }
 
+    /// Appends `len` bytes that `write` writes, with others around them.
+    #[inline]
+    pub fn put_in_place(&mut self, before: &[u8], len: usize, write: impl FnOnce(&mut [u8]), behind: &[u8]) {
+        let (first, rest) = self.grow(before.len() + len + behind.len()).split_at_mut(before.len());
+        let (middle, last) = rest.split_at_mut(len);
+        first.copy_from_slice(before);
+        write(middle);
+        last.copy_from_slice(behind);
+    }
+
     /// Appends a number in decimal.
     #[inline]
     pub fn put_decimal(&mut self, number: u64) {

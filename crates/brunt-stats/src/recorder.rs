@@ -251,14 +251,14 @@ impl RecorderSet {
     /// The last byte of an op, which was `wire_requests` commands, was written.
     #[inline]
     pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32) {
-        self.sent_on(self.account(phase, op.class, op.kind), wire_requests);
+        self.sent_many(self.account(phase, op.class, op.kind), 1, wire_requests);
     }
 
-    /// The same, where the account is known.
+    /// So many ops of one account were handed over, as so many commands on the wire.
     #[inline]
-    pub fn sent_on(&mut self, account: Account, wire_requests: u32) {
+    pub fn sent_many(&mut self, account: Account, count: u32, wire_requests: u32) {
         let book = &mut self.books.at_mut(account.book).requests;
-        book.sent += 1;
+        book.sent += u64::from(count);
         book.wire_requests += u64::from(wire_requests);
     }
 

@@ -65,10 +65,12 @@ fn plain_len(key_size: &SizeDistribution, prefix_len: usize) -> usize {
     }
 }
 
-/// Are these the same, of which both have the same length? Without a call where they are two blocks that overlap.
+/// What is longer than a half and no longer than a block is two halves that overlap.
+const HALF: usize = BLOCK_LEN / 2;
+
+/// Are these the same, of which both have the same length? Without a call where they are two halves that overlap.
 #[inline]
 fn is_same(left: &[u8], right: &[u8]) -> bool {
-    const HALF: usize = 16;
     match (left.first_chunk::<HALF>(), left.last_chunk::<HALF>(), right.first_chunk(), right.last_chunk()) {
         (Some(front), Some(back), Some(right_front), Some(right_back)) if left.len() <= 2 * HALF => {
             (front == right_front) & (back == right_back)
@@ -181,19 +183,43 @@ impl KeySpace {
     /// [`KeySpace::write_key`] of a key of any length, digit by digit.
     #[inline(never)]
     fn write_any_key(&self, id: u64, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.template[..self.key_len(id)]);
+        let start = out.len();
+        out.resize(start + self.key_len(id), 0);
+        self.write_any_key_to(id, &mut out[start..]);
+    }
+
+    /// Writes the key of `id` where it is to stand, which is as long as [`KeySpace::key_len`] says: one that need not be
+    /// copied need not be read again either.
+    #[inline]
+    pub fn write_key_to(&self, id: u64, place: &mut [u8]) {
+        let template = &self.template[..place.len().min(self.template.len())];
+        match (last_digits(id), template.first_chunk::<HALF>(), template.last_chunk::<HALF>()) {
+            (Some(digits), Some(front), Some(back)) if place.len() == self.plain_len => {
+                // Each in one piece, the later ones over what the earlier ones have too much.
+                place.first_chunk_mut().into_iter().for_each(|place| *place = *front);
+                place.last_chunk_mut().into_iter().for_each(|place| *place = *back);
+                place.last_chunk_mut().into_iter().for_each(|place| *place = digits);
+            }
+            _ => self.write_any_key_to(id, place),
+        }
+    }
+
+    /// [`KeySpace::write_key_to`] digit by digit.
+    #[inline(never)]
+    fn write_any_key_to(&self, id: u64, place: &mut [u8]) {
+        place.copy_from_slice(&self.template[..place.len()]);
         let mut rest = id;
-        let mut at = out.len();
+        let mut at = place.len();
         // From the last digit: the zeros above the first one stand there already.
         while rest > 0 {
             at -= 1;
-            out[at] = b'0' + (rest % 10) as u8;
+            place[at] = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
     }
 
     /// Is this the key of `id`? The same as writing it and comparing, without the writing.
-    #[inline]
+    #[inline(always)]
     pub fn is_key_of(&self, id: u64, key: &[u8]) -> bool {
         if key.len() == self.plain_len
             && let Some((front, last)) = key.split_last_chunk()
@@ -373,7 +399,7 @@ mod tests {
         let hash = whole.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
-        assert_eq!((whole.len(), hash), (212_569, 6_665_973_862_934_923_505));
+        assert_eq!((whole.len(), hash), (212_569, 5_864_391_150_001_014_573));
     }
 
     #[test]
@@ -392,6 +418,8 @@ mod tests {
         let ids: Vec<u64> = powers.flat_map(|power| [power - 1, power, power + 7]).collect();
         for (prefix, len) in [
             ("", 20),
+            ("", 25),
+            ("four", 26),
             ("", 30),
             ("p", 30),
             ("key-", 24),
@@ -407,6 +435,9 @@ mod tests {
                 let digits = len as usize - prefix.len();
                 assert_eq!(text, format!("before{prefix}{id:0digits$}").as_bytes());
                 assert_eq!(text, by_digits);
+                let mut in_place = vec![b'?'; len as usize];
+                space.write_key_to(*id, &mut in_place);
+                assert_eq!(in_place, text[6..]);
                 let key = &mut text[6..];
                 assert!(space.is_key_of(*id, key) && space.is_any_key_of(*id, key));
                 assert!(!space.is_key_of(*id, &key[1..]) && !space.is_key_of(id ^ 1, key));

@@ -1,7 +1,7 @@
 //! When a session sends: the one place in which open loop and closed loop differ.
 //!
-//! Yields intended times on the engine's clock, in order. A trace, or a loop that is partly open, would be further
-//! variants of [`Schedule`]; whoever asks it would not notice.
+//! Yields intended times on the engine's clock, in order (but see [`Slots`] without a think time). A trace, or a loop that
+//! is partly open, would be further variants of [`Schedule`]; whoever asks it would not notice.
 
 use crate::arrivals::Arrivals;
 
@@ -57,17 +57,19 @@ struct Slot {
 /// The slots of a closed loop: `depth` for each connection, free or with a request in flight.
 #[derive(Clone, Debug)]
 pub struct Slots {
-    /// Free slots by due time, those of one time in the order of their release: those with the numbers from `first` up to
-    /// `end`, each in the place of its number's low bits. A power of two, at least `count`.
+    /// Free slots in the order in which they are taken: those with the numbers from `first` up to `end`, each in the place of
+    /// its number's low bits. A power of two, at least `count`.
     ///
-    /// A queue and no heap: think time is constant and replies are seen nearly in order, so that a released slot belongs
-    /// at the end or close to it. Think times that vary will want a heap here.
+    /// With a think time that is by due time, those of one time in the order of their release: a queue and no heap, for think
+    /// time is constant and replies are seen nearly in order, so that a released slot belongs at the end or close to it. Think
+    /// times that vary will want a heap here. Without one it is the order of release: whatever is free is due already, and
+    /// slots that were held back until their connection had answered everything come late and many at a time.
     ring: Box<[Slot]>,
     first: usize,
     end: usize,
     count: usize,
     think_ns: u64,
-    /// The latest due time of all slots so far: one that is not due before it belongs at the end.
+    /// The latest due time of all slots so far.
     latest_ns: u64,
 }
 
@@ -126,7 +128,8 @@ impl Slots {
         Some(slot.connection)
     }
 
-    /// Frees a slot of `connection` whose request was done at `done_ns`: when it is due.
+    /// Frees a slot of `connection` whose request was done at `done_ns`: when the next slot is due, as
+    /// [`Schedule::peek_ns`] says it.
     #[inline]
     pub fn release(&mut self, connection: u32, done_ns: u64) -> u64 {
         assert!(self.in_flight() > 0, "more slots released than taken");
@@ -136,22 +139,28 @@ impl Slots {
         self.end += 1;
         if due_ns >= self.latest_ns {
             self.latest_ns = due_ns;
-        } else {
+        } else if self.think_ns > 0 {
             self.move_forward();
         }
-        due_ns
+        self.peek_ns()
     }
 
     /// Moves the last slot before those that are due after it.
     #[cold]
     fn move_forward(&mut self) {
-        for number in (self.first + 1..self.end).rev() {
-            let (before, last) = (self.place(number - 1), self.place(number));
-            if self.ring[before].due_ns <= self.ring[last].due_ns {
+        let mut number = self.end - 1;
+        let slot = self.ring[self.place(number)];
+        while number > self.first {
+            let before = self.ring[self.place(number - 1)];
+            if before.due_ns <= slot.due_ns {
                 break;
             }
-            self.ring.swap(before, last);
+            let at = self.place(number);
+            self.ring[at] = before;
+            number -= 1;
         }
+        let at = self.place(number);
+        self.ring[at] = slot;
     }
 }
 
@@ -187,6 +196,18 @@ mod tests {
         }
         let expected = [(1_005, 2), (1_010, 1), (1_020, 2), (1_020, 0), (1_030, 0), (1_030, 1)];
         assert_eq!(taken(&mut slots, 2_000), expected);
+    }
+
+    #[test]
+    fn without_a_think_time_slots_are_taken_as_they_were_released() {
+        let mut slots = Slots::new(2, 2, 0, 0);
+        taken(&mut slots, 1);
+        let due: Vec<u64> = [(0, 30), (1, 10), (1, 20)]
+            .map(|(connection, done_ns)| slots.release(connection, done_ns))
+            .into();
+        assert_eq!(due, [30, 30, 30]);
+        assert_eq!(taken(&mut slots, 40), [(30, 0), (10, 1), (20, 1)]);
+        assert_eq!(slots.passed_ns(), 30);
     }
 
     #[test]

@@ -69,6 +69,22 @@ pub struct Issue {
     pub connection: Option<u32>,
 }
 
+/// An op to be sent, the usual one told apart.
+#[derive(Clone, Copy, Debug)]
+pub enum Next {
+    /// A get of one key, [`Session::get`].
+    Get {
+        /// As in [`Issue`].
+        intended_ns: u64,
+        /// The key.
+        id: u64,
+        /// As in [`Issue`].
+        connection: Option<u32>,
+    },
+    /// Any other.
+    Other(Issue),
+}
+
 /// One virtual client.
 #[derive(Clone, Debug)]
 pub struct Session {
@@ -222,36 +238,62 @@ impl Session {
     /// Takes the next op. There must be one: [`Session::due_ns`] is not `u64::MAX`.
     #[inline]
     pub fn take(&mut self) -> Issue {
+        match self.take_next() {
+            Next::Get { intended_ns, id, connection } => Issue { intended_ns, op: self.get(id), connection },
+            Next::Other(issue) => issue,
+        }
+    }
+
+    /// The same. Inlined, so that a get never is an [`Op`] in memory: putting one together there, field by field, and copying
+    /// it in blocks makes the processor wait for each block.
+    #[inline(always)]
+    pub fn take_next(&mut self) -> Next {
         let intended_ns = self.due_ns;
         assert!(intended_ns != u64::MAX, "an op was taken where none is due");
         let (connection, next_ns) = self.schedule.take();
-        let op = match &mut self.source {
-            Source::Drawn(drawn) => drawn.next(intended_ns - self.window.start_ns, self.class, self.session),
-            Source::Preload(_) => self.next_of_preload(),
+        let since_ns = intended_ns - self.window.start_ns;
+        let next = match &mut self.source {
+            Source::Drawn(drawn) => match drawn.kinds.choose(&mut drawn.rng) {
+                OpKind::Get => {
+                    let id = drawn.chooser.next_id(&mut drawn.cursor, &mut drawn.rng, since_ns, false);
+                    Next::Get { intended_ns, id, connection }
+                }
+                kind => {
+                    let op = drawn.next_of_kind(kind, since_ns, self.class, self.session);
+                    Next::Other(Issue { intended_ns, op, connection })
+                }
+            },
+            Source::Preload(_) => Next::Other(Issue { intended_ns, op: self.next_of_preload(), connection }),
         };
         self.account(intended_ns, next_ns);
-        Issue { intended_ns, op, connection }
+        next
     }
 
-    /// Says that an op of this session ended, at `done_ns`, in whatever way: its slot becomes free. `connection` is the
-    /// session's connection that it was on; in open loop nothing depends on it.
+    /// The op that gets the key `id`.
     #[inline]
-    pub fn release(&mut self, connection: u32, op: &Op, outcome: Outcome, done_ns: u64) {
+    pub fn get(&self, id: u64) -> Op {
+        Op { class: self.class, session: self.session, ..Op::of(OpKind::Get, KeyRef::Id(id)) }
+    }
+
+    /// Says that an op of this session with this key ended, at `done_ns`, in whatever way: its slot becomes free. `connection` is the
+    /// session's connection that it was on; in open loop nothing depends on it.
+    #[inline(always)]
+    pub fn release(&mut self, connection: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
-            let freed_ns = slots.release(connection, done_ns);
+            let next_ns = slots.release(connection, done_ns);
             if let Source::Preload(preload) = &mut self.source {
-                preload.book(op, outcome);
+                preload.book(key, outcome);
                 self.update_bound();
             }
-            self.note_freed(freed_ns);
+            self.note_next(next_ns);
         }
     }
 
     /// A slot of a connection is free from `at_ns` on without an op having ended: the connection has just been born.
     pub fn free(&mut self, connection: u32, at_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
-            let freed_ns = slots.release(connection, at_ns);
-            self.note_freed(freed_ns);
+            let next_ns = slots.release(connection, at_ns);
+            self.note_next(next_ns);
         }
     }
 
@@ -377,14 +419,6 @@ impl Session {
         self.note_next(self.schedule.peek_ns());
     }
 
-    /// A slot is free from this time on: it may be due before all others.
-    #[inline]
-    fn note_freed(&mut self, freed_ns: u64) {
-        if freed_ns < self.bound_ns {
-            self.due_ns = self.due_ns.min(freed_ns);
-        }
-    }
-
     #[inline]
     fn note_next(&mut self, next_ns: u64) {
         self.due_ns = if next_ns < self.bound_ns { next_ns } else { u64::MAX };
@@ -414,16 +448,6 @@ impl Source {
 }
 
 impl Drawn {
-    #[inline]
-    fn next(&mut self, since_ns: u64, class: ClassId, session: SessionId) -> Op {
-        let kind = self.kinds.choose(&mut self.rng);
-        if kind == OpKind::Get {
-            let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, false);
-            return Op { class, session, ..Op::of(OpKind::Get, KeyRef::Id(id)) };
-        }
-        self.next_of_kind(kind, since_ns, class, session)
-    }
-
     /// The next op, which is of this kind.
     #[inline(never)]
     fn next_of_kind(&mut self, kind: OpKind, since_ns: u64, class: ClassId, session: SessionId) -> Op {
@@ -459,8 +483,8 @@ impl Preload {
         self.again.pop().or_else(|| self.ids.next()).expect("taken only while has_next says so")
     }
 
-    fn book(&mut self, op: &Op, outcome: Outcome) {
-        let KeyRef::Id(id) = op.key else { panic!("{:?} is no op of a preload", op.key) };
+    fn book(&mut self, key: KeyRef, outcome: Outcome) {
+        let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
         if outcome.class == OutcomeClass::Done {
             self.confirmed += 1;
         } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {
@@ -565,7 +589,7 @@ mod tests {
                 issued += 1;
             } else if let Some((done_ns, issue)) = in_service.pop_front() {
                 samples.push((issue.intended_ns, done_ns));
-                session.release(issue.connection.unwrap_or(0), &issue.op, STORED, done_ns);
+                session.release(issue.connection.unwrap_or(0), issue.op.key, STORED, done_ns);
             } else {
                 return samples;
             }
@@ -581,7 +605,7 @@ mod tests {
         assert_eq!(intended, [1_000_500, 3_000_500, 5_000_500, 7_000_500, 9_000_500]);
         assert!(issues.iter().all(|issue| issue.connection.is_none()));
         assert!(session.is_exhausted());
-        session.release(0, &issues[0].op, LOST, 4_000_000);
+        session.release(0, issues[0].op.key, LOST, 4_000_000);
         assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
     }
 
@@ -639,7 +663,7 @@ mod tests {
         );
         assert!(session.due_ns() == u64::MAX && !session.is_exhausted());
         for (connection, done_ns, due_ns) in [(1, 50, 150), (0, 60, 150), (1, 40, 140)] {
-            session.release(connection, &first[0].op, STORED, done_ns);
+            session.release(connection, first[0].op.key, STORED, done_ns);
             assert_eq!(session.due_ns(), due_ns);
         }
         let again: Vec<_> =
@@ -741,7 +765,7 @@ mod tests {
             assert!(!session.is_exhausted());
             let issue = session.take();
             assert_eq!(session.is_exhausted(), in_flight_exhausted, "{budget:?} {think_ns} {done_ns}");
-            session.release(0, &issue.op, STORED, done_ns);
+            session.release(0, issue.op.key, STORED, done_ns);
             assert_eq!((session.due_ns(), session.is_exhausted()), (due_ns, due_ns == u64::MAX));
         }
     }
@@ -765,7 +789,7 @@ mod tests {
                     confirmed.extend(ids);
                 }
                 assert!(!session.is_exhausted(), "an op in flight may fail and be tried again");
-                session.release(issue.connection.unwrap(), &op, outcome, 100 + tries);
+                session.release(issue.connection.unwrap(), op.key, outcome, 100 + tries);
             }
         }
         confirmed.sort_unstable();
@@ -787,7 +811,7 @@ mod tests {
                     } else {
                         Outcome::of_reply(OpKind::Set, ReplyKind::ServerError)
                     };
-                    session.release(issue.connection.unwrap(), &issue.op, outcome, tries);
+                    session.release(issue.connection.unwrap(), issue.op.key, outcome, tries);
                 }
             }
             assert_eq!((session.confirmed(), session.failed(), session.due_ns()), (5, true, u64::MAX));
@@ -803,7 +827,7 @@ mod tests {
         let issue = session.take();
         session.end_at(50);
         assert!(session.is_exhausted());
-        session.release(0, &issue.op, STORED, 60);
+        session.release(0, issue.op.key, STORED, 60);
         assert_eq!((session.is_exhausted(), session.confirmed(), session.failed()), (true, 1, false));
     }
 }

@@ -91,7 +91,7 @@ impl Verifier {
     }
 
     /// The verdict on a value of the key `id` that lies there whole: the same as feeding it in pieces and asking.
-    #[inline]
+    #[inline(always)]
     pub fn verify(payload: &Payload, id: u64, expected: Expected, value: &[u8]) -> Integrity {
         match expected.exact() {
             Some((version, len)) if is_intact(payload, id, version, len, value) => Integrity::Intact,
@@ -172,9 +172,8 @@ impl Verifier {
     }
 }
 
-/// Is this, as far as values are compared, what this version of the key has? A call of its own, with everything in
-/// registers and nothing to keep for the long way.
-#[inline(never)]
+/// Is this, as far as values are compared, what this version of the key has?
+#[inline(always)]
 fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -> bool {
     let Some((head, body)) = value.split_first_chunk::<HEAD_LEN>() else {
         return is_short_intact(payload, id, version, len, value);

@@ -9,18 +9,18 @@ use crate::group::NO_GROUP;
 use crate::lane::Picked;
 use crate::lease::NO_LEASE;
 use crate::recording::Recording;
-use brunt_plan::op::{KeyRef, OpKind};
+use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
-use brunt_proto::{Codec, Keys, Request, Value};
+use brunt_proto::Codec;
 use brunt_stats::recorder::Account;
-use brunt_workload::session::Issue;
+use brunt_workload::session::{Issue, Next};
 
 impl<C: Codec> Traffic<C> {
     /// Takes what is due of a lane whose operations are bound to connections, and queues it. Yields the first operation
     /// that is not usual, if there is one.
     #[inline]
     pub(super) fn ask_straight(&mut self, lane_index: u32, now_ns: u64) -> Option<Issue> {
-        let Self { lanes, routes, connections, in_flight, recording, dirty, key_bytes, window, .. } = self;
+        let Self { lanes, routes, connections, in_flight, recording, dirty, window, .. } = self;
         let lane = &mut lanes[lane_index as usize];
         let route = lane.routes.start;
         let first_connection = routes[route as usize].connections.start;
@@ -29,44 +29,42 @@ impl<C: Codec> Traffic<C> {
             if lane.due_ns() > now_ns {
                 break None;
             }
-            let issue = lane.session.take();
-            let (OpKind::Get, KeyRef::Id(id), Some(own)) = (issue.op.kind, issue.op.key, issue.connection)
-            else {
-                break Some(issue);
+            let (intended_ns, id, own) = match lane.session.take_next() {
+                Next::Get { intended_ns, id, connection: Some(own) } => (intended_ns, id, own),
+                Next::Get { intended_ns, id, connection } => {
+                    break Some(Issue { intended_ns, op: lane.session.get(id), connection });
+                }
+                Next::Other(issue) => break Some(issue),
             };
+            let op = lane.session.get(id);
+            let left = Issue { intended_ns, op, connection: Some(own) };
             let index = first_connection + own;
             let connection = &mut connections[index as usize];
             if !connection.is_usable() {
-                break Some(issue);
+                break Some(left);
             }
-            let phase = window.phase_of(issue.intended_ns);
+            let phase = window.phase_of(intended_ns);
             let picked = Picked {
-                op: issue.op,
+                op,
                 phase,
-                account: gets.account(recording, phase, &issue),
-                intended_ns: issue.intended_ns,
+                account: gets.account(recording, phase, &op),
+                intended_ns,
                 picked_ns: now_ns,
                 connection: Some(index),
                 route,
                 group: NO_GROUP,
                 lease: NO_LEASE,
             };
-            let entry = in_flight.fill(&picked, !lane.follows);
-            key_bytes.clear();
-            lane.keyspace.write_key(id, key_bytes);
-            let request = Request {
-                kind: OpKind::Get,
-                keys: Keys { bytes: key_bytes, ends: &[key_bytes.len() as u32] },
-                value: Value::NONE,
-                flags: 0,
-                ttl_s: 0,
-                operand: 0,
-                noreply: false,
-                token: 0,
-                template: 0,
-            };
-            if !connection.queue(&request, entry, in_flight, recording) {
-                break Some(issue);
+            let entry = in_flight.fill(index, &picked, !lane.follows);
+            let key_len = lane.keyspace.key_len(id);
+            let needed = connection.codec.encoded_len_max(1, key_len, 0);
+            let is_queued =
+                connection.queue_with(index, needed, entry, in_flight, recording, |codec, out| {
+                    let write = |place: &mut [u8]| lane.keyspace.write_key_to(id, place);
+                    codec.encode_get(key_len, 0, out, write)
+                });
+            if !is_queued {
+                break Some(left);
             }
             gets.count += 1;
             gets.total += 1;
@@ -94,12 +92,12 @@ struct Gets {
 impl Gets {
     /// Where one is booked.
     #[inline]
-    fn account(&mut self, recording: &mut Recording, phase: Phase, issue: &Issue) -> Account {
+    fn account(&mut self, recording: &mut Recording, phase: Phase, op: &Op) -> Account {
         match self.last {
             Some((last, account)) if last == phase => account,
             _ => {
                 self.settle(recording);
-                let account = recording.account(phase, &issue.op);
+                let account = recording.account(phase, op);
                 (self.last, self.count) = (Some((phase, account)), 0);
                 account
             }

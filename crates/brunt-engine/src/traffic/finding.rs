@@ -66,7 +66,7 @@ impl<C: Codec> Traffic<C> {
             let ended = match next.1 {
                 Some(Event::Found { key, value, .. }) => {
                     let mut verdict = None;
-                    let ended = in_flight.pop_if(&mut connection.chain, |entry| {
+                    let ended = in_flight.pop_alone(read.index, &mut connection.chain, |entry| {
                         verdict = verdict_of_usual(lane, payload, checking, entry, key, value);
                         verdict.is_some()
                     });
@@ -89,7 +89,7 @@ impl<C: Codec> Traffic<C> {
             if let Some(entry) = ended
                 && is_closed
             {
-                give_back(lane, connection, own, &entry.op, HIT, read.at_ns);
+                give_back(lane, connection, own, entry.key(), HIT, read.at_ns);
             }
         };
         if alike.last.is_none() {
@@ -124,8 +124,8 @@ fn verdict_of_usual(
     key: &[u8],
     value: &[u8],
 ) -> Option<Integrity> {
-    let KeyRef::Id(id) = entry.op.key else { return None };
-    if !entry.alone || entry.sent_ns == 0 || lane.extends || !lane.keyspace.is_key_of(id, key) {
+    let KeyRef::Id(id) = entry.key() else { return None };
+    if entry.sent_ns == 0 || lane.extends || !lane.keyspace.is_key_of(id, key) {
         return None;
     }
     let own_len = lane.keyspace.value_len(id);
@@ -169,7 +169,7 @@ impl Alike {
             first_byte_ns: at_ns,
             done_ns: at_ns,
         };
-        let sample = Sample { op: entry.op.kind, class: entry.op.class, outcome: HIT, times };
+        let sample = Sample { op: entry.kind, class: entry.class, outcome: HIT, times };
         (self.last, self.count) = (Some((entry.account, sample)), 1);
     }
 

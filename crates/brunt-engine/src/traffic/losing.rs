@@ -91,9 +91,9 @@ impl<C: Codec> Traffic<C> {
             _ => (OutcomeClass::Lost, at_ns),
         };
         let mut entry = *entry;
-        if entry.first_byte_ns > done_ns {
+        if entry.rest.first_byte_ns > done_ns {
             // It came to be seen only after the time-out.
-            entry.first_byte_ns = 0;
+            entry.rest.first_byte_ns = 0;
         }
         self.book(index, &entry, Outcome::without_reply(class), done_ns, done_ns);
     }
@@ -106,24 +106,25 @@ impl<C: Codec> Traffic<C> {
             head => self.in_flight.get(head).stream_end,
         };
         let is_silent = place(&connection.unacknowledged) < place(&connection.chain);
-        self.in_flight.pop(if is_silent { &mut connection.unacknowledged } else { &mut connection.chain })
+        self.in_flight
+            .pop(index, if is_silent { &mut connection.unacknowledged } else { &mut connection.chain })
     }
 
     /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
     fn take_back(&mut self, index: u32, entry: &Entry) {
         let route = self.connections[index as usize].route;
         let pins = self.lanes[self.lane_of(index) as usize].pins;
-        self.connections[index as usize].promised += u32::from(pins && entry.lease == NO_LEASE);
+        self.connections[index as usize].promised += u32::from(pins && entry.rest.lease == NO_LEASE);
         self.enqueue(Picked {
-            op: entry.op,
+            op: entry.op(),
             phase: entry.phase,
             account: entry.account,
             intended_ns: entry.intended_ns,
             picked_ns: entry.picked_ns,
             connection: pins.then_some(index),
             route,
-            group: entry.group,
-            lease: entry.lease,
+            group: entry.rest.group,
+            lease: entry.rest.lease,
         });
     }
 
@@ -131,12 +132,12 @@ impl<C: Codec> Traffic<C> {
     /// better elsewhere.
     fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
-        if entry.group == NO_GROUP {
+        if entry.rest.group == NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
-            self.recording.unsent(entry.phase, &entry.op);
+            self.recording.unsent(entry.phase, &entry.op());
             self.recording.abandoned(entry.picked_ns, now_ns);
-            self.release(index, entry.lease, &entry.op, lost, now_ns);
-        } else if let Some(group) = self.groups.end_unsent(entry.group) {
+            self.release(index, entry.rest.lease, entry.key(), lost, now_ns);
+        } else if let Some(group) = self.groups.end_unsent(entry.rest.group) {
             self.book_group(index, &group, now_ns, now_ns);
         }
     }
@@ -224,7 +225,7 @@ impl<C: Codec> Traffic<C> {
             let connection = &mut self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
             for chain in &mut chains {
-                while let Some(entry) = self.in_flight.pop(chain) {
+                while let Some(entry) = self.in_flight.pop(index as u32, chain) {
                     self.close_entry(&entry, now_ns);
                 }
             }
@@ -233,11 +234,11 @@ impl<C: Codec> Traffic<C> {
 
     /// Books an operation, or a part of one, that has not ended when the run has.
     fn close_entry(&mut self, entry: &Entry, now_ns: u64) {
-        if entry.group != NO_GROUP {
+        if entry.rest.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
-                0 => self.groups.end_unsent(entry.group),
-                _ => self.groups.end_sent(entry.group, entry, lost, 0),
+                0 => self.groups.end_unsent(entry.rest.group),
+                _ => self.groups.end_sent(entry.rest.group, entry, lost, 0),
             };
             if let Some(group) = ended {
                 self.close_group(&group, now_ns);
@@ -245,9 +246,9 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         if entry.sent_ns == 0 {
-            self.recording.unsent(entry.phase, &entry.op);
+            self.recording.unsent(entry.phase, &entry.op());
         } else {
-            self.recording.in_flight(entry.phase, &entry.op, entry.sent_ns);
+            self.recording.in_flight(entry.phase, &entry.op(), entry.sent_ns);
         }
         self.recording.abandoned(entry.picked_ns, now_ns);
     }

@@ -99,7 +99,7 @@ impl<C: Codec> Traffic<C> {
             // Nobody asked for it, and nobody waits for it.
             Event::Push { .. } => {}
             _ if head == NO_ENTRY => return Err(Malformed::UnknownReply),
-            Event::Begin => self.in_flight.get_mut(head).first_byte_ns = at_ns,
+            Event::Begin => self.in_flight.get_mut(head).rest.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 if !self.found(index, key, value, at_ns) {
                     return Err(Malformed::UnknownReply);
@@ -130,7 +130,7 @@ impl<C: Codec> Traffic<C> {
     /// A reply is complete.
     #[inline]
     fn end_reply(&mut self, index: u32, reply: ReplyKind, text: &[u8], at_ns: u64, polled_ns: u64) {
-        let kind = self.in_flight.get(self.connections[index as usize].chain.head).op.kind;
+        let kind = self.in_flight.get(self.connections[index as usize].chain.head).kind;
         let outcome = Outcome::of_reply(kind, reply);
         if outcome.class == OutcomeClass::Error {
             self.recording.note_error(text);
@@ -145,10 +145,10 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn count_hit(&mut self, head: EntryId, bytes: u32) -> bool {
         let entry = self.in_flight.get_mut(head);
-        if entry.hits == u32::from(entry.op.count) {
+        if entry.rest.hits == u32::from(entry.rest.count) {
             return false;
         }
-        entry.hits += 1;
+        entry.rest.hits += 1;
         if entry.phase == Phase::Measure {
             self.recording.meter(MeterKind::ValueReceived, u64::from(bytes));
         }
@@ -159,7 +159,7 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn found(&mut self, index: u32, key: &[u8], value: &[u8], at_ns: u64) -> bool {
         let head = self.connections[index as usize].chain.head;
-        self.in_flight.get_mut(head).first_byte_ns = at_ns;
+        self.in_flight.get_mut(head).rest.first_byte_ns = at_ns;
         let bytes = value.len() as u32;
         if !self.count_hit(head, bytes) {
             return false;
@@ -169,7 +169,7 @@ impl<C: Codec> Traffic<C> {
             .map(|(id, expected)| Verifier::verify(&self.payload, id, expected, value));
         match verdict {
             Some(verdict) => self.judge(head, verdict),
-            None => self.in_flight.get_mut(head).mismatched = true,
+            None => self.in_flight.get_mut(head).rest.mismatched = true,
         }
         true
     }
@@ -185,7 +185,7 @@ impl<C: Codec> Traffic<C> {
             }
             None => {
                 let head = self.connections[index as usize].chain.head;
-                self.in_flight.get_mut(head).mismatched = true;
+                self.in_flight.get_mut(head).rest.mismatched = true;
             }
         }
     }
@@ -203,8 +203,8 @@ impl<C: Codec> Traffic<C> {
         let head = self.connections[index as usize].chain.head;
         let lane_index = self.lane_of(index);
         let entry = self.in_flight.get(head);
-        let id = match entry.op.key {
-            KeyRef::Id(id) if entry.op.count == 1 => {
+        let id = match entry.key() {
+            KeyRef::Id(id) if entry.rest.count == 1 => {
                 Some(id).filter(|id| self.lanes[lane_index as usize].keyspace.is_key_of(*id, key))
             }
             _ => self.pass_keys(index, head, key, at_ns),
@@ -226,10 +226,10 @@ impl<C: Codec> Traffic<C> {
     /// passed over. Yields the key's id if it was asked for.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
         self.fetch_reply_ids(index, head);
-        let cursor = self.in_flight.get(head).key_cursor as usize;
+        let cursor = self.in_flight.get(head).rest.key_cursor as usize;
         let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
         let place = self.reply_ids[cursor..].iter().position(|id| keyspace.is_key_of(*id, key))?;
-        self.in_flight.get_mut(head).key_cursor += place as u32 + 1;
+        self.in_flight.get_mut(head).rest.key_cursor += place as u32 + 1;
         if self.lanes[self.lane_of(index) as usize].follows {
             for at in cursor..cursor + place {
                 self.follow(index, head, self.reply_ids[at], at_ns);
@@ -249,8 +249,8 @@ impl<C: Codec> Traffic<C> {
         let lane = &self.lanes[self.routes[route as usize].lane as usize];
         let entry = self.in_flight.get(head);
         match &lane.routing {
-            Routing::ByKey(router) if entry.group != NO_GROUP => {
-                for id in lane.session.ids(&self.groups.get(entry.group).op) {
+            Routing::ByKey(router) if entry.rest.group != NO_GROUP => {
+                for id in lane.session.ids(&self.groups.get(entry.rest.group).op) {
                     self.key_bytes.clear();
                     lane.keyspace.write_key(id, &mut self.key_bytes);
                     if lane.routes.start + router.route(&self.key_bytes) == route {
@@ -258,7 +258,7 @@ impl<C: Codec> Traffic<C> {
                     }
                 }
             }
-            _ => self.reply_ids.extend(lane.session.ids(&entry.op)),
+            _ => self.reply_ids.extend(lane.session.ids(&entry.op())),
         }
     }
 
@@ -270,15 +270,15 @@ impl<C: Codec> Traffic<C> {
         }
         let head = self.connections[index as usize].chain.head;
         let entry = self.in_flight.get(head);
-        match entry.op.key {
-            KeyRef::Id(id) if entry.op.count == 1 => {
-                if entry.hits == 0 {
+        match entry.key() {
+            KeyRef::Id(id) if entry.rest.count == 1 => {
+                if entry.rest.hits == 0 {
                     self.follow(index, head, id, at_ns);
                 }
             }
             _ => {
                 self.fetch_reply_ids(index, head);
-                for at in self.in_flight.get(head).key_cursor as usize..self.reply_ids.len() {
+                for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
                     self.follow(index, head, self.reply_ids[at], at_ns);
                 }
             }
@@ -317,8 +317,8 @@ impl<C: Codec> Traffic<C> {
     /// One more operation shares the slot of an operation in flight.
     fn share_slot(&mut self, index: u32, head: EntryId) -> u32 {
         let entry = self.in_flight.get_mut(head);
-        let lease = match entry.group {
-            NO_GROUP => &mut entry.lease,
+        let lease = match entry.rest.group {
+            NO_GROUP => &mut entry.rest.lease,
             group => &mut self.groups.get_mut(group).lease,
         };
         if *lease == NO_LEASE {
@@ -345,7 +345,7 @@ impl<C: Codec> Traffic<C> {
         match verdict {
             Integrity::Intact => {}
             Integrity::Foreign => self.recording.note_foreign(),
-            _ => self.in_flight.get_mut(head).mismatched = true,
+            _ => self.in_flight.get_mut(head).rest.mismatched = true,
         }
     }
 
@@ -353,7 +353,7 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     pub(super) fn finish(&mut self, index: u32, outcome: Outcome, at_ns: u64, polled_ns: u64) {
         let connection = &mut self.connections[index as usize];
-        let Some(mut entry) = self.in_flight.pop(&mut connection.chain) else { return };
+        let Some(mut entry) = self.in_flight.pop(index, &mut connection.chain) else { return };
         self.reply_ids_of = NO_ENTRY;
         if entry.sent_ns == 0 {
             // A reply to a request that has not gone out whole: the server refused it early.
@@ -369,7 +369,7 @@ impl<C: Codec> Traffic<C> {
         if connection.is_usable() {
             self.routes[route as usize].ready.set(index, outstanding);
         }
-        let class = if entry.mismatched && outcome.class == OutcomeClass::Hit {
+        let class = if entry.rest.mismatched && outcome.class == OutcomeClass::Hit {
             OutcomeClass::Mismatch
         } else {
             outcome.class
@@ -409,28 +409,28 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was sent, or of a part of one, and gives its slot back.
     #[inline]
     pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
-        if entry.group != NO_GROUP {
-            if let Some(group) = self.groups.end_sent(entry.group, entry, outcome, done_ns) {
+        if entry.rest.group != NO_GROUP {
+            if let Some(group) = self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
                 self.book_group(index, &group, done_ns, polled_ns);
             }
             return;
         }
         let sample = Sample {
-            op: entry.op.kind,
-            class: entry.op.class,
+            op: entry.kind,
+            class: entry.class,
             outcome,
             times: Times {
                 intended_ns: entry.intended_ns,
                 picked_ns: entry.picked_ns,
                 sent_ns: entry.sent_ns,
                 polled_ns: polled_ns.min(done_ns),
-                first_byte_ns: if entry.first_byte_ns == 0 { done_ns } else { entry.first_byte_ns },
+                first_byte_ns: if entry.rest.first_byte_ns == 0 { done_ns } else { entry.rest.first_byte_ns },
                 done_ns,
             },
         };
-        let asked = if entry.op.kind.is_retrieval() { u32::from(entry.op.count) } else { 0 };
-        self.recording.record(entry.account, &sample, asked, entry.hits);
-        self.release(index, entry.lease, &entry.op, outcome, done_ns);
+        let asked = if entry.kind.is_retrieval() { u32::from(entry.rest.count) } else { 0 };
+        self.recording.record(entry.account, &sample, asked, entry.rest.hits);
+        self.release(index, entry.rest.lease, entry.key(), outcome, done_ns);
     }
 
     /// Books the end of an operation that was split over servers, when its last part has ended.
@@ -461,7 +461,7 @@ impl<C: Codec> Traffic<C> {
             let account = self.recording.account(group.phase, &group.op);
             self.recording.record(account, &sample, u32::from(group.op.count), group.hits);
         }
-        self.release(index, group.lease, &group.op, outcome, done_ns);
+        self.release(index, group.lease, group.op.key, outcome, done_ns);
     }
 
     /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up.

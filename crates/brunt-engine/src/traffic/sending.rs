@@ -12,6 +12,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
+use brunt_stats::recorder::Account;
 use brunt_stats::stamps::StampLoss;
 use std::io::IoSlice;
 
@@ -94,15 +95,27 @@ impl<C: Codec> Traffic<C> {
         }
         self.recording.bytes_sent(phase, taken as u64);
         let sent_total = connection.out.sent_total();
+        let mut alike: Option<(Account, u32)> = None;
         while let Some(entry) = self.in_flight.entry_mut(connection.unsent)
             && entry.stream_end <= sent_total
         {
             entry.sent_ns = result.at_ns;
-            self.recording.sent(entry);
+            match &mut alike {
+                Some((account, count)) if entry.alone && *account == entry.account => *count += 1,
+                _ if entry.alone => {
+                    if let Some((account, count)) = alike.replace((entry.account, 1)) {
+                        self.recording.sent_many(account, count);
+                    }
+                }
+                _ => self.recording.sent(entry),
+            }
             if I::STAMPS {
                 self.stamper.sent();
             }
             connection.unsent = entry.next();
+        }
+        if let Some((account, count)) = alike {
+            self.recording.sent_many(account, count);
         }
         // None of this in the usual case.
         if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {
@@ -137,7 +150,7 @@ impl<C: Codec> Traffic<C> {
             if head == NO_ENTRY || self.in_flight.get(head).stream_end > sent_total {
                 break;
             }
-            let Some(mut entry) = self.in_flight.pop(&mut connection.unacknowledged) else { break };
+            let Some(mut entry) = self.in_flight.pop(index, &mut connection.unacknowledged) else { break };
             entry.sent_ns = at_ns;
             self.recording.sent(&entry);
             self.book(index, &entry, Outcome::without_reply(OutcomeClass::Unacknowledged), at_ns, at_ns);

@@ -45,7 +45,7 @@ impl<C: Codec> Traffic<C> {
         }
         let is_last = requests_before == connection.chain.len + 1
             && connection.leftover == 0
-            && next.is_none_or(|entry| entry.first_byte_ns == 0);
+            && next.is_none_or(|entry| entry.rest.first_byte_ns == 0);
         if !is_last {
             self.stamper.discard(index, StampLoss::SharedRead);
         }

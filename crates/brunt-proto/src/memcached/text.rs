@@ -263,13 +263,35 @@ impl Codec for TextCodec {
     /// # Panics
     ///
     /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
-    #[inline(always)] // Where the kind is known, so is the way, and nothing is left of the choice.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
-        if request.kind == OpKind::Get && request.keys.ends.len() == 1 {
-            out.put_around(b"get ", request.keys.first(), LINE_END);
-            return Encoded { wire_requests: 1, replied: true };
+        match request.kind {
+            OpKind::Get | OpKind::Mget => return retrieval(b"get ", request, out),
+            OpKind::Gets => return retrieval(b"gets ", request, out),
+            OpKind::Set => storage(b"set ", request, out),
+            OpKind::Add => storage(b"add ", request, out),
+            OpKind::Replace => storage(b"replace ", request, out),
+            OpKind::Append => storage(b"append ", request, out),
+            OpKind::Prepend => storage(b"prepend ", request, out),
+            OpKind::Cas => storage(b"cas ", request, out),
+            OpKind::Incr => change(b"incr ", Some(request.operand), request, out),
+            OpKind::Decr => change(b"decr ", Some(request.operand), request, out),
+            OpKind::Delete => change(b"delete ", None, request, out),
+            OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, out),
+            OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
         }
-        encode_any(request, out)
+        Encoded { wire_requests: 1, replied: !request.noreply }
+    }
+
+    #[inline(always)]
+    fn encode_get(
+        &mut self,
+        key_len: usize,
+        _: u32,
+        out: &mut Out,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Encoded {
+        out.put_in_place(b"get ", key_len, write, LINE_END);
+        Encoded { wire_requests: 1, replied: true }
     }
 
     // Always: as a call it would write every event to memory, to be read again.
@@ -283,26 +305,6 @@ impl Codec for TextCodec {
         }
         if input.is_empty() { (0, None) } else { self.decode_any(input) }
     }
-}
-
-/// [`Codec::encode`] without the short way of a single key.
-fn encode_any(request: &Request<'_>, out: &mut Out) -> Encoded {
-    match request.kind {
-        OpKind::Get | OpKind::Mget => return retrieval(b"get ", request, out),
-        OpKind::Gets => return retrieval(b"gets ", request, out),
-        OpKind::Set => storage(b"set ", request, out),
-        OpKind::Add => storage(b"add ", request, out),
-        OpKind::Replace => storage(b"replace ", request, out),
-        OpKind::Append => storage(b"append ", request, out),
-        OpKind::Prepend => storage(b"prepend ", request, out),
-        OpKind::Cas => storage(b"cas ", request, out),
-        OpKind::Incr => change(b"incr ", Some(request.operand), request, out),
-        OpKind::Decr => change(b"decr ", Some(request.operand), request, out),
-        OpKind::Delete => change(b"delete ", None, request, out),
-        OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, out),
-        OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
-    }
-    Encoded { wire_requests: 1, replied: !request.noreply }
 }
 
 impl TextCodec {
@@ -377,7 +379,7 @@ impl Usual {
     const HEADER_MAX: usize = size_of::<u128>();
 
     /// Does the line of a value, from its key on, have this form?
-    #[inline]
+    #[inline(always)]
     fn fits(&self, line: &[u8]) -> bool {
         let Some((key, rest)) = line.split_at_checked(self.key_len) else { return false };
         let Some(header) = rest.first_chunk() else { return false };

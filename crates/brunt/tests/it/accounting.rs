@@ -72,7 +72,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
         ids.extend(session.ids(&issue.op));
         session.release(
             0,
-            &issue.op,
+            issue.op.key,
             Outcome::of_reply(issue.op.kind, ReplyKind::Value),
             issue.intended_ns + 1,
         );

@@ -31,6 +31,19 @@ fn encode(request: &Request<'_>) -> (Vec<u8>, Encoded) {
 }
 
 #[test]
+fn a_get_is_the_same_with_its_key_written_in_place() {
+    for len in [1, 16, 30, 250] {
+        let key: Vec<u8> = (0..len).map(|at| b'a' + at as u8 % 26).collect();
+        let keys = Keys { bytes: &key, ends: &[len] };
+        let mut codec = TextCodec::new();
+        let mut out = Out::with_room(codec.encoded_len_max(1, key.len(), 0));
+        let encoded = codec.encode_get(key.len(), 0, &mut out, |place| place.copy_from_slice(&key));
+        let (bytes, expected) = encode(&Request::of(OpKind::Get, keys));
+        assert_eq!((out.contiguous(), encoded), (Some(&bytes[..]), expected), "{len}");
+    }
+}
+
+#[test]
 fn requests_follow_the_protocol_document() {
     let one = Keys { bytes: b"key", ends: &[3] };
     let three = Keys { bytes: b"abbccc", ends: &[1, 3, 6] };
