@@ -2,10 +2,12 @@
 //!
 //! Not the classic commands ([`super::text`]), not UDP framing, not authentication. The source is the part on meta
 //! commands of memcached's `doc/protocol.txt`; where it leaves a question, memcached 1.6.18 was asked. Invariant: every
-//! request that is replied to is answered by one `End` or `Found`, whichever of its commands fails.
+//! request that is replied to is answered by one `End` or `Found`; a multi-get whose first key fails may be by one more for
+//! each further key that fails, because errors do not say what they answer.
 
 use super::line::{
-    BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, decimal_u32, error_text, is_word, line_end, rest_of_line,
+    BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, decimal, decimal_u32, error_text, is_word, line_end,
+    rest_of_line,
 };
 use crate::out::Out;
 use crate::{Codec, Encoded, Event, Malformed, Matching, NO_TOKEN, Renewal, Request};
@@ -90,8 +92,20 @@ enum Asked {
 }
 
 impl Asked {
-    const ALL: [Self; 7] =
-        [Self::Value, Self::First, Self::Further, Self::Number, Self::Stored, Self::Deleted, Self::Touched];
+    /// The reverse of `as u8`.
+    #[inline]
+    const fn of(letter: u8) -> Option<Self> {
+        Some(match letter {
+            b'g' => Self::Value,
+            b'm' => Self::First,
+            b'q' => Self::Further,
+            b'n' => Self::Number,
+            b's' => Self::Stored,
+            b'd' => Self::Deleted,
+            b't' => Self::Touched,
+            _ => return None,
+        })
+    }
 
     /// What a bare success means.
     const fn done(self) -> ReplyKind {
@@ -124,18 +138,6 @@ enum Shape {
 }
 
 const VALUE: &[u8] = b"VA ";
-
-/// The lines of two letters. A space or the line end follows.
-const CODES: [(&[u8; 2], Shape); 8] = [
-    (b"HD", Shape::Done),
-    (b"VA", Shape::Value),
-    (b"EN", Shape::Missing),
-    (b"NF", Shape::Declined(ReplyKind::NotFound)),
-    (b"NS", Shape::Declined(ReplyKind::NotStored)),
-    (b"EX", Shape::Declined(ReplyKind::Exists)),
-    (b"MN", Shape::Noop),
-    (b"ME", Shape::Debug),
-];
 
 const CODE_LEN: usize = 2;
 
@@ -212,6 +214,9 @@ impl Codec for MetaCodec {
         if input.is_empty() { (0, None) } else { self.decode_any(input) }
     }
 }
+
+/// The longest key that is sent in base64: memcached's limit of 250 bytes is for what is sent.
+pub const ENCODED_KEY_BYTES_MAX: usize = 250 / 4 * 3;
 
 /// Is this the key that was asked for, in the way a server repeats it?
 pub fn is_key(asked: &[u8], told: &[u8]) -> bool {
@@ -406,46 +411,62 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// Reads the flags of a line without its end, from `from` on.
-    fn of(body: &'a [u8], from: usize) -> Step<Self> {
+    /// Reads the flags of a line, from `from` on to the line end.
+    fn of(line: &'a [u8], from: usize) -> Step<Self> {
         let mut told =
             Self { asked: None, token: NO_TOKEN, key: &[], flags: 0, unique: 0, renewal: Renewal::NONE };
+        let body = &line[..line.len() - LINE_END.len()];
         let mut at = from;
         while at < body.len() {
-            let end = memchr(b' ', &body[at..]).map_or(body.len(), |len| at + len);
-            if let [name, value @ ..] = &body[at..end] {
-                told.take(*name, value)?;
+            let (end, otherwise) = told.take(line, body, at)?;
+            if body.get(end).is_some_and(|byte| *byte != b' ') {
+                return Err(otherwise);
             }
             at = end + 1;
         }
         Ok(told)
     }
 
-    fn take(&mut self, name: u8, value: &'a [u8]) -> Step<()> {
-        match name {
+    /// Reads the flag at `at` of a line, of which `body` is what stands before the line end. Yields the position behind it,
+    /// and what is wrong if no space stands there.
+    #[inline]
+    fn take(&mut self, line: &'a [u8], body: &'a [u8], at: usize) -> Step<(usize, Stop)> {
+        match line[at] {
             b'O' => {
-                let (asked, token) = opaque(value).ok_or(UNKNOWN)?;
+                let end = at + OPAQUE_LEN - 1;
+                let (asked, token) = body.get(at + 1..end).and_then(opaque).ok_or(UNKNOWN)?;
                 (self.asked, self.token) = (Some(asked), token);
+                Ok((end, UNKNOWN))
             }
             b'f' => {
-                self.flags = number(value).and_then(|flags| u32::try_from(flags).ok()).ok_or(BAD_NUMBER)?
+                let (flags, end) = decimal_u32(line, at + 1)?;
+                self.flags = flags;
+                Ok((end, BAD_NUMBER))
             }
-            b'c' => self.unique = number(value).ok_or(BAD_NUMBER)?,
-            b'k' => self.key = value,
-            b'W' => self.renewal.won = true,
-            b'X' => self.renewal.stale = true,
-            b'Z' => self.renewal.taken = true,
-            _ => {}
+            b'c' => {
+                let (unique, end) = decimal(line, at + 1)?;
+                self.unique = unique;
+                Ok((end, BAD_NUMBER))
+            }
+            name => {
+                let end = memchr(b' ', &body[at..]).map_or(body.len(), |len| at + len);
+                match name {
+                    b'k' => self.key = &body[at + 1..end],
+                    b'W' => self.renewal.won = true,
+                    b'X' => self.renewal.stale = true,
+                    b'Z' => self.renewal.taken = true,
+                    _ => {}
+                }
+                Ok((end, UNKNOWN))
+            }
         }
-        Ok(())
     }
 }
 
 /// What was sent as an opaque.
 fn opaque(text: &[u8]) -> Option<(Asked, u32)> {
     let (&letter, token) = text.split_first()?;
-    let asked = Asked::ALL.into_iter().find(|asked| *asked as u8 == letter)?;
-    Some((asked, token_of(token.try_into().ok()?)?))
+    Some((Asked::of(letter)?, token_of(token.try_into().ok()?)?))
 }
 
 /// The number that these digits are.
@@ -457,23 +478,66 @@ fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() { None } else { digits.iter().try_fold(0, more) }
 }
 
-/// What the line is.
+/// What a line of two letters is.
+#[inline]
+const fn shape_of(code: [u8; CODE_LEN]) -> Option<Shape> {
+    Some(match &code {
+        b"HD" => Shape::Done,
+        b"VA" => Shape::Value,
+        b"EN" => Shape::Missing,
+        b"NF" => Shape::Declined(ReplyKind::NotFound),
+        b"NS" => Shape::Declined(ReplyKind::NotStored),
+        b"EX" => Shape::Declined(ReplyKind::Exists),
+        b"MN" => Shape::Noop,
+        b"ME" => Shape::Debug,
+        _ => return None,
+    })
+}
+
+/// What the line is. Behind the two letters of most stands a space or the line end.
 #[inline]
 fn shape(line: &[u8]) -> Step<Shape> {
-    if let [first, second, third, ..] = line
-        && let Some((_, shape)) = CODES.iter().find(|(code, _)| **code == [*first, *second])
-        && matches!(third, b' ' | b'\r')
-    {
-        return Ok(*shape);
-    }
+    let shape = match *line {
+        [first, second, b' ' | b'\r', ..] => shape_of([first, second]),
+        _ => None,
+    };
+    shape.map_or_else(|| shape_of_error(line), Ok)
+}
+
+#[inline(never)]
+fn shape_of_error(line: &[u8]) -> Step<Shape> {
     for (word, reply) in ERRORS {
         if line.starts_with(word) {
             return Ok(Shape::Error(reply, word.len()));
         }
     }
-    let mut words = CODES.iter().map(|(code, _)| &code[..]).chain(ERRORS.iter().map(|(word, _)| *word));
-    Err(if words.any(|word| word.starts_with(line)) { Stop::Short } else { UNKNOWN })
+    let is_cut = match *line {
+        [first] if b"HVENM".contains(&first) => true,
+        [first, second] if shape_of([first, second]).is_some() => true,
+        _ => ERRORS.iter().any(|(word, _)| word.starts_with(line)),
+    };
+    Err(if is_cut { Stop::Short } else { UNKNOWN })
 }
+
+/// The usual line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
+/// stands there is left to [`MetaCodec::line`].
+#[inline]
+fn bare_line(input: &[u8]) -> Option<(ReplyKind, u32)> {
+    let (&[first, second, b' ', b'O', letter], rest) = input.split_first_chunk()? else { return None };
+    let (letters, rest) = rest.split_first_chunk()?;
+    let (asked, token) = (Asked::of(letter)?, token_of(*letters)?);
+    let reply = match (shape_of([first, second])?, asked) {
+        (Shape::Done, asked) => asked.done(),
+        (Shape::Declined(reply), _) => reply,
+        (Shape::Missing, Asked::First | Asked::Further) => return None,
+        (Shape::Missing, _) => ReplyKind::NotFound,
+        _ => return None,
+    };
+    rest.starts_with(LINE_END).then_some((reply, token))
+}
+
+/// Bytes of such a line.
+const BARE_LINE_BYTES: usize = CODE_LEN + OPAQUE_LEN + LINE_END.len();
 
 impl MetaCodec {
     /// The codec of a connection on which nothing has been sent.
@@ -489,7 +553,12 @@ impl MetaCodec {
                 self.progress = Progress::Begun;
                 return (0, Some(Event::Begin));
             }
-            Expects::Line => self.line(input),
+            Expects::Line => match bare_line(input) {
+                Some((reply, token)) if self.progress == Progress::Begun => {
+                    Ok((BARE_LINE_BYTES, self.end(reply, token)))
+                }
+                _ => self.line(input),
+            },
             Expects::Value { remaining } => return self.value(input, remaining),
             Expects::ValueEnd => self.value_end(input),
             Expects::DebugEnd => {
@@ -520,16 +589,16 @@ impl MetaCodec {
         }
         match (shape, self.progress) {
             (Shape::Error(reply, word_len), _) => self.error(&input[..used], reply, word_len),
-            (Shape::Value, _) => self.value_line(input, body, used),
-            (Shape::Missing, _) => self.missing(body, used),
+            (Shape::Value, _) => self.value_line(input, used),
+            (Shape::Missing, _) => self.missing(&input[..used]),
             (Shape::Noop, progress) => Ok((used, self.noop(progress))),
             (Shape::Done, Progress::Begun) => {
-                let told = Told::of(body, CODE_LEN + 1)?;
+                let told = Told::of(&input[..used], CODE_LEN + 1)?;
                 let reply = told.asked.map_or(ReplyKind::Ok, Asked::done);
                 Ok((used, self.end(reply, told.token)))
             }
             (Shape::Declined(reply), Progress::Begun) => {
-                let told = Told::of(body, CODE_LEN + 1)?;
+                let told = Told::of(&input[..used], CODE_LEN + 1)?;
                 Ok((used, self.end(reply, told.token)))
             }
             (Shape::Debug, Progress::Begun) => {
@@ -555,12 +624,13 @@ impl MetaCodec {
     }
 
     /// Reads `VA <bytes> <flags>*`, and the number behind it if it is one.
-    fn value_line<'a>(&mut self, input: &'a [u8], body: &'a [u8], used: usize) -> Step<(usize, Event<'a>)> {
-        let (bytes, at) = decimal_u32(input, VALUE.len())?;
-        if body.get(at).is_some_and(|byte| *byte != b' ') {
+    fn value_line<'a>(&mut self, input: &'a [u8], used: usize) -> Step<(usize, Event<'a>)> {
+        let line = &input[..used];
+        let (bytes, at) = decimal_u32(line, VALUE.len())?;
+        if line[at] != b' ' && at + LINE_END.len() != used {
             return Err(BAD_NUMBER);
         }
-        let Told { asked, token, key, flags, unique, renewal } = Told::of(body, at + 1)?;
+        let Told { asked, token, key, flags, unique, renewal } = Told::of(line, at + 1)?;
         self.progress = match (asked, self.progress) {
             (Some(Asked::Number), Progress::Begun) => return self.number(input, used, bytes as usize, token),
             (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: true },
@@ -598,8 +668,9 @@ impl MetaCodec {
     }
 
     /// Reads `EN <flags>*`: a reply of its own, or a key of a multi-get.
-    fn missing<'a>(&mut self, body: &'a [u8], used: usize) -> Step<(usize, Event<'a>)> {
-        let Told { asked, token, key, .. } = Told::of(body, CODE_LEN + 1)?;
+    fn missing<'a>(&mut self, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        let Told { asked, token, key, .. } = Told::of(line, CODE_LEN + 1)?;
+        let used = line.len();
         self.progress = match (asked, self.progress) {
             (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: false },
             (Some(Asked::Further), batch @ Progress::Batch { token: own, .. }) if own == token => batch,
