@@ -8,6 +8,7 @@
 
 pub mod memcached;
 pub mod out;
+pub mod resp;
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;

@@ -1,0 +1,157 @@
+//! Templates: what a user writes, beside the bytes or the message that comes of it.
+
+use super::*;
+use crate::out::PARTS_MAX;
+use crate::{Keys, Value};
+use brunt_plan::op::OpKind;
+use std::io::IoSlice;
+
+/// The bytes of a command for a key and a value, in a queue that has room for its bound and no byte more.
+fn encode(template: &Template, key: &[u8], value: &Value<'_>) -> Vec<u8> {
+    let templates = Templates::new(vec![template.clone()]);
+    let bound = templates.encoded_len_max(key.len()) + value.total_len();
+    let mut out = Out::with_room(bound);
+    let request = Request {
+        kind: OpKind::Raw,
+        keys: Keys { bytes: key, ends: &[key.len() as u32] },
+        value: *value,
+        flags: 0,
+        ttl_s: 0,
+        operand: 0,
+        noreply: false,
+        token: 0,
+        template: 0,
+    };
+    templates.encode(&request, &mut out);
+    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+    let count = out.gather(value.block, &mut parts);
+    parts[..count].iter().flat_map(|part| part.to_vec()).collect()
+}
+
+/// The bytes, with `|` for line ends, for the key `k1` and the value `value`; or the message.
+fn check(text: &str, expected: &str) {
+    let value = Value { head: b"va", block: b"..lue..", offset: 2, len: 3 };
+    let bytes = match Template::parse(text) {
+        Ok(template) => String::from_utf8_lossy(&encode(&template, b"k1", &value)).replace("\r\n", "|"),
+        Err(message) => message,
+    };
+    assert_eq!(bytes, expected, "{text}");
+}
+
+#[test]
+fn commands_become_bytes() {
+    let table = [
+        ("PING", "*1|$4|PING|"),
+        ("HSET {key} f {value}", "*4|$4|HSET|$2|k1|$1|f|$5|value|"),
+        ("  SETEX\t{key}  60 {value} ", "*4|$5|SETEX|$2|k1|$2|60|$5|value|"),
+        ("GET user:{key}:name", "*2|$3|GET|$12|user:k1:name|"),
+        ("COPY {key} {key}:copy", "*3|$4|COPY|$2|k1|$7|k1:copy|"),
+        ("GET {key}{key}", "*2|$3|GET|$4|k1k1|"),
+        ("SET {key} '{\"v\":\"{value}\"}'", "*3|$3|SET|$2|k1|$13|{\"v\":\"value\"}|"),
+        ("JSON.SET {key} $ '{\"a\": {\"b\": []}}'", "*4|$8|JSON.SET|$2|k1|$1|$|$16|{\"a\": {\"b\": []}}|"),
+        ("ECHO {}", "*2|$4|ECHO|$2|{}|"),
+        ("ECHO {Key}", "*2|$4|ECHO|$5|{Key}|"),
+        ("ECHO {key", "*2|$4|ECHO|$4|{key|"),
+        ("ECHO {{key}}", "*2|$4|ECHO|$4|{k1}|"),
+        ("GET \"\\{tag}{key}\"", "*2|$3|GET|$7|{tag}k1|"),
+        ("GET \"\\{key}\"", "*2|$3|GET|$5|{key}|"),
+        ("GET \"\\x7bkey}\"", "*2|$3|GET|$5|{key}|"),
+    ];
+    for (text, expected) in table {
+        check(text, expected);
+    }
+}
+
+#[test]
+fn words_are_quoted_as_redis_cli_has_it() {
+    // Each line was given to redis-cli 7.0.15 behind ECHO too, with the same outcome.
+    let table = [
+        (r#"ECHO "a b""#, "*2|$4|ECHO|$3|a b|"),
+        (r#"ECHO 'a b'"#, "*2|$4|ECHO|$3|a b|"),
+        (r#"ECHO ''"#, "*2|$4|ECHO|$0||"),
+        (r#"ECHO """#, "*2|$4|ECHO|$0||"),
+        (r#"ECHO x'y z'"#, "*2|$4|ECHO|$4|xy z|"),
+        (r#"ECHO foo"bar" x"#, "*3|$4|ECHO|$6|foobar|$1|x|"),
+        (r#"ECHO "a\x41\n\{b}""#, "*2|$4|ECHO|$6|aA\n{b}|"),
+        (r#"ECHO "\r\t\b\a\\\"\q\x4g""#, "*2|$4|ECHO|$10|\r\t\u{8}\u{7}\\\"qx4g|"),
+        (r#"ECHO 'it\'s'"#, "*2|$4|ECHO|$4|it's|"),
+        (r#"ECHO 'a\n'"#, r"*2|$4|ECHO|$3|a\n|"),
+        (r"ECHO \n", r"*2|$4|ECHO|$2|\n|"),
+        (
+            r#"ECHO a"b"c"#,
+            "'ECHO a\"b\"c', at 'a\"b\"c': a closing quote is not followed by a blank; accepted: quotes around whole words",
+        ),
+        (
+            r#"ECHO "ab"c"#,
+            "'ECHO \"ab\"c', at '\"ab\"c': a closing quote is not followed by a blank; accepted: quotes around whole words",
+        ),
+        (r#"ECHO "a"#, "'ECHO \"a', at '\"a': a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
+        (r#"ECHO "a\"#, "'ECHO \"a\\', at '\"a\\': a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
+        (r"ECHO 'a\'", "'ECHO 'a\\'', at ''a\\'': a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
+    ];
+    for (text, expected) in table {
+        check(text, expected);
+    }
+    let bytes = encode(&Template::parse(r#"ECHO "\xff\x00""#).expect("a command"), b"", &Value::NONE);
+    assert_eq!(bytes, b"*2\r\n$4\r\nECHO\r\n$2\r\n\xff\x00\r\n");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let one_reply = "a connection does not answer each request once, so it cannot be measured; accepted: commands with one reply";
+    let table = [
+        ("", "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()),
+        (" \t ", "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()),
+        ("{key} x", "'{key} x' begins with a placeholder or with nothing; it must begin with a command".to_owned()),
+        ("x{key} x", "'x{key} x' begins with a placeholder or with nothing; it must begin with a command".to_owned()),
+        (
+            "GET {keys}",
+            "'{keys}' is no placeholder; accepted: {key} and {value}; a plain brace is written \\{ in double quotes"
+                .to_owned(),
+        ),
+        (
+            "MSET {key} {value} {key}2 {value}",
+            "'MSET {key} {value} {key}2 {value}' has {value} 2 times; accepted: once, or not at all".to_owned(),
+        ),
+        ("subscribe {key}", format!("'subscribe {{key}}': after subscribe {one_reply}")),
+        ("MONITOR", format!("'MONITOR': after MONITOR {one_reply}")),
+        ("CLIENT reply off", format!("'CLIENT reply off': after CLIENT {one_reply}")),
+    ];
+    for (text, expected) in table {
+        check(text, &expected);
+    }
+    check("CLIENT ID", "*2|$6|CLIENT|$2|ID|");
+}
+
+#[test]
+fn a_template_says_what_it_needs() {
+    let table: [(&str, bool, bool, Option<&[u8]>); 5] = [
+        ("PING", false, false, None),
+        ("HSET {key} f {value}", true, true, Some(b"k1")),
+        ("HSET \"\\{user}:{key}\" f {value}", true, true, Some(b"{user}:k1")),
+        ("EVAL script 1 a:{key}:b {key}", true, false, Some(b"a:k1:b")),
+        ("PUBLISH channel {key}{value}", true, true, None),
+    ];
+    for (text, has_key, carries_value, routed) in table {
+        let template = Template::parse(text).expect(text);
+        let mut written = Vec::new();
+        let is_routed = template.write_routed(b"k1", &mut written);
+        assert_eq!((template.has_key(), template.carries_value()), (has_key, carries_value), "{text}");
+        assert_eq!(is_routed.then_some(&written[..]), routed, "{text}");
+    }
+}
+
+#[test]
+fn large_values_and_long_keys_fit_the_bound() {
+    let block: Vec<u8> = (0..10_000u32).map(|at| (at % 251) as u8).collect();
+    let template = Template::parse("SET {key}{key} <{value}>").expect("a command");
+    for (key_len, len) in [(0, 0), (9, 100), (10, 4095), (99, 4096), (100, 9_999), (1000, 10_000)] {
+        let key = vec![b'k'; key_len];
+        let value = Value { head: b"head", block: &block, offset: 10_000 - len, len };
+        let head = format!("*3\r\n$3\r\nSET\r\n${}\r\n", 2 * key_len);
+        let middle = format!("\r\n${}\r\n<head", len + 6);
+        let expected =
+            [head.as_bytes(), &key, &key, middle.as_bytes(), &block[10_000 - len..], b">\r\n"].concat();
+        assert!(encode(&template, &key, &value) == expected, "{key_len} {len}");
+    }
+}

@@ -1,0 +1,1012 @@
+//! The codec against Redis's protocol documents and a server's own bytes: golden bytes both ways, then laws over cuts and
+//! garbage.
+//!
+//! Events are compared as text, one phrase an event, with the pieces of values and of what is passed over joined: whatever
+//! the cuts were, equal streams give equal text. In tables `|` stands for a line end, and `¦` for a bar.
+
+use super::*;
+use crate::out::PARTS_MAX;
+use crate::{Keys, Value};
+use brunt_plan::outcome::{Outcome, OutcomeClass};
+use proptest::prelude::*;
+use std::io::IoSlice;
+use template::Template;
+
+const TEMPLATES: [&str; 3] = ["HSET {key} f {value}", "HGETALL {key}", "PING"];
+
+fn codec() -> RespCodec {
+    let parse = |text| Template::parse(text).expect("a command");
+    RespCodec::new(Templates::new(TEMPLATES.map(parse).to_vec()))
+}
+
+/// A text with `|` for line ends, and `¦` for the bar itself.
+fn wire(text: &str) -> Vec<u8> {
+    text.replace('|', "\r\n").replace('¦', "|").into_bytes()
+}
+
+// --- Requests ---
+
+fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
+    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: 0, template: 0 }
+}
+
+/// What the codec writes, in a queue that has room for its own bound and no byte more.
+fn encode(codec: &mut RespCodec, request: &Request<'_>) -> Vec<u8> {
+    let keys = request.keys;
+    let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
+    let mut out = Out::with_room(bound);
+    let encoded = codec.encode(request, &mut out);
+    assert_eq!(encoded, Encoded { wire_requests: 1, replied: true });
+    let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+    let count = out.gather(request.value.block, &mut parts);
+    let bytes: Vec<u8> = parts[..count].iter().flat_map(|part| part.to_vec()).collect();
+    assert_eq!(bytes.len(), out.len());
+    assert!(bytes.len() <= bound, "{} bytes, bound {bound}", bytes.len());
+    bytes
+}
+
+/// One op, what it is on the wire, what a server answered, and what that comes to.
+struct Exchange<'a> {
+    request: Request<'a>,
+    bytes: &'static str,
+    answer: &'static str,
+    /// Where version 3 differs.
+    answer3: Option<&'static str>,
+    outcome: (OutcomeClass, ReplyKind),
+}
+
+fn one(text: &'static str) -> Keys<'static> {
+    match text.len() {
+        1 => Keys { bytes: text.as_bytes(), ends: &[1] },
+        3 => Keys { bytes: text.as_bytes(), ends: &[3] },
+        len => panic!("no key of {len} bytes is in the table"),
+    }
+}
+
+fn value(text: &'static str) -> Value<'static> {
+    let (head, block) = text.as_bytes().split_at(text.len() / 2);
+    Value { head, block, offset: 0, len: block.len() }
+}
+
+/// An op without a value.
+fn ask(kind: OpKind, text: &'static str) -> Request<'static> {
+    request(kind, one(text), Value::NONE)
+}
+
+/// An op with a value.
+fn store(kind: OpKind, text: &'static str, stored: &'static str) -> Request<'static> {
+    request(kind, one(text), value(stored))
+}
+
+fn exchange(
+    request: Request<'static>,
+    bytes: &'static str,
+    answer: &'static str,
+    outcome: (OutcomeClass, ReplyKind),
+) -> Exchange<'static> {
+    Exchange { request, bytes, answer, answer3: None, outcome }
+}
+
+/// As `exchange`, for an answer that version 3 writes otherwise.
+fn exchange3(
+    request: Request<'static>,
+    bytes: &'static str,
+    answers: (&'static str, &'static str),
+    outcome: (OutcomeClass, ReplyKind),
+) -> Exchange<'static> {
+    Exchange { answer3: Some(answers.1), ..exchange(request, bytes, answers.0, outcome) }
+}
+
+/// What an empty redis-server 7.0.15 answered to just these bytes, one behind the other.
+fn exchanges() -> Vec<Exchange<'static>> {
+    use OpKind::{Add, Append, Decr, Delete, Get, Incr, Mget, Raw, Replace, Set, Touch};
+    let (done, refused) = (OutcomeClass::Done, OutcomeClass::Refused);
+    let ttl = |ttl_s, request| Request { ttl_s, ..request };
+    let by = |operand, request| Request { operand, ..request };
+    let three = Keys { bytes: b"keynkno", ends: &[3, 4, 7] };
+    let miss = (OutcomeClass::Miss, ReplyKind::NotFound);
+    let hit = (OutcomeClass::Hit, ReplyKind::Value);
+    let (stored, not_stored) = ((done, ReplyKind::Stored), (refused, ReplyKind::NotStored));
+    let number = (done, ReplyKind::Number);
+    let error = (OutcomeClass::Error, ReplyKind::Error);
+    vec![
+        exchange3(ask(Get, "key"), "*2|$3|GET|$3|key|", ("$-1|", "_|"), miss),
+        exchange(store(Set, "key", "head"), "*3|$3|SET|$3|key|$4|head|", "+OK|", stored),
+        exchange(ask(Get, "key"), "*2|$3|GET|$3|key|", "$4|head|", hit),
+        exchange(ttl(60, store(Set, "key", "HEAD")), "*5|$3|SET|$3|key|$4|HEAD|$2|EX|$2|60|", "+OK|", stored),
+        exchange3(store(Add, "key", "head"), "*4|$3|SET|$3|key|$4|head|$2|NX|", ("$-1|", "_|"), not_stored),
+        exchange(
+            ttl(u32::MAX, store(Add, "n", "41")),
+            "*6|$3|SET|$1|n|$2|41|$2|EX|$10|4294967295|$2|NX|",
+            "+OK|",
+            stored,
+        ),
+        exchange(store(Replace, "key", ""), "*4|$3|SET|$3|key|$0||$2|XX|", "+OK|", stored),
+        exchange3(
+            ttl(7, store(Replace, "nil", "x")),
+            "*6|$3|SET|$3|nil|$1|x|$2|EX|$1|7|$2|XX|",
+            ("$-1|", "_|"),
+            not_stored,
+        ),
+        exchange(ask(Get, "key"), "*2|$3|GET|$3|key|", "$0||", hit),
+        exchange(ttl(9, store(Append, "key", "tail")), "*3|$6|APPEND|$3|key|$4|tail|", ":4|", stored),
+        exchange(by(1, ask(Incr, "n")), "*2|$4|INCR|$1|n|", ":42|", number),
+        exchange(by(5, ask(Incr, "n")), "*3|$6|INCRBY|$1|n|$1|5|", ":47|", number),
+        exchange(by(0, ask(Incr, "n")), "*3|$6|INCRBY|$1|n|$1|0|", ":47|", number),
+        exchange(by(1, ask(Decr, "n")), "*2|$4|DECR|$1|n|", ":46|", number),
+        exchange(by(100, ask(Decr, "n")), "*3|$6|DECRBY|$1|n|$3|100|", ":-54|", number),
+        exchange(
+            by(1, ask(Incr, "key")),
+            "*2|$4|INCR|$3|key|",
+            "-ERR value is not an integer or out of range|",
+            error,
+        ),
+        exchange(
+            by(u64::MAX, ask(Incr, "n")),
+            "*3|$6|INCRBY|$1|n|$20|18446744073709551615|",
+            "-ERR value is not an integer or out of range|",
+            error,
+        ),
+        exchange3(
+            request(Mget, three, Value::NONE),
+            "*4|$4|MGET|$3|key|$1|n|$3|kno|",
+            ("*3|$4|tail|$3|-54|$-1|", "*3|$4|tail|$3|-54|_|"),
+            hit,
+        ),
+        exchange3(request(Mget, one("nil"), Value::NONE), "*2|$4|MGET|$3|nil|", ("*1|$-1|", "*1|_|"), miss),
+        exchange(ask(Touch, "key"), "*2|$5|TOUCH|$3|key|", ":1|", (done, ReplyKind::Touched)),
+        exchange(ttl(90, ask(Touch, "key")), "*3|$6|EXPIRE|$3|key|$2|90|", ":1|", (done, ReplyKind::Touched)),
+        exchange(
+            ttl(90, ask(Touch, "nil")),
+            "*3|$6|EXPIRE|$3|nil|$2|90|",
+            ":0|",
+            (refused, ReplyKind::NotFound),
+        ),
+        exchange(ask(Touch, "nil"), "*2|$5|TOUCH|$3|nil|", ":0|", (refused, ReplyKind::NotFound)),
+        exchange(ask(Delete, "n"), "*2|$3|DEL|$1|n|", ":1|", (done, ReplyKind::Deleted)),
+        exchange(ask(Delete, "n"), "*2|$3|DEL|$1|n|", ":0|", (refused, ReplyKind::NotFound)),
+        exchange(store(Raw, "h", "fish"), "*4|$4|HSET|$1|h|$1|f|$4|fish|", ":1|", number),
+        exchange3(
+            Request { template: 1, ..ask(Raw, "h") },
+            "*2|$7|HGETALL|$1|h|",
+            ("*2|$1|f|$4|fish|", "%1|$1|f|$4|fish|"),
+            (done, ReplyKind::Value),
+        ),
+        exchange(Request { template: 2, ..ask(Raw, "h") }, "*1|$4|PING|", "+PONG|", (done, ReplyKind::Ok)),
+        exchange(
+            ask(Get, "h"),
+            "*2|$3|GET|$1|h|",
+            "-WRONGTYPE Operation against a key holding the wrong kind of value|",
+            (OutcomeClass::Error, ReplyKind::ClientError),
+        ),
+    ]
+}
+
+/// How a reply ends: the outcome of an op of this kind.
+fn outcome_of(kind: OpKind, answer: &[u8]) -> (OutcomeClass, ReplyKind) {
+    let (mut codec, mut used) = (codec(), 0);
+    loop {
+        let (step, event) = codec.decode(&answer[used..]);
+        used += step;
+        let reply = match event.expect("a whole reply") {
+            Event::Found { .. } => ReplyKind::Value,
+            Event::End { reply, number, .. } => RespCodec::meaning(kind, reply, number),
+            _ => continue,
+        };
+        assert_eq!(used, answer.len());
+        let Outcome { class, reply } = Outcome::of_reply(kind, reply);
+        return (class, reply);
+    }
+}
+
+#[test]
+fn a_server_answers_to_these_bytes_and_means_that() {
+    for Exchange { request, bytes, answer, answer3, outcome } in exchanges() {
+        for request in [request, Request { noreply: true, flags: 7, token: 9, ..request }] {
+            assert_eq!(
+                encode(&mut codec(), &request).escape_ascii().to_string(),
+                wire(bytes).escape_ascii().to_string()
+            );
+        }
+        assert_eq!(outcome_of(request.kind, &wire(answer)), outcome, "{bytes} {answer}");
+        let outcome = match answer3 {
+            // A map is no list of values.
+            Some(answer3) if answer3.starts_with('%') => (outcome.0, ReplyKind::Ok),
+            _ => outcome,
+        };
+        assert_eq!(
+            outcome_of(request.kind, &wire(answer3.unwrap_or(answer))),
+            outcome,
+            "{bytes} {answer3:?}"
+        );
+    }
+    let tried = |kind: &OpKind| exchanges().iter().any(|exchange| exchange.request.kind == *kind);
+    for kind in OpKind::ALL {
+        assert_eq!(tried(&kind), RespCodec::speaks(kind), "{kind}");
+    }
+}
+
+#[test]
+fn answers_that_an_op_cannot_have_are_errors() {
+    let table = [
+        (OpKind::Get, "+OK|"),
+        (OpKind::Get, ":1|"),
+        (OpKind::Get, "%1|$1|a|$1|b|"),
+        (OpKind::Mget, "*2|$1|a|:1|"),
+        (OpKind::Mget, "*1|*1|$1|a|"),
+        (OpKind::Set, ":1|"),
+        (OpKind::Set, "$2|OK|"),
+        (OpKind::Incr, "$1|5|"),
+        (OpKind::Incr, ",5|"),
+        (OpKind::Delete, "+OK|"),
+        (OpKind::Touch, "$1|1|"),
+        (OpKind::Get, "-MOVED 1 a:1|"),
+        (OpKind::Raw, "-LOADING it|"),
+    ];
+    for (kind, answer) in table {
+        assert_eq!(outcome_of(kind, &wire(answer)).0, OutcomeClass::Error, "{kind} {answer}");
+    }
+}
+
+#[test]
+fn the_bound_counts_every_field_at_its_longest() {
+    let keys = Keys { bytes: b"key", ends: &[3] };
+    // A length of 20 digits; values that long are only referenced, so it needs no memory.
+    let value = Value { head: &[], block: &[], offset: 0, len: 10_000_000_000_000_000_000 };
+    for kind in [OpKind::Add, OpKind::Replace, OpKind::Append] {
+        let longest = Request { ttl_s: u32::MAX, ..request(kind, keys, value) };
+        let mut codec = RespCodec::default();
+        let mut out = Out::with_room(codec.encoded_len_max(1, keys.bytes.len(), 0));
+        codec.encode(&longest, &mut out);
+        assert!(out.len() - value.len <= codec.encoded_len_max(1, keys.bytes.len(), 0));
+    }
+    let longest = Request { operand: u64::MAX, ..request(OpKind::Decr, keys, Value::NONE) };
+    encode(&mut RespCodec::default(), &longest);
+}
+
+/// A command as a server reads it.
+fn read_command(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let line = |at: usize| {
+        let end = at + bytes[at..].windows(2).position(|pair| pair == b"\r\n").expect("a line end");
+        let number =
+            std::str::from_utf8(&bytes[at + 1..end]).expect("text").parse::<usize>().expect("a number");
+        (number, end + 2)
+    };
+    let (count, mut at) = line(0);
+    let words = (0..count).map(|_| {
+        let (len, start) = line(at);
+        at = start + len + 2;
+        assert_eq!(&bytes[start + len..at], b"\r\n");
+        bytes[start..start + len].to_vec()
+    });
+    let words = words.collect();
+    assert_eq!(at, bytes.len());
+    words
+}
+
+proptest! {
+    #[test]
+    fn a_server_reads_back_what_was_asked(
+        kind in prop::sample::select(OpKind::ALL.into_iter().filter(|kind| RespCodec::speaks(*kind)).collect::<Vec<_>>()),
+        names in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..130), 1..20),
+        (ttl_s, operand) in (prop_oneof![Just(0u32), any::<u32>()], prop_oneof![Just(1u64), any::<u64>()]),
+        head in prop::collection::vec(any::<u8>(), 0..20),
+        (offset, len) in (0usize..100, prop_oneof![0usize..300, 4000usize..5000]),
+    ) {
+        let names = if kind == OpKind::Mget { &names[..] } else { &names[..1] };
+        let bytes = names.concat();
+        let ends: Vec<u32> = names
+            .iter()
+            .scan(0, |end, name| {
+                *end += name.len() as u32;
+                Some(*end)
+            })
+            .collect();
+        let block: Vec<u8> = (0..5100u32).map(|i| (i % 251) as u8).collect();
+        let written = Value { head: &head, block: &block, offset, len };
+        let has_value = kind.carries_value() || kind == OpKind::Raw;
+        let value = if has_value { written } else { Value::NONE };
+        let request = Request { ttl_s, operand, ..request(kind, Keys { bytes: &bytes, ends: &ends }, value) };
+        let words = read_command(&encode(&mut codec(), &request));
+
+        let is_one = operand == 1;
+        let verb = match kind {
+            OpKind::Set | OpKind::Add | OpKind::Replace => "SET",
+            OpKind::Incr => if is_one { "INCR" } else { "INCRBY" },
+            OpKind::Decr => if is_one { "DECR" } else { "DECRBY" },
+            OpKind::Delete => "DEL",
+            OpKind::Touch => if ttl_s == 0 { "TOUCH" } else { "EXPIRE" },
+            OpKind::Raw => "HSET",
+            _ => kind.name(),
+        };
+        let mut expected = vec![verb.to_ascii_uppercase().into_bytes()];
+        expected.extend(names.iter().cloned());
+        expected.extend((kind == OpKind::Raw).then(|| b"f".to_vec()));
+        if has_value {
+            expected.push([&head[..], &block[offset..offset + len]].concat());
+        }
+        match kind {
+            OpKind::Incr | OpKind::Decr if !is_one => expected.push(operand.to_string().into_bytes()),
+            OpKind::Touch if ttl_s != 0 => expected.push(ttl_s.to_string().into_bytes()),
+            OpKind::Set | OpKind::Add | OpKind::Replace if ttl_s != 0 => {
+                expected.extend([b"EX".to_vec(), ttl_s.to_string().into_bytes()]);
+            }
+            _ => {}
+        }
+        expected.extend((kind == OpKind::Add).then(|| b"NX".to_vec()));
+        expected.extend((kind == OpKind::Replace).then(|| b"XX".to_vec()));
+        prop_assert_eq!(words, expected);
+    }
+}
+
+// --- Replies ---
+
+/// What an event says, one phrase for each thing said.
+fn phrases(event: &Event<'_>) -> Vec<String> {
+    let phrase = match event {
+        Event::Begin => "begin".to_owned(),
+        Event::Key { hit, key: b"", flags: 0, bytes, unique: 0, token: 0, renewal: Renewal::NONE } => {
+            match hit {
+                true => format!("key {bytes}"),
+                false => {
+                    assert_eq!(*bytes, 0);
+                    "no key".to_owned()
+                }
+            }
+        }
+        Event::Value(piece) => {
+            assert!(!piece.is_empty());
+            format!("value {}", piece.escape_ascii())
+        }
+        Event::Found { key: b"", flags: 0, value, token: 0 } => {
+            let end = Event::End { reply: ReplyKind::Value, number: 0, token: 0, text: &[] };
+            let all = [Event::Begin, super::key(true, value.len() as u32), Event::Value(value), end];
+            return all.iter().filter(|event| **event != Event::Value(&[])).flat_map(phrases).collect();
+        }
+        Event::End { reply, number, token: 0, text } => {
+            assert!(*number == 0 || *reply == ReplyKind::Number);
+            match reply {
+                ReplyKind::Number => format!("end number {}", *number as i64),
+                _ if text.is_empty() => format!("end {}", reply.name()),
+                _ => format!("end {}: {}", reply.name(), text.escape_ascii()),
+            }
+        }
+        Event::Control(bytes) => {
+            assert!(!bytes.is_empty());
+            format!("control {}", bytes.escape_ascii().to_string().replace('|', "¦").replace("\\r\\n", "|"))
+        }
+        Event::Push { is_over: false } => "push".to_owned(),
+        Event::Push { is_over: true } => "push over".to_owned(),
+        Event::Bad(malformed) => format!("bad {malformed:?}"),
+        event => panic!("{event:?} is none of this protocol"),
+    };
+    vec![phrase]
+}
+
+/// Adds what an event says, its pieces to those of the one before.
+fn note(event: &Event<'_>, seen: &mut Vec<String>) {
+    for said in phrases(event) {
+        let last = seen.last_mut();
+        match (said.split_once(' ').unwrap_or((&said, "")), last) {
+            ((word @ ("value" | "control"), piece), Some(last)) if last.starts_with(&format!("{word} ")) => {
+                last.push_str(piece);
+            }
+            (("push", ""), Some(last)) if last == "push" => {}
+            _ => seen.push(said),
+        }
+    }
+}
+
+/// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
+/// never more than `window` bytes at once.
+fn decode_cut(stream: &[u8], cuts: &[usize], window: usize) -> Vec<String> {
+    let mut codec = RespCodec::default();
+    let mut seen: Vec<String> = Vec::new();
+    let mut used_total = 0usize;
+    let mut calls = 0;
+    for &arrived in cuts.iter().chain([&stream.len()]) {
+        loop {
+            let input = &stream[used_total..arrived.min(used_total.saturating_add(window))];
+            let (used, event) = codec.decode(input);
+            calls += 1;
+            assert!(calls <= 2 * (stream.len() + cuts.len() + 2), "no progress");
+            used_total += used;
+            let Some(event) = event else {
+                assert_eq!(used, 0, "bytes used up without an event");
+                let bad = codec.expects == Expects::Nothing;
+                assert!(bad || input.len() < RespCodec::UNIT_BYTES_MAX, "a whole unit and no event");
+                break;
+            };
+            assert!(used > 0 || matches!(event, Event::Begin | Event::Bad(_)), "{event:?} without a byte");
+            note(&event, &mut seen);
+        }
+    }
+    seen
+}
+
+fn decode(stream: &[u8]) -> Vec<String> {
+    decode_cut(stream, &[], usize::MAX)
+}
+
+/// As [`decode`], but every reply goes the long way through the state machine.
+fn decode_the_long_way(stream: &[u8]) -> Vec<String> {
+    let (mut codec, mut seen, mut used_total) = (RespCodec::default(), Vec::new(), 0);
+    while used_total < stream.len()
+        && let (used, Some(event)) = codec.decode_any(&stream[used_total..])
+    {
+        assert!(!matches!(event, Event::Found { .. }));
+        used_total += used;
+        note(&event, &mut seen);
+    }
+    seen
+}
+
+/// The same events at every single cut, byte by byte, and through a window of one unit.
+fn check_cuts(stream: &[u8]) {
+    let expected = decode(stream);
+    for cut in 0..=stream.len() {
+        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
+    }
+    let everywhere: Vec<usize> = (0..=stream.len()).collect();
+    assert_eq!(decode_cut(stream, &everywhere, usize::MAX), expected, "byte by byte");
+    assert_eq!(decode_cut(stream, &[], RespCodec::UNIT_BYTES_MAX), expected, "through a window");
+    assert_eq!(decode_the_long_way(stream), expected, "the long way");
+}
+
+/// Well-formed replies, and the events that each is. The examples of the specification are among them.
+const REPLIES: &[(&str, &str)] = &[
+    ("$11|hello world|", "begin; key 11; value hello world; end value"),
+    ("$0||", "begin; key 0; end value"),
+    ("$5||END|", "begin; key 5; value \\r\\nEND; end value"),
+    ("$-1|", "begin; end not_found"),
+    ("*-1|", "begin; end not_found"),
+    ("_|", "begin; end not_found"),
+    ("+hello world|", "begin; end ok"),
+    ("+|", "begin; end ok"),
+    ("-ERR this is the error description|", "begin; end error: ERR this is the error description"),
+    ("-|", "begin; end error"),
+    ("-OOM command not allowed|", "begin; end server_error: OOM command not allowed"),
+    ("-NOAUTH Authentication required.|", "begin; end client_error: NOAUTH Authentication required."),
+    ("-MOVED 3999 127.0.0.1:6381|", "begin; end redirect: MOVED 3999 127.0.0.1:6381"),
+    ("-ASK 3999 127.0.0.1:6381|", "begin; end redirect: ASK 3999 127.0.0.1:6381"),
+    (":1234|", "begin; end number 1234"),
+    (":0|", "begin; end number 0"),
+    (":-1|", "begin; end number -1"),
+    (":+7|", "begin; end number 7"),
+    (":9223372036854775807|", "begin; end number 9223372036854775807"),
+    (":-9223372036854775808|", "begin; end number -9223372036854775808"),
+    (",1.23|", "begin; end ok"),
+    (",10|", "begin; end ok"),
+    (",-1.5e-10|", "begin; end ok"),
+    (",inf|", "begin; end ok"),
+    (",-inf|", "begin; end ok"),
+    (",nan|", "begin; end ok"),
+    (",-nan|", "begin; end ok"),
+    (",NAN|", "begin; end ok"),
+    (",nan(0x8000)|", "begin; end ok"),
+    ("#t|", "begin; end ok"),
+    ("#f|", "begin; end ok"),
+    ("!21|SYNTAX invalid syntax|", "begin; end error: SYNTAX invalid syntax"),
+    ("!9|OOM\n\r\n no|", "begin; end error: OOM\\n\\r\\n no"),
+    ("!0||", "begin; end error"),
+    ("=15|txt:Some string|", "begin; key 11; value Some string; end value"),
+    ("=4|mkd:|", "begin; key 0; end value"),
+    ("(3492890328409238509324850943850943825024385|", "begin; end ok"),
+    ("(-3492890328409238509324850943850943825024385|", "begin; end ok"),
+    ("*0|", "begin; control *0; end not_found"),
+    ("*2|$1|a|$2|bc|", "begin; control *2; key 1; value a; key 2; value bc; end value"),
+    ("*3|$-1|$0||$-1|", "begin; control *3; no key; key 0; no key; end value"),
+    ("*2|_|*-1|", "begin; control *2; no key; no key; end not_found"),
+    ("*1|=5|txt:x|", "begin; control *1; key 1; value x; end value"),
+    ("*3|:1|:2|:3|", "begin; control *3:1:2:3; end ok"),
+    ("*2|$1|a|:1|", "begin; control *2; key 1; value a; control :1; end ok"),
+    ("*3|:1|$1|a|_|", "begin; control *3:1$1|a_; end ok"),
+    ("*2|*3|:1|$5|hello|:2|#f|", "begin; control *2*3:1$5|hello:2#f; end ok"),
+    ("*2|_|-WRONGTYPE of an EXEC|", "begin; control *2; no key; control -WRONGTYPE of an EXEC; end ok"),
+    ("*2|$1|a|!3|ERR|", "begin; control *2; key 1; value a; control !3|ERR; end ok"),
+    ("*2|*0|*0|", "begin; control *2*0*0; end ok"),
+    ("*1|*1|*1|*0|", "begin; control *1*1*1*0; end ok"),
+    ("%2|+first|:1|+second|:2|", "begin; control %2+first:1+second:2; end ok"),
+    ("%0|", "begin; control %0; end ok"),
+    ("%1|$1|a|$0||", "begin; control %1$1|a$0|; end ok"),
+    ("~5|+orange|+apple|#t|:100|:999|", "begin; control ~5+orange+apple#t:100:999; end ok"),
+    ("~1|$1|a|", "begin; control ~1$1|a; end ok"),
+    (
+        "¦1|+key-popularity|%2|$1|a|,0.1923|$1|b|,0.0012|*2|:2039123|:9543892|",
+        "begin; control ¦1+key-popularity%2$1|a,0.1923$1|b,0.0012*2:2039123:9543892; end ok",
+    ),
+    ("*3|:1|:2|¦1|+ttl|:3600|:3|", "begin; control *3:1:2¦1+ttl:3600:3; end ok"),
+    ("¦1|+ttl|:3600|$3|abc|", "begin; control ¦1+ttl:3600; key 3; value abc; end value"),
+    ("¦0|:5|", "begin; control ¦0; end number 5"),
+    ("¦1|+a|:1|¦1|+b|_|_|", "begin; control ¦1+a:1¦1+b_; end not_found"),
+    ("¦1|+a|¦1|+b|:1|:2|+OK|", "begin; control ¦1+a¦1+b:1:2; end ok"),
+    (
+        "*2|¦1|$1|a|*1|$1|b|$1|c|¦0|$1|d|",
+        "begin; control *2¦1$1|a*1$1|b; key 1; value c; control ¦0; key 1; value d; end value",
+    ),
+    (">3|+message|+somechannel|+this is the message|", "push; push over"),
+    (">2|$10|invalidate|*1|$1|k|", "push; push over"),
+    (">2|$10|invalidate|_|", "push; push over"),
+    (">1|¦1|+a|:1|%1|:1|~0|", "push; push over"),
+    (">0|", "push; push over"),
+];
+
+/// Bytes that are no reply, and what is seen of them.
+const MALFORMED: &[(&str, &str)] = &[
+    ("x", "begin; bad UnknownReply"),
+    ("|", "begin; bad UnknownReply"),
+    ("STORED|", "begin; bad UnknownReply"),
+    ("HTTP/1.1 400 Bad Request|", "begin; bad UnknownReply"),
+    ("+OK\n", "begin; bad UnknownReply"),
+    ("\n", "begin; bad UnknownReply"),
+    ("-ERR\n", "begin; bad UnknownReply"),
+    ("_x|", "begin; bad UnknownReply"),
+    ("#|", "begin; bad UnknownReply"),
+    ("#x|", "begin; bad UnknownReply"),
+    ("#true|", "begin; bad UnknownReply"),
+    (":|", "begin; bad BadNumber"),
+    (":-|", "begin; bad BadNumber"),
+    (":1 |", "begin; bad BadNumber"),
+    (":1.5|", "begin; bad BadNumber"),
+    (":--1|", "begin; bad BadNumber"),
+    (":9223372036854775808|", "begin; bad BadNumber"),
+    (":-9223372036854775809|", "begin; bad BadNumber"),
+    (":99999999999999999999|", "begin; bad BadNumber"),
+    (",|", "begin; bad BadNumber"),
+    (",x|", "begin; bad BadNumber"),
+    (",1.5.5|", "begin; bad BadNumber"),
+    (",--1|", "begin; bad BadNumber"),
+    (",+-1|", "begin; bad BadNumber"),
+    (",\u{661}|", "begin; bad BadNumber"),
+    ("(|", "begin; bad BadNumber"),
+    ("(1.5|", "begin; bad BadNumber"),
+    ("(-|", "begin; bad BadNumber"),
+    ("$|", "begin; bad BadNumber"),
+    ("$x", "begin; bad BadNumber"),
+    ("$+5|", "begin; bad BadNumber"),
+    ("$5x", "begin; bad BadNumber"),
+    ("$5\n", "begin; bad BadNumber"),
+    ("$-2|", "begin; bad BadNumber"),
+    ("$-1x", "begin; bad BadNumber"),
+    ("$-10|", "begin; bad BadNumber"),
+    ("$536870913|", "begin; bad BadNumber"),
+    ("$4294967296|", "begin; bad BadNumber"),
+    ("$99999999999999999999", "begin; bad BadNumber"),
+    ("$1|ab|", "begin; key 1; value a; bad ValueNotTerminated"),
+    ("$1|a\n|", "begin; key 1; value a; bad ValueNotTerminated"),
+    ("$0|a|", "begin; key 0; bad ValueNotTerminated"),
+    ("$1|a\rx", "begin; key 1; value a; bad ValueNotTerminated"),
+    ("=3|txt|", "begin; bad BadNumber"),
+    ("=-1|", "begin; bad BadNumber"),
+    ("=5|text:|", "begin; bad UnknownReply"),
+    ("=5|txt\n:|", "begin; bad UnknownReply"),
+    ("!-1|", "begin; bad BadNumber"),
+    ("!3|ERRx|", "begin; bad ValueNotTerminated"),
+    ("*x|", "begin; bad BadNumber"),
+    ("*-2|", "begin; bad BadNumber"),
+    ("%-1|", "begin; bad BadNumber"),
+    ("~-1|", "begin; bad BadNumber"),
+    ("¦-1|", "begin; bad BadNumber"),
+    (">-1|", "bad BadNumber"),
+    (">x", "bad BadNumber"),
+    ("*1073741825|", "begin; bad BadNumber"),
+    ("%4294967296|", "begin; bad BadNumber"),
+    ("*1|x", "begin; control *1; bad UnknownReply"),
+    ("*1|>1|+a|", "begin; control *1; bad UnknownReply"),
+    (">1|>1|+a|", "push; bad UnknownReply"),
+    ("¦1|+a|:1|>1|+a|", "begin; control ¦1+a:1; bad UnknownReply"),
+    ("*1|$1|ab", "begin; control *1; key 1; value a; bad ValueNotTerminated"),
+    ("*1|:1\n", "begin; control *1; bad UnknownReply"),
+    ("$?|;4|Hell|;0|", "begin; bad Streamed"),
+    ("*?|:1|.|", "begin; bad Streamed"),
+    ("%?|", "begin; bad Streamed"),
+    ("~?|", "begin; bad Streamed"),
+    (".|", "begin; bad UnknownReply"),
+    (";0|", "begin; bad UnknownReply"),
+    (":1|+OK\n", "begin; end number 1; begin; bad UnknownReply"),
+];
+
+#[test]
+fn replies_follow_the_protocol_document() {
+    for (text, expected) in REPLIES {
+        let stream = wire(text);
+        assert_eq!(decode(&stream).join("; "), *expected, "{text:?}");
+        check_cuts(&stream);
+    }
+}
+
+#[test]
+fn malformed_bytes_are_bad_and_silent_afterwards() {
+    for (text, expected) in MALFORMED {
+        // What follows is never looked at.
+        let stream = wire(&format!("{text}:1|+OK|"));
+        assert_eq!(decode(&stream).join("; "), *expected, "{text:?}");
+        check_cuts(&stream);
+    }
+}
+
+#[test]
+fn a_pipeline_is_its_replies_in_order() {
+    let stream = wire(&REPLIES.iter().map(|(bytes, _)| *bytes).collect::<String>());
+    let expected: Vec<&str> = REPLIES.iter().map(|(_, events)| *events).collect();
+    assert_eq!(decode(&stream).join("; "), expected.join("; "));
+    check_cuts(&stream);
+}
+
+#[test]
+fn a_reply_begins_with_its_first_byte() {
+    for (text, expected) in REPLIES {
+        let begun = if expected.starts_with("push") { "" } else { "begin" };
+        assert_eq!(decode(&wire(text)[..1]).join("; "), begun, "{text:?}");
+    }
+}
+
+#[test]
+fn values_within_values_are_bounded() {
+    for (head, inner) in
+        [("*1|", ":5|"), ("%1|:1|", "+x|"), ("~1|", "$1|a|"), ("*2|:1|", "*0|"), ("*1|", "_|")]
+    {
+        let seen = decode(&wire(&format!("{}{inner}", head.repeat(DEPTH_MAX))));
+        assert!(seen[seen.len() - 1].starts_with("end "), "{head}: {seen:?}");
+        let deeper = wire(&format!("{}{inner}", head.repeat(DEPTH_MAX + 1)));
+        let seen = decode(&deeper);
+        assert_eq!(seen[seen.len() - 1], "bad TooDeep", "{head}");
+        check_cuts(&deeper);
+    }
+    let pushed = decode(&wire(&format!(">1|{}:1|", "*1|".repeat(DEPTH_MAX - 1))));
+    assert_eq!(pushed, ["push", "push over"]);
+    assert_eq!(decode(&wire(&format!(">1|{}:1|", "*1|".repeat(DEPTH_MAX)))), ["push", "bad TooDeep"]);
+    let endless = decode(&b"*1\r\n".repeat(100_000));
+    assert_eq!(endless[endless.len() - 1], "bad TooDeep");
+    let attributes = decode(&wire(&"¦1|".repeat(DEPTH_MAX + 1)));
+    assert_eq!(attributes[attributes.len() - 1], "bad TooDeep");
+}
+
+#[test]
+fn attributes_side_by_side_are_no_levels() {
+    let stream = wire(&format!("{}:1|", "¦1|+a|:1|".repeat(1000)));
+    let seen = decode(&stream);
+    assert_eq!(seen[seen.len() - 1], "end number 1");
+}
+
+#[test]
+fn sizes_are_bounded() {
+    let table = [
+        (format!("${STRING_BYTES_MAX}|"), "begin; key 536870912"),
+        (format!("${}|", STRING_BYTES_MAX + 1), "begin; bad BadNumber"),
+        (format!("*{ELEMENTS_MAX}|"), "begin; control *1073741824"),
+        (format!("%{ELEMENTS_MAX}|"), "begin; control %1073741824"),
+        (format!("%{}|", ELEMENTS_MAX + 1), "begin; bad BadNumber"),
+        (format!("!{}|", u32::MAX), "begin; bad LineTooLong"),
+    ];
+    for (text, expected) in table {
+        assert_eq!(decode(&wire(&text)).join("; "), expected, "{text}");
+    }
+}
+
+#[test]
+fn lines_end_within_the_unit() {
+    // A line of any length: what fills it (leading zeros too, which no server sends) and what stands around.
+    let forms = [
+        ("-ERR ", 'a', "|"),
+        ("+", 'a', "|"),
+        (",nan(", 'a', ")|"),
+        ("(", '1', "|"),
+        (":", '0', "|"),
+        ("$", '0', "3|"),
+        ("*", '0', "|"),
+        ("=", '0', "7|txt:"),
+        (">", '0', "|"),
+    ];
+    for (front, filler, back) in forms {
+        for (len, accepted) in
+            [(LINE_BYTES_MAX, true), (LINE_BYTES_MAX + 1, false), (3 * LINE_BYTES_MAX, false)]
+        {
+            let middle = filler.to_string().repeat(len - front.len() - wire(back).len());
+            let line = wire(&format!("{front}{middle}{back}"));
+            let seen = decode(&line);
+            assert!(seen.len() > 1 || front == ">", "{front} {len}");
+            assert_eq!(
+                seen.iter().all(|said| said != "bad LineTooLong"),
+                accepted,
+                "{front} {len}: {seen:?}"
+            );
+            check_cuts_at_ends(&line);
+            // The same line when it is looked at together with the line end of a value.
+            if front != ">" {
+                check_cuts_at_ends(&[&wire("*2|$1|x|"), &line[..]].concat());
+            }
+        }
+    }
+    for (len, accepted) in [(2000, true), (LINE_BYTES_MAX - "!2037||".len() - 2, true), (2038, false)] {
+        let stream = wire(&format!("!{len}|{}|", "e".repeat(len)));
+        let seen = decode(&stream);
+        assert_eq!(seen[1] == "bad LineTooLong", !accepted, "{len}");
+        check_cuts_at_ends(&stream);
+        // Within other values the text may be of any length.
+        let seen = decode(&wire(&format!("*1|!{}|{}|", 10 * len, "e".repeat(10 * len))));
+        assert_eq!(seen[seen.len() - 1], "end ok");
+    }
+}
+
+/// As [`check_cuts`], but for long streams: cuts near both ends only, and byte by byte.
+fn check_cuts_at_ends(stream: &[u8]) {
+    let expected = decode(stream);
+    for cut in (0..20).chain(stream.len() - 20..stream.len()) {
+        assert_eq!(decode_cut(stream, &[cut], usize::MAX), expected, "cut at {cut}");
+    }
+    let everywhere: Vec<usize> = (0..=stream.len()).collect();
+    assert_eq!(decode_cut(stream, &everywhere, RespCodec::UNIT_BYTES_MAX), expected, "byte by byte");
+}
+
+#[test]
+fn a_large_value_passes_through_in_the_pieces_that_arrive() {
+    let value = vec![b'v'; 5_000_000];
+    for (head, behind) in [("", ""), ("*2|$1|a|", ""), ("*2|", "_|")] {
+        let head = wire(&format!("{head}${}|", value.len()));
+        let stream = [&head[..], &value, b"\r\n", &wire(behind)[..]].concat();
+        let mut codec = RespCodec::default();
+        let (mut position, mut passed, mut replies) = (0, 0, 0);
+        let mut arrived = 0;
+        while arrived < stream.len() {
+            arrived = stream.len().min(arrived + 1500);
+            loop {
+                match codec.decode(&stream[position..arrived]) {
+                    (used, Some(Event::Value(piece))) => {
+                        assert_eq!(
+                            piece.as_ptr(),
+                            stream[position..].as_ptr(),
+                            "a piece is the input itself"
+                        );
+                        passed += piece.len();
+                        position += used;
+                    }
+                    (used, Some(event)) => {
+                        replies += usize::from(matches!(event, Event::End { reply: ReplyKind::Value, .. }));
+                        position += used;
+                    }
+                    (_, None) => break,
+                }
+            }
+            assert!(arrived - position < 32, "only a line may wait");
+        }
+        assert_eq!((passed / value.len(), replies), (1, 1));
+    }
+}
+
+/// A reply of one value.
+fn string(value: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
+}
+
+#[test]
+fn a_whole_reply_of_one_value_is_one_event() {
+    for len in (2..70).chain([99, 100, 999, 1000, 9999, 10_000, 65_536, 99_999]) {
+        let value: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let mut stream = string(&value);
+        let used = stream.len();
+        for behind in [&b""[..], b"$", b"\r\n\r\n"] {
+            stream.truncate(used);
+            stream.extend_from_slice(behind);
+            let (step, event) = RespCodec::default().decode(&stream);
+            assert_eq!(
+                (step, event),
+                (used, Some(Event::Found { key: &[], flags: 0, value: &value, token: 0 }))
+            );
+        }
+    }
+}
+
+#[test]
+fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
+    // Every byte of it replaced by each of those that mean something; and cut everywhere, with more behind it or not.
+    for value in [&b"abc"[..], b"\r\n$3\r\n", b"", b"0123456789", &[b'x'; 150]] {
+        let whole = string(value);
+        for at in 0..whole.len().min(12) {
+            for byte in *b"\r\n 019$*>-+?x\0\x7f\xff" {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                for behind in [&b""[..], &whole, b"\r\n+OK\r\n:1\r\n"] {
+                    let stream = [&damaged[..], behind].concat();
+                    let everywhere: Vec<usize> = (0..stream.len()).collect();
+                    let expected = decode_the_long_way(&stream);
+                    assert_eq!(decode(&stream), expected, "{}", stream.escape_ascii());
+                    assert_eq!(
+                        decode_cut(&stream, &everywhere, usize::MAX),
+                        expected,
+                        "{}",
+                        stream.escape_ascii()
+                    );
+                }
+            }
+        }
+        check_cuts(&[&whole[..], &whole].concat());
+    }
+}
+
+#[test]
+fn replies_that_look_like_the_last_one_and_those_that_do_not() {
+    // All pairs: the second reply is read by a codec that has the head of the first one in mind.
+    let replies = [
+        string(&[b'x'; 200]),
+        string(&[b'y'; 201]),
+        string(&[b'x'; 20]),
+        string(&[b'x'; 2]),
+        string(b"x"),
+        string(b""),
+        string(&[b'x'; 10_000]),
+        string(&[b'x'; 123_456]),
+        b"$0200\r\n".to_vec(),
+        b"$00002\r\nab\r\n".to_vec(),
+        b"$200\r\r".to_vec(),
+        b"$\r\n\r\n\r\n\r\n".to_vec(),
+        b"$-1\r\n".to_vec(),
+        b"\0\0\0\0\0\0\0\0\r\n".to_vec(),
+        b"\r\n\r\n\r\n\r\n\r\n".to_vec(),
+        b":1\r\n".to_vec(),
+        b">1\r\n$2\r\nab\r\n".to_vec(),
+    ];
+    for first in [&[][..]].into_iter().chain(replies.iter().map(Vec::as_slice)) {
+        for second in &replies {
+            let stream = [first, second].concat();
+            assert_eq!(decode(&stream), decode_the_long_way(&stream), "{}", stream.escape_ascii());
+        }
+    }
+}
+
+/// A value before it has bytes.
+#[derive(Clone, Debug)]
+enum Tree {
+    Line(usize),
+    Text(char, Vec<u8>),
+    List(char, Vec<Tree>),
+}
+
+/// Values that are a line, for [`Tree::Line`].
+const LINES: [&str; 10] = ["+OK", "-ERR no", ":-5", "_", "$-1", "*-1", ",1.5", "#t", "(123", "-MOVED 1 a:1"];
+
+fn trees() -> impl Strategy<Value = Tree> {
+    let leaf = prop_oneof![
+        (0..LINES.len()).prop_map(Tree::Line),
+        (prop::sample::select(vec!['$', '=', '!']), prop::collection::vec(any::<u8>(), 0..40))
+            .prop_map(|(sort, text)| Tree::Text(sort, text)),
+    ];
+    leaf.prop_recursive(6, 40, 4, |inner| {
+        (prop::sample::select(vec!['*', '~', '%', '|']), prop::collection::vec(inner, 0..4))
+            .prop_map(|(sort, list)| Tree::List(sort, list))
+    })
+}
+
+/// Appends a value; an attribute, together with an element that it stands before.
+fn write(tree: &Tree, bytes: &mut Vec<u8>) {
+    match tree {
+        Tree::Line(index) => bytes.extend_from_slice(format!("{}\r\n", LINES[*index]).as_bytes()),
+        Tree::Text(sort, text) => {
+            let format = if *sort == '=' { "txt:" } else { "" };
+            bytes.extend_from_slice(format!("{sort}{}\r\n{format}", format.len() + text.len()).as_bytes());
+            bytes.extend_from_slice(text);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        Tree::List(sort, list) => {
+            let is_paired = matches!(sort, '%' | '|');
+            let count = if is_paired { list.len() / 2 } else { list.len() };
+            bytes.extend_from_slice(format!("{sort}{count}\r\n").as_bytes());
+            for element in &list[..if is_paired { 2 * count } else { count }] {
+                write(element, bytes);
+            }
+            if *sort == '|' {
+                bytes.extend_from_slice(b"#t\r\n");
+            }
+        }
+    }
+}
+
+/// Text that is nearly a reply: the pieces that replies are made of, in any order, with some noise.
+fn near_replies() -> impl Strategy<Value = Vec<u8>> {
+    let pieces = [
+        "|",
+        "\r",
+        "\n",
+        "$",
+        "*",
+        "%",
+        "~",
+        "¦",
+        ">",
+        "=",
+        "!",
+        ":",
+        "+",
+        "-",
+        "_",
+        "#",
+        ",",
+        "(",
+        "?",
+        ";",
+        ".",
+        "0|",
+        "1|",
+        "2|",
+        "-1|",
+        "3|abc|",
+        "5|txt:x|",
+        "t|",
+        "OK|",
+        "18446744073709551616",
+        "*2|",
+        "¦1|",
+        ">1|",
+        "$3|abc|",
+        "$-1|",
+        "_|",
+        "*1|$1|a|",
+    ];
+    let mut pieces: Vec<Vec<u8>> = pieces.iter().map(|piece| wire(piece)).collect();
+    pieces.push(vec![b'a'; 2000]);
+    let piece = prop_oneof![
+        9 => prop::sample::select(pieces),
+        1 => prop::collection::vec(any::<u8>(), 0..10),
+    ];
+    prop::collection::vec(piece, 0..20).prop_map(|pieces| pieces.concat())
+}
+
+fn positions(cuts: &[prop::sample::Index], stream: &[u8]) -> Vec<usize> {
+    let mut positions: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+    positions.sort_unstable();
+    positions
+}
+
+proptest! {
+    #[test]
+    fn every_reply_begins_and_ends_once(
+        trees in prop::collection::vec(trees(), 0..6),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let mut stream = Vec::new();
+        for tree in &trees {
+            write(tree, &mut stream);
+        }
+        let seen = decode_cut(&stream, &positions(&cuts, &stream), usize::MAX);
+        let count = |word: &str| seen.iter().filter(|said| said.split(' ').next() == Some(word)).count();
+        prop_assert_eq!((count("begin"), count("end"), count("bad")), (trees.len(), trees.len(), 0), "{:?}", &seen);
+        prop_assert_eq!(&seen, &decode_the_long_way(&stream));
+    }
+
+    #[test]
+    fn rows_of_strings_are_told_one_by_one(
+        values in prop::collection::vec(any::<Option<Vec<u8>>>(), 1..20),
+        is_version_3 in any::<bool>(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let mut stream = format!("*{}\r\n", values.len()).into_bytes();
+        let mut expected = vec!["begin".to_owned(), format!("control *{}", values.len())];
+        for value in &values {
+            match value {
+                None => {
+                    stream.extend_from_slice(if is_version_3 { b"_\r\n" } else { b"$-1\r\n" });
+                    expected.push("no key".to_owned());
+                }
+                Some(value) => {
+                    stream.extend(string(value));
+                    expected.push(format!("key {}", value.len()));
+                    expected.extend((!value.is_empty()).then(|| format!("value {}", value.escape_ascii())));
+                }
+            }
+        }
+        let found = values.iter().any(Option::is_some);
+        expected.push(if found { "end value" } else { "end not_found" }.to_owned());
+        prop_assert_eq!(decode_cut(&stream, &positions(&cuts, &stream), usize::MAX), expected);
+    }
+
+    #[test]
+    fn garbage_never_panics_and_cuts_never_matter(
+        stream in prop_oneof![near_replies(), prop::collection::vec(any::<u8>(), 0..100)],
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        let expected = decode(&stream);
+        prop_assert_eq!(&decode_cut(&stream, &positions(&cuts, &stream), usize::MAX), &expected);
+        prop_assert_eq!(&decode_cut(&stream, &[], RespCodec::UNIT_BYTES_MAX), &expected);
+        prop_assert_eq!(&decode_the_long_way(&stream), &expected);
+    }
+}
