@@ -7,6 +7,7 @@
 //! change what it means; however deep a reply is, nothing of it is kept but how much is still to come.
 
 pub mod error;
+pub mod handshake;
 mod line;
 mod request;
 pub mod template;
