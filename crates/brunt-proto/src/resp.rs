@@ -9,7 +9,10 @@
 pub mod error;
 pub mod handshake;
 mod line;
+pub mod redirect;
+pub mod reply;
 mod request;
+pub mod slot;
 pub mod template;
 
 use crate::out::Out;

@@ -1,0 +1,105 @@
+//! Where a node of a cluster sends its client when it has not the slot that was asked for.
+//!
+//! Not the map of all slots, and nothing is followed here: a pure function over the text of an error reply.
+
+use super::slot::SLOTS;
+
+/// Whether a redirection is for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectKind {
+    /// The slot lives there from now on.
+    Moved,
+    /// The slot is on its way there: this key is to be asked for there, behind an `ASKING`, and the map stays as it is.
+    Ask,
+}
+
+/// How a server names the host of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host<'a> {
+    /// By name or address, without brackets.
+    Named(&'a str),
+    /// Not at all: it is the host that was asked (`cluster-preferred-endpoint-type unknown-endpoint`).
+    Asked,
+    /// As unknown: names are preferred, and this node has none. A map has its address.
+    Unknown,
+}
+
+impl<'a> Host<'a> {
+    /// Reads it as it stands in a redirection or a map.
+    pub(super) fn of(text: &'a str) -> Self {
+        match text {
+            "" => Self::Asked,
+            "?" => Self::Unknown,
+            _ => {
+                let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+                Self::Named(bare.unwrap_or(text))
+            }
+        }
+    }
+}
+
+/// Where an error sends its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redirect<'a> {
+    /// For good or not.
+    pub kind: RedirectKind,
+    /// Which slot it is about; below [`SLOTS`].
+    pub slot: u16,
+    /// On which host the node is.
+    pub host: Host<'a>,
+    /// The port there, not 0.
+    pub port: u16,
+}
+
+impl<'a> Redirect<'a> {
+    /// Reads `MOVED SLOT HOST:PORT` or the same of `ASK`; `None` of every other text.
+    pub fn of(text: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut words = text.split(' ');
+        let kind = match words.next()? {
+            "MOVED" => RedirectKind::Moved,
+            "ASK" => RedirectKind::Ask,
+            _ => return None,
+        };
+        let slot = words.next()?.parse().ok().filter(|slot| *slot < SLOTS)?;
+        // An IPv6 address stands there without brackets: its last colon is the one before the port.
+        let (host, port) = words.next()?.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        words.next().is_none().then_some(Self { kind, slot, host: Host::of(host), port })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirections_are_taken_apart() {
+        let to = |kind, slot, host, port| Some(Redirect { kind, slot, host, port });
+        let table = [
+            ("MOVED 3999 127.0.0.1:6381", to(RedirectKind::Moved, 3999, Host::Named("127.0.0.1"), 6381)),
+            ("ASK 3999 127.0.0.1:6381", to(RedirectKind::Ask, 3999, Host::Named("127.0.0.1"), 6381)),
+            ("MOVED 0 cache-1.example:1", to(RedirectKind::Moved, 0, Host::Named("cache-1.example"), 1)),
+            ("MOVED 16383 ::1:7000", to(RedirectKind::Moved, 16383, Host::Named("::1"), 7000)),
+            ("MOVED 16383 [::1]:7000", to(RedirectKind::Moved, 16383, Host::Named("::1"), 7000)),
+            // `cluster-preferred-endpoint-type unknown-endpoint`, and `hostname` where none is announced.
+            ("MOVED 12182 :22403", to(RedirectKind::Moved, 12182, Host::Asked, 22403)),
+            ("MOVED 12182 ?:22403", to(RedirectKind::Moved, 12182, Host::Unknown, 22403)),
+            ("MOVED 16384 127.0.0.1:6381", None),
+            ("MOVED -1 127.0.0.1:6381", None),
+            ("MOVED 1 127.0.0.1", None),
+            ("MOVED 1 127.0.0.1:0", None),
+            ("MOVED 1 127.0.0.1:65536", None),
+            ("MOVED 1 127.0.0.1:6381 more", None),
+            ("MOVED 1", None),
+            ("MOVED", None),
+            ("moved 1 127.0.0.1:6381", None),
+            ("ERR MOVED 1 127.0.0.1:6381", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            assert_eq!(Redirect::of(text.as_bytes()), expected, "{text}");
+        }
+        assert_eq!(Redirect::of(b"MOVED 1 \xff:1"), None);
+    }
+}
