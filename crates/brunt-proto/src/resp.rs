@@ -154,13 +154,23 @@ impl Codec for RespCodec {
     /// # Panics
     ///
     /// If [`RespCodec::speaks`] not of the kind, or if there is no such template: a plan that asks for them is refused.
-    #[inline(always)] // Where the kind is known, so is the way, and nothing is left of the choice.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         match request.kind {
-            OpKind::Get => request::put_get(request.keys.first(), out),
             OpKind::Raw => self.templates.encode(request, out),
             _ => request::put(request, out),
         }
+        Encoded { wire_requests: 1, replied: true }
+    }
+
+    #[inline(always)]
+    fn encode_get(
+        &mut self,
+        key_len: usize,
+        _: u32,
+        out: &mut Out,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Encoded {
+        request::put_get_in_place(key_len, out, write);
         Encoded { wire_requests: 1, replied: true }
     }
 

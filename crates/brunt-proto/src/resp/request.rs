@@ -24,16 +24,23 @@ pub(super) fn encoded_len_max(keys: usize, key_bytes: usize) -> usize {
     FIXED_BYTES_MAX + keys * FRAME_BYTES_MAX + key_bytes
 }
 
-/// `GET key`
+const GET: &[u8] = b"*2\r\n$3\r\nGET\r\n";
+
+/// `GET key`, of a key that `write` is to put where it belongs.
 #[inline(always)]
-pub(super) fn put_get(key: &[u8], out: &mut Out) {
-    match two_digits(key.len()) {
+pub(super) fn put_get_in_place(key_len: usize, out: &mut Out, write: impl FnOnce(&mut [u8])) {
+    match two_digits(key_len) {
         Some([tens, ones]) => {
             let mut head = *b"*2\r\n$3\r\nGET\r\n$00\r\n";
-            (head[14], head[15]) = (tens, ones);
-            out.put_around(&head, key, LINE_END);
+            (head[GET.len() + 1], head[GET.len() + 2]) = (tens, ones);
+            out.put_in_place(&head, key_len, write, LINE_END);
         }
-        None => put_change(b"*2\r\n$3\r\nGET\r\n", key, None, out),
+        None => {
+            out.put(GET);
+            out.put(b"$");
+            out.put_decimal(key_len as u64);
+            out.put_in_place(LINE_END, key_len, write, LINE_END);
+        }
     }
 }
 
@@ -42,7 +49,7 @@ pub(super) fn put(request: &Request<'_>, out: &mut Out) {
     let key = request.keys.first();
     let amount = (request.operand != 1).then_some(request.operand);
     match (request.kind, amount, request.ttl_s) {
-        (OpKind::Get, ..) => put_get(key, out),
+        (OpKind::Get, ..) => put_change(GET, key, None, out),
         (OpKind::Mget, ..) => put_mget(request, out),
         (OpKind::Set, _, 0) => put_store(b"*3\r\n$3\r\nSET\r\n", &[], request, out),
         (OpKind::Set, ..) => put_store(b"*5\r\n$3\r\nSET\r\n", &[], request, out),

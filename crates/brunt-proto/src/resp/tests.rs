@@ -27,7 +27,7 @@ fn wire(text: &str) -> Vec<u8> {
 // --- Requests ---
 
 fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
-    Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: 0, template: 0 }
+    Request { value, ..Request::of(kind, keys) }
 }
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.
@@ -223,6 +223,18 @@ fn a_server_answers_to_these_bytes_and_means_that() {
     let tried = |kind: &OpKind| exchanges().iter().any(|exchange| exchange.request.kind == *kind);
     for kind in OpKind::ALL {
         assert_eq!(tried(&kind), RespCodec::speaks(kind), "{kind}");
+    }
+}
+
+#[test]
+fn a_get_is_the_same_with_its_key_written_in_place() {
+    for len in [1, 9, 10, 30, 99, 100, 250] {
+        let key: Vec<u8> = (0..len).map(|at| b'a' + at as u8 % 26).collect();
+        let mut codec = RespCodec::default();
+        let mut out = Out::with_room(codec.encoded_len_max(1, key.len(), 0));
+        codec.encode_get(key.len(), 0, &mut out, |place| place.copy_from_slice(&key));
+        let expected = encode(&mut codec, &Request::of(OpKind::Get, Keys { bytes: &key, ends: &[len] }));
+        assert_eq!(out.contiguous(), Some(&expected[..]), "{len}");
     }
 }
 

@@ -11,17 +11,8 @@ fn encode(template: &Template, key: &[u8], value: &Value<'_>) -> Vec<u8> {
     let templates = Templates::new(vec![template.clone()]);
     let bound = templates.encoded_len_max(key.len()) + value.total_len();
     let mut out = Out::with_room(bound);
-    let request = Request {
-        kind: OpKind::Raw,
-        keys: Keys { bytes: key, ends: &[key.len() as u32] },
-        value: *value,
-        flags: 0,
-        ttl_s: 0,
-        operand: 0,
-        noreply: false,
-        token: 0,
-        template: 0,
-    };
+    let keys = Keys { bytes: key, ends: &[key.len() as u32] };
+    let request = Request { value: *value, ..Request::of(OpKind::Raw, keys) };
     templates.encode(&request, &mut out);
     let mut parts = [IoSlice::new(&[]); PARTS_MAX];
     let count = out.gather(value.block, &mut parts);
