@@ -7,7 +7,7 @@
 //! bucket. Invariant: count, minimum, maximum, Σ and Σ² are exact whatever the buckets do (Σ² saturates at 2¹²⁸ − 1,
 //! which takes 2⁴⁴ samples of 73 minutes).
 //!
-//! The three forms: [`RecordingHistogram`] has 32-bit counts, so that what a worker touches stays in its cache;
+//! The three forms: [`RecordingHistogram`] has 16-bit counts, so that what a worker touches stays in its cache;
 //! [`SparseHistogram`] is what an interval keeps, about one byte per touched bucket; [`Histogram`] has 64-bit counts
 //! and holds a whole run.
 
@@ -123,7 +123,7 @@ fn at_rank(
 /// What a worker records into. All memory is taken at the start; recording is one count, two sums and one comparison.
 #[derive(Clone, Debug)]
 pub struct RecordingHistogram {
-    counts: Box<[u32; BUCKETS]>,
+    counts: Box<[u16; BUCKETS]>,
     min: u64,
     max: u64,
     /// How many numbers lie between the extremes and are told apart: a value among them moves neither extreme, so that one
@@ -131,9 +131,9 @@ pub struct RecordingHistogram {
     width: u64,
     sum: u128,
     sum_squares: u128,
-    /// Buckets whose count went past 2³² − 1, once for each time: at ten million values a second and all of them in
-    /// one bucket that takes seven minutes without an interval being taken.
-    wrapped: Vec<u32>,
+    /// Buckets whose count went past 2¹⁶ − 1, and how often at once. A million values a second, all of them in one bucket, do
+    /// that fifteen times a second; an interval is shorter than that.
+    wrapped: Vec<(u32, u64)>,
 }
 
 impl Default for RecordingHistogram {
@@ -143,9 +143,9 @@ impl Default for RecordingHistogram {
 }
 
 impl RecordingHistogram {
-    /// Empty, with room for every bucket (132 KiB).
+    /// Empty, with room for every bucket (66 KiB).
     pub fn new() -> Self {
-        let counts = vec![0u32; BUCKETS].into_boxed_slice();
+        let counts = vec![0u16; BUCKETS].into_boxed_slice();
         Self {
             counts: counts.try_into().expect("the slice was made with this length"),
             min: u64::MAX,
@@ -153,7 +153,7 @@ impl RecordingHistogram {
             width: 0,
             sum: 0,
             sum_squares: 0,
-            wrapped: Vec::with_capacity(64),
+            wrapped: Vec::with_capacity(256),
         }
     }
 
@@ -168,7 +168,7 @@ impl RecordingHistogram {
         let count = &mut self.counts[bucket];
         *count = count.wrapping_add(1);
         if *count == 0 {
-            self.carry(bucket);
+            self.carry(bucket, 1);
         }
         self.sum += u128::from(value);
         let (squares, is_saturated) = self.sum_squares.overflowing_add(u128::from(value) * u128::from(value));
@@ -191,10 +191,10 @@ impl RecordingHistogram {
             return;
         }
         let bucket = bucket_of(value);
-        let (count, has_wrapped) = self.counts[bucket].overflowing_add(times);
-        self.counts[bucket] = count;
-        if has_wrapped {
-            self.carry(bucket);
+        let count = u64::from(self.counts[bucket]) + u64::from(times);
+        self.counts[bucket] = count as u16;
+        if count > u64::from(u16::MAX) {
+            self.carry(bucket, count >> u16::BITS);
         }
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -205,8 +205,8 @@ impl RecordingHistogram {
     }
 
     #[cold]
-    fn carry(&mut self, bucket: usize) {
-        self.wrapped.push(bucket as u32);
+    fn carry(&mut self, bucket: usize, times: u64) {
+        self.wrapped.push((bucket as u32, times));
     }
 
     /// Nothing recorded since the last take?
@@ -239,7 +239,8 @@ impl RecordingHistogram {
     }
 
     fn carried(&self, bucket: usize) -> u64 {
-        self.wrapped.iter().filter(|wrapped| **wrapped as usize == bucket).count() as u64 * (1 << 32)
+        let of_bucket = self.wrapped.iter().filter(|(wrapped, _)| *wrapped as usize == bucket);
+        of_bucket.map(|(_, times)| times << u16::BITS).sum()
     }
 }
 

@@ -181,7 +181,7 @@ pub struct RecorderSet {
 }
 
 impl RecorderSet {
-    /// Takes all the memory it will ever need: 660 KiB per (class, op) of the layout, 132 KiB per meter.
+    /// Takes all the memory it will ever need: 330 KiB per (class, op) of the layout, 66 KiB per meter.
     /// Boxed, because sets travel between threads.
     pub fn new(layout: &Layout) -> Box<Self> {
         let mut meter_index = [u8::MAX; MeterKind::COUNT];
