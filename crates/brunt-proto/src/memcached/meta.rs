@@ -13,7 +13,7 @@ use crate::out::Out;
 use crate::{Codec, Encoded, Event, Malformed, Matching, NO_TOKEN, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 /// The meta protocol's codec: the parse state of one connection.
 ///
@@ -463,6 +463,36 @@ impl<'a> Told<'a> {
     }
 }
 
+/// The line before a value or number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Item<'a> {
+    /// With its end.
+    line_len: usize,
+    /// Length of the value.
+    bytes: u32,
+    told: Told<'a>,
+}
+
+impl<'a> Item<'a> {
+    /// The line of a multi-get's key as it usually is: key, client flags and opaque, in the order they were asked for.
+    /// Whatever is cut, rare or wrong is left to [`MetaCodec::value_line`].
+    #[inline]
+    fn usual(input: &'a [u8]) -> Option<Self> {
+        let line = &input[..input.len().min(LINE_BYTES_MAX)];
+        let (bytes, at) =
+            if line.starts_with(VALUE) { decimal_u32(line, VALUE.len()).ok()? } else { return None };
+        let key_at = at + line[at..].starts_with(b" k").then_some(2)?;
+        let key = &line[key_at..key_at + memchr2(b' ', b'\n', &line[key_at..])?];
+        let rest = line[key_at + key.len()..].strip_prefix(b" f")?;
+        let (flags, at) = decimal_u32(rest, 0).ok()?;
+        let (text, rest) = rest[at..].strip_prefix(b" O")?.split_first_chunk::<{ OPAQUE_LEN - 2 }>()?;
+        let (asked, token) = opaque(text)?;
+        let line_len = line.len() - rest.strip_prefix(LINE_END)?.len();
+        let told = Told { asked: Some(asked), token, key, flags, unique: 0, renewal: Renewal::NONE };
+        Some(Self { line_len, bytes, told })
+    }
+}
+
 /// What was sent as an opaque.
 fn opaque(text: &[u8]) -> Option<(Asked, u32)> {
     let (&letter, token) = text.split_first()?;
@@ -578,6 +608,9 @@ impl MetaCodec {
 
     /// Reads one line, which may be the first of a reply or a further one.
     fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
+        if let Some(item) = Item::usual(input) {
+            return self.item(input, item);
+        }
         let shape = shape(input)?;
         let window = &input[..input.len().min(LINE_BYTES_MAX)];
         let (body, used) = match rest_of_line(window, CODE_LEN) {
@@ -630,7 +663,14 @@ impl MetaCodec {
         if line[at] != b' ' && at + LINE_END.len() != used {
             return Err(BAD_NUMBER);
         }
-        let Told { asked, token, key, flags, unique, renewal } = Told::of(line, at + 1)?;
+        self.item(input, Item { line_len: used, bytes, told: Told::of(line, at + 1)? })
+    }
+
+    /// Begins with a value, or reads the number that it is.
+    #[inline]
+    fn item<'a>(&mut self, input: &'a [u8], item: Item<'a>) -> Step<(usize, Event<'a>)> {
+        let Item { line_len: used, bytes, told } = item;
+        let Told { asked, token, key, flags, unique, renewal } = told;
         self.progress = match (asked, self.progress) {
             (Some(Asked::Number), Progress::Begun) => return self.number(input, used, bytes as usize, token),
             (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: true },

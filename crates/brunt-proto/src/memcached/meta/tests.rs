@@ -339,6 +339,33 @@ fn a_damaged_reply_of_one_value_says_the_same_both_ways() {
 }
 
 #[test]
+fn the_usual_line_of_a_key_is_what_its_flags_say() {
+    let mut read = 0;
+    for whole in
+        ["VA 3 kkey f7 Om@@@@@@@A\r\nabc\r\n", "VA 0 k f0 Oq@@@@@@@A\r\n", "VA 12 kk f12 On@@@@@@@A\r\n"]
+    {
+        for at in 0..whole.len() {
+            for byte in *b"\r\n 019VAfkgnmqcWXZO@P\0\x1f\x7f\x80\xff" {
+                let mut line = whole.as_bytes().to_vec();
+                line[at] = byte;
+                let Some(item) = Item::usual(&line) else { continue };
+                let (body, used) = rest_of_line(&line, CODE_LEN).expect("a line");
+                let (bytes, at) = decimal_u32(body, VALUE.len()).expect("a length");
+                assert_eq!(body[at], b' ');
+                let told = Told::of(&line[..used], at + 1).expect("flags");
+                assert_eq!(item, Item { line_len: used, bytes, told }, "{}", line.escape_ascii());
+                read += 1;
+            }
+        }
+        assert!(Item::usual(whole.as_bytes()).is_some());
+        for cut in 0..whole.find('\n').map_or(0, |feed| feed + 1) {
+            assert_eq!(Item::usual(&whole.as_bytes()[..cut]), None);
+        }
+    }
+    assert!(read > 100, "{read}");
+}
+
+#[test]
 fn replies_that_look_like_the_last_one_and_those_that_do_not() {
     // All pairs: the second reply is read by a codec that has the form of the first one in mind.
     let replies = [
