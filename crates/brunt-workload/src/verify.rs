@@ -1,7 +1,8 @@
 //! Is the value that came back the one that was stored? Checked piece by piece, however the network cut it.
 //!
 //! Holds no bytes but a head: body bytes are compared with the block where they lie and forgotten. A value that lies
-//! there whole is compared at once; that short way only ever says that all is well, and leaves every doubt to the long one.
+//! there whole is compared at once; that short way only ever says that all is well, or that the value is nobody's of ours, and
+//! leaves every doubt to the long one.
 
 use crate::payload::{HEAD_LEN, Payload};
 
@@ -95,6 +96,9 @@ impl Verifier {
     pub fn verify(payload: &Payload, id: u64, expected: Expected, value: &[u8]) -> Integrity {
         match expected.exact() {
             Some((version, len)) if is_intact(payload, id, version, len, value) => Integrity::Intact,
+            _ if matches!(expected, Expected::Named { .. }) && is_foreign(payload, value) => {
+                Integrity::Foreign
+            }
             _ => Self::verify_in_doubt(payload, id, expected, value),
         }
     }
@@ -188,6 +192,12 @@ fn is_intact(payload: &Payload, id: u64, version: u32, len: u32, value: &[u8]) -
     }
     let tail = (body.len() - TAIL_LEN).max(FRONT_LEN);
     body[..FRONT_LEN] == expected[..FRONT_LEN] && body[tail..] == expected[tail..]
+}
+
+/// Does the value begin with a whole head that is none of ours? Then nothing else of it is looked at.
+#[inline(never)]
+fn is_foreign(payload: &Payload, value: &[u8]) -> bool {
+    value.first_chunk::<HEAD_LEN>().is_some_and(|head| payload.read_head(head).is_none())
 }
 
 /// [`is_intact`] for a value that is less than a head.
