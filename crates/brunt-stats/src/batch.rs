@@ -51,19 +51,19 @@ pub fn batches(
     // Workers are a little late in ending an interval, so the slice before the window may hold the first of its requests.
     // Requests of the window that lie before a later start are in no batch.
     while start_ns > window.measure_ns && held.next_if(|(cell_ns, _)| *cell_ns < start_ns).is_some() {}
-    let mut response = Histogram::new();
+    let mut sum = Histogram::new();
     for index in 0..count {
         let is_last = index + 1 == count;
         let mut batch = Batch { start_ns: begins(index), ..Batch::default() };
         batch.end_ns = if is_last { window.end_ns } else { begins(index + 1) };
-        response.clear();
+        let mut parts = Vec::new();
         while let Some((_, slice)) = held.next_if(|(cell_ns, _)| is_last || *cell_ns < batch.end_ns) {
             for row in slice.rows.iter().filter(|row| of(row.class, row.op)) {
                 batch.completed += row.in_window.completed;
-                response.merge_sparse(&row.response);
+                parts.push(&row.response);
             }
         }
-        batch.response = response.to_sparse();
+        batch.response = SparseHistogram::together(parts, &mut sum).into_owned();
         sums.push(batch);
     }
     sums

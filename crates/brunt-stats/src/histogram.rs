@@ -12,7 +12,8 @@
 //! and holds a whole run.
 
 use brunt_plan::quantile::Quantile;
-use std::ops::RangeInclusive;
+use std::borrow::Cow;
+use std::ops::{Range, RangeInclusive};
 
 /// Each power of two is cut into 2 to this power buckets.
 pub const GROUPING_POWER: u32 = 10;
@@ -21,6 +22,8 @@ pub const VALUE_BITS: u32 = 42;
 /// How many buckets there are: one group of 2ᵍ for every shift from 0 to 31, and one more because the first covers
 /// two powers of two.
 pub const BUCKETS: usize = ((VALUE_BITS - GROUPING_POWER + 1) as usize) << GROUPING_POWER;
+/// Buckets that are looked at together: most are empty, and a processor compares so many with nothing in a few steps.
+const BLOCK: usize = 32;
 /// The largest value with a bucket of its own kind.
 const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 
@@ -44,6 +47,16 @@ pub const fn bucket_values(bucket: usize) -> RangeInclusive<u64> {
     let shift = group.saturating_sub(1);
     let lowest = ((bucket - ((shift as usize) << GROUPING_POWER)) as u64) << shift;
     lowest..=lowest + ((1 << shift) - 1)
+}
+
+/// Which counts of a block are not 0, as bits: a loop over them has no branch that a processor would foretell wrong.
+#[inline]
+fn occupied_places<T: Copy + Default + PartialEq + std::ops::BitOr<Output = T>>(block: &[T; BLOCK]) -> u32 {
+    if block.iter().fold(T::default(), |any, count| any | *count) == T::default() {
+        return 0;
+    }
+    let bit = |(place, count): (usize, &T)| u32::from(*count != T::default()) << place;
+    block.iter().enumerate().map(bit).fold(0, |bits, bit| bits | bit)
 }
 
 /// What is exact about a set of values, whatever their buckets.
@@ -112,12 +125,38 @@ fn at_rank(
     for (bucket, count) in buckets {
         cumulative += count;
         if cumulative >= rank {
-            let values = bucket_values(bucket);
-            let highest = if bucket == BUCKETS - 1 { u64::MAX } else { *values.end() };
-            return Some(moments.min.max(*values.start())..=moments.max.min(highest));
+            return Some(values_within(moments, bucket));
         }
     }
     None
+}
+
+/// The values of a bucket, as far as they lie within minimum and maximum.
+fn values_within(moments: &Moments, bucket: usize) -> RangeInclusive<u64> {
+    let values = bucket_values(bucket);
+    let highest = if bucket == BUCKETS - 1 { u64::MAX } else { *values.end() };
+    moments.min.max(*values.start())..=moments.max.min(highest)
+}
+
+/// The occupied buckets of a histogram with what lies in them and below, for many questions about ranks.
+#[derive(Clone, Debug)]
+pub struct Ranks {
+    moments: Moments,
+    /// Ascending: a bucket, and how many values it and those below it hold.
+    cumulative: Vec<(usize, u64)>,
+}
+
+impl Ranks {
+    /// The values that may be the one of a rank; see [`Histogram::at_rank`].
+    pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u64>> {
+        let place = self.cumulative.partition_point(|(_, cumulative)| *cumulative < rank);
+        self.cumulative.get(place).map(|(bucket, _)| values_within(&self.moments, *bucket))
+    }
+
+    /// The value at a quantile; see [`Histogram::quantile`].
+    pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
+        self.at_rank(quantile.rank(self.moments.count)).map(|values| *values.end())
+    }
 }
 
 /// What a worker records into. All memory is taken at the start; recording is one count, two sums and one comparison.
@@ -215,16 +254,26 @@ impl RecordingHistogram {
     }
 
     /// Yields what was recorded and leaves the histogram empty. Looks only at the buckets between the minimum and the
-    /// maximum. Allocates.
+    /// maximum, and passes over the empty ones of them a block at a time. Allocates.
     pub fn take(&mut self) -> SparseHistogram {
         if self.is_empty() {
             return SparseHistogram::default();
         }
         let (first, last) = (bucket_of(self.min), bucket_of(self.max));
-        let mut encoder = Encoder::default();
-        for bucket in first..=last {
-            let low = std::mem::take(&mut self.counts[bucket]);
-            encoder.push(bucket, u64::from(low) + self.carried(bucket));
+        let mut encoder = Encoder::with_room();
+        // A count that has wrapped to 0 looks empty.
+        let has_wrapped = !self.wrapped.is_empty();
+        for number in first / BLOCK..=last / BLOCK {
+            let begin = number * BLOCK;
+            let mut places =
+                if has_wrapped { u32::MAX } else { occupied_places(&self.counts.as_chunks().0[number]) };
+            while places != 0 {
+                let bucket = begin + places.trailing_zeros() as usize;
+                places &= places - 1;
+                let low = std::mem::take(&mut self.counts[bucket]);
+                let carried = if has_wrapped { self.carried(bucket) } else { 0 };
+                encoder.push(bucket, u64::from(low) + carried);
+            }
         }
         let moments = Moments {
             count: encoder.total,
@@ -287,6 +336,36 @@ impl SparseHistogram {
         self.buckets().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
     }
 
+    /// The same for several values, ascending, in one pass.
+    pub fn counts_above(&self, values: &[u64]) -> Vec<u64> {
+        debug_assert!(values.is_sorted(), "{values:?}");
+        let mut above = Vec::with_capacity(values.len());
+        let (mut buckets, mut next) = (self.buckets(), None);
+        let mut left = self.count();
+        for own in values.iter().map(|value| bucket_of(*value)) {
+            while let Some((bucket, count)) = next.or_else(|| buckets.next()) {
+                if bucket > own {
+                    next = Some((bucket, count));
+                    break;
+                }
+                (left, next) = (left - count, None);
+            }
+            above.push(left);
+        }
+        above
+    }
+
+    /// The values of several together: of one as it is, of more through `sum`, which has a place for every bucket and whose
+    /// memory serves again.
+    pub fn together<'a>(parts: impl IntoIterator<Item = &'a Self>, sum: &mut Histogram) -> Cow<'a, Self> {
+        let mut parts = parts.into_iter().filter(|part| part.count() > 0);
+        let Some(first) = parts.next() else { return Cow::Owned(Self::default()) };
+        let Some(second) = parts.next() else { return Cow::Borrowed(first) };
+        sum.clear();
+        [first, second].into_iter().chain(parts).for_each(|part| sum.merge_sparse(part));
+        Cow::Owned(sum.to_sparse())
+    }
+
     /// The values of both.
     #[must_use]
     pub fn merged(&self, other: &Self) -> Self {
@@ -328,7 +407,8 @@ impl SparseHistogram {
     }
 }
 
-/// Writes the bytes of a [`SparseHistogram`]; buckets come in ascending order.
+/// Writes the bytes of a [`SparseHistogram`]; buckets come in ascending order. Counts are below 2⁶³, which is a request per
+/// nanosecond for three centuries.
 #[derive(Default)]
 struct Encoder {
     bytes: Vec<u8>,
@@ -337,20 +417,37 @@ struct Encoder {
 }
 
 impl Encoder {
+    /// With room for what a usual interval takes.
+    fn with_room() -> Self {
+        Self { bytes: Vec::with_capacity(1024), ..Self::default() }
+    }
+
+    #[inline]
     fn push(&mut self, bucket: usize, count: u64) {
         if count == 0 {
             return;
         }
-        let gap = (bucket - self.next_bucket) as u128;
-        if gap > 0 {
-            self.number(gap * 2 + 1);
+        debug_assert!(count < 1 << 63, "{count} values in bucket {bucket}");
+        let gap = (bucket - self.next_bucket) as u64;
+        let (passed_over, twice) = (gap * 2 + 1, count * 2);
+        if passed_over.max(twice) < 0x80 {
+            // A byte each. Whether there is a gap nobody can foretell, so it is written in any case.
+            let len = self.bytes.len();
+            self.bytes.push(passed_over as u8);
+            self.bytes.truncate(len + usize::from(gap > 0));
+            self.bytes.push(twice as u8);
+        } else {
+            if gap > 0 {
+                self.number(passed_over);
+            }
+            self.number(twice);
         }
-        self.number(u128::from(count) * 2);
         self.next_bucket = bucket + 1;
         self.total += count;
     }
 
-    fn number(&mut self, mut number: u128) {
+    #[inline]
+    fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
             number >>= 7;
@@ -372,23 +469,23 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     #[inline]
-    fn number(&mut self) -> Option<u128> {
+    fn number(&mut self) -> Option<u64> {
         // Of one byte, as nearly all are.
         let (byte, rest) = self.encoded.split_first()?;
         if byte & 0x80 == 0 {
             self.encoded = rest;
-            return Some(u128::from(*byte));
+            return Some(u64::from(*byte));
         }
         self.long_number()
     }
 
-    fn long_number(&mut self) -> Option<u128> {
+    fn long_number(&mut self) -> Option<u64> {
         let mut number = 0;
         let mut bits = 0;
         loop {
             let (byte, rest) = self.encoded.split_first()?;
             self.encoded = rest;
-            number |= u128::from(byte & 0x7f) << bits;
+            number |= u64::from(byte & 0x7f) << bits;
             if byte & 0x80 == 0 {
                 return Some(number);
             }
@@ -400,6 +497,7 @@ impl Decoder<'_> {
 impl Iterator for Decoder<'_> {
     type Item = (usize, u64);
 
+    #[inline]
     fn next(&mut self) -> Option<(usize, u64)> {
         loop {
             let number = self.number()?;
@@ -407,19 +505,31 @@ impl Iterator for Decoder<'_> {
                 self.bucket += (number / 2) as usize;
             } else {
                 self.bucket += 1;
-                return Some((self.bucket - 1, (number / 2) as u64));
+                return Some((self.bucket - 1, number / 2));
             }
         }
     }
 }
 
-/// A whole run's values, with 64-bit counts. Takes no memory for buckets until it holds a value.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A whole run's values, with 64-bit counts. Takes memory only for the buckets around those that hold a value: what latencies
+/// occupy is a quarter of all or less, and what is not there is neither cleared nor copied.
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
     moments: Moments,
-    /// All buckets, or none.
+    /// The bucket of the first count.
+    first: usize,
+    /// Whole groups of 2ᵍ buckets, or none.
     counts: Vec<u64>,
 }
+
+/// The same values; how much memory there is for others makes no difference.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.moments == other.moments && self.buckets().eq(other.buckets())
+    }
+}
+
+impl Eq for Histogram {}
 
 impl Histogram {
     /// Empty.
@@ -437,7 +547,9 @@ impl Histogram {
         if count == 0 {
             return;
         }
-        self.add(bucket_of(value), count);
+        let bucket = bucket_of(value);
+        self.reach(bucket, bucket);
+        self.counts[bucket - self.first] += count;
         let (value, times) = (u128::from(value), u128::from(count));
         self.moments.merge(&Moments {
             count,
@@ -448,41 +560,84 @@ impl Histogram {
         });
     }
 
-    fn add(&mut self, bucket: usize, count: u64) {
-        if self.counts.is_empty() {
-            self.counts = vec![0; BUCKETS];
+    /// Has room for these buckets and all between.
+    fn reach(&mut self, lowest: usize, highest: usize) {
+        let (first, end) = (self.first, self.first + self.counts.len());
+        if lowest >= first && highest < end {
+            return;
         }
-        self.counts[bucket] += count;
+        const GROUP: usize = 1 << GROUPING_POWER;
+        let (lowest, highest) = (lowest / GROUP * GROUP, (highest / GROUP + 1) * GROUP);
+        if self.counts.is_empty() {
+            (self.first, self.counts) = (lowest, vec![0; highest - lowest]);
+            return;
+        }
+        let (lowest, highest) = (lowest.min(first), highest.max(end));
+        let mut counts = vec![0; highest - lowest];
+        counts[first - lowest..end - lowest].copy_from_slice(&self.counts);
+        (self.first, self.counts) = (lowest, counts);
+    }
+
+    /// The buckets between the smallest and the largest value; empty without values.
+    fn occupied(&self) -> Range<usize> {
+        // An empty histogram has min > max: no bucket at all.
+        match self.count() {
+            0 => self.first..self.first,
+            _ => bucket_of(self.moments.min)..bucket_of(self.moments.max) + 1,
+        }
+    }
+
+    /// The counts of [`Self::occupied`].
+    fn occupied_counts(&self) -> &[u64] {
+        let range = self.occupied();
+        &self.counts[range.start - self.first..range.end - self.first]
     }
 
     /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Self) {
-        for (bucket, count) in other.buckets() {
-            self.add(bucket, count);
+        let range = other.occupied();
+        if range.is_empty() {
+            return;
         }
+        self.reach(range.start, range.end - 1);
+        let ours = &mut self.counts[range.start - self.first..range.end - self.first];
+        ours.iter_mut().zip(other.occupied_counts()).for_each(|(ours, theirs)| *ours += theirs);
         self.moments.merge(&other.moments);
     }
 
     /// Adds the values of an interval.
     pub fn merge_sparse(&mut self, other: &SparseHistogram) {
-        for (bucket, count) in other.buckets() {
-            self.add(bucket, count);
+        let moments = other.moments();
+        if moments.count == 0 {
+            return;
         }
-        self.moments.merge(&other.moments);
+        self.reach(bucket_of(moments.min), bucket_of(moments.max));
+        let mut decoder = Decoder { encoded: &other.encoded, bucket: 0 };
+        if let Some((bucket, count)) = decoder.next() {
+            self.counts[bucket - self.first] += count;
+        }
+        // As `Decoder::next` reads them, but without a branch on what nobody can foretell: a gap adds nothing here, and a
+        // bucket of a higher number follows it.
+        let mut place = decoder.bucket.wrapping_sub(self.first);
+        while let Some(number) = decoder.number() {
+            let of_gap = (number & 1).wrapping_neg();
+            self.counts[place] += (number >> 1) & !of_gap;
+            place += (((number >> 1) & of_gap) + (1 & !of_gap)) as usize;
+        }
+        self.moments.merge(moments);
     }
 
     /// The same values in the form that takes little memory.
     pub fn to_sparse(&self) -> SparseHistogram {
-        let mut encoder = Encoder::default();
-        self.buckets().for_each(|(bucket, count)| encoder.push(bucket, count));
+        let mut encoder = Encoder::with_room();
+        self.for_each(|bucket, count| encoder.push(bucket, count));
         encoder.finish(self.moments)
     }
 
     /// Forgets every value; keeps the memory.
     pub fn clear(&mut self) {
-        if self.count() > 0 {
-            self.counts[bucket_of(self.moments.min)..=bucket_of(self.moments.max)].fill(0);
-        }
+        let range = self.occupied();
+        self.counts[range.start - self.first..range.end - self.first].fill(0);
         self.moments = Moments::default();
     }
 
@@ -508,18 +663,25 @@ impl Histogram {
 
     /// The occupied buckets in ascending order, with their counts; [`bucket_values`] says what they stand for.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        // An empty histogram has min > max: no bucket at all.
-        let range = if self.count() == 0 {
-            0..0
-        } else {
-            bucket_of(self.moments.min)..bucket_of(self.moments.max) + 1
-        };
-        let first = range.start;
-        self.counts[range]
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0)
-            .map(move |(offset, count)| (first + offset, *count))
+        let first = self.occupied().start;
+        let counts = self.occupied_counts().iter().enumerate();
+        counts.filter(|(_, count)| **count > 0).map(move |(offset, count)| (first + offset, *count))
+    }
+
+    /// Shows the same buckets to `visit`, which is faster than asking for one after the other.
+    fn for_each(&self, mut visit: impl FnMut(usize, u64)) {
+        let range = self.occupied();
+        // Counts come in whole groups, and a group in whole blocks.
+        let blocks = self.counts.as_chunks().0.iter().enumerate();
+        let (first, end) = (range.start - self.first, range.end - self.first);
+        for (number, block) in blocks.take(end.div_ceil(BLOCK)).skip(first / BLOCK) {
+            let mut places = occupied_places(block);
+            while places != 0 {
+                let place = places.trailing_zeros() as usize;
+                places &= places - 1;
+                visit(self.first + number * BLOCK + place, block[place]);
+            }
+        }
     }
 
     /// The value at a quantile: the highest value of the first bucket whose cumulative count reaches `ceil(p · N)`, and
@@ -528,6 +690,16 @@ impl Histogram {
     /// elsewhere ([`Quantile::is_supported_by`]).
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
         self.at_rank(quantile.rank(self.count())).map(|values| *values.end())
+    }
+
+    /// The same values, for whoever asks for many ranks.
+    pub fn ranks(&self) -> Ranks {
+        let (mut below, mut cumulative) = (0, Vec::with_capacity(1024));
+        self.for_each(|bucket, count| {
+            below += count;
+            cumulative.push((bucket, below));
+        });
+        Ranks { moments: self.moments, cumulative }
     }
 
     /// The values that may be the one of a rank, counted from 1: those of its bucket, as far as they lie within minimum

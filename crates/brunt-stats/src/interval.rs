@@ -108,13 +108,18 @@ impl Latencies<Histogram> {
 }
 
 impl Latencies<SparseHistogram> {
-    /// Adds others.
-    pub fn merge_sparse(&mut self, other: &Self) {
-        self.response = self.response.merged(&other.response);
-        self.service = self.service.merged(&other.service);
-        self.send_lag = self.send_lag.merged(&other.send_lag);
-        self.without_client = self.without_client.merged(&other.without_client);
-        self.failed = self.failed.merged(&other.failed);
+    /// Those of several intervals together; see [`SparseHistogram::together`].
+    pub fn together(parts: &[Self], sum: &mut Histogram) -> Self {
+        let mut of = |histogram: fn(&Self) -> &SparseHistogram| {
+            SparseHistogram::together(parts.iter().map(histogram), sum).into_owned()
+        };
+        Self {
+            response: of(|part| &part.response),
+            service: of(|part| &part.service),
+            send_lag: of(|part| &part.send_lag),
+            without_client: of(|part| &part.without_client),
+            failed: of(|part| &part.failed),
+        }
     }
 }
 

@@ -38,9 +38,10 @@ impl LatencySummary {
     /// Of a merged histogram.
     pub fn of(histogram: &Histogram) -> Self {
         let count = histogram.count();
+        let ranks = histogram.ranks();
         let percentile = |quantile: Quantile| Percentile {
             quantile,
-            value_ns: quantile.is_supported_by(count).then(|| histogram.quantile(quantile)).flatten(),
+            value_ns: quantile.is_supported_by(count).then(|| ranks.quantile(quantile)).flatten(),
             needs_more: quantile.samples_needed().unwrap_or(u64::MAX).saturating_sub(count),
         };
         Self {

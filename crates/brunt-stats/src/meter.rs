@@ -3,7 +3,7 @@
 //! Not a latency. Sums are exact integers, Σ ln among them (in steps of 2⁻³², rounded once per value), so meters merge
 //! in any order to the same bits.
 
-use crate::histogram::{RecordingHistogram, SparseHistogram};
+use crate::histogram::{Histogram, RecordingHistogram, SparseHistogram};
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
 
@@ -99,6 +99,36 @@ impl Meter {
         self.histogram = self.histogram.merged(&other.histogram);
         self.sum_ln += other.sum_ln;
         self.positive += other.positive;
+    }
+}
+
+/// A whole run's meter while it is added up: a place for every bucket, so that adding takes no longer for what is there.
+#[derive(Clone, Debug)]
+pub(crate) struct MeterTotals {
+    kind: MeterKind,
+    histogram: Histogram,
+    sum_ln: u128,
+    positive: u64,
+}
+
+impl MeterTotals {
+    /// Nothing metered.
+    pub(crate) fn new(kind: MeterKind) -> Self {
+        Self { kind, histogram: Histogram::new(), sum_ln: 0, positive: 0 }
+    }
+
+    /// Adds what was metered of the same kind.
+    pub(crate) fn add(&mut self, meter: &Meter) {
+        assert_eq!(self.kind, meter.kind, "meters of different quantities do not add");
+        self.histogram.merge_sparse(&meter.histogram);
+        self.sum_ln += meter.sum_ln;
+        self.positive += meter.positive;
+    }
+
+    /// What it comes to.
+    pub(crate) fn meter(&self) -> Meter {
+        let Self { kind, ref histogram, sum_ln, positive } = *self;
+        Meter { kind, histogram: histogram.to_sparse(), sum_ln, positive }
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Not the timeline, which has response times by 100 ms for ever. Here every latency of every (class, op) is kept, in
 //! pieces of 500 ms; when there would be more than [`PIECES_MAX`], neighbours are merged and pieces are twice as long
-//! from then on, so that memory has a bound however long the run lasts. Invariants: an op is in the piece in which it
-//! completed (with the accuracy of an interval), the pieces add up to the run, and the order of arrival leaves no trace.
+//! from then on, so that memory has a bound however long the run lasts. A piece is put together once, when the run has
+//! gone on to the one after the next: until then it is the list of what came, because adding to what is there takes as
+//! long as it is large. Invariants: an op is in the piece in which it completed (with the accuracy of an interval), the
+//! pieces add up to the run, and the order of arrival leaves no trace in what they hold.
 
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::{Interval, IntervalRow, Latencies, SLICE_NS};
@@ -13,20 +15,28 @@ const PIECE_NS: u64 = 5 * SLICE_NS;
 /// A cut is at most a 32nd of the window too long, since doubling leaves at least half as many.
 const PIECES_MAX: u64 = 64;
 
+/// What lies in a list at most, with many workers or late ones: beyond that it is put together at once.
+const PARTS_MAX: usize = 16;
+
 type Row = Latencies<SparseHistogram>;
 
+/// By row of the layout what came of it, in parts; without the rows behind the last that was used.
+type Piece = Vec<Vec<Row>>;
+
 /// The latencies of a run in pieces of time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pieces {
     origin_ns: u64,
     width_ns: u64,
-    /// By time, and in each by row of the layout; without the rows behind the last that was used.
-    pieces: Vec<Vec<Row>>,
+    /// By time.
+    pieces: Vec<Piece>,
+    /// Memory to put them together in.
+    sum: Histogram,
 }
 
 impl Default for Pieces {
     fn default() -> Self {
-        Self { origin_ns: 0, width_ns: PIECE_NS, pieces: Vec::new() }
+        Self { origin_ns: 0, width_ns: PIECE_NS, pieces: Vec::new(), sum: Histogram::new() }
     }
 }
 
@@ -48,23 +58,28 @@ impl Pieces {
             self.double();
         }
         let index = (offset_ns / self.width_ns) as usize;
-        if self.pieces.len() <= index {
+        let before = self.pieces.len();
+        if before <= index {
+            // Workers end their intervals within a few milliseconds of each other: the newest but one may get more.
+            let settled = before.saturating_sub(2)..index.saturating_sub(1).min(before);
+            self.pieces[settled].iter_mut().for_each(|piece| settle(piece, &mut self.sum));
             self.pieces.resize(index + 1, Vec::new());
         }
         for row in &interval.rows {
-            add(&mut self.pieces[index], row_of(row), &row.latencies);
+            add(&mut self.pieces[index], row_of(row), row.latencies.clone(), &mut self.sum);
         }
     }
 
     fn double(&mut self) {
         self.width_ns *= 2;
         let pieces = std::mem::take(&mut self.pieces);
-        for pair in pieces.chunks(2) {
-            let mut merged = pair[0].clone();
-            for (row, latencies) in pair.iter().skip(1).flat_map(|piece| piece.iter().enumerate()) {
-                add(&mut merged, row, latencies);
+        let mut pieces = pieces.into_iter();
+        while let Some(mut piece) = pieces.next() {
+            for (row, parts) in pieces.next().into_iter().flatten().enumerate() {
+                parts.into_iter().for_each(|part| add(&mut piece, row, part, &mut self.sum));
             }
-            self.pieces.push(merged);
+            settle(&mut piece, &mut self.sum);
+            self.pieces.push(piece);
         }
     }
 
@@ -77,8 +92,8 @@ impl Pieces {
     pub(crate) fn latencies_from(&self, offset_ns: u64, row: usize) -> Latencies<Histogram> {
         let mut sum = Latencies::<Histogram>::default();
         let first = offset_ns.div_ceil(self.width_ns) as usize;
-        let rows = self.pieces.iter().skip(first).filter_map(|piece| piece.get(row));
-        rows.for_each(|latencies| sum.merge_sparse(latencies));
+        let parts = self.pieces.iter().skip(first).filter_map(|piece| piece.get(row)).flatten();
+        parts.for_each(|latencies| sum.merge_sparse(latencies));
         sum
     }
 
@@ -91,15 +106,44 @@ impl Pieces {
                 .iter()
                 .sum::<usize>()
         };
-        self.pieces.iter().map(|piece| piece.iter().map(of_row).sum::<usize>()).sum()
+        self.pieces.iter().flatten().flatten().map(of_row).sum()
     }
 }
 
-fn add(piece: &mut Vec<Row>, row: usize, latencies: &Row) {
+fn add(piece: &mut Piece, row: usize, part: Row, sum: &mut Histogram) {
     if piece.len() <= row {
-        piece.resize(row + 1, Row::default());
+        piece.resize(row + 1, Vec::new());
     }
-    piece[row].merge_sparse(latencies);
+    let parts = &mut piece[row];
+    if parts.len() == PARTS_MAX {
+        put_together(parts, sum);
+    }
+    parts.push(part);
+}
+
+/// Puts every row of a piece together.
+fn settle(piece: &mut Piece, sum: &mut Histogram) {
+    piece.iter_mut().for_each(|parts| put_together(parts, sum));
+}
+
+fn put_together(parts: &mut Vec<Row>, sum: &mut Histogram) {
+    if parts.len() > 1 {
+        *parts = vec![Row::together(parts, sum)];
+    }
+}
+
+/// The same latencies at the same times, in however many parts.
+#[cfg(test)]
+impl PartialEq for Pieces {
+    fn eq(&self, other: &Self) -> bool {
+        let settled = |pieces: &Self| {
+            let mut pieces = pieces.pieces.clone();
+            pieces.iter_mut().for_each(|piece| settle(piece, &mut Histogram::new()));
+            pieces
+        };
+        (self.origin_ns, self.width_ns) == (other.origin_ns, other.width_ns)
+            && settled(self) == settled(other)
+    }
 }
 
 #[cfg(test)]

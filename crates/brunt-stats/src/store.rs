@@ -10,7 +10,7 @@ use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
-use crate::meter::Meter;
+use crate::meter::{Meter, MeterTotals};
 use crate::outage::OutageSpans;
 use crate::pieces::Pieces;
 use crate::recorder::{Layout, RowIndex};
@@ -54,7 +54,7 @@ pub struct IntervalStore {
     pub(crate) faults: FaultTable,
     pub(crate) servers: Vec<ServerCounts>,
     pub(crate) outages: OutageSpans,
-    pub(crate) meters: Vec<Meter>,
+    meters: Vec<MeterTotals>,
     pub(crate) timeline: Timeline,
 }
 
@@ -72,7 +72,7 @@ impl IntervalStore {
             faults: FaultTable::default(),
             servers: vec![ServerCounts::default(); layout.servers],
             outages: OutageSpans::default(),
-            meters: layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
+            meters: layout.meters.iter().map(|kind| MeterTotals::new(*kind)).collect(),
             timeline: Timeline::default(),
         }
     }
@@ -108,7 +108,7 @@ impl IntervalStore {
         self.faults.merge(&interval.faults);
         server::merge_all(&mut self.servers, &interval.servers);
         self.outages.merge(&interval.outages);
-        self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.add(theirs));
         self.timeline.push(interval);
     }
 
@@ -131,8 +131,8 @@ impl IntervalStore {
     }
 
     /// The metered quantities so far, in the order of the layout.
-    pub fn meters(&self) -> &[Meter] {
-        &self.meters
+    pub fn meters(&self) -> Vec<Meter> {
+        self.meters.iter().map(MeterTotals::meter).collect()
     }
 
     /// The books so far.

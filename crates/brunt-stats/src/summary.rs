@@ -342,6 +342,7 @@ impl Summary {
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
         let mut evidence = evidence(&input, &total, &classes, &steady);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
+        let meters = store.meters();
         evidence.looked = input.convergence.map(|convergence| {
             let checks = verdict::while_running(&evidence);
             convergence.end(&total, &ops, &checks, &window, input.interrupted)
@@ -359,12 +360,12 @@ impl Summary {
             steady,
             connections: all_connections(&store),
             connections_by_phase: store.connections,
-            connect_time: duration(&store.meters, MeterKind::ConnectTime),
+            connect_time: duration(&meters, MeterKind::ConnectTime),
             servers: store.servers,
             outages: outages(&store.outages.spans, &store.timeline, &schedule),
             outages_overflow: store.outages.overflow,
             timeline: store.timeline,
-            meters: store.meters,
+            meters,
             faults: store.faults,
             first_garbage: input.first_garbage,
             first_error: input.first_error,

@@ -4,7 +4,7 @@
 //! lies in, so a worker that was late in ending one moves a little work to a neighbouring slice and loses none.
 
 use crate::book::KeyBook;
-use crate::histogram::SparseHistogram;
+use crate::histogram::{Histogram, SparseHistogram};
 use crate::interval::{Activity, Interval, IntervalRow, SLICE_NS, WindowCounts};
 use crate::server::{self, ServerCounts};
 use brunt_plan::op::{ClassId, OpKind};
@@ -169,17 +169,19 @@ impl Timeline {
         assert!(width_ns > 0 && width_ns.is_multiple_of(SLICE_NS), "{width_ns} ns is no multiple of 100 ms");
         let starts = (0..span.end.saturating_sub(span.start).div_ceil(width_ns))
             .map(|index| span.start + index * width_ns);
-        starts.map(|start_ns| self.point(start_ns, span.end.min(start_ns + width_ns))).collect()
+        let mut sum = Histogram::new();
+        starts.map(|start_ns| self.point(start_ns, span.end.min(start_ns + width_ns), &mut sum)).collect()
     }
 
-    fn point(&self, start_ns: u64, end_ns: u64) -> TimelinePoint {
+    fn point(&self, start_ns: u64, end_ns: u64, sum: &mut Histogram) -> TimelinePoint {
         let (mut activity, mut preload) = (Activity::default(), Activity::default());
-        let mut response = SparseHistogram::default();
-        for slice in self.slices.range(start_ns..end_ns).map(|(_, slice)| slice) {
+        let slices = self.slices.range(start_ns..end_ns).map(|(_, slice)| slice);
+        for slice in slices.clone() {
             activity.merge(&slice.activity);
             preload.merge(&slice.preload);
-            slice.rows.iter().for_each(|row| response = response.merged(&row.response));
         }
+        let rows = slices.flat_map(|slice| &slice.rows);
+        let response = SparseHistogram::together(rows.map(|row| &row.response), sum);
         let given = |quantile: Quantile| {
             quantile.is_supported_by(response.count()).then(|| response.quantile(quantile)).flatten()
         };

@@ -214,9 +214,22 @@ proptest! {
             let mut twice = merged(std::slice::from_ref(&sparse));
             twice.merge(&Histogram::new());
             prop_assert_eq!(&twice, &whole);
+            // A histogram that is used again holds nothing of what was in it before.
+            let mut sum = merged(&pieces[1..]);
+            prop_assert_eq!(SparseHistogram::together(&pieces, &mut sum).into_owned(), sparse.clone());
+            let ranks = whole.ranks();
             for quantile in Quantile::PRINTED {
                 prop_assert_eq!(sparse.quantile(quantile), whole.quantile(quantile));
+                prop_assert_eq!(ranks.quantile(quantile), whole.quantile(quantile));
             }
+            for rank in [0, 1, whole.count() / 2, whole.count(), whole.count() + 1] {
+                prop_assert_eq!(ranks.at_rank(rank), whole.at_rank(rank));
+            }
+            let mut bounds = values.clone();
+            bounds.extend([0, 1_000_000, u64::MAX]);
+            bounds.sort_unstable();
+            let above: Vec<u64> = bounds.iter().map(|bound| whole.count_above(*bound)).collect();
+            prop_assert_eq!(sparse.counts_above(&bounds), above);
         }
     }
 

@@ -4,9 +4,10 @@
 //! samples; percentiles are logarithms, so that a difference is a ratio. Invariant: every value rests on at least half the
 //! samples that its series needs, or it is absent.
 
-use crate::histogram::SparseHistogram;
+use crate::histogram::{Histogram, SparseHistogram};
 use crate::timeline::Slice;
 use brunt_plan::quantile::Quantile;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A difference of hit ratios that matters, however large the effect is that is asked for of the other series. It is
@@ -101,9 +102,9 @@ impl Cells<'_> {
         self.cells[range].iter().flatten().copied()
     }
 
-    fn response(&self, range: Range<usize>) -> SparseHistogram {
+    fn response(&self, range: Range<usize>) -> Cow<'_, SparseHistogram> {
         let rows = self.slices(range).flat_map(|slice| &slice.rows);
-        rows.fold(SparseHistogram::default(), |sum, row| sum.merged(&row.response))
+        SparseHistogram::together(rows.map(|row| &row.response), &mut Histogram::new())
     }
 
     /// How many samples a value over these slices rests on.

@@ -73,7 +73,7 @@ pub(crate) struct Watch {
     /// Requests due in the measured window, without those that follow others.
     scheduled: u64,
     failed: u64,
-    /// Kept, because it takes 264 KiB.
+    /// Kept, because it takes a hundred KiB.
     recent: Histogram,
 }
 
