@@ -7,8 +7,9 @@
 //! other position measures", 1952, with batches as clusters). Invariant: an interval holds its estimate.
 
 use crate::batch::{Batch, SLICES_MIN};
-use crate::histogram::Histogram;
+use crate::histogram::{Histogram, Ranks};
 use brunt_plan::quantile::Quantile;
+use std::ops::RangeInclusive;
 
 /// The share of intervals that hold the truth.
 pub const CONFIDENCE: f64 = 0.95;
@@ -73,37 +74,66 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
     }
     let mut merged = Histogram::new();
     batches.iter().for_each(|batch| merged.merge_sparse(&batch.response));
-    let supported = quantiles.iter().filter(|quantile| quantile.is_supported_by(merged.count()));
-    supported.filter_map(|quantile| interval(&batches, &merged, *quantile)).collect()
+    let (count, ranks) = (merged.count(), merged.ranks());
+    let supported = quantiles.iter().filter(|quantile| quantile.is_supported_by(count));
+    let own = supported.filter_map(|quantile| Some((*quantile, ranks.at_rank(quantile.rank(count))?)));
+    let own: Vec<(Quantile, RangeInclusive<u64>)> = own.collect();
+    // Every batch is read once for all percentiles.
+    let ends: Vec<u64> = own.iter().map(|(_, values)| *values.end()).collect();
+    let above: Vec<Vec<u64>> = batches.iter().map(|batch| batch.response.counts_above(&ends)).collect();
+    let sample = Sample { count, ranks, t: student_t(batches.len() as u32 - 1), batches };
+    let of_each = own.into_iter().enumerate();
+    of_each
+        .filter_map(|(index, (quantile, own))| {
+            let above: Vec<u64> = above.iter().map(|above| above[index]).collect();
+            sample.interval(quantile, &own, &above)
+        })
+        .collect()
 }
 
-fn interval(batches: &[&Batch], merged: &Histogram, quantile: Quantile) -> Option<PercentileInterval> {
-    let (count, clusters) = (merged.count() as f64, batches.len() as f64);
-    let own = merged.at_rank(quantile.rank(merged.count()))?;
-    let above = batches.iter().map(|batch| batch.response.count_above(*own.end()));
-    // The share above the estimate is 1 − p, but for what shares its bucket or equals it.
-    let share_above = above.clone().sum::<u64>() as f64 / count;
-    let residual =
-        |(above, batch): (u64, &&Batch)| above as f64 - share_above * batch.response.count() as f64;
-    let squares = above.zip(batches).map(residual).map(|residual| residual * residual);
-    let variance = clusters / (clusters - 1.0) * squares.sum::<f64>() / (count * count);
-    let p = fraction(quantile);
-    let design_effect = variance * count / (p * (1.0 - p));
-    let off = student_t(batches.len() as u32 - 1) * variance.sqrt();
-    let rank = |p: f64| ((p * count).ceil() as u64).clamp(1, merged.count());
-    // Where the whole bucket is one value, as many batches reach it as hold it; none lies above.
-    let reached = batches.iter().filter(|batch| batch.response.max().is_some_and(|max| max >= *own.start()));
-    Some(PercentileInterval {
-        quantile,
-        value_ns: *own.end(),
-        low_ns: if p - off <= 0.0 { 0 } else { *merged.at_rank(rank(p - off))?.start() },
-        high_ns: if p + off >= 1.0 { None } else { Some(*merged.at_rank(rank(p + off))?.end()) },
-        quantisation_ns: (own.end() - own.start()).div_ceil(2),
-        design_effect,
-        effective_count: (p * (1.0 - p) / variance).min(count),
-        batches: batches.len() as u32,
-        batches_reached: reached.count() as u32,
-    })
+/// The batches together.
+struct Sample<'a> {
+    batches: Vec<&'a Batch>,
+    count: u64,
+    ranks: Ranks,
+    /// Student's t of so many batches.
+    t: f64,
+}
+
+impl Sample<'_> {
+    /// The interval of the percentile whose value is one of `own`, above which so many requests of each batch lie.
+    fn interval(
+        &self,
+        quantile: Quantile,
+        own: &RangeInclusive<u64>,
+        above: &[u64],
+    ) -> Option<PercentileInterval> {
+        let (count, clusters) = (self.count as f64, self.batches.len() as f64);
+        // The share above the estimate is 1 − p, but for what shares its bucket or equals it.
+        let share_above = above.iter().sum::<u64>() as f64 / count;
+        let residual =
+            |(above, batch): (&u64, &&Batch)| *above as f64 - share_above * batch.response.count() as f64;
+        let squares = above.iter().zip(&self.batches).map(residual).map(|residual| residual * residual);
+        let variance = clusters / (clusters - 1.0) * squares.sum::<f64>() / (count * count);
+        let p = fraction(quantile);
+        let design_effect = variance * count / (p * (1.0 - p));
+        let off = self.t * variance.sqrt();
+        let rank = |p: f64| ((p * count).ceil() as u64).clamp(1, self.count);
+        let at_rank = |p: f64| self.ranks.at_rank(rank(p));
+        // Where the whole bucket is one value, as many batches reach it as hold it; none lies above.
+        let reaches = |batch: &&&Batch| batch.response.max().is_some_and(|max| max >= *own.start());
+        Some(PercentileInterval {
+            quantile,
+            value_ns: *own.end(),
+            low_ns: if p - off <= 0.0 { 0 } else { *at_rank(p - off)?.start() },
+            high_ns: if p + off >= 1.0 { None } else { Some(*at_rank(p + off)?.end()) },
+            quantisation_ns: (own.end() - own.start()).div_ceil(2),
+            design_effect,
+            effective_count: (p * (1.0 - p) / variance).min(count),
+            batches: self.batches.len() as u32,
+            batches_reached: self.batches.iter().filter(reaches).count() as u32,
+        })
+    }
 }
 
 /// How many requests it takes until half the interval of a percentile is this share of it, where latencies beyond the

@@ -35,6 +35,8 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps};
 use brunt_plan::quantile::Quantile;
+use std::cell::RefCell;
+use std::sync::Arc;
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,13 +140,13 @@ pub struct SummaryInput {
 pub struct Distribution {
     /// Moments and percentiles.
     pub summary: LatencySummary,
-    /// Every value, to a bucket.
-    pub histogram: Histogram,
+    /// Every value, to a bucket. One that is in several rows is there once.
+    pub histogram: Arc<Histogram>,
 }
 
 impl Distribution {
     fn of(histogram: Histogram) -> Self {
-        Self { summary: LatencySummary::of(&histogram), histogram }
+        Self { summary: LatencySummary::of(&histogram), histogram: Arc::new(histogram) }
     }
 }
 
@@ -193,8 +195,12 @@ impl OpSummary {
 
     /// Response times of completed and of failed ops together: what a user saw who waits for whatever comes.
     pub fn including_failures(&self) -> LatencySummary {
-        let mut histogram = self.latency.response.histogram.clone();
-        histogram.merge(&self.latency.failed.histogram);
+        let Latencies { response, failed, .. } = &self.latency;
+        if failed.histogram.count() == 0 {
+            return response.summary;
+        }
+        let mut histogram = Histogram::clone(&response.histogram);
+        histogram.merge(&failed.histogram);
         LatencySummary::of(&histogram)
     }
 }
@@ -334,7 +340,7 @@ impl Summary {
         if steady.cut_ns > 0 {
             input.store.cut_latencies(steady.cut_ns);
         }
-        let rows = Rows { store: &input.store, window: &input.window, cut_ns: steady.cut_ns };
+        let rows = Rows::new(&input.store, &input.window, steady.cut_ns);
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
         let classes = class_summaries(&input.plan, &rows);
@@ -417,18 +423,39 @@ impl Summary {
     }
 }
 
+/// The sum over these (class, op).
+type Known = (Vec<(ClassId, OpKind)>, OpSummary);
+
 /// Sums over (class, op) of the measured phase.
 struct Rows<'a> {
     store: &'a IntervalStore,
     window: &'a MeasuredWindow,
     /// So much of the window's beginning is left out of latencies.
     cut_ns: u64,
+    /// What was summed up before, by the (class, op) that it holds: with one class the total is also the class's, with one
+    /// kind of op also the kind's.
+    known: RefCell<Vec<Known>>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    fn new(store: &'a IntervalStore, window: &'a MeasuredWindow, cut_ns: u64) -> Self {
+        Self { store, window, cut_ns, known: RefCell::default() }
+    }
+
     /// The row of everything that `of` selects. Books and histograms cover the same ops: the recorders have a row for
     /// every (class, op) that they measure.
     fn sum(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
+        let all = self.store.rows().map(|(class, op, _)| (class, op));
+        let chosen: Vec<(ClassId, OpKind)> = all.filter(|(class, op)| of(*class, *op)).collect();
+        if let Some((_, known)) = self.known.borrow().iter().find(|(held, _)| *held == chosen) {
+            return known.clone();
+        }
+        let sum = self.sum_anew(of);
+        self.known.borrow_mut().push((chosen, sum.clone()));
+        sum
+    }
+
+    fn sum_anew(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
         let mut totals = RowTotals::default();
         for (class, op, row) in self.store.rows() {
             if of(class, op) {
@@ -500,7 +527,7 @@ pub(crate) fn look_at(
     window: &MeasuredWindow,
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
     let steady = Steadiness::of(plan, store, window);
-    let rows = Rows { store, window, cut_ns: steady.cut_ns };
+    let rows = Rows::new(store, window, steady.cut_ns);
     let (total, ops) = (rows.sum(|_, _| true), rows.by_kind(|_| true));
     let lag_rows = lag_rows(&total, &class_summaries(plan, &rows), is_open(plan));
     let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
