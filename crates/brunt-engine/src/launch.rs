@@ -513,7 +513,7 @@ pub(crate) fn spawn(
             }
         })
     })?;
-    Ok(Hand { thread, filled: filled_out, spares })
+    Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })
 }
 
 /// Binds the calling thread to its processor of the plan's, if the plan names any.

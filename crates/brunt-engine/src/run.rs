@@ -9,7 +9,7 @@ use crate::kernel_interface::{Chosen, KernelInterface, choose};
 use crate::launch::{Blueprint, allowed_cpus, spawn};
 use crate::recording::Filled;
 use crate::witness::Witnesses;
-use crate::worker::{Notice, Orders, WorkerEnd};
+use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
@@ -32,7 +32,9 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often the control thread looks at its workers.
+/// How often the control thread looks at its workers while it waits for them, and how long after the end of an interval it
+/// looks for the first time. Every look costs the processor that a worker may be on a switch to us and back, so there is
+/// one for every interval and not more, as long as all workers are in time.
 const LOOK: Duration = Duration::from_millis(10);
 /// The schedule starts this long after the last worker is prepared, so that all of them have built their sessions.
 const START_AHEAD_NS: u64 = 30_000_000;
@@ -161,6 +163,8 @@ pub(crate) struct Hand {
     pub thread: JoinHandle<io::Result<WorkerEnd>>,
     pub filled: rtrb::Consumer<Filled>,
     pub spares: rtrb::Producer<Box<RecorderSet>>,
+    /// When the last interval ended that it handed over.
+    pub until_ns: u64,
 }
 
 /// What the control thread sees while a run goes on.
@@ -171,7 +175,8 @@ pub enum Observed<'a> {
     Started(RunTimes),
     /// A worker handed over what it recorded, preload included.
     Interval(&'a Interval),
-    /// Nothing new, but time has passed: about every 10 ms.
+    /// Time has passed. Comes after every look at the workers: about 10 ms after the end of each of their intervals, and
+    /// before the schedule begins every 10 ms.
     Tick {
         /// Nanoseconds on the run's clock.
         now_ns: u64,
@@ -247,7 +252,7 @@ pub fn run(
             (control.observe)(Observed::Started(times));
             let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
             let host = HostWatch::new(cpus, endpoints);
-            control.watch = Some(Watch { host, measure_ns, end_ns });
+            control.watch = Some(Watch { host, start_ns, measure_ns, end_ns });
             orders.start_ns.store(start_ns, Ordering::Release);
             witnesses.began(measure_ns);
         }
@@ -256,7 +261,7 @@ pub fn run(
             return Err(explain(trouble, ends, control.intervals, &blueprint));
         }
     }
-    let interrupted = control.attend(stop);
+    let interrupted = control.attend(&incoming, stop);
     let data = control.conclude(interrupted, prepare_ns)?;
     let Chosen { interface, reason } = chosen;
     Ok(RunData { server_records: witnesses.end(), io: interface, io_reason: reason, ..data })
@@ -314,6 +319,7 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
 /// The host, over the measured window.
 struct Watch {
     host: HostWatch,
+    start_ns: u64,
     measure_ns: u64,
     end_ns: u64,
 }
@@ -361,10 +367,13 @@ impl Control<'_> {
     }
 
     /// Gathers intervals until every worker has finished. Returns whether the schedule was cut short.
-    fn attend(&mut self, stop: &AtomicBool) -> bool {
+    fn attend(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> bool {
         let mut interrupted = false;
-        while !self.hands.iter().all(|hand| hand.thread.is_finished()) {
-            std::thread::park_timeout(LOOK);
+        let mut is_over = false;
+        while !is_over {
+            // Nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
+            let wait = self.until_next_look(self.clock.now_ns());
+            is_over = matches!(incoming.recv_timeout(wait), Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
             let wish = self.gather();
             interrupted |= stop.load(Ordering::Relaxed);
@@ -374,11 +383,27 @@ impl Control<'_> {
                     watch.end_ns = watch.end_ns.min(now_ns);
                 }
             }
-            if let Some(Watch { host, measure_ns, end_ns }) = &mut self.watch {
+            if let Some(Watch { host, measure_ns, end_ns, .. }) = &mut self.watch {
                 host.look(now_ns, *measure_ns, *end_ns);
             }
         }
         interrupted
+    }
+
+    /// How long there is nothing to look for: all workers end their intervals at the same instants, and at both ends of the
+    /// window the host is asked for its counters.
+    fn until_next_look(&self, now_ns: u64) -> Duration {
+        let Some(Watch { start_ns, measure_ns, end_ns, .. }) = self.watch else { return LOOK };
+        let ended_ns = now_ns.saturating_sub(start_ns) / INTERVAL_NS * INTERVAL_NS + start_ns;
+        // Where the other set is not back in time, an interval becomes longer; so whoever is late is waited for, and before
+        // the start there is a hand-over that belongs to no interval.
+        let is_late = |hand: &Hand| hand.until_ns < ended_ns && !hand.thread.is_finished();
+        if now_ns < start_ns || self.hands.iter().any(is_late) {
+            return LOOK;
+        }
+        let next_ns = ended_ns + INTERVAL_NS + LOOK.as_nanos() as u64;
+        let of_window = [measure_ns, end_ns].into_iter().filter(|at_ns| *at_ns > now_ns);
+        Duration::from_nanos(of_window.fold(next_ns, u64::min) - now_ns)
     }
 
     /// Reads every set that was handed over and gives it back.
@@ -388,6 +413,7 @@ impl Control<'_> {
                 let interval = filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns);
                 (self.observe)(Observed::Interval(&interval));
                 self.intervals.push(&interval);
+                hand.until_ns = filled.end_ns;
                 // A worker that is gone takes nothing back.
                 let _ = hand.spares.push(filled.set);
             }

@@ -18,7 +18,7 @@ use std::fmt;
 
 /// So many independent requests must lie above a percentile before its interval is believed to be narrow.
 pub(crate) const EFFECTIVE_ABOVE_MIN: f64 = 50.0;
-/// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in every 10 ms: so much
+/// Workers hand over what they recorded every 100 ms, a little late, and the control thread takes it in 10 ms later: so much
 /// later than its instant a look sees everything up to it.
 const HANDED_OVER_NS: u64 = 50_000_000;
 /// A client that was too late at so many looks in a row stays so: one look may have met a stop of the host, and the next one
