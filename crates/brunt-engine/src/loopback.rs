@@ -21,7 +21,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::shards;
 use brunt_plan::spec::PlanSpec;
 use brunt_proto::memcached::text::TextCodec;
-use brunt_server::{CoreOptions, Every, Faults, Options, Service};
+use brunt_server::{CoreOptions, Every, Faults, Service};
 use brunt_stats::book::Book;
 use brunt_stats::histogram::SparseHistogram;
 use brunt_stats::recorder::RecorderSet;
@@ -31,32 +31,10 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-
-/// Passes what is written on to a channel.
-struct Announcement(mpsc::Sender<Vec<u8>>);
-
-impl Write for Announcement {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let _ = self.0.send(bytes.to_vec());
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
 
 /// Starts a reference server in a thread that lives as long as the test process.
 pub(crate) fn start_server(core: CoreOptions) -> SocketAddr {
-    let (sender, receiver) = mpsc::channel();
-    let options = Options { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), core, ..Options::default() };
-    std::thread::spawn(move || brunt_server::serve(options, &mut Announcement(sender)));
-    let mut text = Vec::new();
-    while !text.ends_with(b"\n") {
-        text.extend(receiver.recv().unwrap());
-    }
-    let text = String::from_utf8(text).unwrap();
-    text.trim().strip_prefix("listening on ").unwrap().parse().unwrap()
+    brunt_server::serve_beside(core).unwrap()
 }
 
 pub(crate) fn plan(toml: &str) -> Plan {

@@ -9,6 +9,7 @@
 //! The way through this crate: bytes → [`text`] (parser) → [`cache`] (what a command does to the [`store`]) → [`core`]
 //! (who departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets)
 //! and [`log`] (what was done); [`law`] says what all that comes to. Everything but `serve` is pure: time is an argument.
+//! [`beside`] serves in a thread, for tests.
 //!
 //! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
 //! only by [`core::QUEUED_BYTES_MAX`]. It shares no code with the codecs, the workload or the statistics that are
@@ -16,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod cache;
 pub mod core;
 pub mod drip;
@@ -30,6 +32,7 @@ mod span;
 pub mod store;
 pub mod text;
 
+pub use crate::beside::serve_beside;
 pub use crate::cache::Process;
 pub use crate::core::{Core, CoreOptions, End};
 pub use crate::drip::Drip;

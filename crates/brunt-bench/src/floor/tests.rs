@@ -2,36 +2,15 @@
 
 use super::Floor;
 use super::requests::TRIES;
-use brunt_server::{CoreOptions, Options};
+use brunt_server::CoreOptions;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::mpsc;
+use std::net::TcpStream;
 
 const KEYS: u64 = 500;
 
-struct Announcement(mpsc::Sender<Vec<u8>>);
-
-impl Write for Announcement {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let _ = self.0.send(bytes.to_vec());
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 /// Starts a server in a thread that lives as long as the test process, and stores keys `0..keys`.
 fn start_server(keys: u64, core: CoreOptions) -> String {
-    let (sender, receiver) = mpsc::channel();
-    let options = Options { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), core, ..Options::default() };
-    std::thread::spawn(move || brunt_server::serve(options, &mut Announcement(sender)));
-    let mut text = Vec::new();
-    while !text.ends_with(b"\n") {
-        text.extend(receiver.recv().unwrap());
-    }
-    let text = String::from_utf8(text).unwrap();
-    let address = text.trim().strip_prefix("listening on ").unwrap().to_owned();
+    let address = brunt_server::serve_beside(core).unwrap().to_string();
     let mut stream = TcpStream::connect(&address).unwrap();
     for id in 0..keys {
         let stored = format!("set {id:030} 0 0 200\r\n{}\r\n", "v".repeat(200));

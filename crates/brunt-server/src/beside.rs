@@ -1,0 +1,50 @@
+//! A server beside its client, in a thread of the same process: for tests of whoever is a client.
+//!
+//! Not for measuring: that server would share the client's process, and with it its memory and its end. Invariant: when the
+//! address is known, connections to it are accepted.
+
+use crate::core::CoreOptions;
+use crate::serve::{Options, serve};
+use std::io::{self, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+
+/// What [`serve`] announces, as a message when it is whole.
+struct Announcement {
+    text: Vec<u8>,
+    whole: mpsc::Sender<Vec<u8>>,
+}
+
+impl Write for Announcement {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.text.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Nobody who does not wait for it misses it.
+        let _ = self.whole.send(std::mem::take(&mut self.text));
+        Ok(())
+    }
+}
+
+/// Starts a server on a free port of the loopback interface, in a thread that lives as long as the process. Returns its
+/// address.
+///
+/// # Errors
+/// The server did not start.
+pub fn serve_beside(core: CoreOptions) -> io::Result<SocketAddr> {
+    let (whole, announced) = mpsc::channel();
+    let options = Options { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), core, ..Options::default() };
+    let thread = std::thread::Builder::new().name("reference-server".to_owned());
+    let thread = thread.spawn(move || serve(options, &mut Announcement { text: Vec::new(), whole }))?;
+    let Ok(text) = announced.recv() else {
+        // It ends only by failing, and by what it failed it says.
+        return Err(match thread.join() {
+            Ok(Err(error)) => error,
+            Ok(Ok(())) | Err(_) => io::Error::other("the reference server ended before it listened"),
+        });
+    };
+    let text = String::from_utf8_lossy(&text);
+    let address = text.trim().strip_prefix("listening on ").and_then(|address| address.parse().ok());
+    address.ok_or_else(|| io::Error::other(format!("the reference server announced '{text}'")))
+}
