@@ -353,6 +353,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
             next_ns = next_ns.min(self.dial(now_ns));
         }
         if now_ns >= self.expire_ns {
+            // A connection that is given up takes what was not sent back to send it elsewhere: nothing may be on its way.
+            self.io.submit();
+            self.take_in();
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
         }
         next_ns = next_ns.min(self.expire_ns);

@@ -42,6 +42,22 @@ fn what_nobody_takes_in_is_given_up() {
     }
 }
 
+/// A connection that was idle for longer than a time-out waits for nothing, also where its next request is handed over with
+/// others, and the loop looks for time-outs before that.
+#[test]
+fn who_was_idle_has_not_timed_out() {
+    for pause in [None, Some((EPOCH_NS + 500 * MS, 100 * MS))] {
+        let outcome = simulate(
+            "rate = 2000\nconnections = 200\ntime = '2s'\nwarmup = '0s'\nkeys = 10\nmix = 'incr'\ntimeout = '50ms'",
+            SimOptions { latency_ns: 10 * US, pause, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.sent, requests.unsent), (requests.scheduled, 0), "{pause:?}");
+        assert_eq!(outcome.store.faults().total(), 0, "{pause:?}");
+    }
+}
+
 /// A server that does not read for less than the time-out loses nothing.
 #[test]
 fn what_is_taken_in_late_is_only_late() {

@@ -158,7 +158,8 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Gives up every connection whose oldest operation has timed out. Returns when to look again.
+    /// Gives up every connection whose oldest operation has timed out. Returns when to look again. What was handed over must
+    /// have its result: what has none counts as not sent.
     ///
     /// One look over the heads suffices until the earliest deadline found: whatever is sent later times out later.
     pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
@@ -173,8 +174,13 @@ impl<C: Codec> Traffic<C> {
                 continue;
             }
             let entry = self.in_flight.get(head);
-            // A request that the peer does not even take in is timed from when its socket was full.
-            let since_ns = if entry.sent_ns == 0 { connection.stuck_ns } else { entry.sent_ns };
+            let since_ns = match entry.sent_ns {
+                // A request that the peer does not even take in is timed from when its socket was full…
+                0 if connection.stuck => connection.stuck_ns,
+                // …and one whose send has no result yet is only just being sent.
+                0 => continue,
+                sent_ns => sent_ns,
+            };
             let deadline_ns = since_ns + self.timeout_ns;
             if deadline_ns <= now_ns {
                 if entry.sent_ns == 0 {
