@@ -240,6 +240,12 @@ impl Recording {
         self.meters_requests
     }
 
+    /// Is this quantity recorded at all?
+    #[inline]
+    pub(crate) fn meters(&self, kind: MeterKind) -> bool {
+        self.metered[kind as usize]
+    }
+
     /// Records a named quantity, if the plan asks for it.
     #[inline]
     pub(crate) fn meter(&mut self, kind: MeterKind, value: u64) {

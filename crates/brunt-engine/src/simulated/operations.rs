@@ -372,3 +372,23 @@ fn values_that_are_cut_off_are_lost() {
         );
     }
 }
+
+/// A quantity that every request has is metered as often, whether others are metered beside it or not.
+#[test]
+fn a_quantity_is_metered_without_the_others() {
+    const REQUESTS: u64 = 200;
+    for kind in [MeterKind::Outstanding, MeterKind::RequestSize, MeterKind::ValueReceived] {
+        for (mix, multiget) in [("get", ""), ("get,mget", "multiget = 1")] {
+            let outcome = simulate(
+                &format!(
+                    "connections = 2\ndepth = 3\nrequests = {REQUESTS}\nwarmup = '0s'\nkeys = 10\n\
+                     mix = '{mix}'\n{multiget}\nmeter = ['{}']",
+                    kind.name()
+                ),
+                SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+            );
+            check_books(&outcome);
+            assert_eq!(outcome.meter(kind).histogram.count(), REQUESTS, "{} of {mix}", kind.name());
+        }
+    }
+}

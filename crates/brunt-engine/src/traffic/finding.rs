@@ -53,7 +53,7 @@ impl<C: Codec> Traffic<C> {
         };
         let is_closed = !lane.session.is_open();
         let own = if lane.pins { read.index - route.connections.start } else { 0 };
-        let meters_requests = recording.meters_requests();
+        let meters_values = recording.meters(MeterKind::ValueReceived);
         let checking = self.checking;
         let due_before_ns = lane.due_ns();
         let health = &mut servers[usize::from(connection.server)];
@@ -73,7 +73,7 @@ impl<C: Codec> Traffic<C> {
                     if verdict == Some(Integrity::Foreign) {
                         recording.note_foreign();
                     }
-                    if meters_requests && ended.is_some_and(|entry| entry.account.is_measured()) {
+                    if meters_values && ended.is_some_and(|entry| entry.account.is_measured()) {
                         recording.meter(MeterKind::ValueReceived, value.len() as u64);
                     }
                     ended
