@@ -78,6 +78,10 @@ impl Health {
     /// lies behind that may be the client's own delay. Yields the gap that the reply ended.
     #[inline]
     pub(crate) fn success(&mut self, sent_ns: u64, polled_ns: u64, at_ns: u64) -> Option<OutageSpan> {
+        if at_ns <= self.trouble_since_ns {
+            // It was read in the same look as what shows the trouble: the server wrote it before.
+            return None;
+        }
         let gap_from_ns = self.last_success_ns.max(sent_ns);
         let gap_ns = polled_ns.saturating_sub(gap_from_ns);
         let is_first = std::mem::replace(&mut self.last_success_ns, at_ns) == 0;
@@ -172,6 +176,18 @@ mod tests {
         assert_eq!((span.server, span.start_ns, span.end_ns, span.failed), (3, 1_101 * MS, 3_101 * MS, 1));
         assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::Refused, OutageKind::Reset]);
         assert_eq!(health.success(3_101 * MS, 3_102 * MS, 3_102 * MS), None);
+    }
+
+    #[test]
+    fn a_reply_that_is_read_with_a_reset_is_older_than_that() {
+        let mut health = healthy();
+        health.trouble(OutageKind::Reset, 1_101 * MS);
+        health.request_failed(OutageKind::Reset, 1_099 * MS);
+        assert_eq!(health.successes(1_099 * MS, 1_101 * MS, 1_101 * MS, 4), None);
+        assert!(!health.answers);
+        health.trouble(OutageKind::Refused, 1_102 * MS);
+        let span = health.success(3_100 * MS, 3_101 * MS, 3_101 * MS).unwrap();
+        assert_eq!((span.start_ns, span.failed), (1_101 * MS, 1));
     }
 
     #[test]
