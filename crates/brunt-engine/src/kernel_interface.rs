@@ -38,9 +38,9 @@ pub fn io_uring_works() -> Result<(), String> {
     uring::trial::try_out()
 }
 
-/// Chooses for a plan; an error is why the interface that it names cannot be had.
-pub(crate) fn choose(plan: &Plan) -> Result<Chosen, String> {
-    choose_by(plan, io_uring_works)
+/// Chooses for a plan whose workers need these rings; an error is why the interface that it names cannot be had.
+pub(crate) fn choose(plan: &Plan, rings: &[uring::Shape]) -> Result<Chosen, String> {
+    choose_by(plan, || io_uring_works().and_then(|()| uring::trial::make_all(rings)))
 }
 
 fn choose_by(plan: &Plan, io_uring: impl Fn() -> Result<(), String>) -> Result<Chosen, String> {

@@ -158,8 +158,8 @@ impl Blueprint {
         (keys, key_bytes, value)
     }
 
-    /// What a ring of a worker with so many connections must hold.
-    pub(crate) fn ring(&self, links: usize, gather: Gather) -> uring::Shape {
+    /// What the ring of the worker with this shard must hold.
+    pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| {
             let (keys, values) =
                 (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
@@ -167,7 +167,7 @@ impl Blueprint {
             (REPLY_FRAME_BYTES + keys + values).saturating_mul(count * class.depth as usize)
         };
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
-        uring::Shape { links, reply_bytes, gather }
+        uring::Shape { links: links_of(shard), reply_bytes, gather: Gather::of(&self.plan) }
     }
 
     /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
@@ -474,6 +474,11 @@ fn lifetimes(plan: &Plan, shard: &Shard, links: &[ClassLinks]) -> Vec<Lifetimes>
     shard.classes.iter().enumerate().map(of_class).collect()
 }
 
+/// How many connections a worker has.
+fn links_of(shard: &Shard) -> usize {
+    shard.classes.iter().map(|class| class.connections.len()).sum()
+}
+
 /// Starts a worker's thread.
 pub(crate) fn spawn(
     blueprint: Arc<Blueprint>,
@@ -493,7 +498,7 @@ pub(crate) fn spawn(
         // Without this a sleep ends up to 50 µs late by the kernel's own leave.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         pin(&blueprint.plan.cpus, shard.part.index)?;
-        let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+        let links = links_of(&shard);
         let may_spin = shard.part.of <= parallelism();
         let (plan, gather) = (&blueprint.plan, Gather::of(&blueprint.plan));
         let Protocol::MemcachedText = plan.protocol;
@@ -508,7 +513,7 @@ pub(crate) fn spawn(
                 drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
             }
             (KernelInterface::Uring, _) => {
-                let io = Uring::new(blueprint.ring(links, gather), clock)?;
+                let io = Uring::new(blueprint.ring_of(&shard), clock)?;
                 drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
             }
         })

@@ -81,8 +81,7 @@ fn allocations_of(toml: &str) -> u64 {
     let codec = TextCodec::default();
     match (plan.io, plan.timestamps) {
         (IoChoice::Uring, _) => {
-            let gather = Gather::of(&plan);
-            let io = Uring::new(blueprint.ring(links, gather), Clock::start()).unwrap();
+            let io = Uring::new(blueprint.ring_of(&shard), Clock::start()).unwrap();
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }

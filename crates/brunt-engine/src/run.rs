@@ -214,10 +214,11 @@ pub fn run(
     stop: &AtomicBool,
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Result<RunData, RunError> {
-    let chosen = choose(plan).map_err(RunError::NoInterface)?;
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
+    let rings: Vec<_> = shards(plan).iter().map(|shard| blueprint.ring_of(shard)).collect();
+    let chosen = choose(plan, &rings).map_err(RunError::NoInterface)?;
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
     let (notices, incoming) = mpsc::channel();
     let intervals = IntervalStore::new(&blueprint.layout);
     // Before a worker connects, so that nothing of ours is missing between its first answer and its last.

@@ -76,8 +76,6 @@ struct Link {
     generation: u32,
     /// Its peer is on this host.
     is_local: bool,
-    /// The kernel has an entry that waits on its socket.
-    is_awaited: bool,
     /// More lay in the socket than the last read took: since then; 0 where nothing did.
     unread_since_ns: u64,
     /// Its place among the sends that are queued or have no result yet.
@@ -180,7 +178,6 @@ impl Uring {
             state: State::Closed,
             generation: 0,
             is_local: false,
-            is_awaited: false,
             unread_since_ns: 0,
             send: None,
         };
@@ -248,16 +245,14 @@ impl Uring {
 
     /// Lets the kernel receive on a link by itself, until it says that it has ceased to.
     fn receive(&mut self, link: LinkId) {
-        let entry = &mut self.links[link as usize];
-        entry.is_awaited = true;
+        let entry = &self.links[link as usize];
         let data = user_data(link, Kind::Receive, entry.generation);
         self.push(&opcode::RecvMulti::new(Fixed(link), GROUP).build().user_data(data));
     }
 
     /// Waits once until a link can be written to.
     fn await_room(&mut self, link: LinkId, kind: Kind) {
-        let entry = &mut self.links[link as usize];
-        entry.is_awaited = true;
+        let entry = &self.links[link as usize];
         let data = user_data(link, kind, entry.generation);
         self.push(&opcode::PollAdd::new(Fixed(link), libc::POLLOUT as u32).build().user_data(data));
     }
@@ -395,11 +390,9 @@ impl Uring {
             // The bytes are still there, and will have been since. Buffers come back as the worker goes on: to ask again at
             // once would bring the same answer.
             entry.unread_since_ns = polled_ns;
-            entry.is_awaited = false;
             self.starved.push((link, entry.generation));
             return None;
         }
-        entry.is_awaited = false;
         self.close(link, CloseHow::Orderly);
         let errno = (result < 0).then_some(-result);
         Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Closed(errno) })
@@ -408,7 +401,6 @@ impl Uring {
     /// A connecting socket became ready: established or failed.
     fn finish_connecting(&mut self, link: LinkId) -> Completion {
         let entry = &mut self.links[link as usize];
-        entry.is_awaited = false;
         self.syscalls += Established::SYSCALLS;
         let established = entry.socket.as_ref().map_or(Err(libc::EBADF), socket::established);
         self.entered_ns = self.clock.now_ns();
@@ -512,12 +504,9 @@ impl Io for Uring {
         entry.send = None;
         // A new generation at once, so that entries already fetched for this connection are recognised as stale.
         entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
-        if std::mem::take(&mut entry.is_awaited) {
-            // An entry that waits would keep the socket open. That there is none any more is no trouble.
-            self.syscalls += 1;
-            let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(link)).all());
-        }
-        self.syscalls += 2;
+        // An entry that waits, for bytes or for room, would keep the socket open. That there is none any more is no trouble.
+        let _ = self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fixed(link)).all());
+        self.syscalls += 3;
         let emptied = self.ring.submitter().register_files_update(link, &[-1]);
         debug_assert!(emptied.is_ok(), "the table has a place for every link: {emptied:?}");
         self.retransmits_closed += socket::retransmits(&socket);

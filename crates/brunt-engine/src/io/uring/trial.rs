@@ -23,6 +23,13 @@ pub(crate) fn try_out() -> Result<(), String> {
     Trial { uring }.run().map_err(|what| format!("tried here, {what}"))
 }
 
+/// Makes rings of these shapes, all at once, as the workers of a run have them; an error says why they cannot be had.
+pub(crate) fn make_all(shapes: &[Shape]) -> Result<(), String> {
+    let clock = Clock::start();
+    let rings = shapes.iter().map(|shape| Uring::new(*shape, clock));
+    rings.collect::<io::Result<Vec<_>>>().map(drop).map_err(|error| refusal(&error))
+}
+
 fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => "the kernel has none".to_owned(),
