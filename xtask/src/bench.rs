@@ -81,6 +81,7 @@ fn named_peer(given: &str) -> anyhow::Result<(&'static Peer, PathBuf)> {
     let accepted = || format!("--peer: '{given}' was given; accepted: NAME=PATH with one of {names}");
     let (name, path) = given.split_once('=').with_context(accepted)?;
     let peer = PEERS.iter().find(|peer| peer.name == name).with_context(accepted)?;
+    ensure!(Path::new(path).is_file(), "--peer: '{given}' was given; there is no file '{path}'");
     Ok((peer, PathBuf::from(path)))
 }
 
@@ -184,21 +185,10 @@ fn brunts(shapes: &[Shape], brunt: &Path, remarks: &mut Vec<String>) -> anyhow::
         } else {
             format!("--io {io} --refill {refill} --gather {gather}")
         };
-        // A brunt without policies is eager and gathers nothing.
-        let candidates = [asked.clone(), format!("--io {io}")];
-        let is_plain = policy.refill == "eager" && policy.gather == 1;
-        let candidates = &candidates[..if is_plain { 2 } else { 1 }];
-        let mut taken = None;
-        for candidate in candidates {
-            if taken.is_none() && takes(brunt, candidate)? {
-                taken = Some(candidate.clone());
-            }
-        }
-        match taken {
-            Some(options) => {
-                clients.push(Client { kind: Kind::Brunt, program: brunt.to_path_buf(), policy, options });
-            }
-            None => remarks.push(format!("This brunt does not take `{asked}`.")),
+        if takes(brunt, &asked)? {
+            clients.push(Client { kind: Kind::Brunt, program: brunt.to_path_buf(), policy, options: asked });
+        } else {
+            remarks.push(format!("This brunt does not take `{asked}`."));
         }
     }
     ensure!(!clients.is_empty(), "brunt takes none of the policies");
@@ -355,16 +345,20 @@ mod tests {
     #[test]
     fn command_lines() {
         let options =
-            Options::parse(&["--rounds", "2", "--shapes", "1x1", "--peer", "mutilate=/m", "--record"])
+            Options::parse(&["--rounds", "2", "--shapes", "1x1", "--peer", "mutilate=/bin/sh", "--record"])
                 .unwrap();
         assert_eq!((options.rounds, options.seconds, options.record), (2, 5, true));
         assert_eq!(options.shapes, [shape::SHAPES[0]]);
-        assert_eq!((options.peers[0].0.name, options.peers[0].1.as_path()), ("mutilate", Path::new("/m")));
-        let table: [(&[&str], &str); 5] = [
+        assert_eq!(
+            (options.peers[0].0.name, options.peers[0].1.as_path()),
+            ("mutilate", Path::new("/bin/sh"))
+        );
+        let table: [(&[&str], &str); 6] = [
             (&["--rounds"], "--rounds has no value"),
             (&["--time", "0"], "a whole number from 1"),
             (&["--shapes", "3x3"], "accepted: 1x1"),
             (&["--peer", "ab=/usr/bin/ab"], "one of memtier_benchmark, mutilate"),
+            (&["--peer", "mutilate=/no/such/file"], "there is no file '/no/such/file'"),
             (&["fast"], "'fast' is no option"),
         ];
         for (words, part) in table {

@@ -84,6 +84,11 @@ pub(crate) fn gate() -> anyhow::Result<Option<String>> {
             100.0 * judgement.growth_max
         );
     }
+    for row in &judgement.outdated {
+        println!(
+            "far below the baseline, which holds nothing any more: {row}; `cargo xtask instructions --record`"
+        );
+    }
     ensure!(
         judgement.exceeded.is_empty(),
         "more than {:.0} % above the baseline: {}\n  see the table above; `cargo xtask instructions --record` if it is meant, \

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         ["bench", options @ ..] => bench::run(options),
         ["peers"] => peers::run(),
         ["tidy"] => tidy::run(),
-        ["help" | "--help" | "-h"] => {
+        ["help" | "--help" | "-h"] | [_, "--help"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;
         }

@@ -5,9 +5,11 @@
 //! `brunt-workload` can be counted here for a data set of any size. Invariant: it fails unless every key that was written
 //! is recognized as the one that was drawn.
 
+use crate::{number, unknown};
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::Plan;
+use brunt_plan::popularity::Popularity;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::StreamPart;
 use brunt_plan::spec::PlanSpec;
@@ -23,6 +25,10 @@ pub(crate) struct Draw {
     ops: u64,
 }
 
+/// Their digits fit any key of 30 bytes.
+const KEYS_MAX: u64 = 1 << 53;
+/// More take longer than anybody waits.
+const OPS_MAX: u64 = 1 << 53;
 /// Connections and depth of the session.
 const SHAPE: (u32, u32) = (16, 1);
 
@@ -34,16 +40,11 @@ impl Draw {
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let (mut keys, mut popularity, mut ops) = (None, "uniform", None);
         for pair in options.chunks(2) {
-            let number = |given: &str| {
-                let accepted =
-                    || format!("{}: '{given}' was given; accepted: a whole number from 1", pair[0]);
-                given.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(accepted)
-            };
             match pair {
-                ["--keys", given] => keys = Some(number(given)?),
+                [option @ "--keys", given] => keys = Some(number(option, given, KEYS_MAX)?),
                 ["--popularity", given] => popularity = given,
-                ["--ops", given] => ops = Some(number(given)?),
-                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [option @ "--ops", given] => ops = Some(number(option, given, OPS_MAX)?),
+                [option, ..] => return Err(unknown(option)),
                 [] => {}
             }
         }
@@ -73,6 +74,8 @@ fn plan(keys: u64, popularity: &str) -> Result<Plan, String> {
         "threads = 1\nseed = 1\nmix = 'get'\nkeys = {keys}\npopularity = '{popularity}'\nkey-size = 30\n\
          value-size = 200\nconnections = {connections}\ndepth = {depth}"
     );
+    let law = popularity.parse::<Popularity>();
+    law.map_err(|why| format!("--popularity: '{popularity}' was given; {why}"))?;
     let spec = PlanSpec::from_toml(&toml).map_err(|error| error.to_string())?;
     resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).map_err(|error| error.to_string())
 }
@@ -135,7 +138,8 @@ mod tests {
             ("--keys 0 --ops 9", "--keys: '0' was given"),
             ("--keys 9 --ops x", "--ops: 'x' was given"),
             ("--keys 9 --ops", "'--ops' is no option, or has no value"),
-            ("--keys 9 --ops 9 --popularity often", "often"),
+            ("--keys 9 --ops 9 --popularity often", "--popularity: 'often' was given; "),
+            ("--keys 99999999999999999999 --ops 9", "accepted: a whole number from 1 to 9007199254740992"),
         ] {
             let words: Vec<&str> = words.split(' ').collect();
             match Draw::parse(&words) {

@@ -14,6 +14,7 @@ mod timer;
 mod uring;
 pub(crate) mod usage;
 
+use crate::{number, unknown};
 use load::{Load, Refill};
 use requests::{Requests, TRIES};
 use std::net::TcpStream;
@@ -97,7 +98,7 @@ impl Floor {
                     floor.end = End::After(Duration::from_millis(number("--time-ms", given, 3_600_000)?));
                 }
                 ["--requests", given] => floor.end = End::Requests(number("--requests", given, u64::MAX)?),
-                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [option, ..] => return Err(unknown(option)),
                 [] => {}
             }
         }
@@ -109,11 +110,17 @@ impl Floor {
             return Err("--server is missing".to_owned());
         }
         if self.gather > 1 && self.engine == Engine::Epoll {
-            return Err("--gather: epoll cannot wait for more than one; accepted with --io uring".to_owned());
+            return Err(format!(
+                "--gather: '{}' was given; epoll cannot wait for more than one; accepted with --io uring",
+                self.gather
+            ));
         }
         // Each connection has at least one completion to come, so that a wait for as many as there are always ends.
         if self.gather > self.connections {
-            return Err(format!("--gather: at most the {} connections", self.connections));
+            return Err(format!(
+                "--gather: '{}' was given; accepted: at most as many as --connections, {}",
+                self.gather, self.connections
+            ));
         }
         Ok(self)
     }
@@ -151,11 +158,6 @@ impl Floor {
         let syscalls = syscalls.map_err(words)?;
         Ok(Taken { requests: load.finish()?, wall_ns: wall.as_nanos() as u64, cpu, syscalls })
     }
-}
-
-fn number(option: &str, given: &str, max: u64) -> Result<u64, String> {
-    let accepted = || format!("{option}: '{given}' was given; accepted: a whole number from 1 to {max}");
-    given.parse().ok().filter(|number| (1..=max).contains(number)).ok_or_else(accepted)
 }
 
 /// What a run did and took, from its first request to its last reply.

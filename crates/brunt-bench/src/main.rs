@@ -66,6 +66,7 @@ enum Verb {
     Scale(Scale),
     Floor(Floor),
     Cost(Cost),
+    Help,
 }
 
 fn main() -> ExitCode {
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Ok(Verb::Scale(scale)) => scale.run().map(|said| show(&said)),
         Ok(Verb::Floor(floor)) => floor.run().map(|taken| show(&taken.json())),
         Ok(Verb::Cost(cost)) => cost.run(),
+        Ok(Verb::Help) => Ok(show(USAGE)),
         Err(message) => {
             eprintln!("brunt-bench: {message}\n\n{USAGE}");
             return ExitCode::from(2);
@@ -92,9 +94,22 @@ fn show(said: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A whole number from 1 to `max`.
+fn number(option: &str, given: &str, max: u64) -> Result<u64, String> {
+    let accepted = || format!("{option}: '{given}' was given; accepted: a whole number from 1 to {max}");
+    given.parse().ok().filter(|number| (1..=max).contains(number)).ok_or_else(accepted)
+}
+
+/// What is wrong with an option that stands where no known one with a value does.
+fn unknown(option: &str) -> String {
+    format!("'{option}' is no option, or has no value")
+}
+
 fn parse(words: &[String]) -> Result<Verb, String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
+        // What stands behind `cost` may be another's.
+        [verb, ..] if *verb != "cost" && words.contains(&"--help") => Ok(Verb::Help),
         ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
         ["draw", options @ ..] => Draw::parse(options).map(Verb::Draw),
         ["scale", options @ ..] => Scale::parse(options).map(Verb::Scale),

@@ -5,6 +5,7 @@
 //! alternate, so that a busy host meets both alike. Invariant: it fails unless every get was a hit.
 
 use crate::shape::Shape;
+use crate::{number, unknown};
 use brunt_engine::rehearsal::{Echo, echo};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
@@ -39,15 +40,11 @@ impl Scale {
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let shape = "64x32".parse().expect("a shape of ours");
         let mut scale = Self { shape, rounds: 9, time_ms: 500, cpus: [0, 1] };
-        let number = |option: &str, given: &str| {
-            let parsed = given.parse::<u64>().ok().filter(|number| (1..=100_000).contains(number));
-            parsed.ok_or_else(|| format!("{option}: '{given}' was given; accepted: a whole number from 1"))
-        };
         for pair in options.chunks(2) {
             match pair {
                 ["--shape", given] => scale.shape = given.parse()?,
-                [option @ "--rounds", given] => scale.rounds = number(option, given)? as usize,
-                [option @ "--time-ms", given] => scale.time_ms = number(option, given)?,
+                [option @ "--rounds", given] => scale.rounds = number(option, given, 1_000)? as usize,
+                [option @ "--time-ms", given] => scale.time_ms = number(option, given, 60_000)?,
                 ["--cpus", given] => {
                     let pair = given.split_once(',').and_then(|(one, other)| {
                         Some([one.parse().ok()?, other.parse().ok()?]).filter(|[one, other]| one != other)
@@ -56,7 +53,7 @@ impl Scale {
                         || format!("--cpus: '{given}' was given; accepted: two processors, as in 0,1");
                     scale.cpus = pair.ok_or_else(accepted)?;
                 }
-                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [option, ..] => return Err(unknown(option)),
                 [] => {}
             }
         }

@@ -5,11 +5,17 @@
 //! answered with what was stored and every book balances, so that what is counted is honest work.
 
 use crate::shape::Shape;
+use crate::{number, unknown};
 use brunt_engine::rehearsal::{Rehearsal, rehearse};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+
+/// More take longer than anybody waits.
+const OPS_MAX: u64 = 1 << 53;
+/// They take their turns on one processor.
+const THREADS_MAX: u64 = 64;
 
 /// What was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,17 +33,13 @@ impl Worker {
     /// # Errors
     /// With the option, what was given, and what is accepted.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let number = |option: &str, given: &str| {
-            let accepted = || format!("{option}: '{given}' was given; accepted: a whole number from 1");
-            given.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(accepted)
-        };
         let (mut shape, mut ops, mut threads) = (None, None, 1);
         for pair in options.chunks(2) {
             match pair {
                 ["--shape", given] => shape = Some(given.parse()?),
-                [option @ "--ops", given] => ops = Some(number(option, given)?),
-                [option @ "--threads", given] => threads = number(option, given)?.min(64) as usize,
-                [option, ..] => return Err(format!("'{option}' is no option, or has no value")),
+                [option @ "--ops", given] => ops = Some(number(option, given, OPS_MAX)?),
+                [option @ "--threads", given] => threads = number(option, given, THREADS_MAX)? as usize,
+                [option, ..] => return Err(unknown(option)),
                 [] => {}
             }
         }
@@ -104,6 +106,7 @@ mod tests {
         check("--shape 64x32 --ops 0", Err("from 1"));
         check("--shape 64 --ops 1", Err("'64' was given"));
         check("--shape 64x32 --ops 7 --threads 0", Err("--threads: '0' was given"));
+        check("--shape 64x32 --ops 7 --threads 65", Err("from 1 to 64"));
         let two = Worker::parse(&["--shape", "16x1", "--threads", "2", "--ops", "7"]).unwrap();
         assert_eq!((two.threads, two.plan().threads, two.plan().classes[0].connections), (2, 2, 32));
     }

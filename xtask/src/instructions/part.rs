@@ -6,9 +6,9 @@
 /// A part of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Which operation comes next, when, and the text of its key.
+    /// Which operation comes next, and when.
     Schedule,
-    /// From an operation to its bytes.
+    /// From an operation to its bytes, those of its key among them.
     Encode,
     /// From bytes to events.
     Decode,

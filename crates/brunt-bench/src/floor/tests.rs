@@ -114,7 +114,7 @@ fn command_lines() {
         ("--server a:1 --io poll", Err("accepted: epoll, uring")),
         ("--server a:1 --refill lazy", Err("accepted: eager, batch")),
         ("--server a:1 --gather 2", Err("accepted with --io uring")),
-        ("--server a:1 --io uring --gather 17", Err("at most the 16 connections")),
+        ("--server a:1 --io uring --gather 17", Err("accepted: at most as many as --connections, 16")),
         ("--server a:1 --io uring --gather 16", Ok(())),
     ];
     for (words, expected) in table {
