@@ -33,7 +33,7 @@ pub struct Layout {
 }
 
 /// Metered in every run: the first is part of what a connection costs, the second bounds how evenly requests can be
-/// spaced, and the report states both.
+/// spaced. The report states both, the second where sends are calls of their own.
 const ALWAYS_METERED: [MeterKind; 2] = [MeterKind::ConnectTime, MeterKind::SendCost];
 
 impl Layout {
