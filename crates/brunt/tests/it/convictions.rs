@@ -227,20 +227,30 @@ fn a_server_on_the_workers_processor_is_found() {
 }
 
 /// Two generators on one processor, each of which has more to do than half of one: keys of a law that takes work, and two
-/// meters. The server has a processor of its own, but on a busy host others have it, too, and workers that wait for a
-/// server lack nothing; so it is tried again.
+/// meters. Both are NOT TRUSTED, and CPU says why of each that lacked its processor. The server has one of its own, but on a busy
+/// host others have it, too, and a worker that waits for a server lacks nothing: then it is tried again.
 #[test]
 fn two_generators_on_one_processor_are_found() {
     let _alone = alone();
-    let mut texts = String::new();
     for _ in 0..ATTEMPTS {
         let both = two_on_one_processor();
-        if both.iter().all(|measured| ["caution", "not_trusted"].contains(&status(measured, "CPU"))) {
+        let is_named = both.each_ref().map(|measured| {
+            let is_named = ["caution", "not_trusted"].contains(&status(measured, "CPU"));
+            assert!(is_named || wanted(measured) < 0.85, "{}", measured.text);
+            is_named
+        });
+        if is_named == [true, true] {
             return;
         }
-        texts.extend(both.map(|measured| measured.text));
     }
-    panic!("{texts}");
+    eprintln!("another program had the server's processor each time");
+}
+
+/// For which part of the window its worker had its processor or wanted it.
+fn wanted(measured: &Measured) -> f64 {
+    let worker = &measured.at("client.workers")[0];
+    let ns = |key: &str| worker[key].as_f64().unwrap();
+    (ns("busy_ns") + ns("run_delay_ns")) / ns("wall_ns")
 }
 
 fn two_on_one_processor() -> [Measured; 2] {
