@@ -178,31 +178,43 @@ impl Drop for StarvedGroup {
     }
 }
 
-/// A fifth of a processor for a generator whose schedule needs more: it is out of quota for 80 ms of every 100, and late.
+/// A fifth of a processor for a generator whose schedule needs more: it is out of quota for 80 ms of every 100, and late. As many
+/// requests may be in flight as it sends between two such spells, or it would wait for the server; where that lacks its processor,
+/// too, it does all the same, and it is tried again.
 #[test]
 fn a_generator_that_is_starved_convicts_itself() {
     let _alone = alone();
     let Some(group) = StarvedGroup::make() else { return };
     let server = Server::reference(&[]);
+    let mut texts = String::new();
+    for _ in 0..ATTEMPTS {
+        let measured = starved(&group, &server);
+        eprintln!("starved:\n{}", measured.text);
+        assert_eq!(measured.exit, 3, "{}", measured.text);
+        if ["CPU", "LAG"].iter().all(|id| status(&measured, id) == "not_trusted") {
+            let quota = "the quota of its control group was used up for";
+            assert!(measured.text.contains(quota), "{}", measured.text);
+            return;
+        }
+        texts += &measured.text;
+    }
+    panic!("{texts}");
+}
+
+/// One run within the group's quota.
+fn starved(group: &StarvedGroup, server: &Server) -> Measured {
     let own = env!("CARGO_BIN_EXE_brunt");
     let script = r#"echo $$ > "$0" && exec "$@""#;
     let output = Command::new("sh")
         .args(["-c", script, group.path.join("cgroup.procs").to_str().unwrap(), own])
         .args(["run", "--server", &server.address, "--json", "-"])
-        .args(["-r", "50k", "-t", "3s", "--warmup", "500ms", "--keys", "1000", "-c", "16", "-d", "64"])
+        .args(["-r", "150k", "-t", "3s", "--warmup", "500ms", "--keys", "1000", "-c", "64", "-d", "128"])
         .args(["--drain", "1s"])
         .stdin(Stdio::null())
         .env("XDG_STATE_HOME", no_state())
         .output()
         .unwrap();
-    let measured = Measured::of(&output);
-    drop(group);
-    eprintln!("starved:\n{}", measured.text);
-    assert_eq!(measured.exit, 3, "{}", measured.text);
-    for id in ["CPU", "LAG"] {
-        assert_eq!(status(&measured, id), "not_trusted", "{id}\n{}", measured.text);
-    }
-    assert!(measured.text.contains("the quota of its control group was used up for"), "{}", measured.text);
+    Measured::of(&output)
 }
 
 /// Two processors of this host that one may be bound to; the same twice where there is only one.
