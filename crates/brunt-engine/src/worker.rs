@@ -237,6 +237,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             if flush_first || flushed.awaits_results {
                 self.io.submit();
                 self.take_in();
+                // What is picked next is picked after what has just come in.
+                now_ns = self.io.now_ns();
             }
             if !flush_first {
                 break;
