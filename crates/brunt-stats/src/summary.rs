@@ -589,14 +589,14 @@ fn evidence(
             sum: input.presence.sum as f64,
             window_ns: window.duration_ns(),
         },
-        closed_loops: closed_loops(input),
+        closed_loops: closed_loops(input, steady.cut_ns),
     }
 }
 
 /// The classes whose slots are always taken. Where connections come and go, or are lost, slots wait for them; a follow-up
 /// shares a slot; without a reply there is no response time; and where the run ends by number, or by hand, workers do not
-/// end together.
-fn closed_loops(input: &SummaryInput) -> Vec<ClosedLoop> {
+/// end together. Of the window so much as latencies cover: `cut_ns` at its beginning they leave out.
+fn closed_loops(input: &SummaryInput, cut_ns: u64) -> Vec<ClosedLoop> {
     let SummaryInput { plan, store, window, .. } = input;
     let ends_by_time = plan.stop.time.is_some_and(|time| window.duration_ns() >= time.0);
     let is_disturbed = store.connections.iter().any(|counts| counts.lost > 0) || input.interrupted;
@@ -615,7 +615,7 @@ fn closed_loops(input: &SummaryInput) -> Vec<ClosedLoop> {
             class: class.name.clone(),
             slots: u64::from(class.connections) * u64::from(class.depth),
             think_ns,
-            window_ns: window.duration_ns(),
+            window_ns: window.duration_ns().saturating_sub(cut_ns),
             ..ClosedLoop::default()
         };
         for (_, _, row) in store.rows().filter(|(of, _, _)| usize::from(*of) == index) {
