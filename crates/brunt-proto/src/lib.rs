@@ -9,6 +9,7 @@
 pub mod memcached;
 pub mod out;
 pub mod resp;
+mod step;
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;

@@ -16,11 +16,12 @@ pub mod slot;
 pub mod template;
 
 use crate::out::Out;
+use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
 use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use error::ErrorPrefix;
-use line::{BAD_NUMBER, LINE_END, Length, Step, Stop, UNKNOWN};
+use line::Length;
 use template::Templates;
 
 /// The codec of both versions: the parse state of one connection.
@@ -221,14 +222,7 @@ impl RespCodec {
             },
             Expects::Nothing => return (0, None),
         };
-        match step {
-            Ok((used, event)) => (used, Some(event)),
-            Err(Stop::Short) => (0, None),
-            Err(Stop::Bad(malformed)) => {
-                self.expects = Expects::Nothing;
-                (0, Some(Event::Bad(malformed)))
-            }
-        }
+        told(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads a value that is a line, or the line that a value begins with.
@@ -274,7 +268,7 @@ impl RespCodec {
 
     /// Reads the line end behind what was told last together with what follows: alone it is no event.
     fn behind<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
-        let start = line::end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
+        let start = line_end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
         if self.levels.depth > 0 || self.progress == Progress::Begun {
             let (used, event) = self.line(&input[start..])?;
             return Ok((start + used, event));
@@ -352,7 +346,7 @@ impl RespCodec {
     /// Reads the head of a string, which has this many bytes in front that belong to it and are passed over.
     fn string<'a>(&mut self, line: &'a [u8], format_bytes: u32) -> Step<(usize, Event<'a>)> {
         let (length, at) = line::length(line)?;
-        let used = line::end(line, at, BAD_NUMBER)?;
+        let used = line_end(line, at, BAD_NUMBER)?;
         let bytes = match length {
             Length::Null if line[0] != b'$' => return Err(BAD_NUMBER),
             Length::Null => return Ok(self.null(&line[..at])),
@@ -407,20 +401,20 @@ impl RespCodec {
     /// The text of an error that has a length, as the reply itself, and the length of it all.
     fn blob_error(line: &[u8]) -> Step<(&[u8], usize)> {
         let (length, at) = line::length(line)?;
-        let start = line::end(line, at, BAD_NUMBER)?;
+        let start = line_end(line, at, BAD_NUMBER)?;
         let Length::Of(bytes) = length else { return Err(BAD_NUMBER) };
         let end = start + bytes as usize;
         if end + LINE_END.len() > LINE_BYTES_MAX {
             return Err(Stop::Bad(Malformed::LineTooLong));
         }
         let text = line.get(start..end).ok_or(Stop::Short)?;
-        Ok((text, line::end(line, end, Stop::Bad(Malformed::ValueNotTerminated))?))
+        Ok((text, line_end(line, end, Stop::Bad(Malformed::ValueNotTerminated))?))
     }
 
     /// Reads the head of a value that has elements.
     fn aggregate<'a>(&mut self, sort: u8, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
         let (length, at) = line::length(line)?;
-        line::end(line, at, BAD_NUMBER)?;
+        line_end(line, at, BAD_NUMBER)?;
         let elements = match length {
             Length::Null if sort == b'*' => return Ok(self.null(&line[..at])),
             Length::Of(elements) if elements <= ELEMENTS_MAX => elements,

@@ -5,6 +5,7 @@
 //! replied to is answered by one `End` or `Found`, whichever of its frames fails.
 
 use crate::out::Out;
+use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, told};
 use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -459,19 +460,6 @@ const fn is_error(reply: ReplyKind) -> bool {
 
 // --- Replies ---
 
-/// Why a frame cannot be told yet, or never will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// It goes on behind the visible bytes.
-    Short,
-    /// It is no frame of a reply, or not of this one.
-    Bad(Malformed),
-}
-
-type Step<T> = Result<T, Stop>;
-
-const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
-const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
 const TOO_LONG: Stop = Stop::Bad(Malformed::LineTooLong);
 
 /// The first eight bytes of a get's reply: magic, `GET`, no key, extras for the flags, success.
@@ -510,14 +498,7 @@ impl BinaryCodec {
             Expects::End { reply, token } => Ok((1, self.end(reply, 0, token, &[]))),
             Expects::Nothing => return (0, None),
         };
-        match step {
-            Ok((used, event)) => (used, Some(event)),
-            Err(Stop::Short) => (0, None),
-            Err(Stop::Bad(malformed)) => {
-                self.expects = Expects::Nothing;
-                (0, Some(Event::Bad(malformed)))
-            }
-        }
+        told(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads a frame; of one with a value, what stands before it.

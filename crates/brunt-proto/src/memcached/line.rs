@@ -3,24 +3,8 @@
 //! Not the meaning of a line (that is each dialect's) and no state. Invariant: what is said of a line is said by its
 //! first bytes, however many more are visible; [`Stop::Short`] stands for "not enough of them".
 
-use crate::Malformed;
+use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, line_end};
 use memchr::memchr;
-
-/// Why a line cannot be told yet, or never will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// It goes on behind the visible bytes.
-    Short,
-    /// It is no line of the protocol.
-    Bad(Malformed),
-}
-
-pub(super) type Step<T> = Result<T, Stop>;
-
-pub(super) const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
-pub(super) const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
-
-pub(super) const LINE_END: &[u8] = b"\r\n";
 
 /// A space, or a byte below: what a word of a line cannot hold, and a key written as a word neither.
 #[inline]
@@ -66,16 +50,6 @@ pub(super) fn rest_of_line(line: &[u8], from: usize) -> Step<(&[u8], usize)> {
         return Err(UNKNOWN);
     }
     Ok((&line[..feed - 1], feed + 1))
-}
-
-/// The position behind the line end at `at`; `otherwise` if something else stands there.
-#[inline]
-pub(super) fn line_end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
-    match &line[at..] {
-        [b'\r', b'\n', ..] => Ok(at + LINE_END.len()),
-        [] | [b'\r'] => Err(Stop::Short),
-        _ => Err(otherwise),
-    }
 }
 
 /// The number at `from`, and the position of the byte behind it, which is visible.

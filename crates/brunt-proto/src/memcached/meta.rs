@@ -5,11 +5,9 @@
 //! request that is replied to is answered by one `End` or `Found`; a multi-get whose first key fails may be by one more for
 //! each further key that fails, because errors do not say what they answer.
 
-use super::line::{
-    BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, decimal, decimal_u32, error_text, is_word, line_end,
-    rest_of_line,
-};
+use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
 use crate::out::Out;
+use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
 use crate::{Codec, Encoded, Event, Malformed, Matching, NO_TOKEN, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -596,14 +594,7 @@ impl MetaCodec {
             }
             Expects::Nothing => return (0, None),
         };
-        match step {
-            Ok((used, event)) => (used, Some(event)),
-            Err(Stop::Short) => (0, None),
-            Err(Stop::Bad(malformed)) => {
-                self.expects = Expects::Nothing;
-                (0, Some(Event::Bad(malformed)))
-            }
-        }
+        told(step, || self.expects = Expects::Nothing)
     }
 
     /// Reads one line, which may be the first of a reply or a further one.

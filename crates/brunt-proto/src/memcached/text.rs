@@ -4,11 +4,9 @@
 //! `doc/protocol.txt`. Every decision of the decoder is taken at the first byte that settles it, so where the input
 //! is cut cannot change what it means; value bytes pass through unbuffered and unlooked at.
 
-use super::line::{
-    BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, decimal, decimal_u32, error_text, is_word, line_end,
-    rest_of_line, word_len,
-};
+use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
 use crate::out::Out;
+use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
 use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -339,14 +337,7 @@ impl TextCodec {
             }
             Expects::Nothing => return (0, None),
         };
-        match step {
-            Ok((used, event)) => (used, Some(event)),
-            Err(Stop::Short) => (0, None),
-            Err(Stop::Bad(malformed)) => {
-                self.expects = Expects::Nothing;
-                (0, Some(Event::Bad(malformed)))
-            }
-        }
+        told(step, || self.expects = Expects::Nothing)
     }
 }
 

@@ -4,23 +4,8 @@
 //! same of the same bytes for ever.
 
 use crate::Malformed;
+use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN};
 use memchr::memchr;
-
-/// Why bytes cannot be told yet, or never will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// They go on behind the visible ones.
-    Short,
-    /// They are nothing of the protocol.
-    Bad(Malformed),
-}
-
-pub(super) type Step<T> = Result<T, Stop>;
-
-pub(super) const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
-pub(super) const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
-
-pub(super) const LINE_END: &[u8] = b"\r\n";
 
 /// What stands behind the first byte of a value that has a length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +22,6 @@ pub(super) fn text(line: &[u8]) -> Step<(&[u8], usize)> {
     match line[..feed].split_last() {
         Some((b'\r', text)) if !text.is_empty() => Ok((text, feed + 1)),
         _ => Err(UNKNOWN),
-    }
-}
-
-/// The position behind the line end at `at`; `otherwise` if something else stands there.
-#[inline]
-pub(super) fn end(line: &[u8], at: usize, otherwise: Stop) -> Step<usize> {
-    match line.get(at..) {
-        Some([b'\r', b'\n', ..]) => Ok(at + LINE_END.len()),
-        None | Some([] | [b'\r']) => Err(Stop::Short),
-        _ => Err(otherwise),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::RespCodec;
 use super::line::{self, Length};
+use crate::step::LINE_END;
 use crate::{Codec, Event};
 
 /// No reply is longer. A map of a thousand nodes takes about 300 kB.
@@ -153,14 +154,14 @@ impl<'a> Reader<'a> {
     /// The length at the front, which is passed over with its line end.
     fn length(&mut self) -> Option<Length> {
         let (length, at) = line::length(self.rest).ok()?;
-        self.rest = self.rest.get(at + line::LINE_END.len()..)?;
+        self.rest = self.rest.get(at + LINE_END.len()..)?;
         Some(length)
     }
 
     fn string(&mut self, sort: u8) -> Option<Value<'a>> {
         let Length::Of(bytes) = self.length()? else { return Some(Value::Null) };
         let (text, rest) = self.rest.split_at_checked(bytes as usize)?;
-        self.rest = rest.get(line::LINE_END.len()..)?;
+        self.rest = rest.get(LINE_END.len()..)?;
         Some(match sort {
             b'!' => Value::Error(text),
             b'=' => Value::Text(text.get(super::FORMAT_BYTES as usize..)?),

@@ -3,9 +3,9 @@
 //! Not templates, which the user writes, and no choice of what is allowed: a plan with ops that have no command is refused
 //! before. Everything is written in place behind a length that is known beforehand.
 
-use super::line::LINE_END;
 use crate::Request;
 use crate::out::Out;
+use crate::step::LINE_END;
 use brunt_plan::op::OpKind;
 
 /// The most around one argument: `$LENGTH\r\n` and the line end behind it.

@@ -4,9 +4,9 @@
 //! value. A template is parsed once; what can be known then is written then, so that encoding copies pieces and puts
 //! lengths between them.
 
-use super::line::LINE_END;
 use crate::Request;
 use crate::out::Out;
+use crate::step::LINE_END;
 use std::sync::Arc;
 
 /// One command with places for what each op brings along.
