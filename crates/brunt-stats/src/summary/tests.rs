@@ -89,18 +89,27 @@ fn gets(gap_ns: u64, service_ns: impl Fn(u64) -> u64) -> Vec<Event> {
 
 /// Records the events on `workers` workers, each of which hands over an interval about every 100 ms.
 fn intervals(layout: &Layout, events: &[Event], workers: u32) -> Vec<Interval> {
+    intervals_within(&WINDOW, layout, events, workers)
+}
+
+fn intervals_within(
+    window: &MeasuredWindow,
+    layout: &Layout,
+    events: &[Event],
+    workers: u32,
+) -> Vec<Interval> {
     let mut taken = Vec::new();
     for worker in 0..workers {
         let mut set = RecorderSet::new(layout);
-        set.set_window_end(WINDOW.end_ns);
+        set.set_window_end(window.end_ns);
         let mut own: Vec<&Event> = events.iter().skip(worker as usize).step_by(workers as usize).collect();
         own.sort_by_key(|event| event.sample().times.done_ns);
-        let (mut start_ns, mut turn) = (WINDOW.start_ns, 0);
+        let (mut start_ns, mut turn) = (window.start_ns, 0);
         // Up to 3 ms late, as a worker is that looks at the time once per turn of its loop.
         let mut take_until = |set: &mut RecorderSet, now_ns: u64| {
             while now_ns >= start_ns + 100 * MS {
                 turn += 1;
-                let end_ns = WINDOW.start_ns + turn * 100 * MS + (turn * 7 + u64::from(worker)) % 4 * MS;
+                let end_ns = window.start_ns + turn * 100 * MS + (turn * 7 + u64::from(worker)) % 4 * MS;
                 taken.push(set.take_interval(worker, start_ns, end_ns));
                 start_ns = end_ns;
             }
@@ -112,8 +121,8 @@ fn intervals(layout: &Layout, events: &[Event], workers: u32) -> Vec<Interval> {
             set.sent(event.phase(), &event.op(), 1);
             set.record(event.phase(), &sample, 1, u32::from(event.class_of_outcome == OutcomeClass::Hit));
         }
-        take_until(&mut set, WINDOW.drained_ns);
-        taken.push(set.take_interval(worker, start_ns, WINDOW.drained_ns.max(start_ns)));
+        take_until(&mut set, window.drained_ns);
+        taken.push(set.take_interval(worker, start_ns, window.drained_ns.max(start_ns)));
     }
     taken
 }
@@ -492,6 +501,33 @@ fn a_run_by_number_has_its_number() {
         let summary = Summary::build(SummaryInput { interrupted, ..input(&plan, &parts) });
         assert_eq!(status(&summary, "SHORT"), expected, "{stop}");
     }
+}
+
+/// What begins cold is left out of the latencies, and so much of the window is no evidence of slots either: four slots that
+/// answer in 8 ms for the first second of six, and in 2 ms from then on.
+#[test]
+fn slots_of_a_cold_beginning_are_no_evidence() {
+    let window = MeasuredWindow { end_ns: 7_057 * MS, drained_ns: 7_500 * MS, ..WINDOW };
+    let cold_end_ns = window.measure_ns + 1_000 * MS;
+    let of_slot = |slot: u64| {
+        let service_ns = move |at_ns: u64| if at_ns < cold_end_ns { 8 * MS } else { 2 * MS };
+        let next = move |at_ns: &u64| Some(at_ns + service_ns(*at_ns)).filter(|at_ns| *at_ns < window.end_ns);
+        std::iter::successors(Some(window.start_ns + slot * MS / 4), next).map(move |intended_ns| Event {
+            kind: OpKind::Get,
+            class: 0,
+            intended_ns,
+            late_ns: 0,
+            service_ns: service_ns(intended_ns),
+            class_of_outcome: OutcomeClass::Hit,
+        })
+    };
+    let plan = plan("connections = 4\nmix = 'get'\ntime = '6s'");
+    let parts =
+        intervals_within(&window, &Layout::of(&plan), &(0..4).flat_map(of_slot).collect::<Vec<_>>(), 1);
+    let store = IntervalStore::of(&Layout::of(&plan), window.measure_ns, &parts);
+    let summary = Summary::build(SummaryInput { window, store, ..input(&plan, &[]) });
+    assert_eq!(summary.steady.cut_ns, 1_000 * MS, "{:?}", summary.steady);
+    assert_eq!(status(&summary, "LITTLE"), CheckStatus::Ok, "{:?}", check(&summary, "LITTLE"));
 }
 
 /// Four slots that answer in 2 ms each, over the 2 s window: 1000 requests a slot.
