@@ -128,7 +128,8 @@ impl<C: Codec> Connection<C> {
     }
 
     /// Queues the bytes of a request, whose operation has been written down, and puts that on the chain. False if there is
-    /// no room before the connection has sent: then the operation is written down no more. `index` is the connection's own number.
+    /// no room before the connection has sent: then the operation is written down no more. `index` is the connection's own
+    /// number.
     #[inline(always)]
     pub(crate) fn queue(
         &mut self,

@@ -29,7 +29,7 @@ use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_proto::{Codec, Keys, Request, Value};
-use brunt_workload::keys::{BLOCK_LEN, COUNTER_START};
+use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload};
 use brunt_workload::session::Issue;
 use std::sync::Arc;
@@ -186,7 +186,7 @@ impl<C: Codec> Traffic<C> {
             dirty: Vec::with_capacity(count),
             retired: Vec::with_capacity(count),
             listed: Vec::new(),
-            key_bytes: Vec::with_capacity(parts.key_bytes_max + BLOCK_LEN),
+            key_bytes: Vec::with_capacity(parts.key_bytes_max),
             leftovers: Leftovers::new(count, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
             route_keys: vec![0; parts.servers],
@@ -575,8 +575,8 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Gives a slot of a closed loop back, in which the op with this `key` has ended. It is one of the connection's where the lane pins, and the
-/// connection is then the lane's `own`th.
+/// Gives a slot of a closed loop back, in which the op with this `key` has ended. It is one of the connection's where the
+/// lane pins, and the connection is then the lane's `own`th.
 #[inline(always)]
 fn give_back<C: Codec>(
     lane: &mut Lane,

@@ -13,7 +13,7 @@ use brunt_plan::plan::DataSet;
 pub const COUNTER_START: &[u8] = b"1000000000";
 
 /// Keys that are no longer are written as a whole block, and cut to their length.
-pub const BLOCK_LEN: usize = 32;
+const BLOCK_LEN: usize = 32;
 
 /// Ids with so many digits at most are written all at once.
 const DIGITS: usize = 10;
@@ -161,31 +161,13 @@ impl KeySpace {
         self.value_sizes.max().max(counter)
     }
 
-    /// Appends the key of `id`, that of a key or a counter. For a moment it takes [`BLOCK_LEN`] bytes where the key is shorter.
+    /// Appends the key of `id`, that of a key or a counter.
     #[inline]
     pub fn write_key(&self, id: u64, out: &mut Vec<u8>) {
         debug_assert!(id < self.ids, "{id} is not below {}", self.ids);
-        if self.plain_len > 0
-            && let Some(block) = self.template.first_chunk::<BLOCK_LEN>()
-            && let Some(digits) = last_digits(id)
-        {
-            let end = out.len() + self.plain_len;
-            out.extend_from_slice(block);
-            out.truncate(end);
-            if let Some(last) = out.last_chunk_mut() {
-                *last = digits;
-            }
-        } else {
-            self.write_any_key(id, out);
-        }
-    }
-
-    /// [`KeySpace::write_key`] of a key of any length, digit by digit.
-    #[inline(never)]
-    fn write_any_key(&self, id: u64, out: &mut Vec<u8>) {
         let start = out.len();
         out.resize(start + self.key_len(id), 0);
-        self.write_any_key_to(id, &mut out[start..]);
+        self.write_key_to(id, &mut out[start..]);
     }
 
     /// Writes the key of `id` where it is to stand, which is as long as [`KeySpace::key_len`] says: one that need not be
@@ -429,9 +411,11 @@ mod tests {
         ] {
             let space = keyspace(u64::MAX, prefix, SizeDistribution::Fixed(len));
             for id in &ids {
-                let (mut text, mut by_digits) = (b"before".to_vec(), b"before".to_vec());
+                let mut text = b"before".to_vec();
                 space.write_key(*id, &mut text);
-                space.write_any_key(*id, &mut by_digits);
+                let mut by_digits = b"before".to_vec();
+                by_digits.resize(text.len(), b'?');
+                space.write_any_key_to(*id, &mut by_digits[6..]);
                 let digits = len as usize - prefix.len();
                 assert_eq!(text, format!("before{prefix}{id:0digits$}").as_bytes());
                 assert_eq!(text, by_digits);
@@ -457,13 +441,13 @@ mod tests {
     #[test]
     fn keys_of_one_request_stand_one_behind_the_other() {
         let space = keyspace(100_000, "k", SizeDistribution::Uniform { min: 6, max: 40 });
-        let mut bytes = Vec::with_capacity(100 * 40 + BLOCK_LEN);
+        let mut bytes = Vec::with_capacity(100 * 40);
         let (mut expected, room) = (String::new(), bytes.capacity());
         for id in (0..100).map(|number| number * 997) {
             space.write_key(id, &mut bytes);
             expected.push_str(&key(&space, id));
         }
-        assert_eq!((bytes, room), (expected.into_bytes(), 100 * 40 + BLOCK_LEN));
+        assert_eq!((bytes, room), (expected.into_bytes(), 100 * 40));
     }
 
     #[test]
