@@ -178,9 +178,9 @@ impl Drop for StarvedGroup {
     }
 }
 
-/// A fifth of a processor for a generator whose schedule needs more: it is out of quota for 80 ms of every 100, and late. As many
-/// requests may be in flight as it sends between two such spells, or it would wait for the server; where the hypervisor keeps that from
-/// its processor, it does all the same: it is tried again, and in the end only asked to be NOT TRUSTED.
+/// A fifth of a processor for a generator whose schedule needs more: it is out of quota for 80 ms of every 100, and late. Twice as
+/// many requests may be in flight as are due from one such spell to the next, or it would wait for replies; where the hypervisor
+/// keeps the server from its processor, it does all the same: it is tried again, and in the end only asked to be NOT TRUSTED.
 #[test]
 fn a_generator_that_is_starved_convicts_itself() {
     let _alone = alone();
@@ -207,7 +207,7 @@ fn starved(group: &StarvedGroup, server: &Server) -> Measured {
     let output = Command::new("sh")
         .args(["-c", script, group.path.join("cgroup.procs").to_str().unwrap(), own])
         .args(["run", "--server", &server.address, "--json", "-"])
-        .args(["-r", "150k", "-t", "3s", "--warmup", "500ms", "--keys", "1000", "-c", "64", "-d", "128"])
+        .args(["-r", "150k", "-t", "3s", "--warmup", "500ms", "--keys", "1000", "-c", "64", "-d", "512"])
         .args(["--drain", "1s"])
         .stdin(Stdio::null())
         .env("XDG_STATE_HOME", no_state())
