@@ -586,6 +586,26 @@ fn a_pause_of_the_client_is_booked_as_its_own() {
     }
 }
 
+/// Sends are dear, and one takes no more than fits into a connection's queue: the client can do 600 000 requests/s or so, and is
+/// asked for a million. Who waits, waits for the client and for no server.
+#[test]
+fn a_client_that_is_too_slow_is_late_and_waits_for_nobody() {
+    for connections in [1, 2] {
+        let outcome = simulate(
+            &format!(
+                "rate = 1000000\narrival = 'uniform'\nrequests = 20000\nwarmup = '0s'\nkeys = 100\nmix = 'get'\n\
+                 connections = {connections}\ndepth = 20000"
+            ),
+            SimOptions { send_cost_ns: 200_000, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        let send_lag_ns = outcome.quantile(0.99, |sample| sample.times.send_lag_ns());
+        let connection_wait_ns = outcome.quantile(0.99, |sample| sample.times.connection_wait_ns());
+        assert!(send_lag_ns > 5_000_000, "{send_lag_ns}");
+        assert!(connection_wait_ns <= 600_000, "{connection_wait_ns} of {send_lag_ns}");
+    }
+}
+
 /// However replies are cut on their way, at every byte at the shortest, the same samples come out: of all operations.
 #[test]
 fn cut_replies_yield_the_same_samples() {

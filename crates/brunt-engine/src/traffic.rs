@@ -249,7 +249,8 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Takes every operation that is due and queues its bytes. Returns whether some connection must send before more
-    /// can be queued.
+    /// can be queued: then the rest is left to be picked after that, at a later time. Were it picked now, it would wait for
+    /// room in a queue of ours, and a client that is too slow would take that for waiting for a server.
     #[inline]
     pub(crate) fn pick(&mut self, now_ns: u64) -> bool {
         let mut flush_first = false;
@@ -262,10 +263,10 @@ impl<C: Codec> Traffic<C> {
             }
         }
         while let Some((lane, due_ns)) = self.agenda.first() {
-            if due_ns > now_ns {
+            if due_ns > now_ns || flush_first {
                 break;
             }
-            while self.lanes[lane as usize].due_ns() <= now_ns {
+            while self.lanes[lane as usize].due_ns() <= now_ns && !flush_first {
                 // What is usual first, then one operation of any other kind.
                 let issue = match self.lanes[lane as usize].pins {
                     true => self.ask_straight(lane, now_ns),

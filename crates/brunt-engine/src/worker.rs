@@ -129,6 +129,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     preload_lanes: Lanes,
     make_lanes: Option<MakeLanes>,
     notice: Option<Notice>,
+    /// Something that was due found no room before its connection had sent: it has now.
+    is_pressed: bool,
     /// The next time anything but a schedule or a socket wants attention.
     tend_ns: u64,
     expire_ns: u64,
@@ -178,6 +180,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             preload_lanes: parts.preload_lanes,
             make_lanes: Some(parts.make_lanes),
             notice: None,
+            is_pressed: false,
             tend_ns: 0,
             expire_ns: 0,
             interval_end_ns: 0,
@@ -230,19 +233,13 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.waiting.came_in();
             now_ns = self.io.now_ns();
         }
-        loop {
-            let flush_first = self.traffic.pick(now_ns);
-            let flushed = self.traffic.flush(&mut self.io, now_ns);
-            now_ns = flushed.now_ns;
-            if flush_first || flushed.awaits_results {
-                self.io.submit();
-                self.take_in();
-                // What is picked next is picked after what has just come in.
-                now_ns = self.io.now_ns();
-            }
-            if !flush_first {
-                break;
-            }
+        self.is_pressed = self.traffic.pick(now_ns);
+        let flushed = self.traffic.flush(&mut self.io, now_ns);
+        now_ns = flushed.now_ns;
+        if self.is_pressed || flushed.awaits_results {
+            self.io.submit();
+            self.take_in();
+            now_ns = self.io.now_ns();
         }
         self.bury_retired(now_ns);
         if now_ns >= self.tend_ns || self.traffic.take_lost_any() || self.is_stage_over(now_ns) {
@@ -285,8 +282,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 false => timer_ns = timer_ns.min(at_ns),
             }
         }
-        let until = self.pace.until(now_ns, due_ns, timer_ns);
-        self.waiting.enter(now_ns, until == Until::Now && due_ns.min(timer_ns) > now_ns);
+        // What could not be queued can be now. The look in between is what keeps replies from lying there while more is due
+        // than can be sent.
+        let until = if self.is_pressed { Until::Now } else { self.pace.until(now_ns, due_ns, timer_ns) };
+        let is_idle = !self.is_pressed && due_ns.min(timer_ns) > now_ns;
+        self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
         if let Until::Instant(at_ns) = until
             && woke_ns >= at_ns
