@@ -61,7 +61,8 @@ impl<C: Codec> Traffic<C> {
             } else {
                 input = &input[added..];
                 joined.copy_within(used..carried + added, 0);
-                carried += added - used;
+                // More may have been used than was added: several events lay there and waited for the one behind them.
+                carried = carried + added - used;
             }
         }
         self.connections[index as usize].leftover = carried;
