@@ -14,6 +14,7 @@ mod step;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use out::Out;
+use resp::error::ErrorPrefix;
 
 /// How replies find their requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,10 +238,32 @@ impl Malformed {
     }
 }
 
+/// What a connection says before its first request, all of it at once. Each command of it has one reply, in order, and
+/// [`ReplyKind::Ok`] alone lets the connection in.
+#[derive(Clone, Copy, Debug)]
+pub struct Greeting<'a> {
+    /// What is to be sent.
+    pub bytes: &'a [u8],
+    /// How many replies there will be; none to no bytes.
+    pub replies: u32,
+}
+
+impl Greeting<'_> {
+    /// Nothing is said.
+    pub const NONE: Greeting<'static> = Greeting { bytes: &[], replies: 0 };
+}
+
 /// A dialect. One value per connection.
 pub trait Codec: Clone + Send + 'static {
     /// How replies find their requests.
     const MATCHING: Matching;
+
+    /// Does a retrieval's reply name its keys? Where it does not, `key` is empty, and every key of the request is told, found
+    /// or missing, in the order of the request.
+    const NAMES_KEYS: bool = true;
+
+    /// May a connection have something to say before its first request?
+    const GREETS: bool = false;
 
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
     const UNIT_BYTES_MAX: usize;
@@ -280,5 +303,22 @@ pub trait Codec: Clone + Send + 'static {
     fn meaning(kind: OpKind, reply: ReplyKind, number: u64) -> ReplyKind {
         let _ = (kind, number);
         reply
+    }
+
+    /// What a connection says before its first request; nothing unless [`Codec::GREETS`].
+    fn greeting(&self) -> Greeting<'_> {
+        Greeting::NONE
+    }
+
+    /// Why a connection is not let in, for a user: the reply of this number, from 0, has this text.
+    fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
+        let _ = (number, reply);
+        text.escape_ascii().to_string()
+    }
+
+    /// What an error reply begins with, for protocols whose errors are told apart by their first word.
+    fn error_prefix(text: &[u8]) -> Option<ErrorPrefix> {
+        let _ = text;
+        None
     }
 }

@@ -17,11 +17,13 @@ pub mod template;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Greeting, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use error::ErrorPrefix;
+use handshake::Handshake;
 use line::Length;
+use std::sync::Arc;
 use template::Templates;
 
 /// The codec of both versions: the parse state of one connection.
@@ -47,6 +49,7 @@ pub struct RespCodec {
     progress: Progress,
     levels: Levels,
     templates: Templates,
+    handshake: Option<Arc<Handshake>>,
 }
 
 /// What the next byte belongs to.
@@ -114,19 +117,21 @@ const FORMAT_BYTES: u32 = 4;
 
 impl Default for RespCodec {
     fn default() -> Self {
-        Self::new(Templates::default())
+        Self::new(Templates::default(), None)
     }
 }
 
 impl RespCodec {
-    /// The codec of a connection on which nothing has been sent, for a plan with these command templates.
-    pub fn new(templates: Templates) -> Self {
+    /// The codec of a connection on which nothing has been sent, for a plan with these command templates, whose connections
+    /// begin with this handshake.
+    pub fn new(templates: Templates, handshake: Option<Arc<Handshake>>) -> Self {
         Self {
             usual: Usual::default(),
             expects: Expects::Line,
             progress: Progress::Idle,
             levels: Levels::default(),
             templates,
+            handshake,
         }
     }
 
@@ -139,6 +144,10 @@ impl RespCodec {
 
 impl Codec for RespCodec {
     const MATCHING: Matching = Matching::Fifo;
+
+    const NAMES_KEYS: bool = false;
+
+    const GREETS: bool = true;
 
     const UNIT_BYTES_MAX: usize = 2048;
 
@@ -199,6 +208,26 @@ impl Codec for RespCodec {
             (OpKind::Touch, ReplyKind::Number) => ReplyKind::Touched,
             _ => reply,
         }
+    }
+
+    fn greeting(&self) -> Greeting<'_> {
+        self.handshake.as_ref().map_or(Greeting::NONE, |handshake| Greeting {
+            bytes: handshake.bytes(),
+            replies: handshake.steps().len() as u32,
+        })
+    }
+
+    fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
+        let judged = self.handshake.as_ref().map(|handshake| handshake.judge(number as usize, reply, text));
+        match judged {
+            Some(Err(refusal)) => refusal.to_string(),
+            // Not one of ours: a server that is full, say, speaks first.
+            _ => text.escape_ascii().to_string(),
+        }
+    }
+
+    fn error_prefix(text: &[u8]) -> Option<ErrorPrefix> {
+        Some(ErrorPrefix::of(text))
     }
 }
 

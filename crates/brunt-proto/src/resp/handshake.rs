@@ -93,6 +93,12 @@ pub struct Handshake {
     steps: Vec<Step>,
 }
 
+impl fmt::Debug for Handshake {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Handshake").field("steps", &self.steps).finish_non_exhaustive()
+    }
+}
+
 impl Handshake {
     /// What has to be said; nothing, of a connection that begins as it is to be.
     pub fn new(login: &Login) -> Self {

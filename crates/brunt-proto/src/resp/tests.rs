@@ -8,6 +8,7 @@ use super::*;
 use crate::out::PARTS_MAX;
 use crate::{Keys, Value};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
+use handshake::{Login, Version};
 use proptest::prelude::*;
 use std::io::IoSlice;
 use template::Template;
@@ -16,7 +17,7 @@ const TEMPLATES: [&str; 3] = ["HSET {key} f {value}", "HGETALL {key}", "PING"];
 
 fn codec() -> RespCodec {
     let parse = |text| Template::parse(text).expect("a command");
-    RespCodec::new(Templates::new(TEMPLATES.map(parse).to_vec()))
+    RespCodec::new(Templates::new(TEMPLATES.map(parse).to_vec()), None)
 }
 
 /// A text with `|` for line ends, and `¦` for the bar itself.
@@ -1021,4 +1022,27 @@ proptest! {
         prop_assert_eq!(&decode_cut(&stream, &[], RespCodec::UNIT_BYTES_MAX), &expected);
         prop_assert_eq!(&decode_the_long_way(&stream), &expected);
     }
+}
+
+#[test]
+fn a_codec_greets_as_its_handshake_says() {
+    let login = Login {
+        version: Version::Two,
+        user: None,
+        password: Some("secret".to_owned()),
+        client_name: None,
+        database: 1,
+    };
+    let codec = RespCodec::new(Templates::default(), Some(Arc::new(Handshake::new(&login))));
+    let greeting = codec.greeting();
+    assert_eq!(greeting.replies, 2);
+    assert_eq!(greeting.bytes, b"*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*2\r\n$6\r\nSELECT\r\n$1\r\n1\r\n");
+    let refusal = |number| codec.refusal(number, ReplyKind::Error, b"ERR no\x1b");
+    assert_eq!(
+        [0, 1, 2].map(refusal),
+        ["AUTH is refused: ERR no\\x1b", "SELECT is refused: ERR no\\x1b", "ERR no\\x1b"]
+    );
+    let silent = RespCodec::default();
+    assert_eq!((silent.greeting().replies, silent.greeting().bytes.len()), (0, 0));
+    assert!(!format!("{codec:?}").contains("secret"));
 }
