@@ -9,6 +9,7 @@ use crate::in_flight::Entry;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
+use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::outage::OutageSpan;
@@ -44,8 +45,18 @@ pub(crate) struct RecordingEnd {
     pub error_text: Option<Vec<u8>>,
     /// Values that were none of ours, where others may have stored some.
     pub values_foreign: u64,
+    pub notes: ReplyNotes,
     /// Operations in the system over the window.
     pub presence: PresenceTotal,
+}
+
+/// What is counted of replies beside their outcomes, over all phases.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReplyNotes {
+    /// Messages that nobody asked for.
+    pub pushes: u64,
+    /// Error replies by what they begin with; `prefix as usize` is the index.
+    pub errors: [u64; ErrorPrefix::COUNT],
 }
 
 /// Where a worker records.
@@ -65,6 +76,7 @@ pub(crate) struct Recording {
     error_text: Vec<u8>,
     has_error: bool,
     values_foreign: u64,
+    notes: ReplyNotes,
     presence: Presence,
 }
 
@@ -93,6 +105,7 @@ impl Recording {
             error_text: Vec::with_capacity(ERROR_TEXT_MAX),
             has_error: false,
             values_foreign: 0,
+            notes: ReplyNotes::default(),
             presence: Presence::default(),
         }
     }
@@ -199,6 +212,18 @@ impl Recording {
         self.values_foreign += 1;
     }
 
+    /// Bytes of a message that nobody asked for.
+    pub(crate) fn note_push(&mut self, is_over: bool) {
+        self.notes.pushes += u64::from(is_over);
+    }
+
+    /// An error reply, by what it begins with.
+    pub(crate) fn count_error(&mut self, prefix: Option<ErrorPrefix>) {
+        if let Some(prefix) = prefix {
+            self.notes.errors[prefix as usize] += 1;
+        }
+    }
+
     /// Bytes were handed over.
     #[inline]
     pub(crate) fn bytes_sent(&mut self, phase: Phase, bytes: u64) {
@@ -301,6 +326,7 @@ impl Recording {
             garbage: self.garbage,
             error_text,
             values_foreign: self.values_foreign,
+            notes: self.notes,
             presence: self.presence.total(),
         };
         (last, rest)

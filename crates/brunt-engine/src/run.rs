@@ -7,12 +7,13 @@ use crate::clock::Clock;
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, KernelInterface, choose};
 use crate::launch::{Blueprint, allowed_cpus, spawn};
-use crate::recording::Filled;
+use crate::recording::{Filled, ReplyNotes};
 use crate::witness::Witnesses;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
+use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::fault::{Fault, FirstGarbage};
 use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
@@ -144,6 +145,10 @@ pub struct RunData {
     pub samples_overflow: u64,
     /// Values read that were none of ours, where others may have stored some.
     pub values_foreign: u64,
+    /// Messages of servers that nobody asked for.
+    pub pushes: u64,
+    /// Error replies by what they begin with, each word once, where a protocol has such words; over all phases.
+    pub error_replies: Vec<(&'static str, u64)>,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
     /// How the workers waited.
@@ -443,6 +448,8 @@ impl Control<'_> {
             samples: Vec::new(),
             samples_overflow: 0,
             values_foreign: 0,
+            pushes: 0,
+            error_replies: Vec::new(),
             stamps: StampCounts::default(),
             wait: Wait::Sleep,
             io: KernelInterface::Epoll,
@@ -484,6 +491,14 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.samples.extend_from_slice(end.recording.tap.samples());
     data.samples_overflow += end.recording.tap.overflow();
     data.values_foreign += end.recording.values_foreign;
+    let ReplyNotes { pushes, errors } = end.recording.notes;
+    data.pushes += pushes;
+    for (prefix, count) in ErrorPrefix::ALL.into_iter().zip(errors).filter(|(_, count)| *count > 0) {
+        match data.error_replies.iter_mut().find(|(name, _)| *name == prefix.name()) {
+            Some((_, sum)) => *sum += count,
+            None => data.error_replies.push((prefix.name(), count)),
+        }
+    }
     data.stamps.merge(&end.stamps);
     data.wait = end.wait;
 }

@@ -142,6 +142,11 @@ impl ReplyKind {
             Self::None => "none",
         }
     }
+
+    /// Did the server say that something is wrong, or that it is not the one to ask?
+    pub const fn is_error(self) -> bool {
+        matches!(self, Self::Error | Self::ClientError | Self::ServerError | Self::Redirect)
+    }
 }
 
 /// How an op ended.

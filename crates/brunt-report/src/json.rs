@@ -91,6 +91,8 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "faults": list(summary.faults.rows(), |held| fault(summary, held)),
         "first_garbage": summary.first_garbage.as_ref().map(|held| garbage(summary, held)),
         "first_error": summary.first_error,
+        "error_replies": object(&summary.error_replies, |(word, count)| ((*word).to_owned(), json!(count))),
+        "pushes": summary.pushes,
         "values_foreign": summary.values_foreign,
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))

@@ -9,6 +9,8 @@
 //! and [`comparison::Comparison`] puts two sets of them side by side.
 
 #![forbid(unsafe_code)]
+// `json!` takes a step of it for every key of a summary.
+#![recursion_limit = "256"]
 
 pub mod calibration;
 pub mod campaign;

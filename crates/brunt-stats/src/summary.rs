@@ -107,6 +107,10 @@ pub struct SummaryInput {
     pub first_garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
     pub first_error: Option<String>,
+    /// Error replies by their first word, over all phases, where the protocol has such words.
+    pub error_replies: Vec<(&'static str, u64)>,
+    /// Messages of servers that answer nothing, over all phases.
+    pub pushes: u64,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
     /// What the client used.
@@ -297,6 +301,11 @@ pub struct Summary {
     pub first_garbage: Option<FirstGarbage>,
     /// The text of the first error reply.
     pub first_error: Option<String>,
+    /// Error replies by their first word, over all phases, the most frequent first; empty where the protocol has no such
+    /// words.
+    pub error_replies: Vec<(&'static str, u64)>,
+    /// Messages of servers that answer nothing, over all phases.
+    pub pushes: u64,
     /// Raw samples by intended time, where the plan asked for them.
     pub samples: Vec<Sample>,
     /// Samples there was no room for.
@@ -354,6 +363,7 @@ impl Summary {
             convergence.end(&total, &ops, &checks, &window, input.interrupted)
         });
         let verdict = Verdict::of(&evidence);
+        input.error_replies.sort_by_key(|(word, count)| (std::cmp::Reverse(*count), *word));
         samples.sort_by_key(|sample| sample.times.intended_ns);
         let schedule = window.start_ns..window.end_ns;
         Self {
@@ -375,6 +385,8 @@ impl Summary {
             faults: store.faults,
             first_garbage: input.first_garbage,
             first_error: input.first_error,
+            error_replies: input.error_replies,
+            pushes: input.pushes,
             samples,
             samples_overflow: input.samples_overflow,
             stamps: input.stamps,

@@ -189,6 +189,8 @@ fn summarise(
         samples_overflow: data.samples_overflow,
         stamps: data.stamps,
         first_garbage: data.garbage,
+        error_replies: data.error_replies,
+        pushes: data.pushes,
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
         host: data.host,
         presence: data.presence,

@@ -90,6 +90,8 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         samples_overflow: 0,
         first_garbage: None,
         first_error: None,
+        error_replies: Vec::new(),
+        pushes: 0,
         stamps: outcome.end.stamps,
         // The processor and the host are not of this world.
         usage: ClientUsage::default(),

@@ -67,7 +67,7 @@ impl<C: Codec> Traffic<C> {
                 Some(Event::Found { key, value, .. }) => {
                     let mut verdict = None;
                     let ended = in_flight.pop_alone(read.index, &mut connection.chain, |entry| {
-                        verdict = verdict_of_usual(lane, payload, checking, entry, key, value);
+                        verdict = verdict_of_usual::<C>(lane, payload, checking, entry, key, value);
                         verdict.is_some()
                     });
                     if verdict == Some(Integrity::Foreign) {
@@ -116,7 +116,7 @@ impl<C: Codec> Traffic<C> {
 /// What the value turned out to be, if this is the reply to an operation that stands for itself, and the value is no worse
 /// than none of ours where others may have stored some. Values that may have grown are told apart elsewhere.
 #[inline(always)]
-fn verdict_of_usual(
+fn verdict_of_usual<C: Codec>(
     lane: &Lane,
     payload: &Payload,
     checking: Checking,
@@ -125,7 +125,8 @@ fn verdict_of_usual(
     value: &[u8],
 ) -> Option<Integrity> {
     let KeyRef::Id(id) = entry.key() else { return None };
-    if entry.sent_ns == 0 || lane.extends || !lane.keyspace.is_key_of(id, key) {
+    let is_asked_for = !C::NAMES_KEYS || lane.keyspace.is_key_of(id, key);
+    if entry.sent_ns == 0 || lane.extends || !is_asked_for {
         return None;
     }
     let own_len = lane.keyspace.value_len(id);

@@ -98,31 +98,40 @@ impl<C: Codec> Traffic<C> {
         match event {
             Event::Bad(reason) => return Err(reason),
             // Nobody asked for it, and nobody waits for it.
-            Event::Push { .. } => {}
+            Event::Push { is_over } => self.recording.note_push(is_over),
             _ if head == NO_ENTRY => return Err(Malformed::UnknownReply),
             Event::Begin => self.in_flight.get_mut(head).rest.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 if !self.found(index, key, value, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
-                self.end_reply(index, ReplyKind::Value, &[], at_ns, polled_ns);
+                self.end_reply(index, ReplyKind::Value, 0, &[], at_ns, polled_ns);
             }
-            Event::Key { hit, key, bytes, unique, .. } => {
-                if hit && !self.count_hit(head, bytes) {
+            // What a command of the user's brings is its own business.
+            Event::Key { .. } if self.in_flight.get(head).kind == OpKind::Raw => {}
+            Event::Key { hit: true, key, bytes, unique, .. } => {
+                let is_asked_for =
+                    self.count_hit(head, bytes) && self.begin_value(index, key, bytes, unique, at_ns);
+                if !is_asked_for {
                     return Err(Malformed::UnknownReply);
                 }
-                self.begin_value(index, key, bytes, unique, at_ns);
+            }
+            Event::Key { hit: false, key, .. } => {
+                self.end_value(index);
+                if !self.pass_missing(index, head, key, at_ns) {
+                    return Err(Malformed::UnknownReply);
+                }
             }
             Event::Value(piece) => {
                 if let Some(verifier) = &mut connection.verifier {
                     verifier.feed(&self.payload, piece);
                 }
             }
-            Event::End { reply, text, .. } => {
+            Event::End { reply, number, text, .. } => {
                 self.end_value(index);
-                self.end_reply(index, reply, text, at_ns, polled_ns);
+                self.end_reply(index, reply, number, text, at_ns, polled_ns);
             }
-            // Nothing that is asked today has such lines in its reply.
+            // Parts of replies to commands of the user's; nothing else that is asked has such lines in its reply.
             Event::Control(_) => {}
         }
         Ok(())
@@ -130,11 +139,22 @@ impl<C: Codec> Traffic<C> {
 
     /// A reply is complete.
     #[inline]
-    fn end_reply(&mut self, index: u32, reply: ReplyKind, text: &[u8], at_ns: u64, polled_ns: u64) {
+    fn end_reply(
+        &mut self,
+        index: u32,
+        reply: ReplyKind,
+        number: u64,
+        text: &[u8],
+        at_ns: u64,
+        polled_ns: u64,
+    ) {
         let kind = self.in_flight.get(self.connections[index as usize].chain.head).kind;
-        let outcome = Outcome::of_reply(kind, reply);
+        let outcome = Outcome::of_reply(kind, C::meaning(kind, reply, number));
         if outcome.class == OutcomeClass::Error {
             self.recording.note_error(text);
+            if reply.is_error() {
+                self.recording.count_error(C::error_prefix(text));
+            }
         } else if kind.is_retrieval() {
             self.follow_rest(index, at_ns);
         }
@@ -160,7 +180,11 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn found(&mut self, index: u32, key: &[u8], value: &[u8], at_ns: u64) -> bool {
         let head = self.connections[index as usize].chain.head;
-        self.in_flight.get_mut(head).rest.first_byte_ns = at_ns;
+        let entry = self.in_flight.get_mut(head);
+        entry.rest.first_byte_ns = at_ns;
+        if entry.kind == OpKind::Raw {
+            return true;
+        }
         let bytes = value.len() as u32;
         if !self.count_hit(head, bytes) {
             return false;
@@ -176,17 +200,20 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// A value begins, under the key that the server names: from here on its bytes are compared with those that were
-    /// stored under the key that was asked for.
+    /// stored under the key that was asked for. False if requests and replies are out of step: there are more keys than
+    /// were asked for, and they have no names by which the value of another could be told.
     #[inline]
-    fn begin_value(&mut self, index: u32, key: &[u8], bytes: u32, unique: u64, at_ns: u64) {
+    fn begin_value(&mut self, index: u32, key: &[u8], bytes: u32, unique: u64, at_ns: u64) -> bool {
         self.end_value(index);
         match self.expect_value(index, key, bytes, unique, at_ns) {
             Some((id, expected)) => {
                 self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
+                true
             }
             None => {
                 let head = self.connections[index as usize].chain.head;
                 self.in_flight.get_mut(head).rest.mismatched = true;
+                C::NAMES_KEYS
             }
         }
     }
@@ -206,7 +233,8 @@ impl<C: Codec> Traffic<C> {
         let entry = self.in_flight.get(head);
         let id = match entry.key() {
             KeyRef::Id(id) if entry.rest.count == 1 => {
-                Some(id).filter(|id| self.lanes[lane_index as usize].keyspace.is_key_of(*id, key))
+                let keyspace = &self.lanes[lane_index as usize].keyspace;
+                Some(id).filter(|id| !C::NAMES_KEYS || keyspace.is_key_of(*id, key))
             }
             _ => self.pass_keys(index, head, key, at_ns),
         }?;
@@ -229,7 +257,9 @@ impl<C: Codec> Traffic<C> {
         self.fetch_reply_ids(index, head);
         let cursor = self.in_flight.get(head).rest.key_cursor as usize;
         let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
-        let place = self.reply_ids[cursor..].iter().position(|id| keyspace.is_key_of(*id, key))?;
+        // A key that is not named is the next one.
+        let is_it = |id: &u64| !C::NAMES_KEYS || keyspace.is_key_of(*id, key);
+        let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
         self.in_flight.get_mut(head).rest.key_cursor += place as u32 + 1;
         if self.lanes[self.lane_of(index) as usize].follows {
             for at in cursor..cursor + place {
@@ -237,6 +267,22 @@ impl<C: Codec> Traffic<C> {
             }
         }
         Some(self.reply_ids[cursor + place])
+    }
+
+    /// The reply to the oldest operation says that one more of its keys is missing. False if it has told of all of them:
+    /// requests and replies are out of step.
+    fn pass_missing(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> bool {
+        let entry = self.in_flight.get_mut(head);
+        if let (KeyRef::Id(_), 1) = (entry.key(), entry.rest.count) {
+            entry.rest.key_cursor += 1;
+            // What follows the miss of an only key follows when the reply is over.
+            return entry.rest.key_cursor + entry.rest.hits == 1;
+        }
+        let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
+        if self.lanes[self.lane_of(index) as usize].follows {
+            self.follow(index, head, id, at_ns);
+        }
+        true
     }
 
     /// Makes sure that the ids of this multi-get (of a part, those that it asked its server for) are at hand.

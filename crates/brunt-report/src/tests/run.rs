@@ -191,6 +191,8 @@ impl Scene {
             stamps: StampCounts::default(),
             first_garbage: None,
             first_error: None,
+            error_replies: Vec::new(),
+            pushes: 0,
             usage: ClientUsage {
                 cpu_user_ns: 4_000_000,
                 cpu_system_ns: 28_000_000,
@@ -394,6 +396,8 @@ pub(super) fn overload() -> Run {
         input.server = "cache-1.example:11300".to_owned();
         let differences = ["with 64 connections × depth 1", "by brunt 0.0.9"];
         input.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
+        input.error_replies = vec![("WRONGTYPE", 7), ("OOM", 1_040)];
+        input.pushes = 3;
         input.first_error = Some("SERVER_ERROR out of memory \u{1b}[2J".to_owned());
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
         input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));

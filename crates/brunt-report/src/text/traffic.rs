@@ -96,6 +96,9 @@ fn wire(out: &mut String, summary: &Summary) {
     if book.wire_requests != book.sent {
         facts.push(format!("{} commands on the wire", count(book.wire_requests)));
     }
+    if summary.pushes > 0 {
+        facts.push(format!("{} messages pushed by the server", count(summary.pushes)));
+    }
     paragraph::facts(out, "wire", &facts);
 }
 
@@ -147,6 +150,11 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
 
 /// The first of what no codec or plan foresees, in the server's own words.
 fn unexpected(out: &mut String, summary: &Summary) {
+    if !summary.error_replies.is_empty() {
+        let facts: Vec<String> =
+            summary.error_replies.iter().map(|(word, times)| format!("{} {word}", count(*times))).collect();
+        paragraph::facts(out, "errors", &facts);
+    }
     if let Some(error) = &summary.first_error {
         paragraph::prose(out, "first error", &quoted(error));
     }

@@ -141,6 +141,8 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         stamps: StampCounts::default(),
         first_garbage: None,
         first_error: None,
+        error_replies: Vec::new(),
+        pushes: 0,
         usage: ClientUsage::default(),
         host: HostEvidence::default(),
         presence: PresenceTotal::default(),
