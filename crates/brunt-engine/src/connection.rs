@@ -20,7 +20,7 @@ pub(crate) enum Link {
         /// Nanoseconds on the worker's clock.
         retry_ns: u64,
     },
-    /// An attempt began at this time.
+    /// An attempt began at this time. With a protocol that greets it lasts until the greeting is answered.
     Connecting {
         /// Nanoseconds on the worker's clock.
         began_ns: u64,
@@ -59,6 +59,8 @@ pub(crate) struct Connection<C> {
     pub stuck_ns: u64,
     /// It has been established at least once.
     pub was_up: bool,
+    /// Replies to the greeting that have come, each of them the right one.
+    pub greeted: u32,
     /// It stands on the list of connections with something to send.
     pub dirty: bool,
     /// Operations whose bytes were queued, oldest first.
@@ -103,6 +105,7 @@ impl<C: Codec> Connection<C> {
             stuck: false,
             stuck_ns: 0,
             was_up: false,
+            greeted: 0,
             dirty: false,
             chain: Chain::EMPTY,
             unsent: NO_ENTRY,
@@ -198,6 +201,7 @@ impl<C: Codec> Connection<C> {
         self.codec = codec;
         self.out.reset();
         self.stuck = false;
+        self.greeted = 0;
         self.unsent = NO_ENTRY;
         self.verifier = None;
         self.leftover = 0;

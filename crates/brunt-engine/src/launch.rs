@@ -419,7 +419,10 @@ pub(crate) fn build<C: Codec, I: Io>(
         io.now_ns(),
     );
     let traffic = Traffic::new(TrafficParts {
-        room: codec.encoded_len_max(keys_max, key_bytes_max, value_copied).max(ROOM_MIN),
+        room: codec
+            .encoded_len_max(keys_max, key_bytes_max, value_copied)
+            .max(codec.greeting().bytes.len())
+            .max(ROOM_MIN),
         codec,
         links: link_plans(&links),
         servers: blueprint.endpoints.len(),

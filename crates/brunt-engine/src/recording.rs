@@ -296,6 +296,11 @@ impl Recording {
         }
     }
 
+    /// The first bytes that were no reply.
+    pub(crate) fn garbage(&self) -> Option<&FirstGarbage> {
+        self.garbage.as_ref()
+    }
+
     /// Keeps the text of the first error reply.
     pub(crate) fn note_error(&mut self, text: &[u8]) {
         if !self.has_error {

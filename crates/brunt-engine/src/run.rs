@@ -59,6 +59,13 @@ pub enum RunError {
         /// The last refusal.
         reason: io::Error,
     },
+    /// A server does not let us in, or does not speak the protocol of the plan.
+    TurnedAway {
+        /// The server as named in the plan.
+        server: ServerAddress,
+        /// What it said.
+        reason: String,
+    },
     /// Not every key could be stored.
     PreloadFailed {
         /// How many were.
@@ -80,6 +87,9 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
+            Self::TurnedAway { server, reason } => {
+                write!(formatter, "{server} does not let us in: {reason}")
+            }
             Self::PreloadFailed { confirmed, wanted, reason } => {
                 write!(formatter, "preload: the server confirmed {confirmed} of {wanted} keys ({reason})")
             }
@@ -276,6 +286,7 @@ pub fn run(
 /// Why preparation ended.
 enum Trouble {
     Unreachable { server: u16, errno: i32 },
+    TurnedAway { server: u16, reason: String },
     PreloadFailed(u64),
     Interrupted,
     WorkerGone,
@@ -293,6 +304,9 @@ fn explain(
             server: blueprint.endpoints[usize::from(server)].server.clone(),
             reason: io::Error::from_raw_os_error(errno),
         },
+        Trouble::TurnedAway { server, reason } => {
+            RunError::TurnedAway { server: blueprint.endpoints[usize::from(server)].server.clone(), reason }
+        }
         Trouble::PreloadFailed(confirmed) => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
             let mut faults = intervals.faults().clone();
@@ -315,11 +329,16 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
         return format!("it said: {}", text.escape_ascii());
     }
     if let Some(garbage) = ends.iter().find_map(|end| end.recording.garbage.as_ref()) {
-        return format!("it sent \"{}\": {}", garbage.bytes().escape_ascii(), garbage.reason);
+        return saying(garbage);
     }
     let rows: Vec<String> =
         faults.iter().map(|fault| format!("{} × connection {}", fault.count, fault.kind.name())).collect();
     if rows.is_empty() { "it declined the others".to_owned() } else { rows.join(", ") }
+}
+
+/// What to tell a user of bytes that are no reply.
+pub(crate) fn saying(garbage: &FirstGarbage) -> String {
+    format!("it sent \"{}\": {}", garbage.bytes().escape_ascii(), garbage.reason)
 }
 
 /// The host, over the measured window.
@@ -361,6 +380,9 @@ impl Control<'_> {
                 }
                 Ok(Notice::Unreachable { server, errno }) => {
                     return Err(Trouble::Unreachable { server, errno });
+                }
+                Ok(Notice::TurnedAway { server, reason }) => {
+                    return Err(Trouble::TurnedAway { server, reason });
                 }
                 Ok(Notice::PreloadFailed { confirmed }) => {
                     return Err(Trouble::PreloadFailed(confirmed + confirmed_by_others));

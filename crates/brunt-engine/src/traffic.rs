@@ -10,6 +10,7 @@
 mod asking;
 mod connecting;
 mod finding;
+pub(crate) mod greeting;
 mod losing;
 mod receiving;
 mod sending;
@@ -25,6 +26,7 @@ use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
 use crate::stamper::Stamper;
+use crate::traffic::greeting::TurnedAway;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
@@ -132,6 +134,8 @@ pub(crate) struct Traffic<C: Codec> {
     /// The keys of the multi-get whose reply is being read, and which one that is.
     reply_ids: Vec<u64>,
     reply_ids_of: EntryId,
+    /// A server has not let a connection in, and nobody has been told.
+    turned_away: Option<TurnedAway>,
 }
 
 /// What a [`Traffic`] is made of.
@@ -192,6 +196,7 @@ impl<C: Codec> Traffic<C> {
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),
             reply_ids_of: NO_ENTRY,
+            turned_away: None,
         }
     }
 

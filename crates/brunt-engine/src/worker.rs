@@ -9,6 +9,8 @@ use crate::io::{CloseHow, Completion, Io, SendResult, Until, What};
 use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
+use crate::run::saying;
+use crate::traffic::greeting::{Greeted, TurnedAway};
 use crate::traffic::{Traffic, Window};
 use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
@@ -57,6 +59,13 @@ pub(crate) enum Notice {
         server: u16,
         /// The last errno.
         errno: i32,
+    },
+    /// A server does not let us in, or does not speak the protocol.
+    TurnedAway {
+        /// Its index in the plan.
+        server: u16,
+        /// What it said.
+        reason: String,
     },
     /// Every connection stands and every key is confirmed.
     Prepared {
@@ -306,8 +315,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
         match what {
             What::Received(chunk) => {
                 let stamped = if I::STAMPS { self.traffic.awaits_stamps(link) } else { None };
+                let is_greeting = self.traffic.is_greeting(link);
                 let bytes = self.io.bytes(chunk);
-                if self.traffic.receive(link, bytes, at_ns, polled_ns).is_err() {
+                let received = self.traffic.receive(link, bytes, at_ns, polled_ns);
+                if is_greeting {
+                    self.go_on_greeting(link, received, at_ns);
+                } else if received.is_err() {
                     self.io.close(link, CloseHow::Reset);
                 } else if let Some(requests_before) = stamped
                     && self.traffic.ends_stamped(link, requests_before)
@@ -317,23 +330,32 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 }
             }
             What::Sent(taken) => {
+                let is_greeting = self.traffic.is_greeting(link);
                 self.traffic.handed_over(&mut self.io, link, SendResult { taken, at_ns });
+                self.note_greeting(is_greeting, link, at_ns);
             }
             What::Writable => {
+                let is_greeting = self.traffic.is_greeting(link);
                 self.traffic.writable(&mut self.io, link, at_ns);
+                self.note_greeting(is_greeting, link, at_ns);
                 // Others may be waiting for this connection.
                 self.io.submit();
             }
-            What::Connected => {
-                self.connecting -= 1;
-                let connection = &mut self.traffic.connections[link as usize];
-                self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
-                self.traffic.connected(link, at_ns);
-                self.tend_ns = at_ns;
-            }
+            What::Connected => match self.traffic.greet(&mut self.io, link, at_ns) {
+                // Others may be waiting for this connection.
+                true => {
+                    self.io.submit();
+                    self.note_greeting(true, link, at_ns);
+                }
+                false => self.established(link, at_ns),
+            },
             What::ConnectFailed(errno) => {
                 self.connecting -= 1;
                 self.connect_failed(link, errno, at_ns);
+            }
+            What::Closed(errno) if self.traffic.is_greeting(link) => {
+                self.connecting -= 1;
+                self.connect_failed(link, errno.unwrap_or(libc::ECONNRESET), at_ns);
             }
             What::Closed(errno) => {
                 let fault = errno.map_or(FaultKind::ClosedByPeer, fault_of_errno);
@@ -481,6 +503,46 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
             Err(errno) => self.connect_failed(link, errno, now_ns),
         }
+    }
+
+    /// A connection may be used from now on.
+    fn established(&mut self, link: u32, at_ns: u64) {
+        self.connecting -= 1;
+        let connection = &mut self.traffic.connections[link as usize];
+        self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
+        self.traffic.connected(link, at_ns);
+        self.tend_ns = at_ns;
+    }
+
+    /// Something was sent: of a greeting, it may have been the end of the attempt.
+    #[inline]
+    fn note_greeting(&mut self, was_greeting: bool, link: u32, at_ns: u64) {
+        if was_greeting && !self.traffic.is_greeting(link) {
+            self.connecting -= 1;
+            self.tend_ns = at_ns;
+        }
+    }
+
+    /// Something of the answer to a greeting has come in, or, where that is an error, something that is no answer.
+    #[cold]
+    fn go_on_greeting(&mut self, link: u32, received: Result<(), ()>, at_ns: u64) {
+        let greeted = self.traffic.greeting(link);
+        let reason = match (received, greeted) {
+            (Ok(()), Greeted::Awaited) => return,
+            (Ok(()), Greeted::Welcome) => return self.established(link, at_ns),
+            (_, Greeted::TurnedAway(TurnedAway { reason })) => reason,
+            (Err(()), _) => self.traffic.recording.garbage().map(saying).unwrap_or_default(),
+        };
+        self.connecting -= 1;
+        let connection = &self.traffic.connections[link as usize];
+        if self.stage == Stage::Connecting && !connection.was_up {
+            self.notice = Some(Notice::TurnedAway { server: connection.server, reason });
+        }
+        if received.is_ok() {
+            self.traffic.lose(link, at_ns, FaultKind::TurnedAway, OutcomeClass::Lost);
+        }
+        self.io.close(link, CloseHow::Reset);
+        self.tend_ns = at_ns;
     }
 
     /// An attempt failed: the next address next time, and the end of the run if this was the last one of the first round.

@@ -19,6 +19,8 @@ pub enum FaultKind {
     TimedOut,
     /// The peer sent bytes that are no reply.
     Garbage,
+    /// The peer did not let the connection in: it refused credentials, a database, or the version of the protocol.
+    TurnedAway,
     /// No local port was left to connect from.
     NoPort,
     /// No file descriptor was left for a connection.
@@ -36,6 +38,7 @@ impl FaultKind {
             Self::ClosedByPeer => "closed_by_peer",
             Self::TimedOut => "timed_out",
             Self::Garbage => "garbage",
+            Self::TurnedAway => "turned_away",
             Self::NoPort => "no_port",
             Self::NoDescriptor => "no_descriptor",
             Self::Other(_) => "other",

@@ -114,7 +114,9 @@ pub(crate) fn measure(
     drop(progress);
     let data = ended.map_err(|error| {
         let exit = match &error {
-            RunError::Unreachable { .. } | RunError::PreloadFailed { .. } => Exit::Unreachable,
+            RunError::Unreachable { .. } | RunError::TurnedAway { .. } | RunError::PreloadFailed { .. } => {
+                Exit::Unreachable
+            }
             RunError::Interrupted => Exit::Interrupted,
             RunError::System(_) => Exit::Failed,
             RunError::NoInterface(_) => Exit::Usage,

@@ -99,7 +99,7 @@ impl<C: Codec> Traffic<C> {
             Event::Bad(reason) => return Err(reason),
             // Nobody asked for it, and nobody waits for it.
             Event::Push { is_over } => self.recording.note_push(is_over),
-            _ if head == NO_ENTRY => return Err(Malformed::UnknownReply),
+            _ if head == NO_ENTRY => return self.greeted(index, event),
             Event::Begin => self.in_flight.get_mut(head).rest.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
                 if !self.found(index, key, value, at_ns) {

@@ -43,7 +43,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Sends what one connection has queued and stamps what went out.
     #[inline(always)]
-    fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
+    pub(super) fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
         let is_stamped = I::STAMPS && self.wants_stamp(index, before_ns);
         let connection = &self.connections[index as usize];
         if connection.out.is_empty() {
@@ -127,7 +127,7 @@ impl<C: Codec> Traffic<C> {
     #[inline(never)]
     fn settle_rest(&mut self, index: u32, at_ns: u64, was_stuck: bool, is_stamped: bool) {
         let connection = &self.connections[index as usize];
-        let (is_stuck, route, sent_total) = (connection.stuck, connection.route, connection.out.sent_total());
+        let (is_stuck, sent_total) = (connection.stuck, connection.out.sent_total());
         if connection.unacknowledged.len > 0 {
             self.end_unacknowledged(index, sent_total, at_ns);
         }
@@ -135,7 +135,7 @@ impl<C: Codec> Traffic<C> {
             self.stamper.discard(index, StampLoss::SentInPieces);
         }
         if is_stuck {
-            self.routes[route as usize].ready.remove(index);
+            self.take_off(index);
         } else if was_stuck {
             self.became_usable(index);
         }
@@ -180,6 +180,6 @@ fn hand_over<I: Io>(
     }
     // SAFETY: the parts lie in the connection's queue and in the block of values. The block is never written. A queue has all its
     // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::turn`),
-    // cleared only with a result or with the connection, and dropped after the Io.
+    // and by `greet`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.
     unsafe { io.send(index, parts) }
 }
