@@ -62,7 +62,7 @@ cost: runs a command and writes the processor time that it took as JSON";
 #[derive(Clone, Debug)]
 enum Verb {
     Worker(Worker),
-    Draw(Draw),
+    Draw(Box<Draw>),
     Scale(Scale),
     Floor(Floor),
     Cost(Cost),
@@ -111,7 +111,7 @@ fn parse(words: &[String]) -> Result<Verb, String> {
         // What stands behind `cost` may be another's.
         [verb, ..] if *verb != "cost" && words.contains(&"--help") => Ok(Verb::Help),
         ["worker", options @ ..] => Worker::parse(options).map(Verb::Worker),
-        ["draw", options @ ..] => Draw::parse(options).map(Verb::Draw),
+        ["draw", options @ ..] => Draw::parse(options).map(|draw| Verb::Draw(Box::new(draw))),
         ["scale", options @ ..] => Scale::parse(options).map(Verb::Scale),
         ["floor", options @ ..] => Floor::parse(options).map(Verb::Floor),
         ["cost", options @ ..] => Cost::parse(options).map(Verb::Cost),

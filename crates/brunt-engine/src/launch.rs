@@ -23,6 +23,9 @@ use brunt_plan::shard::{Shard, StreamPart, share_of};
 use brunt_proto::Codec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::out::Out;
+use brunt_proto::resp::RespCodec;
+use brunt_proto::resp::handshake::{self, Handshake, Version};
+use brunt_proto::resp::template::{Template, Templates};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::{HEAD_LEN, Payload};
@@ -113,6 +116,23 @@ impl Blueprint {
             plan,
             endpoints,
         }
+    }
+
+    /// The codec of a connection to a Redis.
+    pub(crate) fn resp_codec(&self) -> io::Result<RespCodec> {
+        let templates: Result<Vec<Template>, String> =
+            self.plan.commands.iter().map(|command| Template::parse(command)).collect();
+        let login = &self.plan.login;
+        let handshake = Handshake::new(&handshake::Login {
+            version: if self.plan.protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
+            user: login.user.clone(),
+            password: login.password.as_ref().map(|password| password.secret().to_owned()),
+            client_name: login.client_name.clone(),
+            database: login.database,
+        });
+        // Whoever made the plan has checked its commands, so this is a mistake of ours.
+        let templates = Templates::new(templates.map_err(io::Error::other)?);
+        Ok(RespCodec::new(templates, Some(Arc::new(handshake))))
     }
 
     /// How many stores preload makes.
@@ -501,27 +521,59 @@ pub(crate) fn spawn(
         // Without this a sleep ends up to 50 µs late by the kernel's own leave.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         pin(&blueprint.plan.cpus, shard.part.index)?;
+        let own = Own { shard, orders, exchange, clock, interface };
+        match blueprint.plan.protocol {
+            Protocol::MemcachedText => own.work(&blueprint, TextCodec::default(), &notices),
+            Protocol::Resp2 | Protocol::Resp3 => own.work(&blueprint, blueprint.resp_codec()?, &notices),
+        }
+    })?;
+    Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })
+}
+
+/// What a worker's thread begins with.
+struct Own {
+    shard: Shard,
+    orders: Arc<Orders>,
+    exchange: Exchange,
+    clock: Clock,
+    interface: KernelInterface,
+}
+
+impl Own {
+    /// Does the work of this thread in the dialect of `codec`.
+    fn work<C: Codec>(
+        self,
+        blueprint: &Arc<Blueprint>,
+        codec: C,
+        notices: &mpsc::Sender<Notice>,
+    ) -> io::Result<WorkerEnd> {
+        let Self { shard, orders, exchange, clock, interface } = self;
         let links = links_of(&shard);
         let may_spin = shard.part.of <= parallelism();
-        let (plan, gather) = (&blueprint.plan, Gather::of(&blueprint.plan));
-        let Protocol::MemcachedText = plan.protocol;
-        let codec = TextCodec::default();
-        Ok(match (interface, plan.timestamps) {
+        let gather = Gather::of(&blueprint.plan);
+        Ok(match (interface, blueprint.plan.timestamps) {
             (KernelInterface::Epoll, Timestamps::Off) => {
                 let io = Epoll::new(links, gather, clock)?;
-                drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
             (KernelInterface::Epoll, Timestamps::Kernel) => {
                 let io = Epoll::stamping(links, gather, clock)?;
-                drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
             (KernelInterface::Uring, _) => {
                 let io = Uring::new(blueprint.ring_of(&shard), clock)?;
-                drive(build(&blueprint, shard, orders, exchange, codec, io, may_spin), &notices)
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
         })
-    })?;
-    Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })
+    }
+}
+
+/// Checks the commands of a plan, which its protocol's codec reads.
+///
+/// # Errors
+/// The first that is none, and what is accepted; for a user.
+pub fn check_commands(plan: &Plan) -> Result<(), String> {
+    plan.commands.iter().try_for_each(|command| Template::parse(command).map(drop))
 }
 
 /// Binds the calling thread to its processor of the plan's, if the plan names any.
@@ -591,6 +643,17 @@ mod tests {
                     "{len} of {text}: room for {room}"
                 );
             }
+        }
+    }
+
+    /// A plan with anything else is refused, so that a codec never meets it.
+    #[test]
+    fn plans_and_codecs_agree_on_what_is_spoken() {
+        for kind in OpKind::ALL {
+            for version in [Protocol::Resp2, Protocol::Resp3] {
+                assert_eq!(version.speaks(kind), RespCodec::speaks(kind), "{kind}");
+            }
+            assert_eq!(Protocol::MemcachedText.speaks(kind), kind != OpKind::Raw, "{kind}");
         }
     }
 }

@@ -32,7 +32,7 @@ mod usage;
 mod witness;
 mod worker;
 
-pub use launch::allowed_cpus;
+pub use launch::{allowed_cpus, check_commands};
 pub use stamp_trial::timestamps_work;
 
 #[cfg(test)]

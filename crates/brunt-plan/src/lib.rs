@@ -10,6 +10,7 @@ pub mod cpus;
 pub mod distribution;
 pub mod gather;
 pub mod law;
+pub mod login;
 pub mod mix;
 pub mod objective;
 pub mod op;

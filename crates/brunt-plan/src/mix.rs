@@ -5,30 +5,26 @@ use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
-/// The operations of a class with their weights. Text form `get=9,set=1`; a kind without a weight weighs 1.
+/// The operations of a class with their weights. Text form `get=9,set=1`; a kind without a weight weighs 1. Raw commands
+/// have a weight for each command of the plan, in their order: `raw=3+1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mix {
     /// Kinds in the order given, each once, with a weight of at least 1 (and their sum below 2³²).
     pub weights: Vec<(OpKind, u32)>,
+    /// What the weight of raw commands is the sum of; empty where there are none.
+    pub commands: Vec<u32>,
 }
 
 impl Mix {
-    /// The kinds a plan may name: all but raw commands, which need a protocol that has them.
-    pub const ACCEPTED: &'static [OpKind] = &[
-        OpKind::Get,
-        OpKind::Gets,
-        OpKind::Mget,
-        OpKind::Set,
-        OpKind::Add,
-        OpKind::Replace,
-        OpKind::Append,
-        OpKind::Prepend,
-        OpKind::Cas,
-        OpKind::Incr,
-        OpKind::Decr,
-        OpKind::Delete,
-        OpKind::Touch,
-    ];
+    /// What a class sends that does not say.
+    pub fn usual() -> Self {
+        Self { weights: vec![(OpKind::Get, 9), (OpKind::Set, 1)], commands: Vec::new() }
+    }
+
+    /// So many raw commands and nothing else, each as often as the others.
+    pub fn of_commands(count: usize) -> Self {
+        Self { weights: vec![(OpKind::Raw, count as u32)], commands: vec![1; count] }
+    }
 
     /// Does the mix count, so that its data set needs counters?
     pub fn counts(&self) -> bool {
@@ -51,18 +47,30 @@ impl FromStr for Mix {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mut weights: Vec<(OpKind, u32)> = Vec::new();
+        let mut of_commands: Vec<u32> = Vec::new();
         for item in text.split(',').map(str::trim) {
             let (name, weight) = item.split_once('=').unwrap_or((item, "1"));
-            let kind = name.trim().parse::<OpKind>().ok().filter(|kind| Self::ACCEPTED.contains(kind));
-            let weight = weight.trim().parse::<u32>().ok();
+            let kind = name.trim().parse::<OpKind>().ok();
+            let weight = match kind {
+                Some(OpKind::Raw) => {
+                    of_commands = weight.split('+').filter_map(|weight| weight.trim().parse().ok()).collect();
+                    let is_read = of_commands.len() == weight.split('+').count();
+                    of_commands
+                        .iter()
+                        .try_fold(0_u32, |sum, weight| sum.checked_add(*weight))
+                        .filter(|_| is_read)
+                }
+                _ => weight.trim().parse::<u32>().ok(),
+            };
             match kind.zip(weight) {
                 Some((kind, _)) if weights.iter().any(|(held, _)| *held == kind) => {
                     return Err(format!("'{kind}' is named twice"));
                 }
+                Some((OpKind::Raw, 0)) => of_commands.clear(),
                 Some((_, 0)) => {}
                 Some(pair) => weights.push(pair),
                 None => {
-                    let names = Self::ACCEPTED.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
+                    let names = OpKind::ALL.map(OpKind::name).join(", ");
                     return Err(format!(
                         "'{item}' is not an operation with its weight; expected a list such as get=9,set=1 of {names}"
                     ));
@@ -73,7 +81,7 @@ impl FromStr for Mix {
         if sum == 0 || sum > u64::from(u32::MAX) {
             return Err("expected at least one weight above 0, and a sum below 4294967296".to_owned());
         }
-        Ok(Self { weights })
+        Ok(Self { weights, commands: of_commands })
     }
 }
 
@@ -81,7 +89,13 @@ impl fmt::Display for Mix {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (kind, weight)) in self.weights.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            write!(formatter, "{comma}{kind}={weight}")?;
+            match kind {
+                OpKind::Raw => {
+                    let commands: Vec<String> = self.commands.iter().map(u32::to_string).collect();
+                    write!(formatter, "{comma}{kind}={}", commands.join("+"))?;
+                }
+                _ => write!(formatter, "{comma}{kind}={weight}")?,
+            }
         }
         Ok(())
     }
@@ -104,7 +118,14 @@ mod tests {
             ("get=0", None),
             ("get=-1", None),
             ("fetch=1", None),
-            ("raw=1", None),
+            ("raw", Some("raw=1")),
+            ("get=2,raw=3+0+1", Some("get=2,raw=3+0+1")),
+            ("get=2,raw=0+0", Some("get=2")),
+            ("raw=0+0", None),
+            ("raw=1+", None),
+            ("raw=1+x", None),
+            ("get=1+2", None),
+            ("raw=4294967295+1", None),
             ("", None),
         ]);
     }

@@ -5,11 +5,12 @@
 
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
+use crate::login::Login;
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
-use crate::server::ServerAddress;
+use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::units::{DurationNs, Rate, serde_as_text};
 use crate::until::Until;
 use std::fmt;
@@ -54,6 +55,33 @@ words! {
     Protocol {
         /// memcached's classic text protocol.
         MemcachedText = "memcached-text",
+        /// Redis's protocol, version 2: what every Redis and Valkey speaks.
+        Resp2 = "resp2",
+        /// The same, version 3: since Redis 6.
+        Resp3 = "resp3",
+    }
+}
+
+impl Protocol {
+    /// Is it a version of Redis's, in which there are users, databases, and commands of the user's own?
+    pub const fn is_resp(self) -> bool {
+        matches!(self, Self::Resp2 | Self::Resp3)
+    }
+
+    /// The port of its servers where none is given.
+    pub const fn usual_port(self) -> u16 {
+        match self {
+            Self::MemcachedText => PORT_MEMCACHED,
+            Self::Resp2 | Self::Resp3 => PORT_REDIS,
+        }
+    }
+
+    /// Has it a request for this kind of op?
+    pub const fn speaks(self, kind: OpKind) -> bool {
+        match self {
+            Self::MemcachedText => !matches!(kind, OpKind::Raw),
+            Self::Resp2 | Self::Resp3 => !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend),
+        }
     }
 }
 
@@ -380,6 +408,10 @@ pub struct Plan {
     pub target: Target,
     /// The dialect.
     pub protocol: Protocol,
+    /// Who comes, and what for; of protocols that ask.
+    pub login: Login,
+    /// Commands of the user's own: templates in the syntax of the protocol's codec, counted by an op's `template`.
+    pub commands: Vec<String>,
     /// What carries it.
     pub transport: Transport,
     /// Which server an op goes to, where there are several.

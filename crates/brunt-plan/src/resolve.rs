@@ -5,6 +5,7 @@
 
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
+use crate::login::Login;
 use crate::mix::Mix;
 use crate::op::OpKind;
 use crate::plan::{
@@ -12,6 +13,7 @@ use crate::plan::{
     Profile, Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
+use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use crate::until::Until;
@@ -56,6 +58,9 @@ const IN_FLIGHT_MAX: u64 = 16 << 20;
 const SERVERS_MAX: usize = 1024;
 /// memcached takes a longer time to live as a date.
 const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
+
+/// An op names its command by 16 bits; more than this is no mix but a trace.
+const COMMANDS_MAX: usize = 1024;
 
 const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
@@ -108,12 +113,16 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let run = &spec.run;
     let complaint = Complaint { class: None };
     let classes = resolve_classes(spec)?;
+    let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
+    check_dialect(spec, protocol, &classes)?;
     let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
     let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
-        target: resolve_target(&complaint, run)?,
-        protocol: run.protocol.unwrap_or(Protocol::MemcachedText),
+        target: resolve_target(&complaint, run, protocol)?,
+        protocol,
+        login: resolve_login(&complaint, run, protocol)?,
+        commands: run.command.clone().unwrap_or_default(),
         transport: run.transport.unwrap_or(Transport::Tcp),
         placement: resolve_placement(&complaint, run, servers)?,
         threads: resolve_threads(&complaint, run, &classes, servers, host)?,
@@ -132,7 +141,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         }),
         stop: resolve_stop(&complaint, run, &classes)?,
         preload: run.preload.unwrap_or(true),
-        server_stats: run.server_stats.unwrap_or(true),
+        server_stats: resolve_server_stats(&complaint, run, protocol)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
         meters: resolve_meters(&complaint, run)?,
@@ -163,8 +172,112 @@ fn positive(
     }
 }
 
-fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Target, PlanError> {
-    let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
+/// Is everything that the classes send in the dialect, and every command of the user's in a mix?
+fn check_dialect(spec: &PlanSpec, protocol: Protocol, classes: &[Class]) -> Result<(), PlanError> {
+    let commands = spec.run.command.as_deref().unwrap_or_default();
+    check_commands(commands, protocol, classes)?;
+    for class in classes {
+        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        if let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.speaks(*kind)) {
+            let names = OpKind::ALL.into_iter().filter(|kind| protocol.speaks(*kind)).map(OpKind::name);
+            let names = names.collect::<Vec<_>>().join(" ");
+            let accepted = format!("operations that {protocol} has: {names}; it has no {kind}");
+            return Err(complaint.error("mix", &class.mix, accepted));
+        }
+        if class.noreply && protocol.is_resp() {
+            let accepted =
+                format!("no --noreply with --protocol {protocol}, where every command has a reply");
+            return Err(complaint.error("noreply", true, accepted));
+        }
+        if class.mix.contains(OpKind::Raw) && class.mix.commands.len() != commands.len() {
+            let accepted = match commands.len() {
+                0 => "raw together with --command".to_owned(),
+                count => format!("a weight for each --command: raw={}", vec!["1"; count].join("+")),
+            };
+            return Err(complaint.error("mix", &class.mix, accepted));
+        }
+    }
+    Ok(())
+}
+
+/// Does every command of the user's belong here?
+fn check_commands(commands: &[String], protocol: Protocol, classes: &[Class]) -> Result<(), PlanError> {
+    let complaint = Complaint { class: None };
+    if commands.len() > COMMANDS_MAX {
+        let given = format!("{} commands", commands.len());
+        return Err(complaint.error("command", given, format!("up to {COMMANDS_MAX}")));
+    }
+    let mut with_indices = commands.iter().enumerate();
+    if let (Some((_, command)), false) = (with_indices.clone().next(), protocol.is_resp()) {
+        return Err(complaint.error("command", command, "--command together with --protocol resp2 or resp3"));
+    }
+    let is_sent = |index: usize| {
+        // A mix that weighs fewer commands than there are is refused for that.
+        classes.iter().any(|class| {
+            class.mix.contains(OpKind::Raw) && class.mix.commands.get(index).is_none_or(|weight| *weight > 0)
+        })
+    };
+    match with_indices.find(|(index, _)| !is_sent(*index)) {
+        Some((_, command)) => {
+            let accepted = "commands that a --mix gives a weight, such as get=9,raw=1";
+            Err(complaint.error("command", command, accepted))
+        }
+        None => Ok(()),
+    }
+}
+
+fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Login, PlanError> {
+    let text = |value: &Option<String>| value.clone();
+    let given = [
+        ("user", text(&run.user)),
+        ("password", run.password.as_ref().map(ToString::to_string)),
+        ("database", run.database.as_ref().map(ToString::to_string)),
+        ("client-name", text(&run.client_name)),
+    ];
+    if let (false, Some((option, Some(given)))) =
+        (protocol.is_resp(), given.into_iter().find(|(_, given)| given.is_some()))
+    {
+        let accepted = format!("--{option} together with --protocol resp2 or resp3");
+        return Err(complaint.error(option, given, accepted));
+    }
+    if let (Some(user), None) = (&run.user, &run.password) {
+        return Err(complaint.error("user", user, "--user together with --password"));
+    }
+    if let Some(hidden) = run.password.as_ref().filter(|password| password.is_hidden()) {
+        let accepted = "the password itself, which no printed plan holds, or @FILE";
+        return Err(complaint.error("password", hidden, accepted));
+    }
+    let is_plain = |name: &&String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if let Some(name) = run.client_name.as_ref().filter(|name| !is_plain(name)) {
+        return Err(complaint.error("client-name", name, "printable ASCII without spaces"));
+    }
+    Ok(Login {
+        user: run.user.clone(),
+        password: run.password.clone(),
+        database: complaint.count("database", run.database, 0, 0, u64::from(u32::MAX))? as u32,
+        client_name: run.client_name.clone(),
+    })
+}
+
+fn resolve_server_stats(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    protocol: Protocol,
+) -> Result<bool, PlanError> {
+    match run.server_stats {
+        Some(true) if protocol.is_resp() => Err(complaint.error(
+            "server-stats",
+            true,
+            "false: a memcached's statistics are understood, no other's",
+        )),
+        given => Ok(given.unwrap_or(!protocol.is_resp())),
+    }
+}
+
+fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Target, PlanError> {
+    let given = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
+    let servers: Vec<ServerAddress> =
+        given.iter().map(|server| server.at_port(protocol.usual_port())).collect();
     for (index, server) in servers.iter().enumerate() {
         if servers[..index].contains(server) {
             return Err(complaint.error("server", server, "each server once"));
@@ -177,7 +290,11 @@ fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Target, Pl
             format!("up to {SERVERS_MAX}"),
         ));
     }
-    Ok(if servers.is_empty() { Target::Embedded } else { Target::Servers(servers.to_vec()) })
+    if servers.is_empty() && protocol.is_resp() {
+        let accepted = "a --server beside it: the reference server speaks memcached-text";
+        return Err(complaint.error("protocol", protocol, accepted));
+    }
+    Ok(if servers.is_empty() { Target::Embedded } else { Target::Servers(servers) })
 }
 
 fn resolve_placement(
@@ -310,7 +427,7 @@ fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
         return Err(Complaint { class: None }.error("name", name, "names inside the [[class]] tables"));
     }
     if spec.classes.is_empty() {
-        return Ok(vec![resolve_class(&Complaint { class: None }, &spec.base, "main")?]);
+        return Ok(vec![resolve_class(&Complaint { class: None }, spec, &spec.base, "main")?]);
     }
     let mut classes: Vec<Class> = Vec::new();
     for (index, class) in spec.classes.iter().enumerate() {
@@ -320,7 +437,7 @@ fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
             if spec.classes.len() == 1 { "main".to_owned() } else { format!("class-{}", index + 1) };
         let name = merged.name.clone().unwrap_or(default_name);
         let complaint = Complaint { class: (spec.classes.len() > 1).then_some(name.as_str()) };
-        let class = resolve_class(&complaint, &merged, &name)?;
+        let class = resolve_class(&complaint, spec, &merged, &name)?;
         if classes.iter().any(|earlier| earlier.name == class.name) {
             return Err(complaint.error("name", &class.name, "a name of its own for every class"));
         }
@@ -331,6 +448,7 @@ fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
 
 fn resolve_class(
     complaint: &Complaint<'_>,
+    plan: &PlanSpec,
     spec: &ClassSpec,
     default_name: &str,
 ) -> Result<Class, PlanError> {
@@ -345,7 +463,10 @@ fn resolve_class(
         let accepted = format!("at most {} with {connections} connections", IN_FLIGHT_MAX / connections);
         return Err(complaint.error("depth", depth, accepted));
     }
-    let mix = spec.mix.clone().unwrap_or_else(|| Mix { weights: vec![(OpKind::Get, 9), (OpKind::Set, 1)] });
+    let mix = spec.mix.clone().unwrap_or_else(|| match plan.run.command.as_deref() {
+        None | Some([]) => Mix::usual(),
+        Some(commands) => Mix::of_commands(commands.len()),
+    });
     let multiget = complaint.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
         return Err(complaint.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
@@ -572,12 +693,23 @@ mod tests {
             "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'",
             "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
             "timestamps = 'kernel'\nmeter = ['stack-in']",
+            "protocol = 'resp2'\nserver = 'a'\ndatabase = 3\nclient-name = 'b'\nuser = 'u'\npassword = '@f'",
+            "protocol = 'resp3'\nserver = 'a'\nmix = 'get=9,raw=2+0+1'\ncommand = ['A', 'B', 'C']\n[[class]]\n\
+             [[class]]\nmix = 'raw=0+1+0'\nname='b'",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
             let printed = PlanSpec::from(&plan).to_toml();
             assert_eq!(resolved(&printed).unwrap(), plan, "{printed}");
         }
+    }
+
+    #[test]
+    fn commands_alone_are_sent_alike() {
+        let plan = resolved("protocol = 'resp2'\nserver = 'a'\ncommand = ['A', 'B']").unwrap();
+        assert_eq!(plan.classes[0].mix.to_string(), "raw=1+1");
+        assert_eq!(plan.servers()[0].to_string(), "a:6379");
+        assert!(!plan.server_stats, "nobody understands what a Redis says of itself");
     }
 
     #[test]
@@ -729,6 +861,77 @@ mod tests {
         (
             "[[class]]\nname='a'\n[[class]]\nname='a'",
             "name (class 'a'): 'a' was given; accepted: a name of its own for every class",
+        ),
+        (
+            "protocol = 'resp2'",
+            "--protocol: 'resp2' was given; accepted: a --server beside it: the reference server speaks memcached-text",
+        ),
+        (
+            "protocol = 'resp3'\nserver = 'a'\nmix = 'gets,cas'",
+            "--mix: 'gets=1,cas=1' was given; accepted: operations that resp3 has: get mget set add replace append incr decr \
+             delete touch raw; it has no gets",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\n[[class]]\nname='x'\n[[class]]\nname='y'\nmix='prepend'",
+            "--mix (class 'y'): 'prepend=1' was given; accepted: operations that resp2 has: get mget set add replace append \
+             incr decr delete touch raw; it has no prepend",
+        ),
+        (
+            "protocol = 'resp3'\nserver = 'a'\nnoreply = true",
+            "--noreply: 'true' was given; accepted: no --noreply with --protocol resp3, where every command has a reply",
+        ),
+        (
+            "mix = 'raw'",
+            "--mix: 'raw=1' was given; accepted: operations that memcached-text has: get gets mget set add replace append \
+             prepend cas incr decr delete touch; it has no raw",
+        ),
+        (
+            "command = ['GET {key}']",
+            "--command: 'GET {key}' was given; accepted: --command together with --protocol resp2 or resp3",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nmix = 'raw'",
+            "--mix: 'raw=1' was given; accepted: raw together with --command",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nmix = 'get,raw=2'\ncommand = ['A', 'B']",
+            "--mix: 'get=1,raw=2' was given; accepted: a weight for each --command: raw=1+1",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nmix = 'get'\ncommand = ['A']",
+            "--command: 'A' was given; accepted: commands that a --mix gives a weight, such as get=9,raw=1",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nmix = 'raw=1+0'\ncommand = ['A', 'B']",
+            "--command: 'B' was given; accepted: commands that a --mix gives a weight, such as get=9,raw=1",
+        ),
+        (
+            "client-name = 'x'",
+            "--client-name: 'x' was given; accepted: --client-name together with --protocol resp2 or resp3",
+        ),
+        (
+            "password = 'x'",
+            "--password: '(secret)' was given; accepted: --password together with --protocol resp2 or resp3",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nuser = 'x'",
+            "--user: 'x' was given; accepted: --user together with --password",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\npassword = '(secret)'",
+            "--password: '(secret)' was given; accepted: the password itself, which no printed plan holds, or @FILE",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nclient-name = 'a b'",
+            "--client-name: 'a b' was given; accepted: printable ASCII without spaces",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\ndatabase = '5G'",
+            "--database: '5000000000' was given; accepted: a whole number from 0 to 4294967295",
+        ),
+        (
+            "protocol = 'resp2'\nserver = 'a'\nserver-stats = true",
+            "--server-stats: 'true' was given; accepted: false: a memcached's statistics are understood, no other's",
         ),
         (
             "depth = 1000000\nconnections = 100",

@@ -8,7 +8,9 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 /// The port of memcached when none is given.
-const PORT_MEMCACHED: u16 = 11211;
+pub(crate) const PORT_MEMCACHED: u16 = 11211;
+/// That of Redis.
+pub(crate) const PORT_REDIS: u16 = 6379;
 
 /// One server as named in the plan. Text form `HOST[:PORT]` or `memcached://HOST[:PORT]`; an IPv6 literal stands in
 /// brackets when a port follows.
@@ -16,8 +18,15 @@ const PORT_MEMCACHED: u16 = 11211;
 pub struct ServerAddress {
     /// Name or address, without brackets.
     pub host: String,
-    /// TCP port.
+    /// TCP port; 0 is the usual one of the plan's protocol, which a resolved plan has filled in.
     pub port: u16,
+}
+
+impl ServerAddress {
+    /// The same, at this port where none is given.
+    pub fn at_port(&self, usual: u16) -> Self {
+        Self { host: self.host.clone(), port: if self.port == 0 { usual } else { self.port } }
+    }
 }
 
 impl FromStr for ServerAddress {
@@ -28,10 +37,10 @@ impl FromStr for ServerAddress {
             "expected HOST[:PORT] or memcached://HOST[:PORT], such as 127.0.0.1:11211 or [::1]:11211"
                 .to_owned()
         };
-        let place = match text.trim().split_once("://") {
-            Some(("memcached", place)) => place,
+        let (place, usual) = match text.trim().split_once("://") {
+            Some(("memcached", place)) => (place, PORT_MEMCACHED),
             Some(_) => return Err(accepted()),
-            None => text.trim(),
+            None => (text.trim(), 0),
         };
         let (host, port) = if let Some(bracketed) = place.strip_prefix('[') {
             let (host, rest) = bracketed.split_once(']').ok_or_else(accepted)?;
@@ -50,7 +59,7 @@ impl FromStr for ServerAddress {
         };
         let port = match port {
             Some(port) => port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(accepted)?,
-            None => PORT_MEMCACHED,
+            None => usual,
         };
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
         if host.is_empty() || !host.chars().all(is_name) {
@@ -62,10 +71,11 @@ impl FromStr for ServerAddress {
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(formatter, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(formatter, "{}:{}", self.host, self.port)
+        match (self.host.contains(':'), self.port) {
+            (true, 0) => write!(formatter, "[{}]", self.host),
+            (true, port) => write!(formatter, "[{}]:{port}", self.host),
+            (false, 0) => formatter.write_str(&self.host),
+            (false, port) => write!(formatter, "{}:{port}", self.host),
         }
     }
 }
@@ -114,11 +124,12 @@ mod tests {
     fn addresses() {
         check_texts::<ServerAddress>(&[
             ("127.0.0.1:11311", Some("127.0.0.1:11311")),
-            ("cache-1.example", Some("cache-1.example:11211")),
+            ("cache-1.example", Some("cache-1.example")),
             ("memcached://cache:5000", Some("cache:5000")),
+            ("memcached://cache", Some("cache:11211")),
             ("[::1]:6000", Some("[::1]:6000")),
-            ("::1", Some("[::1]:11211")),
-            ("[::1]", Some("[::1]:11211")),
+            ("::1", Some("[::1]")),
+            ("[::1]", Some("[::1]")),
             ("http://cache", None),
             ("cache:", None),
             ("cache:0", None),

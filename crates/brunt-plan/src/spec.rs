@@ -7,6 +7,7 @@
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
+use crate::login::Password;
 use crate::mix::Mix;
 use crate::plan::{
     Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill, Target,
@@ -89,6 +90,11 @@ options! {
         server: ServerList,
         placement: Placement,
         protocol: Protocol,
+        user: String,
+        password: Password,
+        database: Count,
+        client_name: String,
+        command: Vec<String>,
         transport: Transport,
         threads: Count,
         cpus: CpuList,
@@ -234,6 +240,11 @@ impl From<&Plan> for PlanSpec {
             },
             placement: (plan.server_count() > 1).then_some(plan.placement),
             protocol: Some(plan.protocol),
+            user: plan.login.user.clone(),
+            password: plan.login.password.clone(),
+            database: (plan.login.database > 0).then_some(Count(u64::from(plan.login.database))),
+            client_name: plan.login.client_name.clone(),
+            command: (!plan.commands.is_empty()).then(|| plan.commands.clone()),
             transport: Some(plan.transport),
             threads: Some(Count(u64::from(plan.threads))),
             cpus: (!plan.cpus.is_empty()).then(|| CpuList(plan.cpus.clone())),
@@ -250,7 +261,8 @@ impl From<&Plan> for PlanSpec {
             requests: plan.stop.requests.map(Count),
             warmup: Some(plan.warmup),
             preload: Some(plan.preload),
-            server_stats: (!plan.server_stats).then_some(false),
+            // Redis's are not asked for, and nothing has to say so.
+            server_stats: (!plan.server_stats && !plan.protocol.is_resp()).then_some(false),
             seed: Some(Count(plan.seed)),
             data_seed: Some(Count(plan.data_seed)),
             meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),

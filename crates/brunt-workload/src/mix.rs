@@ -12,6 +12,8 @@ pub struct KindChooser {
     only: Option<OpKind>,
     kinds: Vec<OpKind>,
     table: AliasTable,
+    /// Which raw command; `None` where there is at most one.
+    commands: Option<AliasTable>,
 }
 
 impl KindChooser {
@@ -20,7 +22,9 @@ impl KindChooser {
         let weights: Vec<f64> = mix.weights.iter().map(|(_, weight)| f64::from(*weight)).collect();
         let kinds: Vec<OpKind> = mix.weights.iter().map(|(kind, _)| *kind).collect();
         let only = if let [only] = kinds[..] { Some(only) } else { None };
-        Self { only, kinds, table: AliasTable::new(&weights) }
+        let of_commands: Vec<f64> = mix.commands.iter().map(|weight| f64::from(*weight)).collect();
+        let commands = (of_commands.len() > 1).then(|| AliasTable::new(&of_commands));
+        Self { only, kinds, table: AliasTable::new(&weights), commands }
     }
 
     /// The kind of the next operation.
@@ -30,6 +34,11 @@ impl KindChooser {
             Some(only) => only,
             None => self.kinds[self.table.pick(draw.next_u64())],
         }
+    }
+
+    /// Which of the plan's commands the next raw operation is: one draw, none where there is only one.
+    pub fn choose_command(&self, draw: &mut impl Draw) -> u16 {
+        self.commands.as_ref().map_or(0, |table| table.pick(draw.next_u64()) as u16)
     }
 }
 
@@ -57,6 +66,19 @@ mod tests {
                 let off = (counts[*kind as usize] - share * 100_000.0).abs();
                 assert!(off <= bar, "{text}: {kind} is off by {off}");
             }
+        }
+    }
+
+    #[test]
+    fn commands_come_by_weight() {
+        let mut rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
+        let chooser = KindChooser::new(&"raw=3+0+1".parse().unwrap());
+        let mut counts = [0_i32; 3];
+        (0..40_000).for_each(|_| counts[usize::from(chooser.choose_command(&mut rng))] += 1);
+        // Four standard deviations.
+        assert!((counts[0] - 30_000).abs() < 350 && counts[1] == 0, "{counts:?}");
+        for text in ["get=1", "get=1,raw=5"] {
+            assert_eq!(KindChooser::new(&text.parse().unwrap()).choose_command(&mut rng), 0);
         }
     }
 }

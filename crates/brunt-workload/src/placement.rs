@@ -138,7 +138,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn servers(texts: &[&str]) -> Vec<ServerAddress> {
-        texts.iter().map(|text| text.parse().unwrap()).collect()
+        texts.iter().map(|text| text.parse::<ServerAddress>().unwrap().at_port(11211)).collect()
     }
 
     fn numbered(count: usize) -> Vec<ServerAddress> {

@@ -473,7 +473,12 @@ impl Drawn {
             // Counters are ids of their own behind those of the keys.
             OpKind::Incr | OpKind::Decr => Op { key: KeyRef::Id(self.chooser.keys() + id), operand: 1, ..op },
             OpKind::Touch => Op { ttl_s: self.ttl_s, ..op },
-            OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete | OpKind::Raw => op,
+            // Whether the command has a place for it is the codec's to know.
+            OpKind::Raw => {
+                let template = self.kinds.choose_command(&mut self.rng);
+                Op { value: ValueRef::Version(0), template, ..op }
+            }
+            OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete => op,
         }
     }
 }

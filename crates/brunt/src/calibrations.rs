@@ -6,7 +6,7 @@
 
 use crate::environment;
 use crate::facts::first_line;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Protocol};
 use brunt_report::calibration::{read_all, write_all};
 use brunt_stats::calibration::{Calibration, HostIdentity, Lookup, Shape, find};
 use brunt_stats::usage::ClientUsage;
@@ -50,8 +50,22 @@ fn machine(id: Option<String>, name: &str) -> String {
 pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
     let Some(path) = path() else { return Lookup::Absent };
     match read(&path) {
-        Ok(kept) => find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION")),
+        Ok(kept) => {
+            let found = find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION"));
+            spoken(found, plan.protocol)
+        }
         Err(reason) => Lookup::Unfit(format!("{} {reason}; it is ignored", path.display())),
+    }
+}
+
+/// A calibration is of the text protocol, whatever the run speaks.
+fn spoken(found: Lookup, protocol: Protocol) -> Lookup {
+    match found {
+        Lookup::Fit(mut fit) if protocol != Protocol::MemcachedText => {
+            fit.differences.push(format!("with {}", Protocol::MemcachedText));
+            Lookup::Fit(fit)
+        }
+        found => found,
     }
 }
 

@@ -198,9 +198,10 @@ fn is_same_data(stored: &Plan, plan: &Plan) -> bool {
     plan.preload && stored.data_seed == plan.data_seed && stored.data_sets() == plan.data_sets()
 }
 
-/// Does a run leave another data set than it found: with keys missing, or values grown?
+/// Does a run leave another data set than it found: with keys missing, or values grown? A command of the user's may do
+/// anything.
 pub(crate) fn consumes(plan: &Plan) -> bool {
-    let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend];
+    let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend, OpKind::Raw];
     plan.classes.iter().any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
 }
 

@@ -12,6 +12,7 @@ use crate::option_file::parse_or_read;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::gather::Gather;
+use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
 use brunt_plan::plan::{
@@ -335,9 +336,21 @@ pub(crate) struct TargetFlags {
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
     pub placement: Option<Placement>,
-    /// The dialect on the wire: memcached-text [default: memcached-text]
+    /// The dialect on the wire: memcached-text, resp2 or resp3 [default: memcached-text]
     #[arg(long)]
     pub protocol: Option<Protocol>,
+    /// Redis: the user of an access list, such as reader; beside --password [default: the server's default user]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// Redis: the password, or @FILE, such as @redis.pw, whose first line it is: others see the command line [default: none]
+    #[arg(long, value_name = "PASSWORD|@FILE")]
+    pub password: Option<Password>,
+    /// Redis: the number of the database [default: 0]
+    #[arg(long, value_name = "N")]
+    pub database: Option<Count>,
+    /// Redis: what the connections are called in its list of clients, such as brunt [default: nothing]
+    #[arg(long, value_name = "NAME")]
+    pub client_name: Option<String>,
     /// What carries it: tcp [default: tcp]
     #[arg(long)]
     pub transport: Option<Transport>,
@@ -377,10 +390,13 @@ pub(crate) struct TrafficFlags {
     /// Closed loop: pause between a reply and the next request, such as 5ms [default: 0s]
     #[arg(long, value_name = "DURATION")]
     pub think: Option<DurationNs>,
-    /// Operations with weights: get gets mget set add replace append prepend cas incr decr delete touch
-    /// [default: get=9,set=1]
+    /// Operations with weights: get gets mget set add replace append prepend cas incr decr delete touch; raw has one for each
+    /// --command, as in get=9,raw=3+1 [default: get=9,set=1]
     #[arg(long, value_name = "OP=WEIGHT,...")]
     pub mix: Option<Mix>,
+    /// Redis: a command of your own (repeatable), such as 'HSET h:{key} f {value}'; the raw of --mix weighs it
+    #[arg(long, value_name = "TEMPLATE")]
+    pub command: Vec<String>,
     /// Keys in each mget [default: 10]
     #[arg(long, value_name = "N")]
     pub multiget: Option<Count>,
@@ -740,6 +756,7 @@ impl PlanFlags {
             server_stats: measuring.no_server_stats.then_some(false),
             seed: traffic.seed,
             data_seed: data.data_seed,
+            command: given(&traffic.command),
             timestamps: measuring.timestamps,
             meter: given(&measuring.meter),
             samples_max: measuring.samples_max,
@@ -834,6 +851,10 @@ impl TargetFlags {
             server: given(&self.server).map(ServerList),
             placement: self.placement,
             protocol: self.protocol,
+            user: self.user.clone(),
+            password: self.password.clone(),
+            database: self.database,
+            client_name: self.client_name.clone(),
             transport: self.transport,
             threads: self.threads,
             cpus: self.cpus.clone(),
@@ -874,6 +895,12 @@ mod tests {
         ("server", "[::1]:11211"),
         ("placement", "ketama-weighted"),
         ("protocol", "memcached-text"),
+        ("protocol", "resp3"),
+        ("user", "reader"),
+        ("password", "@redis.pw"),
+        ("database", "0"),
+        ("client-name", "brunt"),
+        ("command", "HSET h:{key} f {value}"),
         ("transport", "tcp"),
         ("threads", "4"),
         ("cpus", "0-3,5"),

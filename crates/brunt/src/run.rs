@@ -10,9 +10,10 @@ use crate::measurement::{Servers, Step, measure};
 use crate::option_file;
 use crate::output::Outputs;
 use anyhow::Context;
+use brunt_plan::login::Password;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Plan, Target};
-use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
 use brunt_stats::assertion::AssertionStatus;
@@ -100,7 +101,7 @@ impl Asked {
 
     /// The plan of a specification that was made from ours.
     pub(crate) fn resolve(&self, spec: &PlanSpec) -> Result<Plan, Failure> {
-        resolve(spec, &self.host).map_err(|error| Failure::new(Exit::Usage, error))
+        checked(resolve(spec, &self.host))
     }
 
     /// Refuses a flag that the campaign sets itself. What a plan file says gives way.
@@ -118,11 +119,34 @@ fn host() -> Host {
 
 /// The plan of file and flags, resolved.
 pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan, Failure> {
-    resolve(&read_spec(path, run, class)?, &host()).map_err(|error| Failure::new(Exit::Usage, error))
+    checked(resolve(&read_spec(path, run, class)?, &host()))
+}
+
+/// A plan whose commands are understood: their syntax is the protocol's, which plans do not know.
+fn checked(plan: Result<Plan, PlanError>) -> Result<Plan, Failure> {
+    let plan = plan.map_err(|error| Failure::new(Exit::Usage, error))?;
+    brunt_engine::check_commands(&plan).map_err(|error| Failure::usage(format!("--command: {error}")))?;
+    Ok(plan)
+}
+
+/// Reads a password that stands in a file; its path is relative to `directory`.
+fn read_password(run: &mut RunSpec, directory: &Path) -> Result<(), Failure> {
+    let Some(file) = run.password.as_ref().and_then(Password::unread) else { return Ok(()) };
+    let path = directory.join(file);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Failure::usage(format!(
+            "--password: cannot read '{}' ({error}); accepted: @ and the path of a text file",
+            path.display()
+        ))
+    })?;
+    let password = Password::read(&path.display().to_string(), &text);
+    run.password = Some(password.map_err(|error| Failure::usage(format!("--password: {error}")))?);
+    Ok(())
 }
 
 /// File and flags.
-fn read_spec(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<PlanSpec, Failure> {
+fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<PlanSpec, Failure> {
+    read_password(&mut run, Path::new(""))?;
     let mut spec = match path {
         None => PlanSpec::default(),
         Some(path) => {
@@ -132,8 +156,10 @@ fn read_spec(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan
             let directory = path.parent().unwrap_or(Path::new(""));
             let text = option_file::fill_in(&text, directory)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-            PlanSpec::from_toml(&text)
-                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?
+            let mut spec = PlanSpec::from_toml(&text)
+                .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+            read_password(&mut spec.run, directory)?;
+            spec
         }
     };
     spec.overlay(run, class).map_err(|flags| {

@@ -1,0 +1,115 @@
+//! Who comes: user, password, database and name of the connections, for servers that ask.
+//!
+//! Not the words in which that is said (those are the protocol's) and no file: a password that stands in one is read by
+//! whoever reads files. Invariant: a password is never printed, neither in a plan nor in a message.
+
+use crate::units::serde_as_text;
+use std::fmt;
+use std::str::FromStr;
+
+/// Who comes, and what for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Login {
+    /// The user of an access list; none is the server's default user.
+    pub user: Option<String>,
+    /// The password; none where there is a user is a mistake that resolving finds.
+    pub password: Option<Password>,
+    /// The number of the database; connections begin in 0.
+    pub database: u32,
+    /// What the connections are called in the server's list of clients.
+    pub client_name: Option<String>,
+}
+
+/// A password. Text form `TEXT`, or `@FILE` for the first line of a file; what is printed is `@FILE`, or a word in its place
+/// that is read again as [`Password::is_hidden`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password {
+    secret: String,
+    file: Option<String>,
+}
+
+/// What is printed in the place of a password that stands in no file.
+const HIDDEN: &str = "(secret)";
+
+impl Password {
+    /// The first line of this file, as it was read.
+    ///
+    /// # Errors
+    /// The line is empty; for a user.
+    pub fn read(file: &str, text: &str) -> Result<Self, String> {
+        match text.lines().next() {
+            None | Some("") => Err(format!("the file '{file}' begins with no password")),
+            Some(line) => Ok(Self { secret: line.to_owned(), file: Some(file.to_owned()) }),
+        }
+    }
+
+    /// The password itself; empty as long as its file has not been read.
+    pub fn secret(&self) -> &str {
+        &self.secret
+    }
+
+    /// It was printed and read again, and nobody knows it.
+    pub fn is_hidden(&self) -> bool {
+        self.secret.is_empty() && self.file.is_none()
+    }
+
+    /// The file that is still to be read.
+    pub fn unread(&self) -> Option<&str> {
+        self.file.as_deref().filter(|_| self.secret.is_empty())
+    }
+}
+
+impl FromStr for Password {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix('@') {
+            Some("") => {
+                Err("expected a password, or @ and the path of a file whose first line it is".to_owned())
+            }
+            Some(file) => Ok(Self { secret: String::new(), file: Some(file.to_owned()) }),
+            None if text == HIDDEN => Ok(Self { secret: String::new(), file: None }),
+            None if text.is_empty() => Err("expected a password that is not empty, or @FILE".to_owned()),
+            None => Ok(Self { secret: text.to_owned(), file: None }),
+        }
+    }
+}
+
+impl fmt::Display for Password {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => write!(formatter, "@{file}"),
+            None => formatter.write_str(HIDDEN),
+        }
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+serde_as_text!(Password);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_taken_and_never_shown() {
+        let given: Password = "hunter2".parse().unwrap();
+        assert_eq!((given.secret(), given.unread()), ("hunter2", None));
+        assert_eq!(format!("{given} {given:?}"), "(secret) (secret)");
+        let named: Password = "@/run/pw".parse().unwrap();
+        assert_eq!((named.secret(), named.unread()), ("", Some("/run/pw")));
+        let read = Password::read("/run/pw", "hunter2\r\nmore\n").unwrap();
+        assert_eq!((read.secret(), read.unread()), ("hunter2", None));
+        assert_eq!(format!("{read} {read:?}"), "@/run/pw @/run/pw");
+        let printed: Password = given.to_string().parse().unwrap();
+        assert!(printed.is_hidden() && !given.is_hidden() && !named.is_hidden() && !read.is_hidden());
+        for text in ["", "@"] {
+            assert!(text.parse::<Password>().is_err(), "{text}");
+        }
+        assert!(Password::read("f", "\nhunter2").is_err() && Password::read("f", "").is_err());
+    }
+}
