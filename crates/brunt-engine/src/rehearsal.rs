@@ -14,7 +14,7 @@ use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint};
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
@@ -168,8 +168,19 @@ struct Led {
     calls: Calls,
 }
 
-/// What the control thread does, on the worker's own.
+/// Leads a worker that speaks the plan's protocol.
 fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
+    match blueprint.plan.protocol {
+        Protocol::MemcachedText => lead_with(TextCodec::default(), blueprint, part, io),
+        Protocol::Resp2 | Protocol::Resp3 => {
+            let codec = blueprint.resp_codec().expect("a rehearsal has no commands");
+            lead_with(codec, blueprint, part, io)
+        }
+    }
+}
+
+/// What the control thread does, on the worker's own.
+fn lead_with<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
     let Part { shard, orders, stop, start } = part;
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
@@ -177,7 +188,7 @@ fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
     let _ = spares.push(RecorderSet::new(&blueprint.layout));
     let exchange = Exchange { filled, spares: spares_in };
     let watch = io.watch();
-    let mut worker = build(blueprint, shard, orders.clone(), exchange, TextCodec::default(), io, true);
+    let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
     let mut store = IntervalStore::new(&blueprint.layout);
     let (mut intervals, mut prepared_with, mut awaits_start) = (0, Calls::default(), false);
     while worker.is_running() {
@@ -239,12 +250,13 @@ fn canned(plan: &Plan, shard: &Shard, completions_max: usize, time: Time) -> Can
     let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let links = shard.classes[0].connections.len();
-    Canned::new(links, class.depth as usize, keyspace, &payload, completions_max, time)
+    Canned::new(plan.protocol, links, class.depth as usize, keyspace, &payload, completions_max, time)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allocations::allocations;
     use brunt_plan::outcome::OutcomeClass;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
@@ -258,11 +270,15 @@ mod tests {
             (4_096, 64, 32, usize::MAX, "get"),
             (1_000, 4, 2, 3, "mget"),
             (1_000, 4, 40, 3, "get=1,set=1"),
+            (1_000, 4, 3, 3, "get=2,mget=1,set=1"),
         ];
-        for (requests, connections, depth, completions_max, mix) in table {
+        let protocols = Protocol::ALL.iter().map(|(word, _)| *word);
+        for (protocol, (requests, connections, depth, completions_max, mix)) in
+            protocols.flat_map(|protocol| table.map(|row| (protocol, row)))
+        {
             let toml = format!(
-                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\n\
-                 connections = {connections}\ndepth = {depth}\nmix = '{mix}'"
+                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\nserver = 'nowhere'\n\
+                 protocol = '{protocol}'\nconnections = {connections}\ndepth = {depth}\nmix = '{mix}'"
             );
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
@@ -283,6 +299,52 @@ mod tests {
             }
             let completions_per_wait = calls.completions as f64 / calls.waits as f64;
             assert!(completions_per_wait <= connections.min(completions_max as u64) as f64, "{calls:?}");
+        }
+    }
+
+    /// What a worker allocates while its schedule runs; the world around it has its memory from the start.
+    fn allocations_of<C: Codec>(codec: C, blueprint: &Arc<Blueprint>) -> u64 {
+        let shard = shards(&blueprint.plan).remove(0);
+        let io = canned(&blueprint.plan, &shard, usize::MAX, Time::made_up());
+        let watch = io.watch();
+        let (filled, mut filled_out) = rtrb::RingBuffer::<Filled>::new(2);
+        let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+        spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+        let orders = Arc::new(Orders::default());
+        let exchange = Exchange { filled, spares: spares_in };
+        let mut worker = build(blueprint, shard, orders.clone(), exchange, codec, io, true);
+        let mut sum = 0;
+        while worker.is_running() {
+            let (is_counted, before) = (worker.is_measuring(), allocations());
+            worker.turn();
+            sum += if is_counted { allocations() - before } else { 0 };
+            while let Ok(mut filled) = filled_out.pop() {
+                filled.set.take_interval(0, filled.start_ns, filled.end_ns);
+                spares.push(filled.set).unwrap();
+            }
+            if worker.take_notice().is_some() {
+                orders.start_ns.store(watch.now_ns() + START_AHEAD_NS, Ordering::Release);
+            }
+        }
+        sum
+    }
+
+    /// Over sockets and in the simulated world one dialect is spoken; here all of them are.
+    #[test]
+    fn a_running_worker_allocates_nothing_in_any_dialect() {
+        for (protocol, _) in Protocol::ALL {
+            let toml = format!(
+                "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'nowhere'\n\
+                 protocol = '{protocol}'\nconnections = 4\ndepth = 8\nmix = 'get=2,set=1'"
+            );
+            let spec = PlanSpec::from_toml(&toml).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
+            let blueprint = blueprint(&plan);
+            let sum = match plan.protocol {
+                Protocol::MemcachedText => allocations_of(TextCodec::default(), &blueprint),
+                _ => allocations_of(blueprint.resp_codec().unwrap(), &blueprint),
+            };
+            assert_eq!(sum, 0, "{protocol}");
         }
     }
 

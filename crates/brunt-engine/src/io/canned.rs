@@ -7,6 +7,7 @@
 
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
 use crate::clock::Clock;
+use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
 use std::cell::Cell;
@@ -20,9 +21,12 @@ use std::rc::Rc;
 const STEP_NS: u64 = 1_000;
 /// The clock begins here: 0 never is a time of a run.
 const EPOCH_NS: u64 = 1_000_000_000;
-/// The line that ends what a retrieval found.
+/// The line that ends what a retrieval found, and what a store is answered with.
 const END: &[u8] = b"END\r\n";
 const STORED: &[u8] = b"STORED\r\n";
+/// What a Redis answers to a store, and to a greeting.
+const OK: &[u8] = b"+OK\r\n";
+const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
 
 /// How often the worker called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +134,7 @@ struct Link {
 #[derive(Debug)]
 pub(crate) struct Canned {
     watch: Rc<Watch>,
+    protocol: Protocol,
     keyspace: KeySpace,
     /// The reply to a get of every key, one behind the other, and where each ends.
     replies: Vec<u8>,
@@ -145,11 +150,13 @@ pub(crate) struct Canned {
 }
 
 impl Canned {
-    /// A world for links `0..links`, whose server holds all of `keyspace` with the values that `payload` makes of it;
-    /// each wait brings at most `completions_max` completions (at least 1). `depth`: requests in flight on a link.
+    /// A world for links `0..links`, whose server speaks `protocol` and holds all of `keyspace` with the values that `payload`
+    /// makes of it; each wait brings at most `completions_max` completions (at least 1). `depth`: requests in flight on a
+    /// link.
     ///
     /// Takes the memory of the whole data set.
     pub(crate) fn new(
+        protocol: Protocol,
         links: usize,
         depth: usize,
         keyspace: KeySpace,
@@ -164,9 +171,13 @@ impl Canned {
             let begin = replies.len();
             key.clear();
             keyspace.write_key(id, &mut key);
-            replies.extend_from_slice(b"VALUE ");
-            replies.extend_from_slice(&key);
-            replies.extend_from_slice(format!(" 0 {}\r\n", value.total_len()).as_bytes());
+            if protocol.is_resp() {
+                replies.extend_from_slice(format!("${}\r\n", value.total_len()).as_bytes());
+            } else {
+                replies.extend_from_slice(b"VALUE ");
+                replies.extend_from_slice(&key);
+                replies.extend_from_slice(format!(" 0 {}\r\n", value.total_len()).as_bytes());
+            }
             replies.extend_from_slice(value.head());
             replies.extend_from_slice(&payload.block()[value.offset..value.offset + value.len]);
             replies.extend_from_slice(b"\r\n");
@@ -176,6 +187,7 @@ impl Canned {
         let link = |_| Link { replies: Vec::with_capacity(depth * longest), connecting: false };
         Self {
             watch: Rc::new(Watch { time, calls: Cell::default() }),
+            protocol,
             keyspace,
             replies,
             ends,
@@ -194,12 +206,49 @@ impl Canned {
 
     /// Answers the requests in `bytes`, which hold whole ones only: a send takes all that it is offered, and the worker
     /// queues whole requests.
-    fn answer(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, ready, keyspace, replies, ends, watch, .. } = self;
-        let link_replies = &mut links[link as usize].replies;
-        if link_replies.is_empty() {
-            ready.push_back(link);
+    fn answer(&mut self, link: LinkId, bytes: &[u8]) {
+        if self.links[link as usize].replies.is_empty() {
+            self.ready.push_back(link);
         }
+        match self.protocol {
+            Protocol::MemcachedText => self.answer_text(link, bytes),
+            Protocol::Resp2 | Protocol::Resp3 => self.answer_resp(link, bytes),
+        }
+    }
+
+    /// As a Redis.
+    fn answer_resp(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, keyspace, replies, ends, watch, .. } = self;
+        let link_replies = &mut links[link as usize].replies;
+        while !bytes.is_empty() {
+            let mut words = Words::of(bytes);
+            match words.next().expect("a command has a name") {
+                name @ (b"GET" | b"MGET") => {
+                    if name == b"MGET" {
+                        link_replies.extend_from_slice(format!("*{}\r\n", words.left).as_bytes());
+                    }
+                    for key in words.by_ref() {
+                        let id = keyspace.id_of_key(key).expect("only keys of the data set are asked for");
+                        let begin = if id == 0 { 0 } else { ends[id as usize - 1] };
+                        link_replies.extend_from_slice(&replies[begin..ends[id as usize]]);
+                    }
+                }
+                b"SET" => link_replies.extend_from_slice(OK),
+                b"HELLO" => link_replies.extend_from_slice(HELLO),
+                name => {
+                    panic!("only GET, MGET, SET and HELLO are answered here, not {}", name.escape_ascii())
+                }
+            }
+            words.by_ref().for_each(drop);
+            bytes = words.rest;
+            watch.step();
+        }
+    }
+
+    /// As a memcached.
+    fn answer_text(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, keyspace, replies, ends, watch, .. } = self;
+        let link_replies = &mut links[link as usize].replies;
         while !bytes.is_empty() {
             let line_len = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
             let (line, rest) = (&bytes[..line_len], &bytes[line_len + 2..]);
@@ -221,6 +270,40 @@ impl Canned {
             }
             watch.step();
         }
+    }
+}
+
+/// The words of a command of Redis's protocol, one after the other.
+struct Words<'a> {
+    /// What is behind the last word.
+    rest: &'a [u8],
+    /// How many are still to come.
+    left: usize,
+}
+
+impl<'a> Words<'a> {
+    /// Those of the command at the front.
+    fn of(bytes: &'a [u8]) -> Self {
+        let (left, rest) = Self::number(bytes, b'*');
+        Self { rest, left }
+    }
+
+    /// The number of the line at the front, which begins with `sort`, and what is behind the line.
+    fn number(bytes: &'a [u8], sort: u8) -> (usize, &'a [u8]) {
+        let end = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
+        assert_eq!(bytes[0], sort, "a command is an array of bulk strings");
+        (decimal(&bytes[1..end]), &bytes[end + 2..])
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let (len, rest) = Self::number(self.rest, b'$');
+        self.rest = &rest[len + 2..];
+        Some(&rest[..len])
     }
 }
 
