@@ -25,6 +25,7 @@ mod measured;
 mod memcached;
 mod operations;
 mod outages;
+mod redis;
 mod server;
 mod servers;
 mod stamps;

@@ -1,7 +1,7 @@
 //! Servers as child processes on free loopback ports, ended when the test is.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -103,6 +103,52 @@ impl Server {
         };
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         Some(Self { child, address: format!("{host}:{port}"), directory: Some(directory) })
+    }
+
+    /// A real redis-server that keeps nothing on disk; `None` (and a word on stderr) where it is not installed and that was
+    /// allowed. Once this returns, it listens.
+    pub(crate) fn redis(flags: &[&str]) -> Option<Self> {
+        if let Err(error) = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status() {
+            let is_allowed = std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some();
+            assert!(is_allowed, "redis-server must be installed (cargo xtask test does that): {error}");
+            eprintln!("SKIPPED: redis-server is not installed");
+            return None;
+        }
+        let port = lasting_port().to_string();
+        let child = Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"])
+            .args(flags)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut server = Self { child, address: format!("127.0.0.1:{port}"), directory: None };
+        while TcpStream::connect(&server.address).is_err() {
+            assert!(server.child.try_wait().unwrap().is_none(), "redis-server ended early");
+            std::thread::yield_now();
+        }
+        Some(server)
+    }
+
+    /// What a Redis answers to these commands, a line each with blanks between their words.
+    pub(crate) fn redis_says(&self, commands: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(format!("{commands}\r\nQUIT\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The counts of a section of what a Redis says of itself, such as `calls=` of `commandstats`; of a line that is a plain
+    /// number, that number.
+    pub(crate) fn redis_counts(&self, section: &str) -> BTreeMap<String, u64> {
+        let answer = self.redis_says(&format!("INFO {section}"));
+        let count = |line: &str| {
+            let (name, value) = line.trim().split_once(':')?;
+            let first = value.split(',').next()?;
+            let number = first.split_once('=').map_or(first, |(_, number)| number);
+            Some((name.to_owned(), number.parse().ok()?))
+        };
+        answer.lines().filter_map(count).collect()
     }
 
     /// Kills it, and sees it gone.

@@ -1,0 +1,384 @@
+//! Redis's protocol, both versions, against a real redis-server: what we count is what it counts, to the last request. And
+//! against a small server of our own, which does what a real one seldom does.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, temporary};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+const VERSIONS: [&str; 2] = ["resp2", "resp3"];
+
+/// Every kind there is, and four commands of our own whose replies are a number, a row, a string and a map.
+const EVERY_KIND: &str =
+    "get=20,mget=4,set=8,add=4,replace=4,append=2,incr=4,decr=4,delete=3,touch=4,raw=3+1+1+1";
+const COMMANDS: [&str; 8] = [
+    "--command",
+    "RPUSH l:{key} {value}",
+    "--command",
+    "LRANGE l:{key} 0 3",
+    "--command",
+    "GET {key}",
+    "--command",
+    "HGETALL h:{key}",
+];
+
+/// A hundred thousand of them: each command was called as often as we say it was sent, and nothing was misunderstood.
+#[test]
+fn mixed_operations_are_counted_alike() {
+    let _beside = beside_others();
+    // With a time to live a touch is another command, and so is a store.
+    for (version, ttl, touch) in [("resp2", "0", "touch"), ("resp3", "1h", "expire")] {
+        let Some(server) = Server::redis(&[]) else { return };
+        let flags = [
+            &["--protocol", version, "-n", "100k", "--warmup", "0s", "-c", "16", "-T", "2", "-d", "8"][..],
+            &[
+                "--popularity",
+                "zipf:0.99",
+                "--keys",
+                "20000",
+                "--value-size",
+                "uniform:20,400",
+                "--seed",
+                "42",
+            ],
+            &["--mix", EVERY_KIND, "--ttl", ttl, "--client-name", "brunt", "--database", "3"],
+            &COMMANDS,
+        ];
+        let measured = Measured::run(&server.address, &flags.concat());
+        measured.check_exit();
+        measured.check_books();
+        measured.check_connections();
+        let text = &measured.text;
+        let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
+        assert_eq!(ended, [100_000; 2], "{text}");
+        assert_eq!(measured.json["error_replies"], serde_json::json!({}), "{text}");
+        assert!(measured.json["first_garbage"].is_null() && measured.json["first_error"].is_null(), "{text}");
+
+        let sent = |op: &str| measured.over_phases(&format!("ops.{op}"));
+        let calls = server.redis_counts("commandstats");
+        let call = |name: &str| calls.get(&format!("cmdstat_{name}")).copied().unwrap_or(0);
+        let of_commands = ["rpush", "lrange", "hgetall"].map(call);
+        let connections = measured.count("connections.established");
+        let greeting = if version == "resp3" { "hello" } else { "client|setname" };
+        let table = [
+            ("set", ["set", "add", "replace"].map(sent).iter().sum::<u64>()),
+            ("mget", sent("mget")),
+            ("append", sent("append")),
+            ("incr", sent("incr")),
+            ("decr", sent("decr")),
+            ("del", sent("delete")),
+            (touch, sent("touch")),
+            ("select", connections),
+            (greeting, connections),
+        ];
+        for (name, ours) in table {
+            assert!(ours > 0 && call(name) == ours, "{version} {name}: {} {ours}\n{text}", call(name));
+        }
+        let raw = sent("raw");
+        assert_eq!(call("get") + of_commands.iter().sum::<u64>(), sent("get") + raw, "{version}\n{text}");
+        // Three of six, and one of six for each of the others: four standard deviations.
+        for (count, share) in of_commands.into_iter().zip([3.0, 1.0, 1.0]) {
+            let expected = raw as f64 * share / 6.0;
+            assert!((count as f64 - expected).abs() < 4.0 * expected.sqrt(), "{count} of {raw}: {expected}");
+        }
+        for (op, replies) in [("add", "not_stored"), ("replace", "not_stored"), ("delete", "not_found")] {
+            assert!(measured.count_or_0(&format!("ops.{op}.requests.replies.{replies}")) > 0, "{op}\n{text}");
+        }
+    }
+}
+
+/// Hits and misses are those of the server, key by key.
+#[test]
+fn hits_and_misses_are_the_servers() {
+    let _beside = beside_others();
+    for version in VERSIONS {
+        let Some(server) = Server::redis(&[]) else { return };
+        let flags =
+            ["--protocol", version, "--no-preload", "--warmup", "0s", "--keys", "3000", "-n", "30000"];
+        let mix = ["--mix", "get=6,mget=2,set=1,delete=1", "--multiget", "7", "-d", "4"];
+        let measured = Measured::run(&server.address, &[&flags[..], &mix].concat());
+        measured.check_books();
+        let counts = server.redis_counts("stats");
+        let (hit, miss) = (measured.over_phases("keys.hit"), measured.over_phases("keys.miss"));
+        assert_eq!((counts["keyspace_hits"], counts["keyspace_misses"]), (hit, miss), "{}", measured.text);
+        assert!(hit > 0 && miss > 0 && measured.count("values_foreign") == 0, "{}", measured.text);
+        assert_eq!(measured.count("requests.mismatch"), 0, "{}", measured.text);
+    }
+}
+
+/// What was missed is stored, one key of a multi-get like an only one.
+#[test]
+fn what_was_missed_is_stored() {
+    let _beside = beside_others();
+    for (version, mix, keys_of_each) in [("resp2", "get", 1), ("resp3", "mget", 10), ("resp2", "mget", 10)] {
+        let Some(server) = Server::redis(&[]) else { return };
+        let run = |requests: u64| {
+            let flags =
+                ["--protocol", version, "--no-preload", "--warmup", "0s", "--keys", "3000", "-c", "4"];
+            let rest = ["--popularity", "sequential", "--on-miss", "set", "--mix", mix, "-d", "4", "-n"];
+            Measured::run(&server.address, &[&flags[..], &rest, &[&requests.to_string()]].concat())
+        };
+        let first = run(3_000_u64.div_ceil(keys_of_each));
+        first.check_books();
+        let missed = first.count("keys.miss");
+        assert_eq!(first.count("requests.followup"), missed, "{mix}\n{}", first.text);
+        assert_eq!(first.count("ops.set.requests.replies.stored"), missed, "{mix}");
+        assert_eq!(server.redis_says("DBSIZE"), ":3000\r\n+OK\r\n");
+        let second = run(3_000);
+        assert_eq!((second.count("requests.scheduled"), second.count("requests.followup")), (3_000, 0));
+        assert_eq!(second.count("keys.hit"), 3_000 * keys_of_each, "{mix}\n{}", second.text);
+    }
+}
+
+/// Errors are counted by their first word, as the server counts them.
+#[test]
+fn errors_are_counted_by_their_first_word() {
+    let _beside = beside_others();
+    for version in VERSIONS {
+        let Some(server) = Server::redis(&["--maxmemory", "8mb"]) else { return };
+        let flags = [
+            &["--protocol", version, "-n", "20000", "--warmup", "0s", "--keys", "1000", "-d", "4"][..],
+            &["--mix", "get=4,raw=2+1+1", "--command", "LPUSH {key} x", "--command", "NOSUCH {key}"],
+            &["--command", "SET big:{key} {value}", "--value-size", "4000"],
+        ];
+        let measured = Measured::run(&server.address, &flags.concat());
+        measured.check_books();
+        let words = measured.json["error_replies"].as_object().unwrap();
+        let counts = server.redis_counts("errorstats");
+        let theirs = |word: &str| counts.get(&format!("errorstat_{word}")).copied();
+        assert!(words.len() >= 2 && words.contains_key("OOM"), "{}", measured.text);
+        for (word, count) in words {
+            assert_eq!(count.as_u64(), theirs(word), "{version} {word}\n{}", measured.text);
+        }
+        assert_eq!(words.len(), counts.len(), "{counts:?}\n{}", measured.text);
+        let sum = words.values().map(|count| count.as_u64().unwrap()).sum::<u64>();
+        assert_eq!(sum, measured.over_phases("requests.error"), "{}", measured.text);
+        assert!(measured.text.contains(" OOM"), "{}", measured.text);
+    }
+}
+
+fn ended(flags: &[&str]) -> Output {
+    brunt(&["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s"])
+        .args(flags)
+        .output()
+        .unwrap()
+}
+
+/// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.
+#[test]
+fn a_server_lets_in_whom_it_knows() {
+    let _beside = beside_others();
+    let Some(server) = Server::redis(&["--requirepass", "topsecret", "--databases", "4"]) else { return };
+    server.redis_says("AUTH topsecret\r\nACL SETUSER reader on >s3cret ~* +@all");
+    let file = temporary("password");
+    std::fs::write(&file, "s3cret\n").unwrap();
+    let at_file = format!("@{}", file.display());
+    let refused: [(&[&str], &[&str; 2]); 5] = [
+        (&["--password", "wrong"], &["WRONGPASS"; 2]),
+        (&["--user", "nobody", "--password", "s3cret"], &["WRONGPASS"; 2]),
+        (&["--user", "reader", "--password", "topsecret"], &["WRONGPASS"; 2]),
+        (&["--password", "topsecret", "--database", "4"], &["SELECT is refused: ERR DB index"; 2]),
+        (&[], &["NOAUTH Authentication required", "HELLO is refused: NOAUTH"]),
+    ];
+    for (index, version) in VERSIONS.into_iter().enumerate() {
+        let own = ["--protocol", version, "-s", &server.address];
+        for (flags, messages) in &refused {
+            let output = ended(&[&own[..], *flags].concat());
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{version} {flags:?}: {text}");
+            assert!(
+                text.contains(messages[index]) && text.lines().count() == 1,
+                "{version} {flags:?}: {text}"
+            );
+            assert!(output.stdout.is_empty(), "{version} {flags:?}");
+        }
+        let admitted: [&[&str]; 3] = [
+            &["--password", "topsecret"],
+            &["--user", "reader", "--password", "s3cret", "--client-name", "brunt"],
+            &["--user", "reader", "--password", &at_file, "--database", "3"],
+        ];
+        for flags in admitted {
+            let output = ended(&[&own[..], flags, &["--json", "-"]].concat());
+            let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+            assert!(matches!(output.status.code(), Some(0 | 3)), "{version} {flags:?}: {text}");
+            assert!(!text.contains("s3cret") && !text.contains("topsecret"), "{version} {flags:?}: {text}");
+        }
+        let output = ended(&[&own[..], &["--password", "s3cret", "--print-plan"]].concat());
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains("password = \"(secret)\"") && !printed.contains("s3cret"), "{printed}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    let output = ended(&["--protocol", "resp2", "-s", "a", "--password", &at_file]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--password") && text.contains(&file.display().to_string()), "{text}");
+}
+
+/// A memcached is told from a Redis before anything is measured.
+#[test]
+fn a_memcached_is_no_redis() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    for version in VERSIONS {
+        let output = ended(&["--protocol", version, "-s", &server.address]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        assert!(text.contains("ERROR") && text.lines().count() == 1, "{text}");
+    }
+}
+
+/// What a small server does that a real one seldom does.
+#[derive(Clone, Copy, Debug, Default)]
+struct Oddities {
+    /// Each reply comes byte by byte, with a message in front of it that nobody asked for.
+    pushes: bool,
+    /// A multi-get is answered with a value more than it asked for.
+    surplus: bool,
+    /// From this connection on nobody is let in.
+    full_from: Option<usize>,
+}
+
+/// A server of GET, MGET, SET and HELLO, in a thread that lives as long as the test program.
+fn small_redis(oddities: Oddities) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let store: Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>> = Arc::default();
+    let taken = AtomicUsize::new(0);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let store = store.clone();
+            let number = taken.fetch_add(1, Ordering::Relaxed);
+            let is_full = oddities.full_from.is_some_and(|from| number >= from);
+            std::thread::spawn(move || serve(stream.unwrap(), oddities, is_full, &store));
+        }
+    });
+    address
+}
+
+fn serve(mut stream: TcpStream, oddities: Oddities, is_full: bool, store: &Mutex<HashMap<Vec<u8>, Vec<u8>>>) {
+    stream.set_nodelay(true).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    while let Some(words) = command(&mut reader) {
+        let bulk = |value: Option<&Vec<u8>>| match value {
+            Some(value) => [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat(),
+            None => b"_\r\n".to_vec(),
+        };
+        let mut held = store.lock().unwrap();
+        let mut reply =
+            if oddities.pushes { b">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n".to_vec() } else { Vec::new() };
+        match words[0].as_slice() {
+            _ if is_full => reply.extend_from_slice(b"-ERR max number of clients reached\r\n"),
+            b"HELLO" => reply.extend_from_slice(b"%1\r\n$5\r\nproto\r\n:3\r\n"),
+            b"SET" => {
+                held.insert(words[1].clone(), words[2].clone());
+                reply.extend_from_slice(b"+OK\r\n");
+            }
+            b"GET" => reply.extend_from_slice(&bulk(held.get(&words[1]))),
+            b"MGET" => {
+                let count = words.len() - 1 + usize::from(oddities.surplus);
+                reply.extend_from_slice(format!("*{count}\r\n").as_bytes());
+                words[1..].iter().for_each(|key| reply.extend_from_slice(&bulk(held.get(key))));
+                reply.extend_from_slice(if oddities.surplus { b"$1\r\nx\r\n" } else { b"" });
+            }
+            other => panic!("{}", other.escape_ascii()),
+        }
+        drop(held);
+        let piece = if oddities.pushes { 1 } else { reply.len() };
+        if reply.chunks(piece).any(|piece| stream.write_all(piece).is_err()) {
+            return;
+        }
+    }
+}
+
+/// The words of the next command; `None` when there is none.
+fn command(reader: &mut impl BufRead) -> Option<Vec<Vec<u8>>> {
+    let number = |reader: &mut dyn BufRead| {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        line.trim_end().get(1..)?.parse::<usize>().ok()
+    };
+    let words = number(reader)?;
+    let mut command = Vec::new();
+    for _ in 0..words {
+        let mut word = vec![0; number(reader)? + 2];
+        reader.read_exact(&mut word).ok()?;
+        word.truncate(word.len() - 2);
+        command.push(word);
+    }
+    Some(command)
+}
+
+const SMALL: [&str; 8] = ["--protocol", "resp3", "--keys", "50", "--warmup", "0s", "-c", "3"];
+
+#[test]
+fn messages_nobody_asked_for_are_counted() {
+    let _beside = beside_others();
+    for io in ["epoll", "auto"] {
+        let address = small_redis(Oddities { pushes: true, ..Oddities::default() });
+        let flags = ["-n", "300", "--mix", "get=3,mget=1,set=1", "-d", "2", "--io", io];
+        let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
+        measured.check_exit();
+        measured.check_books();
+        let replies = measured.over_phases("requests.completed") + measured.count("connections.established");
+        assert_eq!(measured.count("pushes"), replies, "{}", measured.text);
+        assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{}", measured.text);
+        assert!(measured.text.contains("messages pushed by the server"), "{}", measured.text);
+    }
+}
+
+/// Who takes a connection and says nothing, or ends it, is no server.
+#[test]
+fn a_greeting_that_nobody_answers_is_the_end() {
+    let _beside = beside_others();
+    for (is_ended, message) in [(false, "timed out"), (true, "reset by peer")] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            let mut held = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 64]);
+                if !is_ended {
+                    held.push(stream);
+                }
+            }
+        });
+        for io in ["epoll", "auto"] {
+            let output = ended(&["--protocol", "resp3", "-s", &address, "--timeout", "200ms", "--io", io]);
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{text}");
+            assert!(text.contains(message) && text.lines().count() == 1, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_value_too_many_is_no_reply() {
+    let _beside = beside_others();
+    let address = small_redis(Oddities { surplus: true, ..Oddities::default() });
+    let measured =
+        Measured::run(&address, &[&SMALL[..], &["-n", "30", "-t", "5s", "--mix", "mget=1"]].concat());
+    measured.check_books();
+    assert_eq!(measured.count("requests.error"), 30, "{}", measured.text);
+    assert!(!measured.json["first_garbage"].is_null(), "{}", measured.text);
+}
+
+/// A server that lets nobody in any more while the run goes on is no end of it, but a fault that is counted.
+#[test]
+fn being_turned_away_later_is_a_fault() {
+    let _beside = beside_others();
+    let address = small_redis(Oddities { full_from: Some(6), ..Oddities::default() });
+    let flags = ["-t", "1s", "--calls-per-connection", "60", "--drain", "100ms"];
+    let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
+    measured.check_books();
+    measured.check_connections();
+    let faults = measured.json["faults"].as_array().unwrap();
+    let turned_away = faults.iter().filter(|fault| fault["kind"] == "turned_away");
+    let count = turned_away.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>();
+    assert!(count > 0 && count == measured.count("connections.failed"), "{}", measured.text);
+    assert_eq!(measured.at("first_error"), "ERR max number of clients reached", "{}", measured.text);
+}
