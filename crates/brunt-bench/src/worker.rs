@@ -8,7 +8,7 @@ use crate::shape::Shape;
 use crate::{number, unknown};
 use brunt_engine::rehearsal::{Rehearsal, rehearse};
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 
@@ -25,6 +25,7 @@ pub(crate) struct Worker {
     /// Of all of them.
     ops: u64,
     threads: usize,
+    protocol: Protocol,
 }
 
 impl Worker {
@@ -33,26 +34,31 @@ impl Worker {
     /// # Errors
     /// With the option, what was given, and what is accepted.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
-        let (mut shape, mut ops, mut threads) = (None, None, 1);
+        let (mut shape, mut ops, mut threads, mut protocol) = (None, None, 1, Protocol::MemcachedText);
         for pair in options.chunks(2) {
             match pair {
                 ["--shape", given] => shape = Some(given.parse()?),
                 [option @ "--ops", given] => ops = Some(number(option, given, OPS_MAX)?),
                 [option @ "--threads", given] => threads = number(option, given, THREADS_MAX)? as usize,
+                ["--protocol", given] => {
+                    protocol =
+                        given.parse().map_err(|error| format!("--protocol: '{given}' was given; {error}"))?;
+                }
                 [option, ..] => return Err(unknown(option)),
                 [] => {}
             }
         }
         let (shape, ops) = (shape.ok_or("--shape is missing")?, ops.ok_or("--ops is missing")?);
-        Ok(Self { shape, ops, threads })
+        Ok(Self { shape, ops, threads, protocol })
     }
 
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
     fn plan(self) -> Plan {
-        let Self { shape, ops, threads } = self;
+        let Self { shape, ops, threads, protocol } = self;
+        // Nobody connects to it.
         let toml = format!(
-            "threads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
+            "protocol = '{protocol}'\nserver = 'nowhere'\nthreads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
              connections = {}\ndepth = {}\nrequests = {ops}",
             shape.connections * threads,
             shape.depth
@@ -88,7 +94,7 @@ mod tests {
     fn check(words: &str, expected: Result<(Shape, u64), &str>) {
         let words: Vec<&str> = words.split(' ').collect();
         match (Worker::parse(&words), expected) {
-            (Ok(Worker { shape, ops, threads: 1 }), Ok(expected)) => {
+            (Ok(Worker { shape, ops, threads: 1, .. }), Ok(expected)) => {
                 assert_eq!((shape, ops), expected, "{words:?}")
             }
             (Err(message), Err(part)) => assert!(message.contains(part), "{words:?}: {message}"),
@@ -107,14 +113,24 @@ mod tests {
         check("--shape 64 --ops 1", Err("'64' was given"));
         check("--shape 64x32 --ops 7 --threads 0", Err("--threads: '0' was given"));
         check("--shape 64x32 --ops 7 --threads 65", Err("from 1 to 64"));
+        check("--shape 64x32 --ops 7 --protocol http", Err("--protocol: 'http' was given"));
         let two = Worker::parse(&["--shape", "16x1", "--threads", "2", "--ops", "7"]).unwrap();
         assert_eq!((two.threads, two.plan().threads, two.plan().classes[0].connections), (2, 2, 32));
     }
 
     #[test]
     fn every_get_of_a_rehearsal_is_a_hit() {
-        for (shape, threads) in [("16x1", 1), ("16x1/1", 2), ("64x32", 1), ("4x2", 4)] {
-            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads }.run();
+        let text = Protocol::MemcachedText;
+        let table = [
+            ("16x1", 1, text),
+            ("16x1/1", 2, text),
+            ("64x32", 1, text),
+            ("4x2", 4, text),
+            ("16x1", 1, Protocol::Resp2),
+            ("64x32", 2, Protocol::Resp3),
+        ];
+        for (shape, threads, protocol) in table {
+            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads, protocol }.run();
             assert!(
                 said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
                 "{shape}: {said:?}"
