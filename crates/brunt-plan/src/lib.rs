@@ -28,3 +28,4 @@ pub mod sweep;
 pub mod tolerance;
 pub mod units;
 pub mod until;
+pub mod version;

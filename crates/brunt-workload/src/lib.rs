@@ -15,6 +15,7 @@ mod goodness_of_fit;
 mod hash;
 pub mod keys;
 mod law;
+pub mod ledger;
 pub mod mix;
 pub mod mmpp;
 pub mod payload;

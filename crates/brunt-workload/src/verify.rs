@@ -5,6 +5,7 @@
 //! leaves every doubt to the long one.
 
 use crate::payload::{HEAD_LEN, Payload};
+use std::ops::Range;
 
 /// What a checked value turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,16 @@ pub enum Expected {
         /// The shortest that it can be, in bytes.
         len_min: u32,
     },
+    /// Any version of the key's value, which has this length: it is compared with the version that it names, and
+    /// [`Verifier::version`] says which that was.
+    Written {
+        /// In bytes.
+        len: u32,
+        /// Nobody else has stored anything: what names no value of ours is torn, and not foreign.
+        is_ours: bool,
+        /// Every byte is compared.
+        whole: bool,
+    },
     /// Version 0 of the key's value, if it names itself as one of ours. In another length than we would have stored it
     /// has grown since, or is another run's, and only its head is compared.
     Named {
@@ -63,7 +74,7 @@ impl Expected {
         match *self {
             Self::Version { version, len } => Some((version, len)),
             Self::Named { len, own_len } if len == own_len => Some((0, len)),
-            Self::Named { .. } | Self::Grown { .. } => None,
+            Self::Named { .. } | Self::Grown { .. } | Self::Written { .. } => None,
         }
     }
 }
@@ -88,6 +99,13 @@ impl Verifier {
     /// Expects a value of the key `id`.
     #[inline]
     pub fn new(id: u64, expected: Expected) -> Self {
+        // Another run of ours may have written it, with versions of its own.
+        let expected = match expected {
+            Expected::Named { len, own_len } if len == own_len => {
+                Expected::Written { len, is_ours: false, whole: false }
+            }
+            expected => expected,
+        };
         Self { id, expected, received: 0, head: [0; HEAD_LEN], body_differs: false }
     }
 
@@ -119,12 +137,15 @@ impl Verifier {
         if body.is_empty() {
             return;
         }
-        if let Some((version, len)) = self.expected.exact() {
+        let wanted = match self.expected {
+            Expected::Written { len, .. } => self.version(payload).map(|version| (version, len)),
+            expected => expected.exact(),
+        };
+        if let Some((version, len)) = wanted {
             let parts = payload.value(self.id, version, len);
             let expected = &payload.block()[parts.offset..parts.offset + parts.len];
             let from = self.received - HEAD_LEN;
-            for span in [0..FRONT_LEN, expected.len().saturating_sub(TAIL_LEN).max(FRONT_LEN)..expected.len()]
-            {
+            for span in self.compared(expected.len()) {
                 let (start, end) =
                     (span.start.max(from), span.end.min(expected.len()).min(from + body.len()));
                 self.body_differs |= start < end && body[start - from..end - from] != expected[start..end];
@@ -133,8 +154,36 @@ impl Verifier {
         self.received += body.len();
     }
 
+    /// The key whose value is expected.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// May it be a value of any version, so that [`Verifier::version`] is still to be judged?
+    pub fn is_of_any_version(&self) -> bool {
+        matches!(self.expected, Expected::Written { .. })
+    }
+
+    /// What of a body of this length is compared.
+    fn compared(&self, len: usize) -> [Range<usize>; 2] {
+        match self.expected {
+            Expected::Written { whole: true, .. } => [0..len, len..len],
+            _ => [0..FRONT_LEN, len.saturating_sub(TAIL_LEN).max(FRONT_LEN)..len],
+        }
+    }
+
+    /// The version that the value names, if its head is whole and is one of the key's.
+    pub fn version(&self, payload: &Payload) -> Option<u32> {
+        let is_whole = self.received >= HEAD_LEN;
+        let (id, version) = is_whole.then(|| payload.read_head(&self.head)).flatten()?;
+        (id == self.id).then_some(version)
+    }
+
     /// The verdict, once all pieces are in.
     pub fn finish(&self, payload: &Payload) -> Integrity {
+        if let Expected::Written { len, is_ours, .. } = self.expected {
+            return self.finish_written(payload, len, is_ours);
+        }
         let Some((version, expected_len)) = self.expected.exact() else { return self.finish_head(payload) };
         let parts = payload.value(self.id, version, expected_len);
         let received_head = &self.head[..self.received.min(HEAD_LEN)];
@@ -145,7 +194,6 @@ impl Verifier {
             return match named {
                 Some((id, _)) if id != self.id => Integrity::WrongKey { id },
                 Some((_, version)) => Integrity::WrongVersion { version },
-                None if matches!(self.expected, Expected::Named { .. }) => Integrity::Foreign,
                 None => Integrity::Torn,
             };
         }
@@ -157,11 +205,37 @@ impl Verifier {
         }
     }
 
+    /// The verdict where every version may stand there.
+    fn finish_written(&self, payload: &Payload, len: u32, is_ours: bool) -> Integrity {
+        let unknown = if is_ours { Integrity::Torn } else { Integrity::Foreign };
+        let head = &self.head[..self.received.min(HEAD_LEN)];
+        if head.len() < HEAD_LEN {
+            // Of a value that is less than a head, what every version begins with: the key.
+            let parts = payload.value(self.id, 0, len);
+            let comparable = head.len().min(parts.head_len).min(size_of::<u64>());
+            if head[..comparable] != parts.head[..comparable] {
+                return unknown;
+            }
+        } else {
+            match payload.read_head(&self.head) {
+                None => return unknown,
+                Some((id, _)) if id != self.id => return Integrity::WrongKey { id },
+                Some(_) if self.body_differs => return Integrity::Torn,
+                Some(_) => {}
+            }
+        }
+        match self.received.cmp(&(len as usize)) {
+            std::cmp::Ordering::Less => Integrity::Truncated,
+            std::cmp::Ordering::Equal => Integrity::Intact,
+            std::cmp::Ordering::Greater => Integrity::Overlong,
+        }
+    }
+
     /// The verdict where nothing but the head and the shortest length is known.
     fn finish_head(&self, payload: &Payload) -> Integrity {
         let (len_min, is_ours) = match self.expected {
             Expected::Grown { len_min } => (len_min, true),
-            Expected::Version { .. } | Expected::Named { .. } => (0, false),
+            Expected::Version { .. } | Expected::Named { .. } | Expected::Written { .. } => (0, false),
         };
         let named = (self.received >= HEAD_LEN).then(|| payload.read_head(&self.head)).flatten();
         match named {
@@ -265,6 +339,58 @@ mod tests {
         assert_eq!(verdict(named(100), &[b'x'; 100]), Integrity::Foreign);
         assert_eq!(verdict(named(400), &[b'x'; 400]), Integrity::Foreign);
         assert_eq!(verdict(named(5), b"abcde"), Integrity::Foreign);
+    }
+
+    #[test]
+    fn values_of_any_version() {
+        let payload = Payload::new(1, 5_000);
+        let judged = |len: u32, is_ours: bool, bytes: &[u8]| {
+            let verdict = |piece: usize| {
+                let mut verifier = Verifier::new(7, Expected::Written { len, is_ours, whole: true });
+                bytes.chunks(piece).for_each(|piece| verifier.feed(&payload, piece));
+                (verifier.finish(&payload), verifier.version(&payload))
+            };
+            let whole = verdict(bytes.len().max(1));
+            for piece in [1, 7, 15, 16, 17] {
+                assert_eq!(verdict(piece), whole, "pieces of {piece}");
+            }
+            assert_eq!(
+                Verifier::verify(&payload, 7, Expected::Written { len, is_ours, whole: true }, bytes),
+                whole.0
+            );
+            whole
+        };
+        let own = |version, len| value(&payload, 7, version, len);
+        for version in [0, 1, u32::MAX] {
+            for len in [16, 17, 100, 5_000] {
+                assert_eq!(judged(len, true, &own(version, len)), (Integrity::Intact, Some(version)));
+            }
+            for len in [0, 3, 15] {
+                assert_eq!(judged(len, true, &own(version, len)), (Integrity::Intact, None));
+            }
+        }
+        // Every byte counts, those in the middle too.
+        for at in [16, 100, 2_500, 4_999] {
+            let mut torn = own(2, 5_000);
+            torn[at] ^= 1;
+            assert_eq!(judged(5_000, true, &torn), (Integrity::Torn, Some(2)), "{at}");
+        }
+        let spliced = [&own(1, 100)[..60], &own(2, 100)[60..]].concat();
+        let other = value(&payload, 8, 1, 100);
+        for (len, is_ours, bytes, expected) in [
+            (100, true, &spliced, Integrity::Torn),
+            (100, true, &other, Integrity::WrongKey { id: 8 }),
+            (100, false, &other, Integrity::WrongKey { id: 8 }),
+            (100, true, &own(1, 99), Integrity::Truncated),
+            (100, true, &own(1, 5), Integrity::Truncated),
+            (100, true, &own(1, 101), Integrity::Overlong),
+            (10, true, &own(1, 30), Integrity::Overlong),
+            (100, true, &vec![b'x'; 100], Integrity::Torn),
+            (100, false, &vec![b'x'; 100], Integrity::Foreign),
+            (5, false, &b"abcde".to_vec(), Integrity::Foreign),
+        ] {
+            assert_eq!(judged(len, is_ours, bytes).0, expected, "{}", bytes.escape_ascii());
+        }
     }
 
     #[test]
