@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use worker::Worker;
 
 const USAGE: &str = "\
-usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N [--threads N] [--protocol NAME]
+usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N [--threads N] [--protocol NAME] [--verify yes]
        brunt-bench draw --keys N [--popularity LAW] --ops N
        brunt-bench scale [--shape CONNECTIONSxDEPTH] [--rounds N] [--time-ms N] [--cpus A,B]
        brunt-bench floor --server HOST:PORT [OPTIONS]
@@ -34,6 +34,7 @@ worker: takes the production worker through gets over canned replies
   --ops      how many gets to measure, by all workers
   --threads  how many workers, which take their turns one after the other [1]
   --protocol as in a plan [memcached-text]
+  --verify   yes: check every key in full, as --verify of a run does
 
 draw: takes a session through gets without a worker, for data sets of any size
   --keys        how many keys there are

@@ -26,6 +26,8 @@ pub(crate) struct Worker {
     ops: u64,
     threads: usize,
     protocol: Protocol,
+    /// Every key is checked in full.
+    verifies: bool,
 }
 
 impl Worker {
@@ -35,6 +37,7 @@ impl Worker {
     /// With the option, what was given, and what is accepted.
     pub(crate) fn parse(options: &[&str]) -> Result<Self, String> {
         let (mut shape, mut ops, mut threads, mut protocol) = (None, None, 1, Protocol::MemcachedText);
+        let mut verifies = false;
         for pair in options.chunks(2) {
             match pair {
                 ["--shape", given] => shape = Some(given.parse()?),
@@ -44,21 +47,24 @@ impl Worker {
                     protocol =
                         given.parse().map_err(|error| format!("--protocol: '{given}' was given; {error}"))?;
                 }
+                ["--verify", "yes"] => verifies = true,
+                ["--verify", given] => return Err(format!("--verify: '{given}' was given; accepted: yes")),
                 [option, ..] => return Err(unknown(option)),
                 [] => {}
             }
         }
         let (shape, ops) = (shape.ok_or("--shape is missing")?, ops.ok_or("--ops is missing")?);
-        Ok(Self { shape, ops, threads, protocol })
+        Ok(Self { shape, ops, threads, protocol, verifies })
     }
 
     /// Closed loop over the defaults of a native run (keys of 30 bytes, values of 200), but gets only, and no warm-up,
     /// so that every operation is recorded in full. The data set is small: a cache miss costs time and no instruction.
     fn plan(self) -> Plan {
-        let Self { shape, ops, threads, protocol } = self;
+        let Self { shape, ops, threads, protocol, verifies } = self;
+        let verify = if verifies { "verify = '100%'\n" } else { "" };
         // Nobody connects to it.
         let toml = format!(
-            "protocol = '{protocol}'\nserver = 'nowhere'\nthreads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
+            "{verify}protocol = '{protocol}'\nserver = 'nowhere'\nthreads = {threads}\nseed = 1\nwarmup = '0s'\nmix = 'get'\nkeys = 10000\nkey-size = 30\nvalue-size = 200\n\
              connections = {}\ndepth = {}\nrequests = {ops}",
             shape.connections * threads,
             shape.depth
@@ -113,6 +119,7 @@ mod tests {
         check("--shape 64 --ops 1", Err("'64' was given"));
         check("--shape 64x32 --ops 7 --threads 0", Err("--threads: '0' was given"));
         check("--shape 64x32 --ops 7 --threads 65", Err("from 1 to 64"));
+        check("--shape 64x32 --ops 7 --verify no", Err("--verify: 'no' was given"));
         check("--shape 64x32 --ops 7 --protocol http", Err("--protocol: 'http' was given"));
         let two = Worker::parse(&["--shape", "16x1", "--threads", "2", "--ops", "7"]).unwrap();
         assert_eq!((two.threads, two.plan().threads, two.plan().classes[0].connections), (2, 2, 32));
@@ -130,7 +137,14 @@ mod tests {
             ("64x32", 2, Protocol::Resp3),
         ];
         for (shape, threads, protocol) in table {
-            let said = Worker { shape: shape.parse().unwrap(), ops: 5_000, threads, protocol }.run();
+            let said = Worker {
+                shape: shape.parse().unwrap(),
+                ops: 5_000,
+                threads,
+                protocol,
+                verifies: threads == 2,
+            }
+            .run();
             assert!(
                 said.as_ref().is_ok_and(|said| said.starts_with("requests 5000, hits 5000,")),
                 "{shape}: {said:?}"

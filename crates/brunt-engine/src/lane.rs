@@ -5,6 +5,7 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
+use crate::audit::Audit;
 use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
@@ -165,6 +166,8 @@ pub(crate) struct Lane {
     pub noreply: bool,
     /// Values of its data set may have grown, so that only their heads are known.
     pub extends: bool,
+    /// Its keys are checked in full: see [`Lanes::audits`].
+    pub is_audited: bool,
     /// How many of its routes are full.
     pub full_routes: u32,
 }
@@ -185,6 +188,12 @@ impl Lane {
         }
     }
 
+    /// Does anything depend on which keys a retrieval misses?
+    #[inline]
+    pub(crate) fn minds_misses(&self) -> bool {
+        self.follows || self.is_audited
+    }
+
     /// Does an operation stand for itself: a retrieval in one piece, of one key, that nothing can follow?
     #[inline]
     pub(crate) fn is_alone(&self, picked: &Picked) -> bool {
@@ -193,6 +202,7 @@ impl Lane {
             && picked.group == NO_GROUP
             && picked.lease == NO_LEASE
             && !self.follows
+            && !self.is_audited
     }
 
     /// May the keys of an operation live on several servers?
@@ -207,6 +217,8 @@ impl Lane {
 pub(crate) struct Lanes {
     pub lanes: Vec<Lane>,
     pub routes: Vec<Route>,
+    /// One for each class, where keys are checked in full; else none.
+    pub audits: Vec<Audit>,
 }
 
 impl Lanes {

@@ -2,6 +2,7 @@
 //!
 //! Not the loop. After this file has done its work, a worker never allocates again.
 
+use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
@@ -237,6 +238,7 @@ impl Blueprint {
             noreply: false,
             refills_together: false,
             extends: set.extends,
+            is_audited: false,
             full_routes: 0,
         }
     }
@@ -255,7 +257,8 @@ impl Blueprint {
 
     /// The lanes of the schedule: a session per worker and class, or one per connection.
     fn schedule_lanes(&self, shard: &Shard, links: &[ClassLinks], window: Window) -> Lanes {
-        let mut lanes = Lanes::default();
+        let audits = Audit::all(&self.plan, shard.part, window.start_ns);
+        let mut lanes = Lanes { audits, ..Lanes::default() };
         let routes: usize =
             self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class_index, links) in links.iter().enumerate() {
@@ -334,6 +337,7 @@ impl Blueprint {
         lane.begins_taken = begins_taken;
         lane.follows = follows;
         lane.noreply = class.noreply;
+        lane.is_audited = self.plan.verify.is_some();
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
         self.add_lane(lanes, lane, &part.spans, room);
     }

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod agenda;
+mod audit;
 mod clock;
 mod connection;
 mod group;

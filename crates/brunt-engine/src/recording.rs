@@ -17,6 +17,7 @@ use brunt_stats::presence::{Presence, PresenceTotal};
 use brunt_stats::recorder::{Account, RecorderSet};
 use brunt_stats::sample::Sample;
 use brunt_stats::tap::Tap;
+use brunt_stats::verification::{Example, ValueFault, Verification};
 
 /// Room for the text of an error reply.
 const ERROR_TEXT_MAX: usize = 256;
@@ -45,6 +46,8 @@ pub(crate) struct RecordingEnd {
     pub error_text: Option<Vec<u8>>,
     /// Values that were none of ours, where others may have stored some.
     pub values_foreign: u64,
+    /// What was wrong with those that were.
+    pub verification: Verification,
     pub notes: ReplyNotes,
     /// Operations in the system over the window.
     pub presence: PresenceTotal,
@@ -76,6 +79,7 @@ pub(crate) struct Recording {
     error_text: Vec<u8>,
     has_error: bool,
     values_foreign: u64,
+    verification: Verification,
     notes: ReplyNotes,
     presence: Presence,
 }
@@ -105,6 +109,7 @@ impl Recording {
             error_text: Vec::with_capacity(ERROR_TEXT_MAX),
             has_error: false,
             values_foreign: 0,
+            verification: Verification::default(),
             notes: ReplyNotes::default(),
             presence: Presence::default(),
         }
@@ -210,6 +215,18 @@ impl Recording {
     /// A value was none of ours, where others may have stored some.
     pub(crate) fn note_foreign(&mut self) {
         self.values_foreign += 1;
+    }
+
+    /// A key is checked in full.
+    #[inline]
+    pub(crate) fn note_checked(&mut self) {
+        self.verification.checked += 1;
+    }
+
+    /// A value is not what should be there.
+    #[cold]
+    pub(crate) fn note_fault(&mut self, fault: ValueFault, example: Example) {
+        self.verification.note(fault, example);
     }
 
     /// Bytes of a message that nobody asked for.
@@ -331,6 +348,7 @@ impl Recording {
             garbage: self.garbage,
             error_text,
             values_foreign: self.values_foreign,
+            verification: self.verification,
             notes: self.notes,
             presence: self.presence.total(),
         };

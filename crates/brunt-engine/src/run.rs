@@ -24,6 +24,7 @@ use brunt_stats::stamps::StampCounts;
 use brunt_stats::statistics::ServerRecord;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::WorkerUsage;
+use brunt_stats::verification::Verification;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -155,6 +156,8 @@ pub struct RunData {
     pub samples_overflow: u64,
     /// Values read that were none of ours, where others may have stored some.
     pub values_foreign: u64,
+    /// What was wrong with those that were.
+    pub verification: Verification,
     /// Messages of servers that nobody asked for.
     pub pushes: u64,
     /// Error replies by what they begin with, each word once, where a protocol has such words; over all phases.
@@ -470,6 +473,7 @@ impl Control<'_> {
             samples: Vec::new(),
             samples_overflow: 0,
             values_foreign: 0,
+            verification: Verification::default(),
             pushes: 0,
             error_replies: Vec::new(),
             stamps: StampCounts::default(),
@@ -513,6 +517,7 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.samples.extend_from_slice(end.recording.tap.samples());
     data.samples_overflow += end.recording.tap.overflow();
     data.values_foreign += end.recording.values_foreign;
+    data.verification.merge(&end.recording.verification);
     let ReplyNotes { pushes, errors } = end.recording.notes;
     data.pushes += pushes;
     for (prefix, count) in ErrorPrefix::ALL.into_iter().zip(errors).filter(|(_, count)| *count > 0) {

@@ -13,6 +13,7 @@ mod queues;
 mod servers;
 mod stamps;
 mod timeouts;
+mod verifying;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};

@@ -15,8 +15,10 @@ mod losing;
 mod receiving;
 mod sending;
 mod stamping;
+mod verifying;
 
 use crate::agenda::Agenda;
+use crate::audit::Audit;
 use crate::connection::{Connection, Leftovers};
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
@@ -118,6 +120,8 @@ pub(crate) struct Traffic<C: Codec> {
     pub window: Window,
     timeout_ns: u64,
     checking: Checking,
+    /// One for each class, where keys are checked in full.
+    audits: Vec<Audit>,
     /// A connection went down since [`Traffic::take_lost_any`] was asked.
     lost_any: bool,
     /// Connections with something to send.
@@ -186,6 +190,7 @@ impl<C: Codec> Traffic<C> {
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             checking: parts.checking,
+            audits: Vec::new(),
             lost_any: false,
             dirty: Vec::with_capacity(count),
             retired: Vec::with_capacity(count),
@@ -207,6 +212,7 @@ impl<C: Codec> Traffic<C> {
         self.agenda = Agenda::new(lanes.lanes.len() as u32);
         self.lanes = lanes.lanes;
         self.routes = lanes.routes;
+        self.audits = lanes.audits;
         for index in 0..self.routes.len() {
             for connection in self.routes[index].connections.clone() {
                 let lane = &self.lanes[self.routes[index].lane as usize];
@@ -499,6 +505,8 @@ impl<C: Codec> Traffic<C> {
     fn encode(&mut self, connection_index: u32, picked: &Picked) -> bool {
         let lane_index = self.routes[picked.route as usize].lane;
         let first_id = self.write_keys(lane_index, picked);
+        let versioned = self.with_version(picked, first_id);
+        let picked = versioned.as_ref().unwrap_or(picked);
         let lane = &self.lanes[lane_index as usize];
         let op = &picked.op;
         let mut head = [0; HEAD_LEN];
@@ -518,6 +526,9 @@ impl<C: Codec> Traffic<C> {
         let id = self.in_flight.fill(connection_index, picked, lane.is_alone(picked));
         if !connection.queue(connection_index, &request, id, &mut self.in_flight, &mut self.recording) {
             return false;
+        }
+        if versioned.is_some() {
+            self.audits[usize::from(picked.op.class)].write_begins(first_id, picked.picked_ns);
         }
         // A store that follows a miss shares the slot of the retrieval.
         let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;

@@ -389,6 +389,8 @@ impl fmt::Display for Share {
     }
 }
 
+serde_as_text!(Share);
+
 #[cfg(test)]
 mod tests {
     use super::*;

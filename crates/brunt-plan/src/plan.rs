@@ -7,6 +7,7 @@ use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
 use crate::login::Login;
 use crate::mix::Mix;
+use crate::objective::Share;
 use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -440,6 +441,9 @@ pub struct Plan {
     pub stop: Stop,
     /// Store every key, and see it stored, before measuring.
     pub preload: bool,
+    /// Which part of the keys read is checked in full, and writes have versions for it; `None` checks as much of each value as
+    /// costs little.
+    pub verify: Option<Share>,
     /// Ask the servers for their statistics, on connections beside the workers'.
     pub server_stats: bool,
     /// Drives arrivals, op order and popularity.

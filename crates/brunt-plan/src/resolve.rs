@@ -7,6 +7,7 @@ use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::login::Login;
 use crate::mix::Mix;
+use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
@@ -17,6 +18,7 @@ use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use crate::until::Until;
+use crate::version::Version;
 use std::fmt;
 
 /// What the defaults need to know of the machine and the moment.
@@ -62,6 +64,9 @@ const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 /// An op names its command by 16 bits; more than this is no mix but a trace.
 const COMMANDS_MAX: usize = 1024;
 
+/// What [`Plan::verify`] may take, and what a key takes of it.
+const VERIFY_BYTES_MAX: u64 = 8 << 30;
+const VERIFY_BYTES_PER_KEY: u64 = 40;
 const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
 const DEFAULT_KEYS: u64 = 100_000;
@@ -116,6 +121,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
     check_dialect(spec, protocol, &classes)?;
     let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
+    let threads = resolve_threads(&complaint, run, &classes, servers, host)?;
     let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
@@ -125,7 +131,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         commands: run.command.clone().unwrap_or_default(),
         transport: run.transport.unwrap_or(Transport::Tcp),
         placement: resolve_placement(&complaint, run, servers)?,
-        threads: resolve_threads(&complaint, run, &classes, servers, host)?,
+        threads,
         cpus: resolve_cpus(&complaint, run, host)?,
         io: resolve_io(&complaint, run)?,
         wait: run.wait.unwrap_or(Wait::Hybrid),
@@ -141,6 +147,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         }),
         stop: resolve_stop(&complaint, run, &classes)?,
         preload: run.preload.unwrap_or(true),
+        verify: resolve_verify(&complaint, run, &classes, threads)?,
         server_stats: resolve_server_stats(&complaint, run, protocol)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
@@ -149,6 +156,45 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         classes,
     })
+}
+
+/// What is known of every key takes memory, in each worker and for each class: see `brunt-workload/src/ledger.rs`.
+fn resolve_verify(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    classes: &[Class],
+    threads: u32,
+) -> Result<Option<Share>, PlanError> {
+    let Some(share) = run.verify else { return Ok(None) };
+    if share.per_billion == 0 {
+        return Err(complaint.error(
+            "verify",
+            share,
+            "a part of the values above 0, such as 10%, or no --verify",
+        ));
+    }
+    if let Some(class) = classes.iter().find(|class| class.mix.extends()) {
+        let accepted = format!(
+            "a --mix without append and prepend, whose values grow: class '{}' has '{}'",
+            class.name, class.mix
+        );
+        return Err(complaint.error("verify", share, accepted));
+    }
+    let threads = u64::from(threads);
+    let writers_max = u64::from(Version::WRITERS_MAX);
+    if threads * classes.len() as u64 > writers_max {
+        let accepted = format!("up to {writers_max} workers times classes, whose writes are told apart");
+        return Err(complaint.error("verify", share, accepted));
+    }
+    let keys = classes.iter().fold(0_u64, |sum, class| sum.saturating_add(class.keyspace.keys));
+    let bytes = keys.saturating_mul(threads).saturating_mul(VERIFY_BYTES_PER_KEY);
+    if bytes > VERIFY_BYTES_MAX {
+        let keys_max = VERIFY_BYTES_MAX / VERIFY_BYTES_PER_KEY / threads;
+        let accepted =
+            format!("up to {keys_max} --keys with {threads} threads: what is known of each takes memory");
+        return Err(complaint.error("verify", share, accepted));
+    }
+    Ok(Some(share))
 }
 
 fn resolve_io(complaint: &Complaint<'_>, run: &RunSpec) -> Result<IoChoice, PlanError> {
@@ -684,7 +730,7 @@ mod tests {
             "rate = '200k'\narrival = 'uniform'\nrequests = '1M'\nserver = ['[::1]:5000']\nseed = 5\nmeter = ['oversleep']",
             "threads = 2\n[[class]]\nname='load'\nrate=1000\nconnections=8\n[[class]]\nname='probe'\nrate=50.5\n\
              connections=2\nmix='mget'\nmultiget=5",
-            "server = ['a', 'b:5']\nplacement = 'ketama'\ncpus = '0,2'\nttl = '60s'\nnoreply = true\non-miss = 'set'\n\
+            "server = ['a', 'b:5']\nverify = '12.5%'\nplacement = 'ketama'\ncpus = '0,2'\nttl = '60s'\nnoreply = true\non-miss = 'set'\n\
              rate-profile = '0s=1k,5s=2k'\npopularity = 'zipf'\ndrift = '10/1s'",
             "server = 'a'\nmix = 'gets,cas,incr,decr'\nconnect-rate = 100\ncalls-per-connection = 5\n\
              connections-total = 1000\nreconnect-every = '10s'",
@@ -797,6 +843,18 @@ mod tests {
         (
             "mix = 'cas'",
             "--mix: 'cas=1' was given; accepted: gets beside cas: a cas writes what a gets has read",
+        ),
+        (
+            "verify = '0%'",
+            "--verify: '0%' was given; accepted: a part of the values above 0, such as 10%, or no --verify",
+        ),
+        (
+            "verify = '100%'\nmix = 'get,append'",
+            "--verify: '100%' was given; accepted: a --mix without append and prepend, whose values grow: class 'main' has 'get=1,append=1'",
+        ),
+        (
+            "verify = '50%'\nkeys = '1G'\nthreads = 2",
+            "--verify: '50%' was given; accepted: up to 107374182 --keys with 2 threads: what is known of each takes memory",
         ),
         (
             "ttl = '1500ms'",

@@ -9,6 +9,7 @@ use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
 use crate::login::Password;
 use crate::mix::Mix;
+use crate::objective::Share;
 use crate::plan::{
     Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill, Target,
     Timestamps, Transport, Wait,
@@ -111,6 +112,7 @@ options! {
         requests: Count,
         warmup: DurationNs,
         preload: bool,
+        verify: Share,
         server_stats: bool,
         seed: Count,
         data_seed: Count,
@@ -261,6 +263,7 @@ impl From<&Plan> for PlanSpec {
             requests: plan.stop.requests.map(Count),
             warmup: Some(plan.warmup),
             preload: Some(plan.preload),
+            verify: plan.verify,
             // Redis's are not asked for, and nothing has to say so.
             server_stats: (!plan.server_stats && !plan.protocol.is_resp()).then_some(false),
             seed: Some(Count(plan.seed)),

@@ -34,6 +34,7 @@ use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, 
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::usage::WorkerUsage;
 use brunt_stats::verdict::{Check, Verdict};
+use brunt_stats::verification::{Example, ValueFault};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -94,6 +95,8 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "error_replies": object(&summary.error_replies, |(word, count)| ((*word).to_owned(), json!(count))),
         "pushes": summary.pushes,
         "values_foreign": summary.values_foreign,
+        "values_checked": summary.plan.verify.map(|_| summary.verification.checked),
+        "value_faults": list(&summary.verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))
 }
@@ -498,6 +501,20 @@ fn fault(summary: &Summary, fault: &Fault) -> Value {
         "errno": errno,
         "count": fault.count,
         "first_ns": in_window_ns(summary, fault.first_ns),
+    })
+}
+
+fn value_fault(summary: &Summary, (fault, number, first): &(ValueFault, u64, Example)) -> Value {
+    json!({
+        "kind": fault.name(),
+        "count": number,
+        "first": {
+            "key": first.key,
+            "other_key": first.other_key,
+            "version": first.version.map(|version| version.to_string()),
+            "wanted": first.wanted.map(|version| version.to_string()),
+            "at_ns": in_window_ns(summary, first.at_ns),
+        },
     })
 }
 

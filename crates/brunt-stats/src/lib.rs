@@ -44,3 +44,4 @@ pub mod tap;
 pub mod timeline;
 pub mod usage;
 pub mod verdict;
+pub mod verification;

@@ -29,6 +29,7 @@ use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{self, Asked, Check, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
+use crate::verification::Verification;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
@@ -125,6 +126,8 @@ pub struct SummaryInput {
     pub values_checked: bool,
     /// Values read that do not begin as ours do, and so could not be compared.
     pub values_foreign: u64,
+    /// What was wrong with the others.
+    pub verification: Verification,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
     /// The precision that was asked for, with the looks that were taken at it.
@@ -322,6 +325,8 @@ pub struct Summary {
     pub environment: Environment,
     /// Values read that do not begin as ours do, and so could not be compared.
     pub values_foreign: u64,
+    /// What was wrong with the others.
+    pub verification: Verification,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
     /// What became of the precision that was asked for; `None` where none was.
@@ -395,6 +400,7 @@ impl Summary {
             presence: input.presence,
             environment: input.environment,
             values_foreign: input.values_foreign,
+            verification: input.verification,
             interrupted: input.interrupted,
             looked: evidence.looked,
             preload: input.preload,
@@ -591,6 +597,7 @@ fn evidence(
         connections: all_connections(store),
         is_verified: input.values_checked,
         values_foreign: input.values_foreign,
+        verification: input.verification.clone(),
         workers: input.usage.workers.clone(),
         host: input.host.clone(),
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]

@@ -26,6 +26,7 @@ use crate::latency::ClientError;
 use crate::repeat::Spread;
 use crate::steady::Steadiness;
 use crate::usage::WorkerUsage;
+use crate::verification::Verification;
 // Numbers in sentences look like those in tables.
 use brunt_plan::units::grouped as count;
 use little::{ClosedLoop, InSystem};
@@ -230,6 +231,8 @@ pub struct Evidence {
     pub is_verified: bool,
     /// Values read that could not be checked, because they are not ours.
     pub values_foreign: u64,
+    /// What was wrong with the others.
+    pub verification: Verification,
     /// What each worker did with its time.
     pub workers: Vec<WorkerUsage>,
     /// What the host did to the run.

@@ -499,6 +499,10 @@ pub(crate) struct MeasuringFlags {
     /// Do not store the data set first; values read are then not checked
     #[arg(long)]
     pub no_preload: bool,
+    /// Check this part of the keys that are read in full [default: all of them]: every byte of the value, whether it is stale,
+    /// there though expired, or missing though stored; writes have versions for it
+    #[arg(long, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "100%")]
+    pub verify: Option<Share>,
     /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
     #[arg(long)]
     pub no_server_stats: bool,
@@ -753,6 +757,7 @@ impl PlanFlags {
             requests: measuring.requests,
             warmup: measuring.warmup,
             preload: measuring.no_preload.then_some(false),
+            verify: measuring.verify,
             server_stats: measuring.no_server_stats.then_some(false),
             seed: traffic.seed,
             data_seed: data.data_seed,

@@ -187,6 +187,7 @@ fn summarise(
         window: window(data.times),
         values_checked: true,
         values_foreign: data.values_foreign,
+        verification: data.verification,
         samples: data.samples,
         samples_overflow: data.samples_overflow,
         stamps: data.stamps,

@@ -100,6 +100,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         environment: Environment::default(),
         values_checked: true,
         values_foreign: outcome.end.recording.values_foreign,
+        verification: outcome.end.recording.verification.clone(),
         interrupted: false,
         convergence: Some(convergence),
         preload: None,

@@ -211,7 +211,7 @@ fn keys_live_as_long_as_they_were_told() {
 }
 
 /// The value of a key as stored, and of any other version.
-fn value(id: u64, version: u32) -> Vec<u8> {
+pub(super) fn value(id: u64, version: u32) -> Vec<u8> {
     static PAYLOAD: OnceLock<Payload> = OnceLock::new();
     let payload = PAYLOAD.get_or_init(|| Payload::new(1, 40));
     let parts = payload.value(id, version, 40);
@@ -219,7 +219,7 @@ fn value(id: u64, version: u32) -> Vec<u8> {
 }
 
 /// Rewrites a reply with one value: `change` gets the id and makes what the server says of it.
-fn rewrite(reply: &mut Vec<u8>, change: impl Fn(u64) -> (u64, Vec<u8>)) {
+pub(super) fn rewrite(reply: &mut Vec<u8>, change: impl Fn(u64) -> (u64, Vec<u8>)) {
     if reply.starts_with(b"VALUE ") {
         let key = std::str::from_utf8(&reply[6..36]).unwrap();
         let (id, value) = change(key.parse().unwrap());
@@ -237,7 +237,7 @@ fn reverse(reply: &mut [u8]) {
 }
 
 /// What becomes of a reply on its way.
-type Tamper = fn(&mut Vec<u8>);
+pub(super) type Tamper = fn(&mut Vec<u8>);
 
 /// A value that is not the one that was stored under the key is a mismatch, whatever is wrong with it.
 #[test]

@@ -126,7 +126,7 @@ fn verdict_of_usual<C: Codec>(
 ) -> Option<Integrity> {
     let KeyRef::Id(id) = entry.key() else { return None };
     let is_asked_for = !C::NAMES_KEYS || lane.keyspace.is_key_of(id, key);
-    if entry.sent_ns == 0 || lane.extends || !is_asked_for {
+    if entry.sent_ns == 0 || lane.extends || lane.is_audited || !is_asked_for {
         return None;
     }
     let own_len = lane.keyspace.value_len(id);

@@ -112,6 +112,8 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
     fn take_back(&mut self, index: u32, entry: &Entry) {
+        // It will be begun anew.
+        self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
         let route = self.connections[index as usize].route;
         let pins = self.lanes[self.lane_of(index) as usize].pins;
         self.connections[index as usize].promised += u32::from(pins && entry.rest.lease == NO_LEASE);
@@ -132,6 +134,7 @@ impl<C: Codec> Traffic<C> {
     /// better elsewhere.
     fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
+        self.end_write(&entry, OutcomeClass::Refused, now_ns);
         if entry.rest.group == NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             self.recording.unsent(entry.phase, &entry.op());

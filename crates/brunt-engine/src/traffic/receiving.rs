@@ -17,7 +17,7 @@ use brunt_proto::{Codec, Event, Malformed};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::sample::{Sample, Times};
-use brunt_workload::verify::{Expected, Integrity, Verifier};
+use brunt_workload::verify::{Expected, Verifier};
 
 impl<C: Codec> Traffic<C> {
     /// Takes in bytes that were received. An error means that the connection was given up and is to be closed.
@@ -117,7 +117,7 @@ impl<C: Codec> Traffic<C> {
                 }
             }
             Event::Key { hit: false, key, .. } => {
-                self.end_value(index);
+                self.end_value(index, at_ns);
                 if !self.pass_missing(index, head, key, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
@@ -128,7 +128,7 @@ impl<C: Codec> Traffic<C> {
                 }
             }
             Event::End { reply, number, text, .. } => {
-                self.end_value(index);
+                self.end_value(index, at_ns);
                 self.end_reply(index, reply, number, text, at_ns, polled_ns);
             }
             // Parts of replies to commands of the user's; nothing else that is asked has such lines in its reply.
@@ -189,11 +189,12 @@ impl<C: Codec> Traffic<C> {
         if !self.count_hit(head, bytes) {
             return false;
         }
-        let verdict = self
-            .expect_value(index, key, bytes, 0, at_ns)
-            .map(|(id, expected)| Verifier::verify(&self.payload, id, expected, value));
-        match verdict {
-            Some(verdict) => self.judge(head, verdict),
+        match self.expect_value(index, key, bytes, 0, at_ns) {
+            Some((id, expected)) => {
+                let mut verifier = Verifier::new(id, expected);
+                verifier.feed(&self.payload, value);
+                self.judge(head, &verifier, at_ns);
+            }
             None => self.in_flight.get_mut(head).rest.mismatched = true,
         }
         true
@@ -204,7 +205,7 @@ impl<C: Codec> Traffic<C> {
     /// were asked for, and they have no names by which the value of another could be told.
     #[inline]
     fn begin_value(&mut self, index: u32, key: &[u8], bytes: u32, unique: u64, at_ns: u64) -> bool {
-        self.end_value(index);
+        self.end_value(index, at_ns);
         match self.expect_value(index, key, bytes, unique, at_ns) {
             Some((id, expected)) => {
                 self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
@@ -231,6 +232,7 @@ impl<C: Codec> Traffic<C> {
         let head = self.connections[index as usize].chain.head;
         let lane_index = self.lane_of(index);
         let entry = self.in_flight.get(head);
+        let entry_class = entry.class;
         let id = match entry.key() {
             KeyRef::Id(id) if entry.rest.count == 1 => {
                 let keyspace = &self.lanes[lane_index as usize].keyspace;
@@ -243,7 +245,16 @@ impl<C: Codec> Traffic<C> {
             lane.session.saw_unique(id, unique);
         }
         let own_len = lane.keyspace.value_len(id);
+        let is_ours = self.checking == Checking::Ours;
+        let is_audited = lane.is_audited && !lane.extends;
         let expected = match self.checking {
+            _ if is_audited && !self.audits[usize::from(entry_class)].chooses() => {
+                Expected::Grown { len_min: 0 }
+            }
+            _ if is_audited => {
+                self.recording.note_checked();
+                Expected::Written { len: own_len, is_ours, whole: true }
+            }
             Checking::Ours if lane.extends => Expected::Grown { len_min: own_len },
             Checking::Ours => Expected::Version { version: 0, len: own_len },
             Checking::Named => Expected::Named { len: bytes, own_len },
@@ -261,9 +272,9 @@ impl<C: Codec> Traffic<C> {
         let is_it = |id: &u64| !C::NAMES_KEYS || keyspace.is_key_of(*id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
         self.in_flight.get_mut(head).rest.key_cursor += place as u32 + 1;
-        if self.lanes[self.lane_of(index) as usize].follows {
+        if self.lanes[self.lane_of(index) as usize].minds_misses() {
             for at in cursor..cursor + place {
-                self.follow(index, head, self.reply_ids[at], at_ns);
+                self.missed(index, head, self.reply_ids[at], at_ns);
             }
         }
         Some(self.reply_ids[cursor + place])
@@ -279,8 +290,8 @@ impl<C: Codec> Traffic<C> {
             return entry.rest.key_cursor + entry.rest.hits == 1;
         }
         let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
-        if self.lanes[self.lane_of(index) as usize].follows {
-            self.follow(index, head, id, at_ns);
+        if self.lanes[self.lane_of(index) as usize].minds_misses() {
+            self.missed(index, head, id, at_ns);
         }
         true
     }
@@ -312,7 +323,7 @@ impl<C: Codec> Traffic<C> {
     /// A retrieval is over: the keys that its reply did not get to are missing.
     #[inline]
     fn follow_rest(&mut self, index: u32, at_ns: u64) {
-        if !self.lanes[self.lane_of(index) as usize].follows {
+        if !self.lanes[self.lane_of(index) as usize].minds_misses() {
             return;
         }
         let head = self.connections[index as usize].chain.head;
@@ -320,13 +331,13 @@ impl<C: Codec> Traffic<C> {
         match entry.key() {
             KeyRef::Id(id) if entry.rest.count == 1 => {
                 if entry.rest.hits == 0 {
-                    self.follow(index, head, id, at_ns);
+                    self.missed(index, head, id, at_ns);
                 }
             }
             _ => {
                 self.fetch_reply_ids(index, head);
                 for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
-                    self.follow(index, head, self.reply_ids[at], at_ns);
+                    self.missed(index, head, self.reply_ids[at], at_ns);
                 }
             }
         }
@@ -375,24 +386,21 @@ impl<C: Codec> Traffic<C> {
         *lease
     }
 
-    /// The value that was being compared, if any, is complete.
-    #[inline]
-    fn end_value(&mut self, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        if let Some(verifier) = connection.verifier.take() {
-            let head = connection.chain.head;
-            let verdict = verifier.finish(&self.payload);
-            self.judge(head, verdict);
+    /// A retrieval has missed one of its keys.
+    fn missed(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
+        self.check_miss(head, id, at_ns);
+        if self.lanes[self.lane_of(index) as usize].follows {
+            self.follow(index, head, id, at_ns);
         }
     }
 
-    /// Notes what a value has turned out to be.
+    /// The value that was being compared, if any, is complete.
     #[inline]
-    fn judge(&mut self, head: EntryId, verdict: Integrity) {
-        match verdict {
-            Integrity::Intact => {}
-            Integrity::Foreign => self.recording.note_foreign(),
-            _ => self.in_flight.get_mut(head).rest.mismatched = true,
+    fn end_value(&mut self, index: u32, at_ns: u64) {
+        let connection = &mut self.connections[index as usize];
+        if let Some(verifier) = connection.verifier.take() {
+            let head = connection.chain.head;
+            self.judge(head, &verifier, at_ns);
         }
     }
 
@@ -456,6 +464,7 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was sent, or of a part of one, and gives its slot back.
     #[inline]
     pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
+        self.end_write(entry, outcome.class, done_ns);
         if entry.rest.group != NO_GROUP {
             if let Some(group) = self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
                 self.book_group(index, &group, done_ns, polled_ns);

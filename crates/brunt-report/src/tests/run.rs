@@ -6,6 +6,7 @@ use brunt_plan::phase::Phase;
 use brunt_plan::plan::{MeterKind, Plan};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
+use brunt_plan::version::Version;
 use brunt_stats::calibration::{Calibration, Fit, Floor, HostIdentity, Lookup, Shape};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
@@ -20,6 +21,7 @@ use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::{ClientUsage, Colocation, WorkerUsage};
+use brunt_stats::verification::{Example, ValueFault, Verification};
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;
@@ -231,6 +233,7 @@ impl Scene {
             },
             values_checked: false,
             values_foreign: 0,
+            verification: Verification::default(),
             interrupted: false,
             convergence: None,
             preload: None,
@@ -469,6 +472,17 @@ pub(super) fn churn() -> Run {
         input.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
         input.calibration = calibrated(Some(1_200), Limit::Server, Some(1_300), &[]);
         input.values_foreign = 4_321;
+        let at_ns = input.window.measure_ns + 70_000_000;
+        let version = |version: Version| Example { version: Some(version), ..Example::of(9, at_ns) };
+        for (fault, example) in [
+            (ValueFault::WrongKey, Example { other_key: Some(9), ..Example::of(7, at_ns) }),
+            (ValueFault::Torn, Example::of(8, at_ns)),
+            (ValueFault::Torn, version(Version(3))),
+            (ValueFault::Stale, Example { wanted: Some(Version::of(2, 17)), ..version(Version::of(2, 9)) }),
+            (ValueFault::Missing, Example::of(11, at_ns)),
+        ] {
+            input.verification.note(fault, example);
+        }
         let said = |gets: u64, misses: u64, items: u64, pid: u64| {
             format!(
                 "cmd_get {gets} get_hits {} get_misses {misses} cmd_set {items} rusage_user {} rusage_system 0 \

@@ -22,6 +22,7 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     out.push('\n');
     phases(out, summary);
     keys(out, summary);
+    values(out, summary);
     wire(out, summary);
     trouble::connections(out, summary);
     unexpected(out, summary);
@@ -85,6 +86,35 @@ fn keys(out: &mut String, summary: &Summary) {
         facts.push(format!("{} values not ours, not checked", count(summary.values_foreign)));
     }
     paragraph::facts(out, "keys", &facts);
+}
+
+/// What was checked in full, what was wrong, and the first of each kind.
+fn values(out: &mut String, summary: &Summary) {
+    let found = &summary.verification;
+    let mut facts = Vec::new();
+    if let Some(share) = summary.plan.verify {
+        facts.push(format!("{} checked in full (--verify={share})", count(found.checked)));
+        if found.rows().next().is_none() {
+            facts.push("nothing wrong".to_owned());
+        }
+    }
+    for (fault, number, first) in found.rows() {
+        let held = match (first.other_key, first.version) {
+            (Some(id), _) => format!(" held that of key {id}"),
+            (None, Some(version)) => format!(" held version {version}"),
+            (None, None) => String::new(),
+        };
+        let wanted = first.wanted.map(|version| format!(", not {version} or later")).unwrap_or_default();
+        facts.push(format!(
+            "{} {} (first: key {}{held}{wanted})",
+            count(number),
+            fault.describe(),
+            first.key
+        ));
+    }
+    if !facts.is_empty() {
+        paragraph::facts(out, "values", &facts);
+    }
 }
 
 fn wire(out: &mut String, summary: &Summary) {

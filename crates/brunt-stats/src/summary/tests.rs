@@ -149,6 +149,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         environment: Environment::default(),
         values_checked: true,
         values_foreign: 0,
+        verification: Verification::default(),
         interrupted: false,
         convergence: None,
         preload: None,

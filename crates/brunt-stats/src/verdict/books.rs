@@ -5,6 +5,7 @@
 use super::{Check, CheckStatus, Evidence, Limits, count, percent, share};
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
+use crate::verification::ValueFault;
 use brunt_plan::outcome::OutcomeClass;
 
 /// Share of sent requests that may fail.
@@ -83,8 +84,23 @@ pub(super) fn verification(evidence: &Evidence) -> Check {
     if mismatches == 0 && !evidence.is_verified {
         return Check::skipped("VERIFY", "values were not checked", 0.0);
     }
+    let missing = evidence.verification.count(ValueFault::Missing);
+    if mismatches == 0 && missing > 0 {
+        let message = format!("{} keys that were stored are missing", count(missing));
+        let fix = "give the server memory for the data set, or look what evicts or expires its keys; if nothing does, it loses them";
+        return Check::judged("VERIFY", CheckStatus::Caution, message, fix, missing as f64, 0.0);
+    }
     let status = if mismatches == 0 { CheckStatus::Ok } else { CheckStatus::NotTrusted };
-    let message = format!("{} replies held a value other than the one that was stored", count(mismatches));
+    let mut message =
+        format!("{} replies held a value other than the one that was stored", count(mismatches));
+    let faults: Vec<String> = evidence
+        .verification
+        .rows()
+        .map(|(fault, number, _)| format!("{} {}", count(number), fault.describe()))
+        .collect();
+    if !faults.is_empty() {
+        message.push_str(&format!(" ({})", faults.join(", ")));
+    }
     let fix = "something else writes these keys, or the server is wrong: use a --prefix of your own";
     Check::judged("VERIFY", status, message, fix, mismatches as f64, 0.0)
 }

@@ -2,6 +2,7 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt};
+use serde_json::json;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
@@ -214,6 +215,38 @@ fn values_of_ours_and_of_others_are_told_apart() {
     load(&server, &[]);
     assert_eq!(store(&server, id, b"what somebody else has stored"), "STORED\r\n");
     check_values(&server, 0, 1, "skipped");
+}
+
+/// A server that keeps what it is given is called right in full, and one that scrambles values as often as it does.
+#[test]
+fn every_key_can_be_checked_in_full() {
+    let _beside = beside_others();
+    let flags =
+        ["--warmup", "0s", "--keys", "3000", "-c", "4", "-d", "8", "-T", "2", "-n", "20000", "--verify"];
+    let run = |server: &Server, mix: &str, sizes: &str| {
+        Measured::run(&server.address, &[&flags[..], &["--mix", mix, "--value-size", sizes]].concat())
+    };
+    if let Some(server) = Server::memcached(&["-m", "256"]) {
+        let measured = run(&server, "get=3,mget=1,set=1", "uniform:0,9000");
+        measured.check_exit();
+        assert_eq!(measured.at("value_faults"), &json!([]), "{}", measured.text);
+        assert_eq!(measured.count("values_checked"), measured.count("keys.hit"), "{}", measured.text);
+        assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
+        assert!(
+            measured.text.contains("checked in full (--verify=100%) · nothing wrong"),
+            "{}",
+            measured.text
+        );
+    }
+    let server = Server::reference(&["--wrong-every", "50", "--script-after", "3000"]);
+    let measured = run(&server, "get=3,set=1", "uniform:20,9000");
+    let faults = measured.at("value_faults").as_array().unwrap();
+    let [fault] = &faults[..] else { panic!("{}", measured.text) };
+    let told = (fault["kind"].as_str(), fault["count"].as_u64(), measured.exit);
+    let wrong = server.statistics()["faults_wrong"];
+    assert_eq!(told, (Some("torn"), Some(wrong), 3), "{}", measured.text);
+    assert_eq!(measured.over_phases("requests.mismatch"), wrong, "{}", measured.text);
+    assert!(wrong > 200 && fault["first"]["version"].is_null(), "{fault}");
 }
 
 fn store(server: &Server, id: u64, value: &[u8]) -> String {

@@ -1,0 +1,110 @@
+//! What a worker checks of the keys of a class, beyond comparing what it reads with what a preload stored (`--verify`).
+//!
+//! Not the comparison (that is the workload's verifier) and not what is done with a finding (that is recorded). The worker's
+//! sessions of a class share one: it has seen every write of theirs. Invariant: a finding is beyond doubt, whatever others do
+//! to the same keys; where it would not be, nothing is judged.
+
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::plan::Plan;
+use brunt_plan::shard::StreamPart;
+use brunt_plan::version::Version;
+use brunt_stats::verification::{Example, ValueFault};
+use brunt_workload::ledger::{Freshness, Ledger};
+use brunt_workload::rng::{Draw, DrawRng};
+use std::ops::Range;
+
+/// The audit of one class on one worker.
+#[derive(Debug)]
+pub(crate) struct Audit {
+    ledger: Ledger,
+    /// Which reads are checked: those whose draw is not above this.
+    chosen_max: u64,
+    draws: DrawRng,
+    /// Nothing deletes keys of the plan.
+    judges_presence: bool,
+    /// Nothing makes values live longer.
+    judges_expiry: bool,
+}
+
+/// A read that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// The key.
+    pub id: u64,
+    /// When it was picked: no later than anything of it reached the server.
+    pub began_ns: u64,
+    pub done_ns: u64,
+}
+
+impl Audit {
+    /// Those of every class, for a worker; empty where the plan asks for none. `start_ns` is when the schedule begins, on a
+    /// clock that began with the run.
+    pub(crate) fn all(plan: &Plan, part: StreamPart, start_ns: u64) -> Vec<Self> {
+        let Some(share) = plan.verify else { return Vec::new() };
+        let sends = |kind: OpKind| plan.classes.iter().any(|class| class.mix.contains(kind));
+        let preload_ns: Option<Range<u64>> = plan.preload.then_some(0..start_ns);
+        let classes = plan.classes.len() as u32;
+        // What commands of the user's do, nobody knows; and classes may share their keys.
+        let live_alike =
+            !sends(OpKind::Raw) && plan.classes.windows(2).all(|pair| pair[0].ttl_s == pair[1].ttl_s);
+        let audit = |(index, class): (u32, &brunt_plan::plan::Class)| Self {
+            ledger: Ledger::new(
+                part.index * classes + index + 1,
+                class.keyspace.keys,
+                preload_ns.clone(),
+                u64::from(class.ttl_s) * 1_000_000_000,
+            ),
+            chosen_max: (share.as_f64() * u64::MAX as f64) as u64,
+            draws: DrawRng::from_draw(plan.seed ^ u64::from(part.index) << 32 ^ u64::from(index)),
+            judges_presence: live_alike && !sends(OpKind::Delete),
+            judges_expiry: live_alike && !sends(OpKind::Touch),
+        };
+        (0..).zip(&plan.classes).map(audit).collect()
+    }
+
+    /// Is the next read of a key to be checked?
+    #[inline]
+    pub(crate) fn chooses(&mut self) -> bool {
+        self.draws.next_u64() <= self.chosen_max
+    }
+
+    /// The version that the next write of a key has.
+    #[inline]
+    pub(crate) fn next_version(&self, id: u64) -> u32 {
+        self.ledger.next(id)
+    }
+
+    /// That write was queued.
+    #[inline]
+    pub(crate) fn write_begins(&mut self, id: u64, at_ns: u64) {
+        self.ledger.begin(id, at_ns);
+    }
+
+    /// A write has come to an end; one that was never sent has been refused.
+    #[inline]
+    pub(crate) fn write_ends(&mut self, id: u64, version: u32, class: OutcomeClass, at_ns: u64) {
+        self.ledger.end(id, version, class, at_ns);
+    }
+
+    /// What is wrong with a value that is one of the key's, of this version.
+    pub(crate) fn judge_value(&self, read: Read, version: u32) -> Option<(ValueFault, Example)> {
+        let Read { id, began_ns, done_ns } = read;
+        let (fault, wanted) = match self.ledger.judge(id, version, began_ns) {
+            Freshness::Stale { newest } => (ValueFault::Stale, Some(Version(newest))),
+            Freshness::NeverWritten => (ValueFault::NeverWritten, None),
+            Freshness::Possible if self.judges_expiry && self.ledger.is_expired(id, version, began_ns) => {
+                (ValueFault::Expired, None)
+            }
+            Freshness::Possible => return None,
+        };
+        Some((fault, Example { version: Some(Version(version)), wanted, ..Example::of(id, done_ns) }))
+    }
+
+    /// What is wrong with a miss.
+    pub(crate) fn judge_miss(&self, read: Read) -> Option<(ValueFault, Example)> {
+        let Read { id, began_ns, done_ns } = read;
+        let is_wrong = self.judges_presence && self.ledger.must_be_there(id, began_ns, done_ns);
+        is_wrong.then_some((ValueFault::Missing, Example::of(id, done_ns)))
+    }
+}

@@ -1,0 +1,97 @@
+//! Verifying: what a value that was read, a key that was missed and a write that ended come to.
+//!
+//! Not the comparison of bytes (the workload's verifier) and not the knowledge that a verdict rests on ([`crate::audit`]).
+//! Invariant: every wrong value is counted under one fault, and makes its operation a mismatch; a miss stays a miss.
+
+use super::Traffic;
+use crate::audit::Read;
+use crate::in_flight::{Entry, EntryId};
+use crate::lane::Picked;
+use brunt_plan::op::{OpKind, ValueRef};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::version::Version;
+use brunt_proto::Codec;
+use brunt_stats::verification::{Example, ValueFault};
+use brunt_workload::verify::{Integrity, Verifier};
+
+impl<C: Codec> Traffic<C> {
+    /// A write as it is to be sent where writes have versions; `None` where it has none of its own.
+    #[inline]
+    pub(super) fn with_version(&self, picked: &Picked, id: u64) -> Option<Picked> {
+        if self.audits.is_empty() || !is_versioned(picked.op.kind) {
+            return None;
+        }
+        let version = self.audits[usize::from(picked.op.class)].next_version(id);
+        let mut versioned = *picked;
+        versioned.op.value = ValueRef::Version(version);
+        Some(versioned)
+    }
+
+    /// An operation has ended, or will be begun anew: of a write that has a version, the audit gets to know.
+    #[inline]
+    pub(super) fn end_write(&mut self, entry: &Entry, class: OutcomeClass, at_ns: u64) {
+        if self.audits.is_empty() || !is_versioned(entry.kind) {
+            return;
+        }
+        if let (Some(id), ValueRef::Version(version)) = (entry.op().only_id(), entry.op().value) {
+            self.audits[usize::from(entry.class)].write_ends(id, version, class, at_ns);
+        }
+    }
+
+    /// A key that was asked for is not there: is that as it should be?
+    pub(super) fn check_miss(&mut self, head: EntryId, id: u64, at_ns: u64) {
+        let entry = self.in_flight.get(head);
+        let read = Read { id, began_ns: entry.picked_ns, done_ns: at_ns };
+        let Some(audit) = self.audits.get_mut(usize::from(entry.class)) else { return };
+        if !audit.chooses() {
+            return;
+        }
+        self.recording.note_checked();
+        if let Some((fault, example)) = audit.judge_miss(read) {
+            self.recording.note_fault(fault, example);
+        }
+    }
+
+    /// Notes what a value has turned out to be.
+    #[inline]
+    pub(super) fn judge(&mut self, head: EntryId, verifier: &Verifier, at_ns: u64) {
+        match verifier.finish(&self.payload) {
+            Integrity::Intact if !verifier.is_of_any_version() => {}
+            Integrity::Foreign => self.recording.note_foreign(),
+            verdict => self.judge_in_doubt(head, verifier, verdict, at_ns),
+        }
+    }
+
+    /// The same of a value whose version is still to be judged, or that is wrong.
+    fn judge_in_doubt(&mut self, head: EntryId, verifier: &Verifier, verdict: Integrity, at_ns: u64) {
+        let entry = self.in_flight.get_mut(head);
+        let (id, version) = (verifier.id(), verifier.version(&self.payload));
+        let example = Example { version: version.map(Version), ..Example::of(id, at_ns) };
+        let fault = match verdict {
+            Integrity::Intact | Integrity::Foreign => {
+                let read = Read { id, began_ns: entry.picked_ns, done_ns: at_ns };
+                let audit = self.audits.get(usize::from(entry.class));
+                audit.zip(version).and_then(|(audit, version)| audit.judge_value(read, version))
+            }
+            Integrity::WrongKey { id } => {
+                Some((ValueFault::WrongKey, Example { other_key: Some(id), ..example }))
+            }
+            // Where writes have no versions, there is one.
+            Integrity::WrongVersion { version } => {
+                Some((ValueFault::NeverWritten, Example { version: Some(Version(version)), ..example }))
+            }
+            Integrity::Torn => Some((ValueFault::Torn, example)),
+            Integrity::Truncated => Some((ValueFault::Truncated, example)),
+            Integrity::Overlong => Some((ValueFault::Overlong, example)),
+        };
+        if let Some((fault, example)) = fault {
+            entry.rest.mismatched = true;
+            self.recording.note_fault(fault, example);
+        }
+    }
+}
+
+/// Does an operation of this kind write a whole value?
+fn is_versioned(kind: OpKind) -> bool {
+    matches!(kind, OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Cas)
+}
