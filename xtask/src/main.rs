@@ -12,6 +12,7 @@
 
 mod accuracy;
 mod bench;
+mod fuzz;
 mod instructions;
 mod peers;
 mod programs;
@@ -31,6 +32,7 @@ usage: cargo xtask VERB
   bench         brunt, its floor and every peer that is there, side by side on this machine; bench --help
   instructions  instructions of the worker per get, beside the baseline; --record makes them the baseline,
                 --gate fails where they have grown, as test does
+  fuzz          [SECONDS [TARGET ...]]: bytes that nobody would send to every decoder, 60 s each
   peers         one known truth beside what other load generators on the PATH print
   tidy          the rules of CONTRIBUTING.md that a program can check";
 
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["bench", options @ ..] => bench::run(options),
+        ["fuzz", words @ ..] => fuzz::run(words),
         ["peers"] => peers::run(),
         ["tidy"] => tidy::run(),
         ["help" | "--help" | "-h"] | [_, "--help"] => {

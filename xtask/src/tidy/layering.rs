@@ -29,7 +29,7 @@ const fn effectful(
 }
 
 /// Every crate, from the ground up.
-pub(super) const LAYERS: [Layer; 12] = [
+pub(super) const LAYERS: [Layer; 13] = [
     // 0: vocabulary.
     pure("brunt-plan", &[]),
     // 1: each sees the vocabulary and nothing else.
@@ -69,6 +69,7 @@ pub(super) const LAYERS: [Layer; 12] = [
         &["brunt-plan", "brunt-workload", "brunt-proto", "brunt-stats", "brunt-server", "brunt-engine"],
         &[],
     ),
+    effectful("brunt-fuzz", &["brunt-plan", "brunt-proto"], &[]),
     effectful("xtask", &[], &[]),
 ];
 

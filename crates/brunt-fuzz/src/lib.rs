@@ -1,0 +1,241 @@
+//! What must hold of a decoder whatever bytes it is shown: one function a decoder, which panics where it does not.
+//!
+//! Not a judge of meaning (golden bytes and tables beside each decoder are), and no generator: a fuzzer finds the bytes
+//! (`targets/`, `cargo xtask fuzz`), and those in `corpus/` are shown again with every test. Invariant: the same bytes say
+//! the same however they are cut.
+
+#![forbid(unsafe_code)]
+
+mod transcript;
+
+use brunt_proto::Codec;
+use brunt_proto::memcached::binary::BinaryCodec;
+use brunt_proto::memcached::meta::MetaCodec;
+use brunt_proto::memcached::statistics::StatisticsReply;
+use brunt_proto::memcached::text::TextCodec;
+use brunt_proto::memcached::udp::{Arrival, Header, Reassembly};
+use brunt_proto::resp::RespCodec;
+use brunt_proto::resp::redirect::Redirect;
+use brunt_proto::resp::reply::{Value, WholeReply};
+use brunt_proto::resp::slot::{SLOTS, SlotMap};
+use brunt_proto::resp::template::Template;
+use transcript::Transcript;
+
+/// A target: its name and what must hold.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 9] = [
+    ("memcached_text", memcached_text),
+    ("memcached_meta", memcached_meta),
+    ("memcached_binary", memcached_binary),
+    ("memcached_udp", memcached_udp),
+    ("memcached_statistics", memcached_statistics),
+    ("resp", resp),
+    ("resp_reply", resp_reply),
+    ("resp_redirect", resp_redirect),
+    ("resp_template", resp_template),
+];
+
+/// Replies in memcached's text protocol.
+pub fn memcached_text(data: &[u8]) {
+    check_cuts(&TextCodec::default(), data);
+}
+
+/// Replies in its meta protocol.
+pub fn memcached_meta(data: &[u8]) {
+    check_cuts(&MetaCodec::default(), data);
+}
+
+/// Replies in its binary protocol.
+pub fn memcached_binary(data: &[u8]) {
+    check_cuts(&BinaryCodec::default(), data);
+}
+
+/// Replies in Redis's protocols.
+pub fn resp(data: &[u8]) {
+    check_cuts(&RespCodec::default(), data);
+}
+
+/// Bytes as they are in pieces this long at most, and what is told at the same time as the last: everything, a unit, a few
+/// bytes, one.
+fn check_cuts<C: Codec>(codec: &C, data: &[u8]) {
+    let whole = Transcript::of(codec.clone(), data, data.len(), usize::MAX);
+    for (piece, window) in
+        [(data.len(), C::UNIT_BYTES_MAX), (C::UNIT_BYTES_MAX, usize::MAX), (7, 4096), (1, 2048)]
+    {
+        let window = window.max(C::UNIT_BYTES_MAX);
+        assert_eq!(Transcript::of(codec.clone(), data, piece.max(1), window), whole, "pieces of {piece}");
+    }
+}
+
+/// Datagrams: a length in one byte, then the datagram. What is handed on is every datagram of a train, once, in order.
+pub fn memcached_udp(data: &[u8]) {
+    let (mut reassembly, mut rest) = (Reassembly::default(), data);
+    // Of the train under way: how many datagrams it has, how many were handed on, and which are held.
+    let (mut total, mut next, mut held) = (0, 0, std::collections::BTreeSet::new());
+    while let Some((&len, behind)) = rest.split_first() {
+        let (datagram, behind) = behind.split_at(behind.len().min(usize::from(len)));
+        rest = behind;
+        let Some((header, payload)) = Header::split(datagram) else { continue };
+        assert_eq!(header.to_bytes(), datagram[..datagram.len() - payload.len()]);
+        match reassembly.arrive(header, payload.len()) {
+            Arrival::Next { held: behind } => {
+                if header.sequence == 0 && total != header.total {
+                    (total, next) = (header.total, 0);
+                    held.clear();
+                }
+                assert_eq!((header.total, header.sequence), (total, next));
+                for _ in 0..behind {
+                    next += 1;
+                    assert!(held.remove(&next), "{next} was never held");
+                }
+                next += 1;
+                if next == total {
+                    (total, next) = (0, 0);
+                    assert!(held.is_empty());
+                }
+            }
+            Arrival::Ahead => {
+                if total == 0 {
+                    (total, next) = (header.total, 0);
+                }
+                assert!(header.total == total && header.sequence > next && header.sequence < total);
+                assert!(held.insert(header.sequence), "held twice");
+            }
+            Arrival::Duplicate => {
+                assert!(header.total == total && (header.sequence < next || held.contains(&header.sequence)));
+            }
+            Arrival::Hollow => assert!(payload.is_empty()),
+            Arrival::Disordered | Arrival::Malformed => {}
+        }
+    }
+}
+
+/// The reply to `stats`, gathered.
+pub fn memcached_statistics(data: &[u8]) {
+    let taken = |piece: usize| {
+        let mut reply = StatisticsReply::default();
+        for bytes in data.chunks(piece) {
+            match reply.take(bytes) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let rows: Vec<(String, String)> =
+                        reply.rows().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                    return Some(Ok(rows));
+                }
+                // Which of two faults is met first depends on what lies there; that it is one does not.
+                Err(fault) => {
+                    let _ = fault.to_string();
+                    return Some(Err(()));
+                }
+            }
+        }
+        None
+    };
+    let whole = taken(data.len().max(1));
+    for piece in [1, 5] {
+        match (taken(piece), &whole) {
+            // Cut behind its end nobody can know that it goes on.
+            (Some(Ok(_)), Some(Err(()))) => {}
+            (cut, whole) => assert_eq!(&cut, whole, "pieces of {piece}"),
+        }
+    }
+}
+
+/// One whole reply of Redis's, gathered and taken apart, and read as a map of slots.
+pub fn resp_reply(data: &[u8]) {
+    let taken = |piece: usize| {
+        let mut reply = WholeReply::default();
+        for bytes in data.chunks(piece) {
+            match reply.take(bytes) {
+                Ok(false) => assert_eq!(reply.value(), None),
+                Ok(true) => return Some(Ok(reply)),
+                Err(fault) => {
+                    let _ = fault.to_string();
+                    return Some(Err(()));
+                }
+            }
+        }
+        None
+    };
+    let whole = taken(data.len().max(1));
+    for piece in [1, 5] {
+        match (taken(piece), &whole) {
+            (Some(Ok(_)), Some(Err(()))) => {}
+            (Some(Ok(cut)), Some(Ok(whole))) => assert!(is_same(&cut.value(), &whole.value())),
+            (cut, whole) => assert_eq!(cut.is_none(), whole.is_none(), "pieces of {piece}"),
+        }
+    }
+    let Some(Ok(whole)) = whole else { return };
+    let value = whole.value().expect("a whole reply has a value");
+    let maps = [
+        SlotMap::of_slots(&value, "here"),
+        SlotMap::of_shards(&value, "here", false),
+        SlotMap::of_shards(&value, "here", true),
+    ];
+    for map in maps {
+        match map {
+            Ok(map) => check_map(&map),
+            Err(fault) => drop(fault.to_string()),
+        }
+    }
+}
+
+/// Values are equal, those of doubles that are no number too: they are texts.
+fn is_same(left: &Option<Value<'_>>, right: &Option<Value<'_>>) -> bool {
+    format!("{left:?}") == format!("{right:?}")
+}
+
+/// Every slot is one node's or nobody's.
+fn check_map(map: &SlotMap) {
+    let owners: Vec<u16> = (0..SLOTS).filter_map(|slot| map.node_of(slot)).collect();
+    assert!(owners.iter().all(|node| usize::from(*node) < map.nodes().len()));
+    assert_eq!(owners.len() + usize::from(map.uncovered()), usize::from(SLOTS));
+    assert!(map.node_of(SLOTS).is_none());
+}
+
+/// The text of an error reply, as where to go instead.
+pub fn resp_redirect(data: &[u8]) {
+    if let Some(redirect) = Redirect::of(data) {
+        assert!(redirect.slot < SLOTS && redirect.port > 0, "{redirect:?}");
+    }
+}
+
+/// A command of a user's.
+pub fn resp_template(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(message) = Template::parse(text) {
+        assert!(!message.is_empty());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// What is in the corpus holds; and for every target there is some.
+    #[test]
+    fn the_corpus_holds() {
+        for (name, check) in TARGETS {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+            let files =
+                std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+            let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+            assert!(paths.len() >= 3, "{name}: {} files", paths.len());
+            for path in paths {
+                let bytes = std::fs::read(&path).unwrap();
+                println!("{}", path.display());
+                check(&bytes);
+                // What a fuzzer would begin with: a byte less, a byte more, a bit flipped.
+                check(&bytes[..bytes.len().saturating_sub(1)]);
+                for at in 0..bytes.len() {
+                    let mut flipped = bytes.clone();
+                    flipped[at] ^= 1 << (at % 8);
+                    check(&flipped);
+                }
+            }
+        }
+    }
+}
