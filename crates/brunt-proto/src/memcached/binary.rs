@@ -1,14 +1,18 @@
-//! memcached's binary protocol: frames out, frames in, and SASL PLAIN.
+//! memcached's binary protocol: frames out, frames in.
 //!
-//! Not UDP framing, no other mechanism than PLAIN, and no opcode that a plan has no op for. The source is memcached's
+//! Not UDP framing, not what a login says (that is [`sasl`]'s), and no opcode that a plan has no op for. The source is memcached's
 //! `doc/protocol-binary.xml`; where it leaves a question, memcached 1.6.18 was asked. Invariant: every request that is
 //! replied to is answered by one `End` or `Found`, whichever of its frames fails.
 
+pub mod sasl;
+
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, told};
-use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Greeting, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
+use sasl::Login;
+use std::sync::Arc;
 
 /// The binary protocol's codec: the parse state of one connection.
 ///
@@ -22,13 +26,14 @@ use brunt_plan::outcome::ReplyKind;
 /// - A cas with unique 0 asks for a unique that is never current, since 0 would make it a set.
 /// - `touch` has no quiet form; the others report failures in spite of it, under a token that nobody waits for.
 /// - A `Control` event is a whole frame, for [`name_and_value`] to take apart: version, each statistic, mechanisms, a
-///   challenge. An `End` with `Ok` follows the last one of a reply, but for a challenge: see [`Authentication`].
+///   challenge. An `End` with `Ok` follows the last one of a reply, but for a challenge: see [`sasl::Authentication`].
 /// - The last byte before an `End` is told with the event before and used up by the `End`, as frames have no byte that
 ///   ends them.
 #[derive(Clone, Debug, Default)]
 pub struct BinaryCodec {
     expects: Expects,
     progress: Progress,
+    login: Option<Arc<Login>>,
 }
 
 /// What the next byte belongs to.
@@ -151,45 +156,6 @@ const KEY_BYTES_MAX: usize = 250;
 /// The longest frame without a value. Texts and statistics stay far below 1 KiB.
 const FRAME_BYTES_MAX: usize = BinaryCodec::UNIT_BYTES_MAX;
 
-/// What comes of a request for authentication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authentication {
-    /// The connection may be used.
-    Accepted,
-    /// It may not: wrong credentials, or a server without this mechanism or any. The text of the `End` says which.
-    Refused,
-    /// The server wants to hear more. PLAIN has nothing more to say.
-    Continues,
-}
-
-impl Authentication {
-    /// What the end of the reply says.
-    pub const fn of(reply: ReplyKind) -> Self {
-        match reply {
-            ReplyKind::Ok => Self::Accepted,
-            ReplyKind::Value => Self::Continues,
-            _ => Self::Refused,
-        }
-    }
-}
-
-/// An upper bound on what [`put_sasl_plain`] appends.
-pub const fn sasl_plain_len(user: &[u8], password: &[u8]) -> usize {
-    HEADER_BYTES + PLAIN.len() + 2 + user.len() + password.len()
-}
-
-const PLAIN: &[u8] = b"PLAIN";
-
-/// Asks to be let in, by SASL PLAIN (RFC 4616) without an identity to act for. There must be room for
-/// [`sasl_plain_len`].
-pub fn put_sasl_plain(user: &[u8], password: &[u8], token: u32, out: &mut Out) {
-    let body = sasl_plain_len(user, password) - HEADER_BYTES;
-    out.put(&Header::request(Opcode::SaslAuth, PLAIN, 0, body, token).to_bytes());
-    out.put(PLAIN);
-    out.put_around(b"\0", user, b"\0");
-    out.put(password);
-}
-
 /// Asks for the statistics: `Control` events, then the `End`.
 pub fn put_statistics(token: u32, out: &mut Out) {
     out.put(&Header::request(Opcode::Stat, b"", 0, 0, token).to_bytes());
@@ -211,6 +177,8 @@ pub fn name_and_value(frame: &[u8]) -> (&[u8], &[u8]) {
 
 impl Codec for BinaryCodec {
     const MATCHING: Matching = Matching::Token;
+
+    const GREETS: bool = true;
 
     const UNIT_BYTES_MAX: usize = 2048;
 
@@ -243,6 +211,14 @@ impl Codec for BinaryCodec {
             return (used, Some(event));
         }
         if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    }
+
+    fn greeting(&self) -> Greeting<'_> {
+        self.login.as_ref().map_or(Greeting::NONE, |login| Greeting { bytes: login.bytes(), replies: 1 })
+    }
+
+    fn refusal(&self, _number: u32, reply: ReplyKind, text: &[u8]) -> String {
+        Login::refusal(reply, text)
     }
 }
 
@@ -483,6 +459,11 @@ impl BinaryCodec {
     /// The codec of a connection on which nothing has been sent.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same of one that begins with this login.
+    pub fn with_login(login: Option<Arc<Login>>) -> Self {
+        Self { login, ..Self::default() }
     }
 
     /// [`Codec::decode`] of at least one byte without the short way.

@@ -1,6 +1,7 @@
 //! The binary codec against a real server and the protocol document: golden bytes both ways, then laws over cuts and
 //! garbage.
 
+use super::sasl::{Authentication, put_sasl_plain, sasl_plain_len};
 use super::*;
 use crate::memcached::transcript::{
     self, TOKEN, check_cuts, check_exchanges, decode, decode_cut, encode, request,
