@@ -85,6 +85,10 @@ pub(crate) struct Connection<C> {
     pub freed: Vec<u64>,
     /// Compares the value that is coming in with what was stored.
     pub verifier: Option<Verifier>,
+    /// With tokens: when the first byte came of the reply that is being read.
+    pub begun_ns: u64,
+    /// With tokens: when an operation was given up after which nothing has come in, or 0.
+    pub given_up_ns: u64,
     /// How many bytes of an event that was cut by the end of a read are kept in [`Leftovers`].
     pub leftover: usize,
     /// Attempts that failed in a row.
@@ -118,6 +122,8 @@ impl<C: Codec> Connection<C> {
             withheld: 0,
             freed: Vec::new(),
             verifier: None,
+            begun_ns: 0,
+            given_up_ns: 0,
             leftover: 0,
             failures: 0,
             address: 0,
@@ -139,7 +145,7 @@ impl<C: Codec> Connection<C> {
         index: u32,
         request: &Request<'_>,
         id: EntryId,
-        in_flight: &mut InFlight,
+        in_flight: &mut InFlight<C>,
         recording: &mut Recording,
     ) -> bool {
         let (keys, value) = (&request.keys, &request.value);
@@ -155,7 +161,7 @@ impl<C: Codec> Connection<C> {
         index: u32,
         needed: usize,
         id: EntryId,
-        in_flight: &mut InFlight,
+        in_flight: &mut InFlight<C>,
         recording: &mut Recording,
         encode: impl FnOnce(&mut C, &mut Out) -> Encoded,
     ) -> bool {
@@ -169,6 +175,9 @@ impl<C: Codec> Connection<C> {
         if recording.meters_requests() && in_flight.get(id).account.is_measured() {
             recording.meter(MeterKind::Outstanding, u64::from(self.outstanding()));
             recording.meter(MeterKind::RequestSize, stream_end - queued_before);
+        }
+        if encoded.replied {
+            in_flight.expect_reply(index, &self.chain, id);
         }
         let chain = if encoded.replied { &mut self.chain } else { &mut self.unacknowledged };
         in_flight.link(chain, id, stream_end, encoded.wire_requests);
@@ -204,6 +213,7 @@ impl<C: Codec> Connection<C> {
         self.greeted = 0;
         self.unsent = NO_ENTRY;
         self.verifier = None;
+        self.given_up_ns = 0;
         self.leftover = 0;
     }
 

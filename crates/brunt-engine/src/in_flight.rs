@@ -1,14 +1,18 @@
 //! Operations in flight: a slab of entries, sized at start, chained per connection in the order of sending.
 //!
-//! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain. Invariant: every entry
-//! is either free for one connection or on exactly one chain of one, and the slab never grows.
+//! Not a map: with FIFO matching the next reply on a connection belongs to the head of its chain, and with tokens it nearly
+//! always does. Invariant: every entry is either free for one connection or on exactly one chain of one, and the slab never
+//! grows.
 
 use crate::group::{GroupId, NO_GROUP};
 use crate::lane::Picked;
 use crate::lease::{LeaseId, NO_LEASE};
+use crate::tokens::Tokens;
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::phase::Phase;
+use brunt_proto::{Codec, Matching, NO_TOKEN};
 use brunt_stats::recorder::Account;
+use std::marker::PhantomData;
 
 /// Index of an entry; [`NO_ENTRY`] is none.
 pub(crate) type EntryId = u32;
@@ -191,18 +195,21 @@ impl Chain {
     pub(crate) const EMPTY: Self = Self { head: NO_ENTRY, tail: NO_ENTRY, len: 0 };
 }
 
-/// All entries of a worker.
+/// All entries of a worker. What only a codec with tokens needs is left out for the others by the compiler.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+pub(crate) struct InFlight<C> {
     entries: Vec<Entry>,
     /// The free places of each connection, by its number: a connection's operations go on where its last ones ended, side by
     /// side and still in the processor's cache.
     free: Box<[EntryId]>,
     capacity: usize,
     occupied: u32,
+    /// Empty where replies come in the order of the requests.
+    tokens: Tokens,
+    codec: PhantomData<C>,
 }
 
-impl InFlight {
+impl<C: Codec> InFlight<C> {
     /// A connection that has no free place gets so many that were never used, if the plan lets it need them.
     const PLACES: usize = 8;
 
@@ -210,7 +217,9 @@ impl InFlight {
     pub(crate) fn new(connections: usize, capacity: usize) -> Self {
         assert!(capacity < NO_ENTRY as usize, "the plan bounds connections × depth");
         let free = vec![NO_ENTRY; connections].into_boxed_slice();
-        Self { entries: Vec::with_capacity(capacity), free, capacity, occupied: 0 }
+        let tokens = Tokens::with_capacity(if C::MATCHING == Matching::Token { capacity } else { 0 });
+        let entries = Vec::with_capacity(capacity);
+        Self { entries, free, capacity, occupied: 0, tokens, codec: PhantomData }
     }
 
     /// How many operations are in flight.
@@ -240,6 +249,9 @@ impl InFlight {
         let each = (self.capacity / self.free.len()).clamp(1, Self::PLACES);
         let first = self.entries.len();
         self.entries.resize((first + each).min(self.capacity), Entry::BLANK);
+        if C::MATCHING == Matching::Token {
+            self.tokens.extend_to(self.entries.len());
+        }
         // The one with the lowest number is the first to be used.
         for id in (first..self.entries.len()).rev() {
             self.put_back(connection, id as EntryId);
@@ -257,6 +269,41 @@ impl InFlight {
         let entry = &mut self.entries[id as usize];
         entry.next = std::mem::replace(&mut self.free[connection as usize], id);
         entry.rest = Rest::BLANK;
+    }
+
+    /// What the request of an operation that was written down carries, for its reply to name it.
+    #[inline(always)]
+    pub(crate) fn token(&mut self, id: EntryId) -> u32 {
+        match C::MATCHING {
+            Matching::Fifo => 0,
+            Matching::Token => self.tokens.renew(id),
+        }
+    }
+
+    /// An operation is about to be linked into a chain of this connection, where it will wait for its reply.
+    #[inline(always)]
+    pub(crate) fn expect_reply(&mut self, connection: u32, chain: &Chain, id: EntryId) {
+        if C::MATCHING == Matching::Token {
+            self.tokens.wait(id, connection, chain.tail);
+        }
+    }
+
+    /// Which operation on a chain of this connection a reply with this token answers; [`NO_ENTRY`] if none waits for it.
+    #[inline(always)]
+    pub(crate) fn answered(&self, connection: u32, chain: &Chain, token: u32) -> EntryId {
+        if C::MATCHING == Matching::Fifo || token == NO_TOKEN {
+            return chain.head;
+        }
+        self.tokens.find(connection, token).unwrap_or(NO_ENTRY)
+    }
+
+    /// Is the operation that a reply with this token answers the oldest of the chain, as it usually is?
+    #[inline(always)]
+    pub(crate) fn answers_oldest(&self, chain: &Chain, token: u32) -> bool {
+        match C::MATCHING {
+            Matching::Fifo => true,
+            Matching::Token => chain.head != NO_ENTRY && self.tokens.of(chain.head) == token,
+        }
     }
 
     /// Appends an operation whose bytes have been queued, up to `stream_end` in the connection's stream, to a chain.
@@ -285,7 +332,30 @@ impl InFlight {
         Some(popped)
     }
 
-    /// The same if it stands for itself and is as it should be, to be looked at where it lies, which is free from now on.
+    /// Takes an operation off the chain of a connection that it stands on. With FIFO matching it is the oldest.
+    #[inline]
+    pub(crate) fn remove(&mut self, connection: u32, chain: &mut Chain, id: EntryId) -> Option<Entry> {
+        debug_assert!(C::MATCHING == Matching::Token || id == chain.head);
+        if C::MATCHING == Matching::Token && id != chain.head {
+            self.bring_to_front(chain, id);
+        }
+        self.pop(connection, chain)
+    }
+
+    /// Makes an operation, which has others before it, the first of its chain.
+    fn bring_to_front(&mut self, chain: &mut Chain, id: EntryId) {
+        let previous = self.tokens.previous(id);
+        let next = std::mem::replace(&mut self.entries[id as usize].next, chain.head);
+        self.entries[previous as usize].next = next;
+        match next {
+            NO_ENTRY => chain.tail = previous,
+            next => self.tokens.set_previous(next, previous),
+        }
+        self.tokens.set_previous(chain.head, id);
+        chain.head = id;
+    }
+
+    /// Takes the oldest off if it stands for itself and is as it should be, to be looked at where it lies, which is free from now on.
     #[inline(always)]
     pub(crate) fn pop_alone(
         &mut self,
@@ -314,6 +384,9 @@ impl InFlight {
         chain.len -= 1;
         entry.next = std::mem::replace(&mut self.free[connection as usize], id);
         self.occupied -= 1;
+        if C::MATCHING == Matching::Token {
+            self.tokens.end(id);
+        }
         Some(entry)
     }
 
@@ -339,6 +412,8 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_proto::memcached::meta::MetaCodec;
+    use brunt_proto::memcached::text::TextCodec;
 
     fn picked(id: u64) -> Picked {
         Picked {
@@ -369,7 +444,7 @@ mod tests {
 
     #[test]
     fn two_chains_share_a_slab_and_keep_their_order() {
-        let mut slab = InFlight::new(2, 5);
+        let mut slab = InFlight::<TextCodec>::new(2, 5);
         let mut chains = [Chain::EMPTY; 2];
         for round in 0..1000u64 {
             for connection in [0, 1] {
@@ -393,7 +468,7 @@ mod tests {
 
     #[test]
     fn places_lie_side_by_side_and_move_to_where_they_are_needed() {
-        let mut slab = InFlight::new(3, 20);
+        let mut slab = InFlight::<TextCodec>::new(3, 20);
         let mut fill = |connection| slab.fill(connection, &picked(0), true);
         // Six for each connection are its share.
         assert_eq!([0, 1, 0, 1, 0].map(&mut fill), [0, 6, 1, 7, 2]);
@@ -403,5 +478,41 @@ mod tests {
         slab.put_back(2, 4);
         slab.put_back(2, 5);
         assert_eq!([2, 0].map(|connection| slab.fill(connection, &picked(0), true)), [5, 4]);
+    }
+
+    /// Whatever order replies come in, those that still wait keep theirs, and what has ended is found no more.
+    #[test]
+    fn a_reply_may_answer_any_operation() {
+        // Which of those that wait, counted from the oldest, is answered next.
+        let orders = [[0, 0, 0, 0, 0], [4, 3, 2, 1, 0], [1, 1, 1, 1, 0], [2, 3, 0, 1, 0], [3, 0, 2, 0, 0]];
+        let mut slab = InFlight::<MetaCodec>::new(2, 12);
+        let (mut chain, mut other) = (Chain::EMPTY, Chain::EMPTY);
+        for round in 0..100u64 {
+            let mut queue = |connection, chain: &mut Chain, id| {
+                let entry = slab.fill(connection, &picked(id), true);
+                let token = slab.token(entry);
+                slab.expect_reply(connection, chain, entry);
+                slab.link(chain, entry, 0, 1);
+                (token, id)
+            };
+            let elsewhere = queue(1, &mut other, 99);
+            let mut waiting: Vec<_> = (0..5).map(|id| queue(0, &mut chain, round * 5 + id)).collect();
+            for place in orders[round as usize % orders.len()] {
+                assert_eq!(slab.answered(0, &chain, NO_TOKEN), chain.head);
+                assert_eq!(slab.answered(0, &chain, elsewhere.0), NO_ENTRY);
+                let (token, id) = waiting.remove(place);
+                assert_eq!(slab.answers_oldest(&chain, token), place == 0);
+                let entry = slab.answered(0, &chain, token);
+                assert_eq!(slab.remove(0, &mut chain, entry).unwrap().key(), KeyRef::Id(id));
+                assert_eq!(slab.answered(0, &chain, token), NO_ENTRY, "twice");
+                let mut at = chain.head;
+                for (_, id) in &waiting {
+                    assert_eq!(slab.get(at).key(), KeyRef::Id(*id), "{round} {place}");
+                    at = slab.get(at).next();
+                }
+                assert_eq!((at, chain.len as usize), (NO_ENTRY, waiting.len()));
+            }
+            assert_eq!(slab.pop(1, &mut other).unwrap().key(), KeyRef::Id(99));
+        }
     }
 }

@@ -27,6 +27,7 @@ pub mod rehearsal;
 pub mod run;
 mod stamp_trial;
 mod stamper;
+mod tokens;
 mod traffic;
 mod transport;
 mod usage;

@@ -9,12 +9,14 @@ use crate::in_flight::Entry;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
+use brunt_proto::Renewal;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::outage::OutageSpan;
 use brunt_stats::presence::{Presence, PresenceTotal};
 use brunt_stats::recorder::{Account, RecorderSet};
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::tap::Tap;
 use brunt_stats::verification::{Example, ValueFault, Verification};
@@ -58,6 +60,10 @@ pub(crate) struct RecordingEnd {
 pub(crate) struct ReplyNotes {
     /// Messages that nobody asked for.
     pub pushes: u64,
+    /// Replies that no operation waited for.
+    pub strays: u64,
+    /// Values that were marked.
+    pub renewals: RenewalCounts,
     /// Error replies by what they begin with; `prefix as usize` is the index.
     pub errors: [u64; ErrorPrefix::COUNT],
 }
@@ -232,6 +238,19 @@ impl Recording {
     /// Bytes of a message that nobody asked for.
     pub(crate) fn note_push(&mut self, is_over: bool) {
         self.notes.pushes += u64::from(is_over);
+    }
+
+    /// A reply that no operation waited for.
+    pub(crate) fn note_stray(&mut self) {
+        self.notes.strays += 1;
+    }
+
+    /// A value was marked.
+    pub(crate) fn note_renewal(&mut self, renewal: Renewal) {
+        let counts = &mut self.notes.renewals;
+        counts.won += u64::from(renewal.won);
+        counts.stale += u64::from(renewal.stale);
+        counts.taken += u64::from(renewal.taken);
     }
 
     /// An error reply, by what it begins with.

@@ -19,6 +19,7 @@ use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::stamps::StampCounts;
 use brunt_stats::statistics::ServerRecord;
@@ -160,6 +161,10 @@ pub struct RunData {
     pub verification: Verification,
     /// Messages of servers that nobody asked for.
     pub pushes: u64,
+    /// Replies that no operation waited for, where replies carry tokens.
+    pub stray_replies: u64,
+    /// Values that a server marked as to be renewed.
+    pub renewals: RenewalCounts,
     /// Error replies by what they begin with, each word once, where a protocol has such words; over all phases.
     pub error_replies: Vec<(&'static str, u64)>,
     /// What became of the requests whose kernel timestamps were asked for.
@@ -475,6 +480,8 @@ impl Control<'_> {
             values_foreign: 0,
             verification: Verification::default(),
             pushes: 0,
+            stray_replies: 0,
+            renewals: RenewalCounts::default(),
             error_replies: Vec::new(),
             stamps: StampCounts::default(),
             wait: Wait::Sleep,
@@ -518,8 +525,10 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.samples_overflow += end.recording.tap.overflow();
     data.values_foreign += end.recording.values_foreign;
     data.verification.merge(&end.recording.verification);
-    let ReplyNotes { pushes, errors } = end.recording.notes;
+    let ReplyNotes { pushes, strays, renewals, errors } = end.recording.notes;
     data.pushes += pushes;
+    data.stray_replies += strays;
+    data.renewals.merge(&renewals);
     for (prefix, count) in ErrorPrefix::ALL.into_iter().zip(errors).filter(|(_, count)| *count > 0) {
         match data.error_replies.iter_mut().find(|(name, _)| *name == prefix.name()) {
             Some((_, sum)) => *sum += count,

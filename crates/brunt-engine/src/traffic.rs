@@ -1,8 +1,8 @@
 //! The traffic of one worker: sessions, connections, operations in flight, and the recording of what became of them.
 //!
 //! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
-//! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `stamping` knows which of these the
-//! kernel's timestamps belong to, `connecting` lets connections come and go, `losing` books what goes wrong.
+//! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `matching` finds out whose it is,
+//! `stamping` knows which of these the kernel's timestamps belong to, `connecting` lets connections come and go, `losing` books what goes wrong.
 //! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
 //! unsent.
@@ -12,6 +12,7 @@ mod connecting;
 mod finding;
 pub(crate) mod greeting;
 mod losing;
+mod matching;
 mod receiving;
 mod sending;
 mod stamping;
@@ -111,7 +112,7 @@ pub(crate) struct Traffic<C: Codec> {
     pub servers: Vec<Health>,
     /// The lifetimes of each class's connections.
     pub lifetimes: Vec<Lifetimes>,
-    in_flight: InFlight,
+    in_flight: InFlight<C>,
     groups: Groups,
     leases: Leases,
     pub recording: Recording,
@@ -511,6 +512,7 @@ impl<C: Codec> Traffic<C> {
         let op = &picked.op;
         let mut head = [0; HEAD_LEN];
         let value = value_of(lane, op, first_id, &self.payload, &mut head);
+        let id = self.in_flight.fill(connection_index, picked, lane.is_alone(picked));
         let request = Request {
             kind: op.kind,
             keys: Keys { bytes: &self.key_bytes, ends: &self.key_ends },
@@ -519,11 +521,10 @@ impl<C: Codec> Traffic<C> {
             ttl_s: op.ttl_s,
             operand: op.operand,
             noreply: lane.noreply && !op.kind.is_retrieval(),
-            token: 0,
+            token: self.in_flight.token(id),
             template: op.template,
         };
         let connection = &mut self.connections[connection_index as usize];
-        let id = self.in_flight.fill(connection_index, picked, lane.is_alone(picked));
         if !connection.queue(connection_index, &request, id, &mut self.in_flight, &mut self.recording) {
             return false;
         }

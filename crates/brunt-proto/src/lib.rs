@@ -26,6 +26,17 @@ pub enum Matching {
     Token,
 }
 
+/// Does the reply to a retrieval name its keys? Where it does not, `key` is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyNames {
+    /// Every key that it speaks of.
+    Always,
+    /// At least where the request had several; else the key is the one that was asked for.
+    OfSeveral,
+    /// None. Every key of the request is told, found or missing, in the order of the request.
+    Never,
+}
+
 /// The token of a reply that names no request, as some errors of a protocol with tokens do: on a stream it belongs to the
 /// oldest request that waits. No request is sent with it.
 pub const NO_TOKEN: u32 = u32::MAX;
@@ -258,9 +269,8 @@ pub trait Codec: Clone + Send + 'static {
     /// How replies find their requests.
     const MATCHING: Matching;
 
-    /// Does a retrieval's reply name its keys? Where it does not, `key` is empty, and every key of the request is told, found
-    /// or missing, in the order of the request.
-    const NAMES_KEYS: bool = true;
+    /// Does a retrieval's reply name its keys?
+    const KEY_NAMES: KeyNames = KeyNames::Always;
 
     /// May a connection have something to say before its first request?
     const GREETS: bool = false;

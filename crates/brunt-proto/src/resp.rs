@@ -17,7 +17,7 @@ pub mod template;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, Greeting, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use error::ErrorPrefix;
@@ -145,7 +145,7 @@ impl RespCodec {
 impl Codec for RespCodec {
     const MATCHING: Matching = Matching::Fifo;
 
-    const NAMES_KEYS: bool = false;
+    const KEY_NAMES: KeyNames = KeyNames::Never;
 
     const GREETS: bool = true;
 

@@ -27,6 +27,7 @@ use brunt_stats::interval::Bytes;
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::Outage;
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::stamps::StampLoss;
 use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, Steadiness, WarmUp};
@@ -94,11 +95,18 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "first_error": summary.first_error,
         "error_replies": object(&summary.error_replies, |(word, count)| ((*word).to_owned(), json!(count))),
         "pushes": summary.pushes,
+        "stray_replies": summary.stray_replies,
+        "renewals": renewals(&summary.renewals),
         "values_foreign": summary.values_foreign,
         "values_checked": summary.plan.verify.map(|_| summary.verification.checked),
         "value_faults": list(&summary.verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))
+}
+
+fn renewals(counts: &RenewalCounts) -> Value {
+    let RenewalCounts { won, stale, taken } = counts;
+    json!({ "won": won, "stale": stale, "taken": taken })
 }
 
 /// An object with an entry for every item, in their order.

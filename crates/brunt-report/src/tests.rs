@@ -332,6 +332,8 @@ fn trouble_is_told_in_full() {
     assert_eq!(value["first_error"], "SERVER_ERROR out of memory \u{1b}[2J");
     assert_eq!(value["error_replies"].to_string(), r#"{"OOM":1040,"WRONGTYPE":7}"#);
     assert_eq!(value["pushes"], 3);
+    assert_eq!(value["stray_replies"], 12);
+    assert_eq!(value["renewals"], serde_json::json!({ "won": 2, "stale": 5, "taken": 3 }));
     assert_eq!(value["interrupted"], true);
     assert_eq!(value["samples"], serde_json::json!({ "kept": 3, "overflow": 4_000 }));
     assert_eq!(value["verdict"]["status"], "NOT TRUSTED");

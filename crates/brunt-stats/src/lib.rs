@@ -32,6 +32,7 @@ pub mod outage;
 mod pieces;
 pub mod presence;
 pub mod recorder;
+pub mod renewal;
 pub mod repeat;
 pub mod sample;
 pub mod server;

@@ -19,6 +19,7 @@ use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::meter::Meter;
 use crate::outage::{Outage, outages};
 use crate::presence::PresenceTotal;
+use crate::renewal::RenewalCounts;
 use crate::sample::Sample;
 use crate::server::ServerCounts;
 use crate::stamps::StampCounts;
@@ -112,6 +113,10 @@ pub struct SummaryInput {
     pub error_replies: Vec<(&'static str, u64)>,
     /// Messages of servers that answer nothing, over all phases.
     pub pushes: u64,
+    /// Replies that no operation waited for, over all phases, where replies carry tokens.
+    pub stray_replies: u64,
+    /// Values that a server marked as to be renewed.
+    pub renewals: RenewalCounts,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
     /// What the client used.
@@ -309,6 +314,10 @@ pub struct Summary {
     pub error_replies: Vec<(&'static str, u64)>,
     /// Messages of servers that answer nothing, over all phases.
     pub pushes: u64,
+    /// Replies that no operation waited for, over all phases, where replies carry tokens.
+    pub stray_replies: u64,
+    /// Values that a server marked as to be renewed.
+    pub renewals: RenewalCounts,
     /// Raw samples by intended time, where the plan asked for them.
     pub samples: Vec<Sample>,
     /// Samples there was no room for.
@@ -392,6 +401,8 @@ impl Summary {
             first_error: input.first_error,
             error_replies: input.error_replies,
             pushes: input.pushes,
+            stray_replies: input.stray_replies,
+            renewals: input.renewals,
             samples,
             samples_overflow: input.samples_overflow,
             stamps: input.stamps,

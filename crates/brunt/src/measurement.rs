@@ -194,6 +194,8 @@ fn summarise(
         first_garbage: data.garbage,
         error_replies: data.error_replies,
         pushes: data.pushes,
+        stray_replies: data.stray_replies,
+        renewals: data.renewals,
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
         host: data.host,
         presence: data.presence,

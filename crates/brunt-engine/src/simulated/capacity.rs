@@ -14,6 +14,7 @@ use brunt_stats::calibration::Lookup;
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
 use brunt_stats::host::HostEvidence;
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::summary::{Environment, MeasuredWindow, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
 
@@ -92,6 +93,8 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         first_error: None,
         error_replies: Vec::new(),
         pushes: 0,
+        stray_replies: 0,
+        renewals: RenewalCounts::default(),
         stamps: outcome.end.stamps,
         // The processor and the host are not of this world.
         usage: ClientUsage::default(),

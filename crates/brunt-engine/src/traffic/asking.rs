@@ -58,10 +58,11 @@ impl<C: Codec> Traffic<C> {
             let entry = in_flight.fill(index, &picked, !lane.follows);
             let key_len = lane.keyspace.key_len(id);
             let needed = connection.codec.encoded_len_max(1, key_len, 0);
+            let token = in_flight.token(entry);
             let is_queued =
                 connection.queue_with(index, needed, entry, in_flight, recording, |codec, out| {
                     let write = |place: &mut [u8]| lane.keyspace.write_key_to(id, place);
-                    codec.encode_get(key_len, 0, out, write)
+                    codec.encode_get(key_len, token, out, write)
                 });
             if !is_queued {
                 break Some(left);

@@ -5,6 +5,7 @@
 //! once, and operations that ended alike are booked together. Invariant: what was taken in here has left the chain, has
 //! given its slot back and is booked.
 
+use super::receiving::is_asked_for;
 use super::{Checking, Traffic, give_back};
 use crate::health::Health;
 use crate::in_flight::Entry;
@@ -64,7 +65,9 @@ impl<C: Codec> Traffic<C> {
             let is_over = *used == input.len();
             let next = if is_over { (0, None) } else { connection.codec.decode(&input[*used..]) };
             let ended = match next.1 {
-                Some(Event::Found { key, value, .. }) => {
+                Some(Event::Found { key, value, token, .. })
+                    if in_flight.answers_oldest(&connection.chain, token) =>
+                {
                     let mut verdict = None;
                     let ended = in_flight.pop_alone(read.index, &mut connection.chain, |entry| {
                         verdict = verdict_of_usual::<C>(lane, payload, checking, entry, key, value);
@@ -125,8 +128,8 @@ fn verdict_of_usual<C: Codec>(
     value: &[u8],
 ) -> Option<Integrity> {
     let KeyRef::Id(id) = entry.key() else { return None };
-    let is_asked_for = !C::NAMES_KEYS || lane.keyspace.is_key_of(id, key);
-    if entry.sent_ns == 0 || lane.extends || lane.is_audited || !is_asked_for {
+    let is_judged = entry.sent_ns != 0 && !lane.extends && !lane.is_audited;
+    if !is_judged || !is_asked_for::<C>(&lane.keyspace, id, key) {
         return None;
     }
     let own_len = lane.keyspace.value_len(id);

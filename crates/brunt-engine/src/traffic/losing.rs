@@ -12,7 +12,7 @@ use crate::io::{CloseHow, Io};
 use crate::lane::Picked;
 use crate::lease::NO_LEASE;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
-use brunt_proto::Codec;
+use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
@@ -80,7 +80,15 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    fn lose_one(&mut self, index: u32, entry: &Entry, at_ns: u64, fault: FaultKind, class: OutcomeClass) {
+    /// Books an operation that was sent and is given up, alone or with its connection.
+    pub(super) fn lose_one(
+        &mut self,
+        index: u32,
+        entry: &Entry,
+        at_ns: u64,
+        fault: FaultKind,
+        class: OutcomeClass,
+    ) {
         let server = self.connections[index as usize].server;
         self.servers[usize::from(server)].request_failed(OutageKind::from(fault), entry.sent_ns);
         self.recording.failed_at(server);
@@ -161,13 +169,16 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Gives up every connection whose oldest operation has timed out. Returns when to look again. What was handed over must
-    /// have its result: what has none counts as not sent.
+    /// Gives up every connection whose oldest operation has timed out; with tokens, where that is enough, the operation alone.
+    /// Returns when to look again. What was handed over must have its result: what has none counts as not sent.
     ///
     /// One look over the heads suffices until the earliest deadline found: whatever is sent later times out later.
     pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
         let mut earliest_ns = now_ns + self.timeout_ns;
         for index in 0..self.connections.len() as u32 {
+            if C::MATCHING == Matching::Token {
+                self.give_up_overdue(index, now_ns);
+            }
             let connection = &self.connections[index as usize];
             let head = match connection.chain.head {
                 NO_ENTRY => connection.unacknowledged.head,

@@ -1,7 +1,7 @@
 //! Taking in: bytes become events, events end operations, operations become samples.
 //!
-//! Not parsing (that is the codec's). Invariant: every reply ends the oldest operation of its connection that wants
-//! one, once.
+//! Not parsing (that is the codec's), and not which operation a reply answers (that is [`super::matching`]'s). Invariant: a
+//! reply ends the operation that it answers, once.
 
 use super::finding::Read;
 use super::{Checking, Traffic};
@@ -13,10 +13,11 @@ use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
-use brunt_proto::{Codec, Event, Malformed};
+use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, Renewal};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::sample::{Sample, Times};
+use brunt_workload::keys::KeySpace;
 use brunt_workload::verify::{Expected, Verifier};
 
 impl<C: Codec> Traffic<C> {
@@ -24,6 +25,9 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn receive(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<(), ()> {
         let phase = self.phase_now(at_ns);
         self.recording.bytes_received(phase, input.len() as u64);
+        if C::MATCHING == Matching::Token {
+            self.connections[index as usize].given_up_ns = 0;
+        }
         let mut input = input;
         if self.connections[index as usize].leftover > 0 {
             let mut leftovers = self.leftovers.lend();
@@ -93,43 +97,47 @@ impl<C: Codec> Traffic<C> {
 
     /// Takes in one event. An error means that requests and replies are out of step.
     fn take_in(&mut self, index: u32, event: Event<'_>, at_ns: u64, polled_ns: u64) -> Result<(), Malformed> {
-        let connection = &mut self.connections[index as usize];
-        let head = connection.chain.head;
+        let id = self.answered(index, &event);
         match event {
             Event::Bad(reason) => return Err(reason),
             // Nobody asked for it, and nobody waits for it.
             Event::Push { is_over } => self.recording.note_push(is_over),
-            _ if head == NO_ENTRY => return self.greeted(index, event),
-            Event::Begin => self.in_flight.get_mut(head).rest.first_byte_ns = at_ns,
+            _ if id == NO_ENTRY => return self.unawaited(index, event, at_ns),
+            Event::Begin => self.in_flight.get_mut(id).rest.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
-                if !self.found(index, key, value, at_ns) {
+                if !self.found(index, id, key, value, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
-                self.end_reply(index, ReplyKind::Value, 0, &[], at_ns, polled_ns);
+                let outcome = self.end_reply(index, id, ReplyKind::Value, 0, &[], at_ns);
+                self.finish(index, id, outcome, at_ns, polled_ns);
             }
             // What a command of the user's brings is its own business.
-            Event::Key { .. } if self.in_flight.get(head).kind == OpKind::Raw => {}
-            Event::Key { hit: true, key, bytes, unique, .. } => {
+            Event::Key { .. } if self.in_flight.get(id).kind == OpKind::Raw => {}
+            Event::Key { hit: true, key, bytes, unique, renewal, .. } => {
+                if renewal != Renewal::NONE {
+                    self.recording.note_renewal(renewal);
+                }
                 let is_asked_for =
-                    self.count_hit(head, bytes) && self.begin_value(index, key, bytes, unique, at_ns);
+                    self.count_hit(id, bytes) && self.begin_value(index, id, key, bytes, unique, at_ns);
                 if !is_asked_for {
                     return Err(Malformed::UnknownReply);
                 }
             }
             Event::Key { hit: false, key, .. } => {
-                self.end_value(index, at_ns);
-                if !self.pass_missing(index, head, key, at_ns) {
+                self.end_value(index, id, at_ns);
+                if !self.pass_missing(index, id, key, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
             }
             Event::Value(piece) => {
-                if let Some(verifier) = &mut connection.verifier {
+                if let Some(verifier) = &mut self.connections[index as usize].verifier {
                     verifier.feed(&self.payload, piece);
                 }
             }
             Event::End { reply, number, text, .. } => {
-                self.end_value(index, at_ns);
-                self.end_reply(index, reply, number, text, at_ns, polled_ns);
+                self.end_value(index, id, at_ns);
+                let outcome = self.end_reply(index, id, reply, number, text, at_ns);
+                self.finish(index, id, outcome, at_ns, polled_ns);
             }
             // Parts of replies to commands of the user's; nothing else that is asked has such lines in its reply.
             Event::Control(_) => {}
@@ -137,18 +145,18 @@ impl<C: Codec> Traffic<C> {
         Ok(())
     }
 
-    /// A reply is complete.
+    /// A reply is complete. Yields what it comes to for its operation, which is to be finished with it.
     #[inline]
     fn end_reply(
         &mut self,
         index: u32,
+        id: EntryId,
         reply: ReplyKind,
         number: u64,
         text: &[u8],
         at_ns: u64,
-        polled_ns: u64,
-    ) {
-        let kind = self.in_flight.get(self.connections[index as usize].chain.head).kind;
+    ) -> Outcome {
+        let kind = self.in_flight.get(id).kind;
         let outcome = Outcome::of_reply(kind, C::meaning(kind, reply, number));
         if outcome.class == OutcomeClass::Error {
             self.recording.note_error(text);
@@ -156,16 +164,16 @@ impl<C: Codec> Traffic<C> {
                 self.recording.count_error(C::error_prefix(text));
             }
         } else if kind.is_retrieval() {
-            self.follow_rest(index, at_ns);
+            self.follow_rest(index, id, at_ns);
         }
-        self.finish(index, outcome, at_ns, polled_ns);
+        outcome
     }
 
-    /// The oldest operation has found one more of its keys. False if it asked for fewer: requests and replies are out of
+    /// An operation has found one more of its keys. False if it asked for fewer: requests and replies are out of
     /// step.
     #[inline]
-    fn count_hit(&mut self, head: EntryId, bytes: u32) -> bool {
-        let entry = self.in_flight.get_mut(head);
+    fn count_hit(&mut self, id: EntryId, bytes: u32) -> bool {
+        let entry = self.in_flight.get_mut(id);
         if entry.rest.hits == u32::from(entry.rest.count) {
             return false;
         }
@@ -178,24 +186,23 @@ impl<C: Codec> Traffic<C> {
 
     /// A whole reply of one key and its value, which is compared at once. False if the operation asked for no key.
     #[inline]
-    fn found(&mut self, index: u32, key: &[u8], value: &[u8], at_ns: u64) -> bool {
-        let head = self.connections[index as usize].chain.head;
-        let entry = self.in_flight.get_mut(head);
+    fn found(&mut self, index: u32, id: EntryId, key: &[u8], value: &[u8], at_ns: u64) -> bool {
+        let entry = self.in_flight.get_mut(id);
         entry.rest.first_byte_ns = at_ns;
         if entry.kind == OpKind::Raw {
             return true;
         }
         let bytes = value.len() as u32;
-        if !self.count_hit(head, bytes) {
+        if !self.count_hit(id, bytes) {
             return false;
         }
-        match self.expect_value(index, key, bytes, 0, at_ns) {
-            Some((id, expected)) => {
-                let mut verifier = Verifier::new(id, expected);
+        match self.expect_value(index, id, key, bytes, 0, at_ns) {
+            Some((key_id, expected)) => {
+                let mut verifier = Verifier::new(key_id, expected);
                 verifier.feed(&self.payload, value);
-                self.judge(head, &verifier, at_ns);
+                self.judge(id, &verifier, at_ns);
             }
-            None => self.in_flight.get_mut(head).rest.mismatched = true,
+            None => self.in_flight.get_mut(id).rest.mismatched = true,
         }
         true
     }
@@ -204,17 +211,24 @@ impl<C: Codec> Traffic<C> {
     /// stored under the key that was asked for. False if requests and replies are out of step: there are more keys than
     /// were asked for, and they have no names by which the value of another could be told.
     #[inline]
-    fn begin_value(&mut self, index: u32, key: &[u8], bytes: u32, unique: u64, at_ns: u64) -> bool {
-        self.end_value(index, at_ns);
-        match self.expect_value(index, key, bytes, unique, at_ns) {
-            Some((id, expected)) => {
-                self.connections[index as usize].verifier = Some(Verifier::new(id, expected));
+    fn begin_value(
+        &mut self,
+        index: u32,
+        id: EntryId,
+        key: &[u8],
+        bytes: u32,
+        unique: u64,
+        at_ns: u64,
+    ) -> bool {
+        self.end_value(index, id, at_ns);
+        match self.expect_value(index, id, key, bytes, unique, at_ns) {
+            Some((key_id, expected)) => {
+                self.connections[index as usize].verifier = Some(Verifier::new(key_id, expected));
                 true
             }
             None => {
-                let head = self.connections[index as usize].chain.head;
-                self.in_flight.get_mut(head).rest.mismatched = true;
-                C::NAMES_KEYS
+                self.in_flight.get_mut(id).rest.mismatched = true;
+                C::KEY_NAMES != KeyNames::Never
             }
         }
     }
@@ -224,19 +238,19 @@ impl<C: Codec> Traffic<C> {
     fn expect_value(
         &mut self,
         index: u32,
+        head: EntryId,
         key: &[u8],
         bytes: u32,
         unique: u64,
         at_ns: u64,
     ) -> Option<(u64, Expected)> {
-        let head = self.connections[index as usize].chain.head;
         let lane_index = self.lane_of(index);
         let entry = self.in_flight.get(head);
         let entry_class = entry.class;
         let id = match entry.key() {
             KeyRef::Id(id) if entry.rest.count == 1 => {
                 let keyspace = &self.lanes[lane_index as usize].keyspace;
-                Some(id).filter(|id| !C::NAMES_KEYS || keyspace.is_key_of(*id, key))
+                Some(id).filter(|id| is_asked_for::<C>(keyspace, *id, key))
             }
             _ => self.pass_keys(index, head, key, at_ns),
         }?;
@@ -269,7 +283,7 @@ impl<C: Codec> Traffic<C> {
         let cursor = self.in_flight.get(head).rest.key_cursor as usize;
         let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
         // A key that is not named is the next one.
-        let is_it = |id: &u64| !C::NAMES_KEYS || keyspace.is_key_of(*id, key);
+        let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
         self.in_flight.get_mut(head).rest.key_cursor += place as u32 + 1;
         if self.lanes[self.lane_of(index) as usize].minds_misses() {
@@ -280,7 +294,7 @@ impl<C: Codec> Traffic<C> {
         Some(self.reply_ids[cursor + place])
     }
 
-    /// The reply to the oldest operation says that one more of its keys is missing. False if it has told of all of them:
+    /// The reply to an operation says that one more of its keys is missing. False if it has told of all of them:
     /// requests and replies are out of step.
     fn pass_missing(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(head);
@@ -322,11 +336,10 @@ impl<C: Codec> Traffic<C> {
 
     /// A retrieval is over: the keys that its reply did not get to are missing.
     #[inline]
-    fn follow_rest(&mut self, index: u32, at_ns: u64) {
+    fn follow_rest(&mut self, index: u32, head: EntryId, at_ns: u64) {
         if !self.lanes[self.lane_of(index) as usize].minds_misses() {
             return;
         }
-        let head = self.connections[index as usize].chain.head;
         let entry = self.in_flight.get(head);
         match entry.key() {
             KeyRef::Id(id) if entry.rest.count == 1 => {
@@ -394,25 +407,26 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The value that was being compared, if any, is complete.
+    /// The value that was being compared, if any, is complete: one of this operation.
     #[inline]
-    fn end_value(&mut self, index: u32, at_ns: u64) {
-        let connection = &mut self.connections[index as usize];
-        if let Some(verifier) = connection.verifier.take() {
-            let head = connection.chain.head;
-            self.judge(head, &verifier, at_ns);
+    fn end_value(&mut self, index: u32, id: EntryId, at_ns: u64) {
+        if let Some(verifier) = self.connections[index as usize].verifier.take() {
+            self.judge(id, &verifier, at_ns);
         }
     }
 
-    /// Ends the oldest operation of a connection and books it.
+    /// Ends an operation of a connection and books it.
     #[inline]
-    pub(super) fn finish(&mut self, index: u32, outcome: Outcome, at_ns: u64, polled_ns: u64) {
+    fn finish(&mut self, index: u32, id: EntryId, outcome: Outcome, at_ns: u64, polled_ns: u64) {
         let connection = &mut self.connections[index as usize];
-        let Some(mut entry) = self.in_flight.pop(index, &mut connection.chain) else { return };
+        let after = self.in_flight.get(id).next();
+        let Some(mut entry) = self.in_flight.remove(index, &mut connection.chain, id) else { return };
         self.reply_ids_of = NO_ENTRY;
         if entry.sent_ns == 0 {
             // A reply to a request that has not gone out whole: the server refused it early.
-            connection.unsent = connection.chain.head;
+            if connection.unsent == id {
+                connection.unsent = after;
+            }
             entry.sent_ns = at_ns;
             self.recording.sent(&entry);
         }
@@ -523,10 +537,21 @@ impl<C: Codec> Traffic<C> {
     /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up.
     fn garbage(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) -> Result<usize, ()> {
         self.recording.note_garbage(bytes, at_ns, reason.describe());
-        if self.connections[index as usize].chain.head != NO_ENTRY {
-            self.finish(index, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
+        let oldest = self.connections[index as usize].chain.head;
+        if oldest != NO_ENTRY {
+            self.finish(index, oldest, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
         }
         self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
         Err(())
+    }
+}
+
+/// Is the key that a server names the one with this id, which was asked for? One that it does not name is.
+#[inline(always)]
+pub(super) fn is_asked_for<C: Codec>(keyspace: &KeySpace, id: u64, key: &[u8]) -> bool {
+    match C::KEY_NAMES {
+        KeyNames::Always => keyspace.is_key_of(id, key),
+        KeyNames::OfSeveral => key.is_empty() || keyspace.is_key_of(id, key),
+        KeyNames::Never => true,
     }
 }

@@ -8,7 +8,7 @@ pub mod sasl;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, told};
-use crate::{Codec, Encoded, Event, Greeting, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use sasl::Login;
@@ -177,6 +177,8 @@ pub fn name_and_value(frame: &[u8]) -> (&[u8], &[u8]) {
 
 impl Codec for BinaryCodec {
     const MATCHING: Matching = Matching::Token;
+
+    const KEY_NAMES: KeyNames = KeyNames::OfSeveral;
 
     const GREETS: bool = true;
 

@@ -8,7 +8,7 @@
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, Malformed, Matching, NO_TOKEN, Renewal, Request};
+use crate::{Codec, Encoded, Event, KeyNames, Malformed, Matching, NO_TOKEN, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::{memchr, memchr2};
@@ -178,6 +178,8 @@ const FIXED_BYTES_MAX: usize = " 18446744073709551615".len() // length of the va
 
 impl Codec for MetaCodec {
     const MATCHING: Matching = Matching::Token;
+
+    const KEY_NAMES: KeyNames = KeyNames::OfSeveral;
 
     const UNIT_BYTES_MAX: usize = 2048;
 

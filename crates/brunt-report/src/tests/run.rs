@@ -15,6 +15,7 @@ use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::{Layout, RecorderSet};
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::stamps::{StampCounts, StampLoss};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
@@ -195,6 +196,8 @@ impl Scene {
             first_error: None,
             error_replies: Vec::new(),
             pushes: 0,
+            stray_replies: 0,
+            renewals: RenewalCounts::default(),
             usage: ClientUsage {
                 cpu_user_ns: 4_000_000,
                 cpu_system_ns: 28_000_000,
@@ -401,6 +404,8 @@ pub(super) fn overload() -> Run {
         input.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
         input.error_replies = vec![("WRONGTYPE", 7), ("OOM", 1_040)];
         input.pushes = 3;
+        input.stray_replies = 12;
+        input.renewals = RenewalCounts { won: 2, stale: 5, taken: 3 };
         input.first_error = Some("SERVER_ERROR out of memory \u{1b}[2J".to_owned());
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
         input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));

@@ -11,6 +11,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_stats::book::RequestBook;
 use brunt_stats::fault::FaultKind;
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::summary::{PhaseSummary, Summary};
 
 pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
@@ -85,6 +86,10 @@ fn keys(out: &mut String, summary: &Summary) {
     if summary.values_foreign > 0 {
         facts.push(format!("{} values not ours, not checked", count(summary.values_foreign)));
     }
+    let RenewalCounts { won, stale, taken } = summary.renewals;
+    let marks = [("stale", stale), ("to be renewed by us", won), ("to be renewed by others", taken)];
+    let some = marks.into_iter().filter(|(_, times)| *times > 0);
+    facts.extend(some.map(|(mark, times)| format!("{} {mark}", count(times))));
     paragraph::facts(out, "keys", &facts);
 }
 
@@ -128,6 +133,9 @@ fn wire(out: &mut String, summary: &Summary) {
     }
     if summary.pushes > 0 {
         facts.push(format!("{} messages pushed by the server", count(summary.pushes)));
+    }
+    if summary.stray_replies > 0 {
+        facts.push(format!("{} replies that nobody waited for", count(summary.stray_replies)));
     }
     paragraph::facts(out, "wire", &facts);
 }

@@ -143,6 +143,8 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         first_error: None,
         error_replies: Vec::new(),
         pushes: 0,
+        stray_replies: 0,
+        renewals: RenewalCounts::default(),
         usage: ClientUsage::default(),
         host: HostEvidence::default(),
         presence: PresenceTotal::default(),

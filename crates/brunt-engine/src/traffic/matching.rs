@@ -1,0 +1,103 @@
+//! Matching: which operation a reply answers, and what becomes of replies that answer none.
+//!
+//! Not what a reply means (that is [`super::receiving`]). Where replies come in the order of the requests it is the oldest
+//! operation of the connection, and a reply that nobody waits for means that requests and replies are out of step. Where
+//! they carry tokens it may be any, a reply that nobody waits for is a stray, and an operation that times out goes alone.
+//! Invariant: with tokens nothing that a server says of an operation that was given up reaches another one.
+
+use super::Traffic;
+use crate::in_flight::{EntryId, NO_ENTRY};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_proto::{Codec, Event, Malformed, Matching};
+use brunt_stats::fault::FaultKind;
+use brunt_stats::stamps::StampLoss;
+
+impl<C: Codec> Traffic<C> {
+    /// The operation that an event is about; [`NO_ENTRY`] if there is none, or none that is known by its token yet.
+    #[inline(always)]
+    pub(super) fn answered(&mut self, index: u32, event: &Event<'_>) -> EntryId {
+        let connection = &self.connections[index as usize];
+        match (C::MATCHING, event) {
+            (Matching::Fifo, _) => connection.chain.head,
+            (
+                Matching::Token,
+                Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. },
+            ) => {
+                let id = self.in_flight.answered(index, &connection.chain, *token);
+                if id != NO_ENTRY {
+                    let rest = &mut self.in_flight.get_mut(id).rest;
+                    if rest.first_byte_ns == 0 {
+                        rest.first_byte_ns = connection.begun_ns;
+                    }
+                }
+                id
+            }
+            (Matching::Token, _) => NO_ENTRY,
+        }
+    }
+
+    /// An event that is about no operation: of what a greeting is answered with; or, with tokens, what stands before the token
+    /// or belongs to the last one. An error means that requests and replies are out of step.
+    pub(super) fn unawaited(&mut self, index: u32, event: Event<'_>, at_ns: u64) -> Result<(), Malformed> {
+        if C::MATCHING == Matching::Fifo || self.is_greeting(index) {
+            return self.greeted(index, event);
+        }
+        let connection = &mut self.connections[index as usize];
+        match event {
+            Event::Begin => connection.begun_ns = at_ns,
+            Event::Value(piece) => {
+                if let Some(verifier) = &mut connection.verifier {
+                    verifier.feed(&self.payload, piece);
+                }
+            }
+            // Of the value that follows, if one does, nobody expects anything.
+            Event::Key { .. } => connection.verifier = None,
+            Event::Found { .. } => self.stray(index, &[]),
+            Event::End { text, .. } => self.stray(index, text),
+            Event::Control(_) | Event::Push { .. } | Event::Bad(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A reply is over that nobody waits for: it came twice, or too late, or to a change that asked for none and failed.
+    fn stray(&mut self, index: u32, text: &[u8]) {
+        self.connections[index as usize].verifier = None;
+        self.recording.note_stray();
+        if !text.is_empty() {
+            self.recording.note_error(text);
+        }
+        // The stamps of this read may be the stray's.
+        self.stamper.discard(index, StampLoss::SharedRead);
+    }
+
+    /// Gives up the operations of a connection that have timed out, each for itself. Those are left of a connection that has
+    /// brought nothing for a whole time-out after the last such: its peer is gone, and it is to be lost like any other.
+    pub(super) fn give_up_overdue(&mut self, index: u32, now_ns: u64) {
+        loop {
+            let connection = &mut self.connections[index as usize];
+            let is_dead = connection.given_up_ns != 0 && now_ns >= connection.given_up_ns + self.timeout_ns;
+            let head = connection.chain.head;
+            let is_overdue = head != NO_ENTRY && {
+                let sent_ns = self.in_flight.get(head).sent_ns;
+                sent_ns != 0 && sent_ns + self.timeout_ns <= now_ns
+            };
+            if is_dead || !is_overdue {
+                return;
+            }
+            if connection.given_up_ns == 0 {
+                connection.given_up_ns = now_ns;
+            }
+            let Some(entry) = self.in_flight.pop(index, &mut connection.chain) else { return };
+            let (route, outstanding) = (connection.route, connection.outstanding());
+            if connection.is_usable() {
+                self.routes[route as usize].ready.set(index, outstanding);
+            }
+            self.reply_ids_of = NO_ENTRY;
+            if self.stamper.awaited(index) == Some(entry.stream_end) {
+                self.stamper.discard(index, StampLoss::Unanswered);
+            }
+            self.lose_one(index, &entry, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
+            self.check_retired(index);
+        }
+    }
+}
