@@ -133,6 +133,8 @@ mod tests {
             ("16x1/1", 2, text),
             ("64x32", 1, text),
             ("4x2", 4, text),
+            ("16x1", 1, Protocol::MemcachedMeta),
+            ("64x32", 2, Protocol::MemcachedBinary),
             ("16x1", 1, Protocol::Resp2),
             ("64x32", 2, Protocol::Resp3),
         ];

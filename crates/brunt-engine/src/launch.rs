@@ -22,7 +22,8 @@ use brunt_plan::plan::{
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
 use brunt_proto::Codec;
-use brunt_proto::memcached::text::TextCodec;
+use brunt_proto::memcached::binary::sasl;
+use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::handshake::{self, Handshake, Version};
@@ -134,6 +135,14 @@ impl Blueprint {
         // Whoever made the plan has checked its commands, so this is a mistake of ours.
         let templates = Templates::new(templates.map_err(io::Error::other)?);
         Ok(RespCodec::new(templates, Some(Arc::new(handshake))))
+    }
+
+    /// The codec of a connection to a memcached that is spoken to in binary.
+    pub(crate) fn binary_codec(&self) -> BinaryCodec {
+        let login = &self.plan.login;
+        let credentials = login.user.as_ref().zip(login.password.as_ref());
+        let said = credentials.map(|(user, password)| Arc::new(sasl::Login::new(user, password.secret())));
+        BinaryCodec::with_login(said)
     }
 
     /// How many stores preload makes.
@@ -528,6 +537,8 @@ pub(crate) fn spawn(
         let own = Own { shard, orders, exchange, clock, interface };
         match blueprint.plan.protocol {
             Protocol::MemcachedText => own.work(&blueprint, TextCodec::default(), &notices),
+            Protocol::MemcachedMeta => own.work(&blueprint, MetaCodec::new(), &notices),
+            Protocol::MemcachedBinary => own.work(&blueprint, blueprint.binary_codec(), &notices),
             Protocol::Resp2 | Protocol::Resp3 => own.work(&blueprint, blueprint.resp_codec()?, &notices),
         }
     })?;
@@ -657,7 +668,9 @@ mod tests {
             for version in [Protocol::Resp2, Protocol::Resp3] {
                 assert_eq!(version.speaks(kind), RespCodec::speaks(kind), "{kind}");
             }
-            assert_eq!(Protocol::MemcachedText.speaks(kind), kind != OpKind::Raw, "{kind}");
+            for dialect in [Protocol::MemcachedText, Protocol::MemcachedMeta, Protocol::MemcachedBinary] {
+                assert_eq!(dialect.speaks(kind), kind != OpKind::Raw, "{dialect} {kind}");
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use brunt_plan::plan::{Plan, Protocol};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
-use brunt_proto::memcached::text::TextCodec;
+use brunt_proto::memcached::{MetaCodec, TextCodec};
 use brunt_stats::book::Book;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
@@ -172,6 +172,8 @@ struct Led {
 fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
     match blueprint.plan.protocol {
         Protocol::MemcachedText => lead_with(TextCodec::default(), blueprint, part, io),
+        Protocol::MemcachedMeta => lead_with(MetaCodec::new(), blueprint, part, io),
+        Protocol::MemcachedBinary => lead_with(blueprint.binary_codec(), blueprint, part, io),
         Protocol::Resp2 | Protocol::Resp3 => {
             let codec = blueprint.resp_codec().expect("a rehearsal has no commands");
             lead_with(codec, blueprint, part, io)
@@ -342,7 +344,11 @@ mod tests {
             let blueprint = blueprint(&plan);
             let sum = match plan.protocol {
                 Protocol::MemcachedText => allocations_of(TextCodec::default(), &blueprint),
-                _ => allocations_of(blueprint.resp_codec().unwrap(), &blueprint),
+                Protocol::MemcachedMeta => allocations_of(MetaCodec::new(), &blueprint),
+                Protocol::MemcachedBinary => allocations_of(blueprint.binary_codec(), &blueprint),
+                Protocol::Resp2 | Protocol::Resp3 => {
+                    allocations_of(blueprint.resp_codec().unwrap(), &blueprint)
+                }
             };
             assert_eq!(sum, 0, "{protocol}");
         }

@@ -13,6 +13,7 @@ mod queues;
 mod servers;
 mod stamps;
 mod timeouts;
+mod tokens;
 mod verifying;
 
 use crate::allocations::allocations;

@@ -56,6 +56,10 @@ words! {
     Protocol {
         /// memcached's classic text protocol.
         MemcachedText = "memcached-text",
+        /// Its meta commands.
+        MemcachedMeta = "memcached-meta",
+        /// Its binary protocol, with SASL PLAIN where a password is given.
+        MemcachedBinary = "memcached-binary",
         /// Redis's protocol, version 2: what every Redis and Valkey speaks.
         Resp2 = "resp2",
         /// The same, version 3: since Redis 6.
@@ -72,15 +76,20 @@ impl Protocol {
     /// The port of its servers where none is given.
     pub const fn usual_port(self) -> u16 {
         match self {
-            Self::MemcachedText => PORT_MEMCACHED,
+            Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary => PORT_MEMCACHED,
             Self::Resp2 | Self::Resp3 => PORT_REDIS,
         }
+    }
+
+    /// May a connection say who comes?
+    pub const fn has_users(self) -> bool {
+        matches!(self, Self::MemcachedBinary | Self::Resp2 | Self::Resp3)
     }
 
     /// Has it a request for this kind of op?
     pub const fn speaks(self, kind: OpKind) -> bool {
         match self {
-            Self::MemcachedText => !matches!(kind, OpKind::Raw),
+            Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary => !matches!(kind, OpKind::Raw),
             Self::Resp2 | Self::Resp3 => !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend),
         }
     }

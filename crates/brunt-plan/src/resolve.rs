@@ -274,20 +274,24 @@ fn check_commands(commands: &[String], protocol: Protocol, classes: &[Class]) ->
 
 fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Login, PlanError> {
     let text = |value: &Option<String>| value.clone();
+    let (of_users, of_resp) = ("memcached-binary, resp2 or resp3", "resp2 or resp3");
     let given = [
-        ("user", text(&run.user)),
-        ("password", run.password.as_ref().map(ToString::to_string)),
-        ("database", run.database.as_ref().map(ToString::to_string)),
-        ("client-name", text(&run.client_name)),
+        ("user", text(&run.user), protocol.has_users(), of_users),
+        ("password", run.password.as_ref().map(ToString::to_string), protocol.has_users(), of_users),
+        ("database", run.database.as_ref().map(ToString::to_string), protocol.is_resp(), of_resp),
+        ("client-name", text(&run.client_name), protocol.is_resp(), of_resp),
     ];
-    if let (false, Some((option, Some(given)))) =
-        (protocol.is_resp(), given.into_iter().find(|(_, given)| given.is_some()))
-    {
-        let accepted = format!("--{option} together with --protocol resp2 or resp3");
-        return Err(complaint.error(option, given, accepted));
+    for (option, given, is_spoken, protocols) in given {
+        if let (Some(given), false) = (given, is_spoken) {
+            let accepted = format!("--{option} together with --protocol {protocols}");
+            return Err(complaint.error(option, given, accepted));
+        }
     }
     if let (Some(user), None) = (&run.user, &run.password) {
         return Err(complaint.error("user", user, "--user together with --password"));
+    }
+    if let (None, Some(password), Protocol::MemcachedBinary) = (&run.user, &run.password, protocol) {
+        return Err(complaint.error("password", password, "--password together with --user"));
     }
     if let Some(hidden) = run.password.as_ref().filter(|password| password.is_hidden()) {
         let accepted = "the password itself, which no printed plan holds, or @FILE";
@@ -310,14 +314,14 @@ fn resolve_server_stats(
     run: &RunSpec,
     protocol: Protocol,
 ) -> Result<bool, PlanError> {
-    match run.server_stats {
-        Some(true) if protocol.is_resp() => Err(complaint.error(
-            "server-stats",
-            true,
-            "false: a memcached's statistics are understood, no other's",
-        )),
-        given => Ok(given.unwrap_or(!protocol.is_resp())),
-    }
+    // They are asked for in text, which a memcached with users does not speak.
+    let has_login = run.password.is_some();
+    let refused = match run.server_stats {
+        Some(true) if protocol.is_resp() => "false: a memcached's statistics are understood, no other's",
+        Some(true) if has_login => "false: a memcached that asks for a password tells no statistics in text",
+        given => return Ok(given.unwrap_or(!protocol.is_resp() && !has_login)),
+    };
+    Err(complaint.error("server-stats", true, refused))
 }
 
 fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Target, PlanError> {
@@ -336,7 +340,7 @@ fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) 
             format!("up to {SERVERS_MAX}"),
         ));
     }
-    if servers.is_empty() && protocol.is_resp() {
+    if servers.is_empty() && protocol != Protocol::MemcachedText {
         let accepted = "a --server beside it: the reference server speaks memcached-text";
         return Err(complaint.error("protocol", protocol, accepted));
     }
@@ -740,6 +744,8 @@ mod tests {
             "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
             "timestamps = 'kernel'\nmeter = ['stack-in']",
             "protocol = 'resp2'\nserver = 'a'\ndatabase = 3\nclient-name = 'b'\nuser = 'u'\npassword = '@f'",
+            "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'gets,cas,touch'\nnoreply = true",
+            "protocol = 'memcached-binary'\nserver = 'a:5'\nuser = 'u'\npassword = '@f'",
             "protocol = 'resp3'\nserver = 'a'\nmix = 'get=9,raw=2+0+1'\ncommand = ['A', 'B', 'C']\n[[class]]\n\
              [[class]]\nmix = 'raw=0+1+0'\nname='b'",
         ];
@@ -969,7 +975,33 @@ mod tests {
         ),
         (
             "password = 'x'",
-            "--password: '(secret)' was given; accepted: --password together with --protocol resp2 or resp3",
+            "--password: '(secret)' was given; accepted: --password together with --protocol memcached-binary, resp2 or resp3",
+        ),
+        (
+            "protocol = 'memcached-meta'\nserver = 'a'\nuser = 'x'\npassword = '@f'",
+            "--user: 'x' was given; accepted: --user together with --protocol memcached-binary, resp2 or resp3",
+        ),
+        (
+            "protocol = 'memcached-binary'\nserver = 'a'\nuser = 'x'\npassword = '@f'\nclient-name = 'b'",
+            "--client-name: 'b' was given; accepted: --client-name together with --protocol resp2 or resp3",
+        ),
+        (
+            "protocol = 'memcached-binary'\nserver = 'a'\npassword = '@f'",
+            "--password: '@f' was given; accepted: --password together with --user",
+        ),
+        (
+            "protocol = 'memcached-binary'\nserver = 'a'\nuser = 'x'\npassword = '@f'\nserver-stats = true",
+            "--server-stats: 'true' was given; accepted: false: a memcached that asks for a password tells no statistics in text",
+        ),
+        (
+            "protocol = 'memcached-binary'",
+            "--protocol: 'memcached-binary' was given; accepted: a --server beside it: the reference server speaks \
+             memcached-text",
+        ),
+        (
+            "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'raw'",
+            "--mix: 'raw=1' was given; accepted: operations that memcached-meta has: get gets mget set add replace append \
+             prepend cas incr decr delete touch; it has no raw",
         ),
         (
             "protocol = 'resp2'\nserver = 'a'\nuser = 'x'",

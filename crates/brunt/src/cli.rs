@@ -336,13 +336,13 @@ pub(crate) struct TargetFlags {
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
     pub placement: Option<Placement>,
-    /// The dialect on the wire: memcached-text, resp2 or resp3 [default: memcached-text]
+    /// The dialect on the wire: memcached-text, memcached-meta, memcached-binary, resp2 or resp3 [default: memcached-text]
     #[arg(long)]
     pub protocol: Option<Protocol>,
-    /// Redis: the user of an access list, such as reader; beside --password [default: the server's default user]
+    /// Redis, memcached-binary (SASL): who comes, such as reader; beside --password [default: the server's default user]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
-    /// Redis: the password, or @FILE, such as @redis.pw, whose first line it is: others see the command line [default: none]
+    /// The user's password, or @FILE, such as @redis.pw, whose first line it is: others see the command line [default: none]
     #[arg(long, value_name = "PASSWORD|@FILE")]
     pub password: Option<Password>,
     /// Redis: the number of the database [default: 0]
@@ -900,6 +900,7 @@ mod tests {
         ("server", "[::1]:11211"),
         ("placement", "ketama-weighted"),
         ("protocol", "memcached-text"),
+        ("protocol", "memcached-binary"),
         ("protocol", "resp3"),
         ("user", "reader"),
         ("password", "@redis.pw"),

@@ -27,6 +27,15 @@ const STORED: &[u8] = b"STORED\r\n";
 /// What a Redis answers to a store, and to a greeting.
 const OK: &[u8] = b"+OK\r\n";
 const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
+/// What a reply has around its key and value, at most.
+const REPLY_FRAME_BYTES: usize = 64;
+
+/// memcached's binary protocol: what every frame begins with, and the opcodes that are answered here.
+const HEADER_BYTES: usize = 24;
+const GET: u8 = 0x00;
+const SET: u8 = 0x01;
+const NOOP: u8 = 0x0a;
+const GETKQ: u8 = 0x0d;
 
 /// How often the worker called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -135,10 +144,7 @@ struct Link {
 pub(crate) struct Canned {
     watch: Rc<Watch>,
     protocol: Protocol,
-    keyspace: KeySpace,
-    /// The reply to a get of every key, one behind the other, and where each ends.
-    replies: Vec<u8>,
-    ends: Vec<usize>,
+    stock: Stock,
     links: Vec<Link>,
     /// Links with something for the worker, in the order in which it came.
     ready: VecDeque<LinkId>,
@@ -147,6 +153,60 @@ pub(crate) struct Canned {
     /// How many the last wait has left.
     left: usize,
     current: Vec<u8>,
+}
+
+/// What the server holds.
+#[derive(Debug)]
+struct Stock {
+    keyspace: KeySpace,
+    /// Of the reply to a get of every key what is the same each time, one behind the other, and where each ends.
+    replies: Vec<u8>,
+    ends: Vec<usize>,
+    /// The longest reply, or more.
+    longest: usize,
+}
+
+impl Stock {
+    fn new(protocol: Protocol, keyspace: KeySpace, payload: &Payload) -> Self {
+        let (mut replies, mut ends, mut key) = (Vec::new(), Vec::new(), Vec::new());
+        let mut longest = 0;
+        for id in 0..keyspace.keys() {
+            let value = payload.value(id, 0, keyspace.value_len(id));
+            let begin = replies.len();
+            key.clear();
+            keyspace.write_key(id, &mut key);
+            let len = value.total_len();
+            match protocol {
+                Protocol::MemcachedText => {
+                    replies.extend_from_slice(b"VALUE ");
+                    replies.extend_from_slice(&key);
+                    replies.extend_from_slice(format!(" 0 {len}\r\n").as_bytes());
+                }
+                // The flags stand before the line end.
+                Protocol::MemcachedMeta => replies.extend_from_slice(format!("VA {len}\r\n").as_bytes()),
+                Protocol::MemcachedBinary => {}
+                Protocol::Resp2 | Protocol::Resp3 => {
+                    replies.extend_from_slice(format!("${len}\r\n").as_bytes());
+                }
+            }
+            replies.extend_from_slice(value.head());
+            replies.extend_from_slice(&payload.block()[value.offset..value.offset + value.len]);
+            if protocol != Protocol::MemcachedBinary {
+                replies.extend_from_slice(b"\r\n");
+            }
+            ends.push(replies.len());
+            longest = longest.max(replies.len() - begin + key.len() + REPLY_FRAME_BYTES);
+        }
+        Self { keyspace, replies, ends, longest }
+    }
+
+    /// What is held under a key.
+    #[inline]
+    fn reply(&self, key: &[u8]) -> &[u8] {
+        let id = self.keyspace.id_of_key(key).expect("only keys of the data set are asked for") as usize;
+        let begin = if id == 0 { 0 } else { self.ends[id - 1] };
+        &self.replies[begin..self.ends[id]]
+    }
 }
 
 impl Canned {
@@ -164,44 +224,32 @@ impl Canned {
         completions_max: usize,
         time: Time,
     ) -> Self {
-        let (mut replies, mut ends, mut key) = (Vec::new(), Vec::new(), Vec::new());
-        let mut longest = STORED.len();
-        for id in 0..keyspace.keys() {
-            let value = payload.value(id, 0, keyspace.value_len(id));
-            let begin = replies.len();
-            key.clear();
-            keyspace.write_key(id, &mut key);
-            if protocol.is_resp() {
-                replies.extend_from_slice(format!("${}\r\n", value.total_len()).as_bytes());
-            } else {
-                replies.extend_from_slice(b"VALUE ");
-                replies.extend_from_slice(&key);
-                replies.extend_from_slice(format!(" 0 {}\r\n", value.total_len()).as_bytes());
-            }
-            replies.extend_from_slice(value.head());
-            replies.extend_from_slice(&payload.block()[value.offset..value.offset + value.len]);
-            replies.extend_from_slice(b"\r\n");
-            ends.push(replies.len());
-            longest = longest.max(replies.len() - begin + END.len());
-        }
-        let link = |_| Link { replies: Vec::with_capacity(depth * longest), connecting: false };
+        let stock = Stock::new(protocol, keyspace, payload);
+        let room = depth * stock.longest;
+        let link = |_| Link { replies: Vec::with_capacity(room), connecting: false };
         Self {
             watch: Rc::new(Watch { time, calls: Cell::default() }),
             protocol,
-            keyspace,
-            replies,
-            ends,
+            stock,
             links: (0..links).map(link).collect(),
             ready: VecDeque::with_capacity(links),
             completions_max: completions_max.max(1),
             left: 0,
-            current: Vec::with_capacity(depth * longest),
+            current: Vec::with_capacity(room),
         }
     }
 
     /// What remains visible of it.
     pub(crate) fn watch(&self) -> Rc<Watch> {
         self.watch.clone()
+    }
+
+    /// What the server answers to whole requests.
+    #[cfg(test)]
+    pub(crate) fn reply_to(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.answer(0, bytes);
+        self.ready.clear();
+        std::mem::take(&mut self.links[0].replies)
     }
 
     /// Answers the requests in `bytes`, which hold whole ones only: a send takes all that it is offered, and the worker
@@ -212,13 +260,15 @@ impl Canned {
         }
         match self.protocol {
             Protocol::MemcachedText => self.answer_text(link, bytes),
+            Protocol::MemcachedMeta => self.answer_meta(link, bytes),
+            Protocol::MemcachedBinary => self.answer_binary(link, bytes),
             Protocol::Resp2 | Protocol::Resp3 => self.answer_resp(link, bytes),
         }
     }
 
     /// As a Redis.
     fn answer_resp(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, keyspace, replies, ends, watch, .. } = self;
+        let Self { links, stock, watch, .. } = self;
         let link_replies = &mut links[link as usize].replies;
         while !bytes.is_empty() {
             let mut words = Words::of(bytes);
@@ -227,11 +277,7 @@ impl Canned {
                     if name == b"MGET" {
                         link_replies.extend_from_slice(format!("*{}\r\n", words.left).as_bytes());
                     }
-                    for key in words.by_ref() {
-                        let id = keyspace.id_of_key(key).expect("only keys of the data set are asked for");
-                        let begin = if id == 0 { 0 } else { ends[id as usize - 1] };
-                        link_replies.extend_from_slice(&replies[begin..ends[id as usize]]);
-                    }
+                    words.by_ref().for_each(|key| link_replies.extend_from_slice(stock.reply(key)));
                 }
                 b"SET" => link_replies.extend_from_slice(OK),
                 b"HELLO" => link_replies.extend_from_slice(HELLO),
@@ -245,19 +291,80 @@ impl Canned {
         }
     }
 
-    /// As a memcached.
-    fn answer_text(&mut self, link: LinkId, mut bytes: &[u8]) {
-        let Self { links, keyspace, replies, ends, watch, .. } = self;
+    /// As a memcached that is asked by meta commands. Flags that ask come in the order in which they are answered, and the last
+    /// one is an opaque.
+    fn answer_meta(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, stock, watch, .. } = self;
         let link_replies = &mut links[link as usize].replies;
         while !bytes.is_empty() {
-            let line_len = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
-            let (line, rest) = (&bytes[..line_len], &bytes[line_len + 2..]);
+            let (line, rest) = first_line(bytes);
+            bytes = rest;
+            let mut words = line.split(|byte| *byte == b' ');
+            let command = words.next();
+            let (key, opaque) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
+            match command {
+                Some(b"mg") => {
+                    let reply = stock.reply(key);
+                    let (head, value) = reply.split_at(first_line(reply).0.len());
+                    link_replies.extend_from_slice(head);
+                    if words.next() == Some(b"k") {
+                        link_replies.extend_from_slice(b" k");
+                        link_replies.extend_from_slice(key);
+                    }
+                    link_replies.extend_from_slice(b" f0 ");
+                    link_replies.extend_from_slice(opaque);
+                    link_replies.extend_from_slice(value);
+                }
+                Some(b"ms") => {
+                    link_replies.extend_from_slice(b"HD ");
+                    link_replies.extend_from_slice(opaque);
+                    link_replies.extend_from_slice(b"\r\n");
+                    bytes = &rest[words.next().map_or(0, decimal) + 2..];
+                }
+                Some(b"mn") => link_replies.extend_from_slice(b"MN\r\n"),
+                _ => panic!("only mg, ms and mn are answered here, not {}", line.escape_ascii()),
+            }
+            watch.step();
+        }
+    }
+
+    /// As a memcached that is asked in its binary protocol.
+    fn answer_binary(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, stock, watch, .. } = self;
+        let link_replies = &mut links[link as usize].replies;
+        while let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() {
+            let [_, opcode, k0, k1, extras_len, _, _, _, b0, b1, b2, b3, token @ ..] = *header;
+            let (body, rest) = rest.split_at(u32::from_be_bytes([b0, b1, b2, b3]) as usize);
+            bytes = rest;
+            let key = &body[usize::from(extras_len)..][..usize::from(u16::from_be_bytes([k0, k1]))];
+            let (flags, named, value): (&[u8], &[u8], &[u8]) = match opcode {
+                GET => (&[0; 4], &[], stock.reply(key)),
+                GETKQ => (&[0; 4], key, stock.reply(key)),
+                SET | NOOP => (&[], &[], &[]),
+                opcode => panic!("only GET, GETKQ, SET and NOOP are answered here, not {opcode:#04x}"),
+            };
+            let body_len = (flags.len() + named.len() + value.len()) as u32;
+            link_replies.extend_from_slice(&[0x81, opcode]);
+            link_replies.extend_from_slice(&(named.len() as u16).to_be_bytes());
+            link_replies.extend_from_slice(&[flags.len() as u8, 0, 0, 0]);
+            link_replies.extend_from_slice(&body_len.to_be_bytes());
+            // The unique is that of the request: nobody looks at it.
+            link_replies.extend_from_slice(&token);
+            [flags, named, value].iter().for_each(|part| link_replies.extend_from_slice(part));
+            watch.step();
+        }
+        assert!(bytes.is_empty(), "requests are whole");
+    }
+
+    /// As a memcached that is asked in text.
+    fn answer_text(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, stock, watch, .. } = self;
+        let link_replies = &mut links[link as usize].replies;
+        while !bytes.is_empty() {
+            let (line, rest) = first_line(bytes);
             if let Some(keys) = line.strip_prefix(b"get ") {
                 for key in keys.split(|byte| *byte == b' ') {
-                    let id =
-                        keyspace.id_of_key(key).expect("only keys of the data set are asked for") as usize;
-                    let begin = if id == 0 { 0 } else { ends[id - 1] };
-                    link_replies.extend_from_slice(&replies[begin..ends[id]]);
+                    link_replies.extend_from_slice(stock.reply(key));
                 }
                 link_replies.extend_from_slice(END);
                 bytes = rest;
@@ -305,6 +412,12 @@ impl<'a> Iterator for Words<'a> {
         self.rest = &rest[len + 2..];
         Some(&rest[..len])
     }
+}
+
+/// The line at the front without its end, and what is behind it.
+fn first_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let len = bytes.iter().position(|byte| *byte == b'\r').expect("requests are whole");
+    (&bytes[..len], &bytes[len + 2..])
 }
 
 fn decimal(digits: &[u8]) -> usize {

@@ -1,7 +1,8 @@
 //! Our books beside the server's counters, kind by kind.
 //!
 //! Not a judgement. memcached counts a store, of whatever kind, once it has taken in the value, stored or not; a
-//! retrieval by its keys; a change that found its key apart from one that did not. What became of a request that was
+//! retrieval by its keys; a change that found its key apart from one that did not, but for a touch in meta commands (`mg` with
+//! `T`), which is a miss of a retrieval where it finds none. What became of a request that was
 //! lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
 //! is a range, whose ends meet where every request has its answer.
 
@@ -9,7 +10,7 @@ use super::{ServerRecord, Statistic};
 use crate::book::{Book, BookEntry};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Protocol};
 
 /// One statistic: what we did by our books, and what the servers counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,14 @@ fn counted(records: &[ServerRecord], statistic: Statistic) -> Option<u64> {
 const STORES: [OpKind; 6] =
     [OpKind::Set, OpKind::Add, OpKind::Replace, OpKind::Append, OpKind::Prepend, OpKind::Cas];
 
+/// Nothing was done.
+const NONE: (u64, u64) = (0, 0);
+
+/// Two ranges together.
+fn sum(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
+    (one.0 + other.0, one.1 + other.1)
+}
+
 struct Ours<'a> {
     plan: &'a Plan,
     books: &'a [BookEntry],
@@ -69,10 +78,16 @@ impl Ours<'_> {
     fn range(&self, statistic: Statistic) -> Option<(u64, u64)> {
         let replied =
             |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], |book| book.requests.reply(reply)));
+        let touched = |reply| self.changes(&[OpKind::Touch], |book| book.requests.reply(reply));
+        let untouched = touched(ReplyKind::NotFound);
+        let (as_get, as_touch) = match self.plan.protocol {
+            Protocol::MemcachedMeta => (untouched, NONE),
+            _ => (NONE, untouched),
+        };
         match statistic {
-            Statistic::CmdGet => Some(self.keys(|book| book.keys.hit + book.keys.miss)),
+            Statistic::CmdGet => Some(sum(self.keys(|book| book.keys.hit + book.keys.miss), as_get)),
             Statistic::GetHits => Some(self.keys(|book| book.keys.hit)),
-            Statistic::GetMisses => Some(self.keys(|book| book.keys.miss)),
+            Statistic::GetMisses => Some(sum(self.keys(|book| book.keys.miss), as_get)),
             Statistic::CmdSet => Some(self.changes(&STORES, |book| book.requests.completed())),
             Statistic::CasHits => replied(OpKind::Cas, ReplyKind::Stored),
             Statistic::CasBadval => replied(OpKind::Cas, ReplyKind::Exists),
@@ -83,9 +98,12 @@ impl Ours<'_> {
             Statistic::DecrMisses => replied(OpKind::Decr, ReplyKind::NotFound),
             Statistic::DeleteHits => replied(OpKind::Delete, ReplyKind::Deleted),
             Statistic::DeleteMisses => replied(OpKind::Delete, ReplyKind::NotFound),
-            Statistic::CmdTouch => Some(self.changes(&[OpKind::Touch], |book| book.requests.completed())),
-            Statistic::TouchHits => replied(OpKind::Touch, ReplyKind::Touched),
-            Statistic::TouchMisses => replied(OpKind::Touch, ReplyKind::NotFound),
+            Statistic::CmdTouch => match self.plan.protocol {
+                Protocol::MemcachedMeta => Some(touched(ReplyKind::Touched)),
+                _ => Some(self.changes(&[OpKind::Touch], |book| book.requests.completed())),
+            },
+            Statistic::TouchHits => Some(touched(ReplyKind::Touched)),
+            Statistic::TouchMisses => Some(as_touch),
             _ => None,
         }
     }

@@ -57,7 +57,14 @@ fn mistakes_are_named() {
         (&["run", "--key-size", "3", "--keys", "1M"], &["--key-size", "'fixed:3'", "sizes from 6"]),
         (&["run", "--prefix", "a b"], &["--prefix", "'a b'", "printable"]),
         (&["run", "--multiget", "5"], &["--multiget", "'5'", "mget"]),
-        (&["run", "--protocol", "http"], &["--protocol", "'http'", "memcached-text or resp2 or resp3"]),
+        (
+            &["run", "--protocol", "http"],
+            &[
+                "--protocol",
+                "'http'",
+                "memcached-text or memcached-meta or memcached-binary or resp2 or resp3",
+            ],
+        ),
         (&["run", "--protocol", "resp3"], &["--protocol", "'resp3'", "--server"]),
         (
             &["run", "--protocol", "resp2", "-s", "a", "--command", "GET {kay}"],

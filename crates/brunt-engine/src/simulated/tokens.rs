@@ -1,0 +1,388 @@
+//! Replies that carry tokens: in another order, twice, too late, without a token, in pieces, and none at all.
+//!
+//! The world is a server of which every reply is right, and a script that says when each comes, if it does. Invariant: the
+//! `n`th sample is the `n`th request, because an open loop over one connection sends them in their order.
+
+use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
+use crate::io::canned::{Canned, Time};
+use crate::io::sim::EPOCH_NS;
+use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::launch::{Blueprint, build};
+use crate::recording::Exchange;
+use crate::run::DataSets;
+use crate::worker::{Notice, Orders, WorkerEnd};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::Protocol;
+use brunt_plan::shard::shards;
+use brunt_proto::Codec;
+use brunt_proto::memcached::{BinaryCodec, MetaCodec};
+use brunt_stats::book::{Book, RequestBook};
+use brunt_stats::recorder::RecorderSet;
+use brunt_stats::sample::Sample;
+use brunt_stats::store::IntervalStore;
+use brunt_workload::keys::KeySpace;
+use brunt_workload::payload::Payload;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::IoSlice;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const DIALECTS: [Protocol; 2] = [Protocol::MemcachedMeta, Protocol::MemcachedBinary];
+
+/// A request as it reaches the server.
+#[derive(Clone, Copy)]
+struct Asked {
+    /// Its number among all.
+    number: usize,
+    /// The number of its connection among all that there ever were.
+    connection: usize,
+}
+
+/// What comes of a request whose right reply this is: when, counted from the request, and what.
+type Script = fn(Asked, Vec<u8>) -> Vec<(u64, Vec<u8>)>;
+
+struct Scripted {
+    now_ns: u64,
+    protocol: Protocol,
+    server: Canned,
+    script: Script,
+    asked: usize,
+    connections: usize,
+    /// Replies come in pieces of so many bytes.
+    piece_bytes: usize,
+    /// What is on its way, by when it comes; of the same instant in the order of sending.
+    coming: BTreeMap<(u64, usize), (LinkId, Vec<u8>)>,
+    connecting: VecDeque<LinkId>,
+    current: Vec<u8>,
+}
+
+impl Scripted {
+    /// The length of the request at the front.
+    fn request_len(&self, bytes: &[u8]) -> usize {
+        if self.protocol == Protocol::MemcachedBinary {
+            return 24 + u32::from_be_bytes(bytes[8..12].try_into().unwrap()) as usize;
+        }
+        let line_len = bytes.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
+        let mut words = bytes[..line_len].split(|byte| *byte == b' ');
+        match words.next() {
+            Some(b"ms") => {
+                line_len + std::str::from_utf8(words.nth(1).unwrap()).unwrap().parse::<usize>().unwrap() + 2
+            }
+            _ => line_len,
+        }
+    }
+}
+
+impl Io for Scripted {
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+
+    fn connect(&mut self, link: LinkId, _: SocketAddr) -> Result<(), i32> {
+        self.connections += 1;
+        self.connecting.push_back(link);
+        Ok(())
+    }
+
+    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            let (request, behind) = rest.split_at(self.request_len(rest));
+            rest = behind;
+            let reply = self.server.reply_to(request);
+            let asked = Asked { number: self.asked, connection: self.connections - 1 };
+            self.asked += 1;
+            for (after_ns, bytes) in (self.script)(asked, reply) {
+                for piece in bytes.chunks(self.piece_bytes) {
+                    let order = self.coming.len();
+                    let order =
+                        (order..).find(|order| !self.coming.contains_key(&(self.now_ns + after_ns, *order)));
+                    self.coming.insert((self.now_ns + after_ns, order.unwrap()), (link, piece.to_vec()));
+                }
+            }
+        }
+        Some(SendResult { taken: Ok(bytes.len()), at_ns: self.now_ns })
+    }
+
+    fn close(&mut self, link: LinkId, _: CloseHow) {
+        self.coming.retain(|_, (held, _)| *held != link);
+    }
+
+    fn wait(&mut self, _: u64, until: Until) -> u64 {
+        let until_ns = match until {
+            Until::Instant(at_ns) => at_ns,
+            Until::Now => self.now_ns + 50,
+        };
+        let first_ns = self.coming.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
+        if self.connecting.is_empty() {
+            self.now_ns = self.now_ns.max(until_ns.min(first_ns));
+        }
+        self.now_ns
+    }
+
+    fn next(&mut self) -> Option<Completion> {
+        let (link, what) = match self.connecting.pop_front() {
+            Some(link) => (link, What::Connected),
+            None => {
+                let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
+                let (link, bytes) = first.remove();
+                self.current = bytes;
+                (link, What::Received(Chunk { start: 0, len: self.current.len() }))
+            }
+        };
+        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, what })
+    }
+
+    fn bytes(&self, chunk: Chunk) -> &[u8] {
+        &self.current[chunk.start..][..chunk.len]
+    }
+
+    fn syscalls(&self) -> u64 {
+        0
+    }
+
+    fn retransmits(&mut self) -> u64 {
+        0
+    }
+
+    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+        None
+    }
+}
+
+/// What a run came to.
+struct Ended {
+    /// By intended time.
+    samples: Vec<Sample>,
+    requests: RequestBook,
+    strays: u64,
+    /// Connections that were lost.
+    lost: u64,
+    end: WorkerEnd,
+}
+
+impl Ended {
+    fn outcomes(&self, class: OutcomeClass) -> u64 {
+        self.requests.outcome(class)
+    }
+}
+
+/// Runs a plan of one thread and one connection against a script.
+fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> Ended {
+    let toml = format!(
+        "protocol = '{protocol}'\nserver = 'a'\nwarmup = '0s'\nkeys = 100\nconnections = 1\npreload = false\n{toml}"
+    );
+    match protocol {
+        Protocol::MemcachedMeta => run_with(MetaCodec::new(), protocol, &toml, piece_bytes, script),
+        _ => run_with(BinaryCodec::new(), protocol, &toml, piece_bytes, script),
+    }
+}
+
+fn run_with<C: Codec>(codec: C, protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> Ended {
+    let plan = plan(toml);
+    let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
+    let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
+    let io = Scripted {
+        now_ns: EPOCH_NS,
+        protocol,
+        server: Canned::new(protocol, 1, 1, keyspace, &payload, 1, Time::made_up()),
+        script,
+        asked: 0,
+        connections: 0,
+        piece_bytes,
+        coming: BTreeMap::new(),
+        connecting: VecDeque::new(),
+        current: Vec::new(),
+    };
+    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore));
+    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
+    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let orders = Arc::new(Orders::default());
+    let exchange = Exchange { filled, spares: spares_in };
+    let mut worker = build(&blueprint, shards(&plan).remove(0), orders.clone(), exchange, codec, io, true);
+    let mut kept =
+        Kept { store: IntervalStore::new(&blueprint.layout), spans: Vec::new(), meters: Vec::new() };
+    let mut turns = 0;
+    while worker.is_running() {
+        worker.turn();
+        while let Ok(mut filled) = filled_out.pop() {
+            kept.keep(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+            spares.push(filled.set).unwrap();
+        }
+        if let Some(notice) = worker.take_notice() {
+            assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
+            orders.start_ns.store(worker.now_ns() + START_AHEAD_NS, Ordering::Relaxed);
+        }
+        turns += 1;
+        assert!(turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND, "it does not end");
+    }
+    let mut end = worker.end();
+    kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+    assert!(kept.store.books().entries().all(|entry| entry.book.balances()));
+    let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
+    let mut book = Book::default();
+    measured.for_each(|entry| book.merge(&entry.book));
+    let mut samples = end.recording.tap.samples().to_vec();
+    samples.sort_by_key(|sample| sample.times.intended_ns);
+    let lost = kept.store.connections().iter().map(|counts| counts.lost).sum();
+    assert_eq!(kept.store.faults().total(), lost, "nothing but a lost connection is a fault");
+    Ended { samples, requests: book.requests, strays: end.recording.notes.strays, lost, end }
+}
+
+/// A thousand requests, one each millisecond, as many out as want to be.
+const OPEN: &str = "rate = 1000\narrival = 'uniform'\ntime = '1s'\ndepth = 256\nmix = 'get'";
+
+/// Each reply is booked to the request whose token it bears, however many overtake it, and however it is cut.
+#[test]
+fn replies_may_overtake_each_other() {
+    const AFTER_NS: [u64; 5] = [4_600 * US, 300 * US, 2_700 * US, 900 * US, 8_100 * US];
+    for protocol in DIALECTS {
+        for piece_bytes in [usize::MAX, 100, 7, 1] {
+            let ended = run(protocol, OPEN, piece_bytes, |asked, reply| {
+                vec![(AFTER_NS[asked.number % AFTER_NS.len()], reply)]
+            });
+            assert_eq!(ended.samples.len(), 1_000);
+            assert_eq!((ended.outcomes(OutcomeClass::Hit), ended.strays, ended.lost), (1_000, 0, 0));
+            for (number, sample) in ended.samples.iter().enumerate() {
+                let expected_ns = AFTER_NS[number % AFTER_NS.len()];
+                assert_eq!(sample.times.service_ns(), expected_ns, "{protocol} {piece_bytes} {number}");
+                assert_eq!(sample.times.first_byte_ns, sample.times.done_ns);
+            }
+        }
+    }
+}
+
+/// What comes a second time is passed over.
+#[test]
+fn what_comes_twice_counts_once() {
+    for protocol in DIALECTS {
+        for piece_bytes in [usize::MAX, 7, 1] {
+            for (script, gap_ns) in [
+                ((|_, reply| vec![(MS / 2, [reply.clone(), reply].concat())]) as Script, 0),
+                (|_, reply| vec![(MS / 2, reply.clone()), (3 * MS, reply)], 3),
+            ] {
+                let ended = run(protocol, OPEN, piece_bytes, script);
+                let ends = (ended.outcomes(OutcomeClass::Hit), ended.requests.scheduled, ended.lost);
+                assert_eq!(ends, (1_000, 1_000, 0), "{protocol}");
+                // The last ones come when nobody listens any more.
+                assert!(ended.strays <= 1_000 && ended.strays + gap_ns >= 1_000, "{}", ended.strays);
+                assert!(ended.samples.iter().all(|sample| sample.times.service_ns() == MS / 2));
+            }
+        }
+    }
+}
+
+/// A request that times out goes alone: the connection goes on, and its reply is passed over when it comes, also by the
+/// request that has its place by then.
+#[test]
+fn what_comes_too_late_is_passed_over() {
+    for protocol in DIALECTS {
+        for piece_bytes in [usize::MAX, 7, 1] {
+            for depth in [1, 4, 256] {
+                let toml = format!("{OPEN}\ntimeout = '20ms'").replace("256", &depth.to_string());
+                let ended = run(protocol, &toml, piece_bytes, |asked, reply| {
+                    let is_late = asked.number % 100 == 50;
+                    vec![(if is_late { 30_400 * US } else { 200 * US }, reply)]
+                });
+                let timeouts = ended.outcomes(OutcomeClass::Timeout);
+                let hits = ended.outcomes(OutcomeClass::Hit);
+                assert_eq!((timeouts, hits), (10, 990), "{protocol} {depth}");
+                assert_eq!((ended.strays, ended.lost), (10, 0), "{protocol} {depth}");
+                let timed_out =
+                    ended.samples.iter().filter(|sample| sample.outcome.class == OutcomeClass::Timeout);
+                assert!(timed_out.clone().all(|sample| sample.times.service_ns() == 20 * MS));
+                assert_eq!(timed_out.count(), 10);
+            }
+        }
+    }
+}
+
+/// The first half of a reply comes in time, the second too late.
+#[test]
+fn a_reply_may_be_given_up_in_the_middle() {
+    for protocol in DIALECTS {
+        let toml = format!("{OPEN}\ntimeout = '20ms'");
+        // Whatever comes on the connection meanwhile would stand within the value.
+        let ended = run(protocol, &toml, usize::MAX, |asked, reply| match asked.number {
+            500 => {
+                let (front, back) = reply.split_at(reply.len() / 2);
+                vec![(200 * US, front.to_vec()), (30 * MS, back.to_vec())]
+            }
+            501..=530 => vec![(31 * MS - (asked.number as u64 - 500) * MS, reply)],
+            _ => vec![(200 * US, reply)],
+        });
+        assert_eq!((ended.strays, ended.lost), (1 + 10, 0), "{protocol}");
+        assert_eq!(ended.outcomes(OutcomeClass::Timeout), 1 + 10, "{protocol}");
+        assert_eq!(ended.outcomes(OutcomeClass::Hit), 1_000 - 11, "{protocol}");
+    }
+}
+
+/// An error that does not say what it answers belongs to the oldest request that waits; where none does, it is nobody's.
+#[test]
+fn an_error_without_a_token_is_the_oldest_ones() {
+    const ERROR: &[u8] = b"SERVER_ERROR out of memory\r\n";
+    for piece_bytes in [usize::MAX, 7, 1] {
+        let ended = run(Protocol::MemcachedMeta, OPEN, piece_bytes, |asked, reply| match asked.number {
+            // Three are out when it comes.
+            500 => vec![(2_500 * US, ERROR.to_vec())],
+            600 => vec![(2_500 * US, reply), (2_600 * US, b"ERROR\r\n".to_vec())],
+            601..=700 => vec![(100 * US, reply)],
+            701 => vec![(100 * US, reply), (300 * US, ERROR.to_vec())],
+            702..=800 => vec![(100 * US, reply)],
+            _ => vec![(2_500 * US, reply)],
+        });
+        let errors: Vec<usize> =
+            (0..1_000).filter(|number| ended.samples[*number].outcome.class == OutcomeClass::Error).collect();
+        assert_eq!(errors, [500], "{piece_bytes}");
+        assert_eq!((ended.strays, ended.lost), (2, 0));
+        assert_eq!(ended.end.recording.error_text.as_deref(), Some(&b"out of memory"[..]));
+    }
+}
+
+/// A connection that brings nothing at all any more is given up, and another one takes its place.
+#[test]
+fn a_connection_whose_peer_is_gone_is_lost() {
+    for protocol in DIALECTS {
+        let toml = format!("{OPEN}\ntimeout = '50ms'");
+        let ended = run(protocol, &toml, usize::MAX, |asked, reply| match asked {
+            Asked { connection: 0, number: 200.. } => Vec::new(),
+            _ => vec![(100 * US, reply)],
+        });
+        assert_eq!((ended.lost, ended.strays), (1, 0), "{protocol}");
+        // Those of a time-out go one by one, and those of another with the connection.
+        let timeouts = ended.outcomes(OutcomeClass::Timeout);
+        assert!((50..=52).contains(&timeouts), "{protocol} {timeouts}");
+        let lost = ended.outcomes(OutcomeClass::Lost);
+        assert!((48..=50).contains(&lost), "{protocol} {lost}");
+        assert_eq!(ended.outcomes(OutcomeClass::Hit) + timeouts + lost, 1_000, "{protocol}");
+    }
+}
+
+/// Slots of a closed loop are free again when their request has timed out, and several keys are matched like one.
+#[test]
+fn closed_loops_go_on_after_a_time_out() {
+    for protocol in DIALECTS {
+        for (mix, piece_bytes) in [("get", usize::MAX), ("get=2,set=1", 1), ("get=2,mget=2,set=1", 5)] {
+            let toml = format!("requests = 2000\ndepth = 4\nmix = '{mix}'\ntimeout = '10ms'");
+            let ended = run(protocol, &toml, piece_bytes, |asked, reply| match asked.number {
+                // A get of its own or a part of a multi-get, which then lacks an end.
+                0 => Vec::new(),
+                _ => vec![(100 * US, reply)],
+            });
+            let requests = &ended.requests;
+            assert_eq!(
+                (requests.scheduled, requests.sent, ended.lost),
+                (2_000, 2_000, 0),
+                "{protocol} {mix}"
+            );
+            assert_eq!(requests.outcome(OutcomeClass::Mismatch), 0, "{protocol} {mix}");
+            assert!(requests.outcome(OutcomeClass::Timeout) <= 1, "{protocol} {mix} {requests:?}");
+            assert!(requests.completed() >= 1_998, "{protocol} {mix} {requests:?}");
+        }
+    }
+}
