@@ -249,7 +249,8 @@ fn every_key_can_be_checked_in_full() {
     assert!(wrong > 200 && fault["first"]["version"].is_null(), "{fault}");
 }
 
-fn store(server: &Server, id: u64, value: &[u8]) -> String {
+/// Stores a value under the key with this id, and yields what the server says.
+pub(crate) fn store(server: &Server, id: u64, value: &[u8]) -> String {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let head = format!("set {id:030} 0 0 {}\r\n", value.len());
     stream.write_all(&[head.as_bytes(), value, b"\r\n"].concat()).unwrap();
@@ -258,7 +259,8 @@ fn store(server: &Server, id: u64, value: &[u8]) -> String {
     line
 }
 
-fn value_of(server: &Server, id: u64) -> Vec<u8> {
+/// The value under the key with this id.
+pub(crate) fn value_of(server: &Server, id: u64) -> Vec<u8> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(format!("get {id:030}\r\n").as_bytes()).unwrap();
     let (mut reader, mut line) = (BufReader::new(stream), String::new());

@@ -72,6 +72,12 @@ impl Server {
         Self::memcached_by(Command::new("nice").args(["-n", "-20", "memcached"]), host, port, flags)
     }
 
+    /// A real memcached that asks who comes; the directory says where its SASL library finds whom it knows.
+    pub(crate) fn memcached_with_users(directory: &std::path::Path) -> Option<Self> {
+        let mut command = Command::new("memcached");
+        Self::memcached_by(command.env("SASL_CONF_PATH", directory), "127.0.0.1", -1, &["-S"])
+    }
+
     fn memcached_by(command: &mut Command, host: &str, port: i32, flags: &[&str]) -> Option<Self> {
         if let Err(error) = Command::new("memcached").arg("-V").stdout(Stdio::null()).status() {
             let is_allowed = std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some();

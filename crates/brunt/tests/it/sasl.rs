@@ -1,0 +1,104 @@
+//! Who comes to a memcached that asks: SASL PLAIN against a real one, whose users are those of a daemon in this program.
+
+use crate::server::{Server, beside_others, brunt, temporary};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+const USER: (&str, &str) = ("reader", "s3cret");
+
+/// Is memcached there, and can it ask who comes? Otherwise a word on stderr.
+fn asks_for_users() -> bool {
+    let help = Command::new("memcached").arg("-h").output().map(|output| output.stdout).unwrap_or_default();
+    let asks = String::from_utf8_lossy(&help).contains("--enable-sasl");
+    if !asks {
+        eprintln!("SKIPPED: memcached is not installed, or built without SASL");
+    }
+    asks
+}
+
+/// A directory with what memcached's SASL library is to know: whom to ask is a daemon (saslauthd's protocol), in a thread that
+/// lives as long as the test program.
+fn users() -> PathBuf {
+    let directory = temporary("sasl");
+    std::fs::create_dir_all(&directory).unwrap();
+    let socket = directory.join("mux");
+    let listener = UnixListener::bind(&socket).unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(|stream| answer(stream.unwrap())));
+    let text = format!("mech_list: plain\npwcheck_method: saslauthd\nsaslauthd_path: {}\n", socket.display());
+    std::fs::write(directory.join("memcached.conf"), text).unwrap();
+    directory
+}
+
+/// User, password, service and realm come, each with its length in two bytes; the answer has one, too.
+fn answer(mut stream: UnixStream) {
+    let mut word = || {
+        let mut len = [0; 2];
+        stream.read_exact(&mut len).unwrap();
+        let mut word = vec![0; usize::from(u16::from_be_bytes(len))];
+        stream.read_exact(&mut word).unwrap();
+        String::from_utf8(word).unwrap()
+    };
+    let [user, password, _, _] = [(); 4].map(|()| word());
+    let is_known = (user.as_str(), password.as_str()) == USER;
+    let _ = stream.write_all(if is_known { b"\x00\x02OK" } else { b"\x00\x02NO" });
+}
+
+fn ended(address: &str, flags: &[&str]) -> Output {
+    brunt(&["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s", "-s", address])
+        .args(["--protocol", "memcached-binary"])
+        .args(flags)
+        .output()
+        .unwrap()
+}
+
+/// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.
+#[test]
+fn a_server_lets_in_whom_it_knows() {
+    let _beside = beside_others();
+    if !asks_for_users() {
+        return;
+    }
+    let directory = users();
+    let Some(server) = Server::memcached_with_users(&directory) else { return };
+    let file = directory.join("password");
+    std::fs::write(&file, "s3cret\n").unwrap();
+    let at_file = format!("@{}", file.display());
+    for io in ["epoll", "auto"] {
+        let refused: [(&[&str], &str); 3] = [
+            (&["--user", "reader", "--password", "wrong"], "SASL PLAIN is refused: Auth failure"),
+            (&["--user", "nobody", "--password", "s3cret"], "SASL PLAIN is refused: Auth failure"),
+            (&[], "Auth failure"),
+        ];
+        for (flags, message) in refused {
+            let output = ended(&server.address, &[flags, &["--io", io]].concat());
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{flags:?}: {text}");
+            assert!(text.contains(message) && text.lines().count() == 1, "{flags:?}: {text}");
+            assert!(output.stdout.is_empty(), "{flags:?}");
+        }
+        for password in [USER.1, &at_file] {
+            let flags =
+                ["--user", USER.0, "--password", password, "--json", "-", "--io", io, "-c", "8", "-T", "2"];
+            let output = ended(&server.address, &flags);
+            let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+            assert!(matches!(output.status.code(), Some(0 | 3)), "{password}: {text}");
+            assert!(!text.contains(USER.1), "{password}: {text}");
+            assert!(text.contains("\"completed\": 1000"), "{password}: {text}");
+        }
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Who brings a password to a server that asks for none is told so.
+#[test]
+fn a_password_for_nobody_is_refused() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let output = ended(&server.address, &["--user", USER.0, "--password", USER.1]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{text}");
+    assert!(text.contains("SASL PLAIN is refused: Unknown command (") && text.contains("-S"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+}
