@@ -102,6 +102,29 @@ fn what_was_missed_is_stored() {
     }
 }
 
+/// Each server is asked for its own keys, and the parts of a multi-get are one operation.
+#[test]
+fn keys_are_split_over_servers() {
+    let _beside = beside_others();
+    for dialect in DIALECTS {
+        let Some(one) = Server::memcached(&[]) else { return };
+        let Some(other) = Server::memcached(&[]) else { return };
+        let flags = ["-s", &other.address, "--protocol", dialect, "--keys", "2000", "--warmup", "0s"];
+        let mix = ["-n", "5000", "--mix", "get=2,mget=2,set=1", "-c", "8", "-d", "4", "--no-server-stats"];
+        let measured = Measured::run(&one.address, &[&flags[..], &mix].concat());
+        measured.check_exit();
+        measured.check_books();
+        let servers = [one.statistics(), other.statistics()];
+        let counted = |name: &str| servers.iter().map(|server| server[name]).collect::<Vec<_>>();
+        assert_eq!(counted("cmd_get").iter().sum::<u64>(), measured.over_phases("keys.asked"), "{dialect}");
+        assert_eq!(counted("cmd_set").iter().sum::<u64>(), measured.over_phases("ops.set"), "{dialect}");
+        assert_eq!(counted("curr_items").iter().sum::<u64>(), 2_000, "{dialect}");
+        assert!(counted("curr_items").iter().all(|items| *items > 500), "{dialect} {servers:?}");
+        assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{dialect}\n{}", measured.text);
+        assert_eq!((measured.count("requests.completed"), measured.count("stray_replies")), (5_000, 0));
+    }
+}
+
 /// Changes without a reply end when they are sent, but for touch, which has no such form; what the server says of their
 /// failures is nobody's.
 #[test]
