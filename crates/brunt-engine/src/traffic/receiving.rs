@@ -546,7 +546,8 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Is the key that a server names the one with this id, which was asked for? One that it does not name is.
+/// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are
+/// printable ASCII, so no dialect encodes them, and what it names is compared as it is.
 #[inline(always)]
 pub(super) fn is_asked_for<C: Codec>(keyspace: &KeySpace, id: u64, key: &[u8]) -> bool {
     match C::KEY_NAMES {
