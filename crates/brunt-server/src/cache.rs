@@ -1,56 +1,18 @@
-//! What the commands mean: a command applied to the store, its reply appended to the output, its counters counted.
+//! What the commands mean, whatever the dialect: a command applied to the store, and its counters counted.
 //!
-//! Bytes and times in, bytes out; nothing here knows a connection, a queue or a fault's number. Replies and counters
-//! are memcached's, word for word.
+//! Values and times in, outcomes out: nothing here knows how a dialect asks or answers, a connection, a queue or a fault.
+//! Invariant: an outcome and what is counted of it are memcached's; where Redis means something else by a command, there
+//! is an option for it here, and the counters say it in memcached's words.
 
-use crate::store::{End, NEVER_NS, Store};
-use crate::text::{BAD_CHUNK, Command, DataCommand, ERROR, Verb, push_decimal, unsigned};
+use crate::statistics::Moment;
+pub use crate::statistics::{Counters, Process};
+use crate::store::{End, Item, Marks, NEVER_NS, Store};
+use crate::text::unsigned;
+use crate::verb::Verb;
 use std::num::NonZeroU64;
 
-/// Expiry times above this many seconds (30 days) are Unix time; the protocol says so.
+/// Expiry times above this many seconds (30 days) are Unix time; memcached's protocol says so.
 const EXPTIME_RELATIVE_MAX_S: i64 = 60 * 60 * 24 * 30;
-
-const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
-const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
-const OUT_OF_MEMORY_READING: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
-const NOT_A_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
-
-/// What is counted, by memcached's names. Counts of keys where a command has several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are memcached's own")]
-pub struct Counters {
-    pub curr_connections: u64,
-    pub total_connections: u64,
-    pub cmd_get: u64,
-    pub cmd_set: u64,
-    pub cmd_flush: u64,
-    pub cmd_touch: u64,
-    pub get_hits: u64,
-    pub get_misses: u64,
-    pub delete_misses: u64,
-    pub delete_hits: u64,
-    pub incr_misses: u64,
-    pub incr_hits: u64,
-    pub decr_misses: u64,
-    pub decr_hits: u64,
-    pub cas_misses: u64,
-    pub cas_hits: u64,
-    pub cas_badval: u64,
-    pub touch_hits: u64,
-    pub touch_misses: u64,
-    pub bytes_read: u64,
-    pub bytes_written: u64,
-    /// Not memcached's: requests that were carried out and never answered.
-    pub faults_dropped: u64,
-    /// Not memcached's: requests that were carried out and answered with a reset.
-    pub faults_reset: u64,
-    /// Not memcached's: requests whose reply was cut.
-    pub faults_cut: u64,
-    /// Not memcached's: requests that were refused by script.
-    pub faults_error: u64,
-    /// Not memcached's: requests that were answered with wrong values.
-    pub faults_wrong: u64,
-}
 
 /// How the time that is given relates to the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,17 +23,6 @@ pub struct Epoch {
     pub start_unix_s: u64,
 }
 
-/// The process that serves, as its system sees it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Process {
-    /// Its number; 0 where no process serves, as in a simulation.
-    pub pid: u32,
-    /// Processor time in user space, in microseconds.
-    pub user_us: u64,
-    /// Processor time in the kernel, in microseconds.
-    pub system_us: u64,
-}
-
 /// Are the values of a reply as stored?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
@@ -79,6 +30,101 @@ pub enum Truth {
     Right,
     /// Every byte of every value differs; lengths stay.
     Wrong,
+}
+
+/// On what condition a value is stored, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Set,
+    /// Only if nothing is there.
+    Add,
+    /// Only if something is there.
+    Replace,
+    /// To the back of what is there.
+    Append,
+    /// To the front of what is there.
+    Prepend,
+}
+
+/// A value to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Write<'a> {
+    pub(crate) mode: Mode,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+    /// Client flags; what is appended or prepended has none of its own.
+    pub(crate) flags: u32,
+    /// As the store has it; what is appended or prepended has none of its own.
+    pub(crate) expires_ns: u64,
+    /// Only over an item with this unique. Add does not look at it.
+    pub(crate) compare: Option<u64>,
+    /// An item with a later unique than `compare` is overwritten too, and the new one is stale.
+    pub(crate) as_stale: bool,
+}
+
+impl<'a> Write<'a> {
+    /// One without conditions, flags and end.
+    pub(crate) const fn of(mode: Mode, key: &'a [u8], value: &'a [u8]) -> Self {
+        Self { mode, key, value, flags: 0, expires_ns: NEVER_NS, compare: None, as_stale: false }
+    }
+}
+
+/// What came of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    Stored {
+        unique: u64,
+        /// Length of the whole value that is there now.
+        value_bytes: usize,
+    },
+    NotStored,
+    Exists,
+    NotFound,
+    OutOfMemory,
+}
+
+/// A change of a stored number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delta<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) amount: u64,
+    pub(crate) is_increment: bool,
+    /// Only of an item with this unique.
+    pub(crate) compare: Option<u64>,
+    /// A new expiry, if it is to have one.
+    pub(crate) expires_ns: Option<u64>,
+    /// The number and the expiry that a missing item is made with.
+    pub(crate) creates: Option<(u64, u64)>,
+}
+
+/// What came of a change of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    Number { number: u64, unique: u64, expires_ns: u64 },
+    NotFound,
+    Exists,
+    NotANumber,
+    OutOfMemory,
+}
+
+/// Why a number did not change as Redis counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unchanged {
+    /// What is stored is no integer of 64 bits with a sign.
+    NotAnInteger,
+    /// The result would be none.
+    Overflow,
+    /// What is stored is a hash.
+    WrongType,
+    OutOfMemory,
+}
+
+/// What came of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deleted {
+    Gone,
+    NotFound,
+    Exists,
 }
 
 /// The store with its commands.
@@ -133,226 +179,289 @@ impl Cache {
         self.flush_at_ns = None;
     }
 
-    /// Counts a data command that was refused by script, as memcached counts commands that fail: asked, but neither
-    /// hit nor miss. So what a client sent and what the counters say agree to the last request.
-    pub fn count_refused(&mut self, command: &DataCommand<'_>) {
-        match command.verb {
-            Verb::Get | Verb::Gets => self.counters.cmd_get += command.keys().count() as u64,
+    /// To be called before every command: what was to happen by now, happens.
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        if self.flush_at_ns.is_some_and(|flush_at_ns| flush_at_ns <= now_ns) {
+            self.flush_at_ns = None;
+            self.store.clear();
+        }
+    }
+
+    /// Counts a data command of so many keys that was refused by script, as memcached counts commands that fail: asked,
+    /// but neither hit nor miss. So what a client sent and what the counters say agree to the last request.
+    pub(crate) fn count_refused(&mut self, verb: Verb, keys: u64) {
+        match verb {
+            Verb::Get | Verb::Gets => self.counters.cmd_get += keys,
             Verb::Touch => self.counters.cmd_touch += 1,
             Verb::Incr | Verb::Decr | Verb::Delete => {}
             _ => self.counters.cmd_set += 1,
         }
     }
 
-    /// Carries out a data command and appends its reply to `out`, which may grow to `out_bytes_max` before retrievals
-    /// are refused. Returns how many bytes of values the reply holds.
-    pub fn execute(
-        &mut self,
-        command: &DataCommand<'_>,
-        truth: Truth,
-        now_ns: u64,
-        out: &mut Vec<u8>,
-        out_bytes_max: usize,
-    ) -> usize {
-        self.flush_if_due(now_ns);
-        let reply_begin = out.len();
-        match command.verb {
-            Verb::Get | Verb::Gets => return self.retrieve(command, truth, now_ns, out, out_bytes_max),
-            Verb::Incr | Verb::Decr => self.delta(command, now_ns, out),
-            Verb::Delete => out.extend_from_slice(self.delete(command.key, now_ns)),
-            Verb::Touch => out.extend_from_slice(self.touch(command, now_ns)),
-            _ => out.extend_from_slice(self.write(command, now_ns)),
-        }
-        if command.noreply {
-            out.truncate(reply_begin);
-        }
-        0
-    }
-
-    /// Carries out any other command. True: the connection is to be closed.
-    pub fn control(&mut self, command: &Command<'_>, now_ns: u64, out: &mut Vec<u8>) -> bool {
-        self.flush_if_due(now_ns);
-        match *command {
-            Command::Data(_) => unreachable!("data commands go through `execute`"),
-            Command::TooLarge { verb, key, noreply, .. } => {
-                // A set that failed must not leave the old value to be read as the new one.
-                if verb == Verb::Set {
-                    self.store.remove(key, now_ns);
-                }
-                out.extend_from_slice(if noreply { b"" } else { TOO_LARGE });
-            }
-            Command::BadChunk { noreply } => {
-                self.counters.cmd_set += 1;
-                out.extend_from_slice(if noreply { b"" } else { BAD_CHUNK });
-            }
-            Command::FlushAll { delay_s, noreply } => {
-                self.counters.cmd_flush += 1;
-                let flush_at_ns = if delay_s > 0 { self.expires_ns(delay_s, now_ns) } else { now_ns };
-                // memcached tells items from before and after a flush of the same second by a unique of its own.
-                if flush_at_ns <= now_ns {
-                    self.store.skip_unique();
-                }
-                self.flush_at_ns = Some(flush_at_ns);
-                self.flush_if_due(now_ns);
-                out.extend_from_slice(if noreply { b"" } else { b"OK\r\n" });
-            }
-            Command::Verbosity { noreply } => out.extend_from_slice(if noreply { b"" } else { b"OK\r\n" }),
-            Command::Version => {
-                out.extend_from_slice(
-                    concat!("VERSION ", env!("CARGO_PKG_VERSION"), "-brunt\r\n").as_bytes(),
-                );
-            }
-            Command::Stats(what) => self.stats(what, now_ns, out),
-            Command::Quit => return true,
-            Command::Refused(reply) => out.extend_from_slice(reply),
-        }
-        false
-    }
-
-    fn retrieve(
-        &mut self,
-        command: &DataCommand<'_>,
-        truth: Truth,
-        now_ns: u64,
-        out: &mut Vec<u8>,
-        out_bytes_max: usize,
-    ) -> usize {
-        let reply_begin = out.len();
-        let mut value_bytes = 0;
-        for key in command.keys() {
-            self.counters.cmd_get += 1;
-            let is_hidden = self
-                .miss_ids
-                .is_some_and(|of| trailing_number(key).is_some_and(|id| id.is_multiple_of(of.get())));
-            let Some(item) = (if is_hidden { None } else { self.store.get(key, now_ns) }) else {
-                self.counters.get_misses += 1;
-                continue;
-            };
-            self.counters.get_hits += 1;
-            out.extend_from_slice(b"VALUE ");
-            out.extend_from_slice(key);
-            out.push(b' ');
-            push_decimal(out, u64::from(item.flags));
-            out.push(b' ');
-            push_decimal(out, item.value.len() as u64);
-            if command.verb == Verb::Gets {
-                out.push(b' ');
-                push_decimal(out, item.unique);
-            }
-            out.extend_from_slice(b"\r\n");
-            let value_begin = out.len();
-            out.extend_from_slice(item.value);
-            value_bytes += item.value.len();
-            if truth == Truth::Wrong {
-                out[value_begin..].iter_mut().for_each(|byte| *byte ^= 1);
-            }
-            out.extend_from_slice(b"\r\n");
-            if out.len() > out_bytes_max {
-                out.truncate(reply_begin);
-                out.extend_from_slice(OUT_OF_MEMORY_READING);
-                return 0;
-            }
-        }
-        out.extend_from_slice(b"END\r\n");
-        value_bytes
-    }
-
-    fn write(&mut self, command: &DataCommand<'_>, now_ns: u64) -> &'static [u8] {
+    /// Counts a value that came and was not taken: a write all the same.
+    pub(crate) fn count_broken_write(&mut self) {
         self.counters.cmd_set += 1;
-        let &DataCommand { verb, key, value, flags, .. } = command;
-        let end = match verb {
-            Verb::Append => Some(End::Back),
-            Verb::Prepend => Some(End::Front),
-            _ => None,
-        };
-        if let Some(end) = end {
-            // memcached says NOT_STORED also where the sum is too long for it.
-            let old_len = self.store.get(key, now_ns).map_or(0, |item| item.value.len());
-            if (old_len + value.len()) as u64 > self.value_bytes_max {
-                return b"NOT_STORED\r\n";
-            }
-            return match self.store.extend(key, value, end, now_ns) {
-                Ok(true) => b"STORED\r\n",
-                Ok(false) | Err(_) => b"NOT_STORED\r\n",
-            };
-        }
+    }
+
+    /// Retrieves a key.
+    pub(crate) fn find(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
+        self.counters.cmd_get += 1;
+        let item = if self.is_hidden(key) { None } else { self.store.get(key, now_ns) };
+        let outcome =
+            if item.is_some() { &mut self.counters.get_hits } else { &mut self.counters.get_misses };
+        *outcome += 1;
+        item
+    }
+
+    /// Retrieves a key without a trace: as [`Cache::find`] to the counters.
+    pub(crate) fn peek(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
+        self.counters.cmd_get += 1;
+        let item = if self.is_hidden(key) { None } else { self.store.peek(key, now_ns) };
+        let outcome =
+            if item.is_some() { &mut self.counters.get_hits } else { &mut self.counters.get_misses };
+        *outcome += 1;
+        item
+    }
+
+    /// Looks at a key for other reasons than to retrieve it: nothing is counted.
+    pub(crate) fn look(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
+        self.store.peek(key, now_ns)
+    }
+
+    /// Is this a key that retrievals never find?
+    fn is_hidden(&self, key: &[u8]) -> bool {
+        self.miss_ids.is_some_and(|of| trailing_number(key).is_some_and(|id| id.is_multiple_of(of.get())))
+    }
+
+    /// Stores a value.
+    pub(crate) fn write(&mut self, write: &Write<'_>, now_ns: u64) -> Written {
+        self.counters.cmd_set += 1;
+        let &Write { mode, key, value, flags, expires_ns, compare, as_stale } = write;
         // A plain set need not look: what was there does not matter.
-        let unique =
-            (verb != Verb::Set).then(|| self.store.get(key, now_ns)).flatten().map(|item| item.unique);
-        match (verb, unique) {
-            (Verb::Add, Some(_)) | (Verb::Replace, None) => return b"NOT_STORED\r\n",
-            (Verb::Cas, None) => {
-                self.counters.cas_misses += 1;
-                return b"NOT_FOUND\r\n";
+        let held = if mode == Mode::Set && compare.is_none() {
+            None
+        } else {
+            self.store.peek(key, now_ns).map(|item| (item.unique, item.value.len()))
+        };
+        let is_stale = match (mode, held, compare) {
+            (Mode::Add, Some(_), _) | (Mode::Replace, None, None) => return Written::NotStored,
+            (Mode::Append | Mode::Prepend, None, _) => return Written::NotStored,
+            (Mode::Append | Mode::Prepend, Some((unique, _)), Some(compare)) if unique != compare => {
+                return Written::Exists;
             }
-            (Verb::Cas, Some(unique)) if unique != command.operand => {
-                self.counters.cas_badval += 1;
-                return b"EXISTS\r\n";
+            (Mode::Append | Mode::Prepend, Some((_, held_bytes)), _) => {
+                return self.extend(write, held_bytes, now_ns);
             }
-            _ => self.counters.cas_hits += u64::from(verb == Verb::Cas),
+            (Mode::Set | Mode::Replace, held, Some(compare)) => {
+                match self.compare(held.map(|(unique, _)| unique), compare, as_stale) {
+                    Ok(is_stale) => is_stale,
+                    Err(written) => return written,
+                }
+            }
+            _ => false,
+        };
+        if self.store.set(key, value, flags, expires_ns, now_ns).is_err() {
+            return Written::OutOfMemory;
         }
-        let expires_ns = self.expires_ns(command.exptime_s, now_ns);
-        match self.store.set(key, value, flags, expires_ns, now_ns) {
-            Ok(()) => b"STORED\r\n",
-            Err(_) => OUT_OF_MEMORY,
+        if is_stale {
+            self.store.mark(key, now_ns, |marks| marks.stale = true);
+        }
+        Written::Stored { unique: self.store.unique_last(), value_bytes: value.len() }
+    }
+
+    /// May a value with this condition take the place of what is there? If so, is it stale?
+    fn compare(&mut self, held: Option<u64>, compare: u64, as_stale: bool) -> Result<bool, Written> {
+        match held {
+            None => {
+                self.counters.cas_misses += 1;
+                Err(Written::NotFound)
+            }
+            Some(unique) if unique == compare || (as_stale && compare < unique) => {
+                self.counters.cas_hits += 1;
+                Ok(unique != compare)
+            }
+            Some(_) => {
+                self.counters.cas_badval += 1;
+                Err(Written::Exists)
+            }
         }
     }
 
-    fn delta(&mut self, command: &DataCommand<'_>, now_ns: u64, out: &mut Vec<u8>) {
-        let increment = command.verb == Verb::Incr;
-        let Some(item) = self.store.get(command.key, now_ns) else {
-            let misses =
-                if increment { &mut self.counters.incr_misses } else { &mut self.counters.decr_misses };
-            *misses += 1;
-            return out.extend_from_slice(b"NOT_FOUND\r\n");
+    /// Appends or prepends to an item of this length.
+    fn extend(&mut self, write: &Write<'_>, held_bytes: usize, now_ns: u64) -> Written {
+        let value_bytes = held_bytes + write.value.len();
+        // memcached says that it is not stored also where the sum is too long for it.
+        if value_bytes as u64 > self.value_bytes_max {
+            return Written::NotStored;
+        }
+        let end = if write.mode == Mode::Append { End::Back } else { End::Front };
+        match self.store.extend(write.key, write.value, end, now_ns) {
+            Ok(true) => Written::Stored { unique: self.store.unique_last(), value_bytes },
+            Ok(false) | Err(_) => Written::NotStored,
+        }
+    }
+
+    /// Throws away what is under a key whose new value is too long: a set that failed must not leave the old value to be
+    /// read as the new one.
+    pub(crate) fn drop_overwritten(&mut self, key: &[u8], now_ns: u64) {
+        self.store.remove(key, now_ns);
+    }
+
+    /// Changes a number as memcached counts: without a sign, wrapping upwards and stopping at 0 downwards.
+    pub(crate) fn change(&mut self, delta: &Delta<'_>, now_ns: u64) -> Changed {
+        let &Delta { key, amount, is_increment, compare, expires_ns, creates } = delta;
+        let Some(item) = self.store.peek(key, now_ns) else {
+            return self.change_missing(delta, creates, now_ns);
         };
-        let old_len = item.value.len();
-        let Some(old) = unsigned(item.value) else {
-            return out.extend_from_slice(NOT_A_NUMBER);
-        };
-        // The protocol wraps upwards and stops at 0 downwards.
-        let (new, hits) = if increment {
-            (old.wrapping_add(command.operand), &mut self.counters.incr_hits)
+        if compare.is_some_and(|compare| compare != item.unique) {
+            return Changed::Exists;
+        }
+        let (old_len, old_expires_ns) = (item.value.len(), item.expires_ns);
+        let Some(old) = unsigned(item.value).filter(|_| !item.marks.hash) else { return Changed::NotANumber };
+        let (number, hits) = if is_increment {
+            (old.wrapping_add(amount), &mut self.counters.incr_hits)
         } else {
-            (old.saturating_sub(command.operand), &mut self.counters.decr_hits)
+            (old.saturating_sub(amount), &mut self.counters.decr_hits)
         };
         *hits += 1;
-        let reply_begin = out.len();
-        push_decimal(out, new);
         // A number that has become shorter keeps its length, with blanks behind it; the protocol says so for decr and
         // memcached does it for both.
-        let digits_end = out.len();
-        out.resize(digits_end.max(reply_begin + old_len), b' ');
-        self.store.rewrite(command.key, &out[reply_begin..], now_ns);
-        out.truncate(digits_end);
-        out.extend_from_slice(b"\r\n");
+        let mut text = number.to_string().into_bytes();
+        text.resize(text.len().max(old_len), b' ');
+        self.store.rewrite(key, &text, now_ns);
+        let unique = self.store.unique_last();
+        if let Some(expires_ns) = expires_ns {
+            self.store.touch(key, expires_ns, now_ns);
+        }
+        Changed::Number { number, unique, expires_ns: expires_ns.unwrap_or(old_expires_ns) }
     }
 
-    fn delete(&mut self, key: &[u8], now_ns: u64) -> &'static [u8] {
+    fn change_missing(&mut self, delta: &Delta<'_>, creates: Option<(u64, u64)>, now_ns: u64) -> Changed {
+        let Some((number, expires_ns)) = creates else {
+            let misses = if delta.is_increment {
+                &mut self.counters.incr_misses
+            } else {
+                &mut self.counters.decr_misses
+            };
+            *misses += 1;
+            return Changed::NotFound;
+        };
+        match self.store.set(delta.key, number.to_string().as_bytes(), 0, expires_ns, now_ns) {
+            Ok(()) => Changed::Number { number, unique: self.store.unique_last(), expires_ns },
+            Err(_) => Changed::OutOfMemory,
+        }
+    }
+
+    /// Changes a number as Redis counts: with a sign, no further than it goes, and from 0 where nothing is. What is not
+    /// there is a miss to the counters, though it is there then.
+    pub(crate) fn add_signed(
+        &mut self,
+        key: &[u8],
+        amount: i64,
+        is_increment: bool,
+        now_ns: u64,
+    ) -> Result<i64, Unchanged> {
+        let held = match self.store.peek(key, now_ns) {
+            Some(Item { marks: Marks { hash: true, .. }, .. }) => return Err(Unchanged::WrongType),
+            Some(item) => Some(integer(item.value).ok_or(Unchanged::NotAnInteger)?),
+            None => None,
+        };
+        let old = held.unwrap_or(0);
+        let new = if is_increment { old.checked_add(amount) } else { old.checked_sub(amount) };
+        let new = new.ok_or(Unchanged::Overflow)?;
+        let counters = &mut self.counters;
+        *match (is_increment, held.is_some()) {
+            (true, true) => &mut counters.incr_hits,
+            (true, false) => &mut counters.incr_misses,
+            (false, true) => &mut counters.decr_hits,
+            (false, false) => &mut counters.decr_misses,
+        } += 1;
+        let text = new.to_string();
+        if held.is_some() {
+            self.store.rewrite(key, text.as_bytes(), now_ns);
+        } else {
+            self.store.set(key, text.as_bytes(), 0, NEVER_NS, now_ns).map_err(|_| Unchanged::OutOfMemory)?;
+        }
+        Ok(new)
+    }
+
+    /// Removes an item; with a condition, only one of this unique.
+    pub(crate) fn delete(&mut self, key: &[u8], compare: Option<u64>, now_ns: u64) -> Deleted {
+        if let Some(compare) = compare
+            && self.store.peek(key, now_ns).is_some_and(|item| item.unique != compare)
+        {
+            return Deleted::Exists;
+        }
         if self.store.remove(key, now_ns) {
             self.counters.delete_hits += 1;
-            b"DELETED\r\n"
+            Deleted::Gone
         } else {
             self.counters.delete_misses += 1;
-            b"NOT_FOUND\r\n"
+            Deleted::NotFound
         }
     }
 
-    fn touch(&mut self, command: &DataCommand<'_>, now_ns: u64) -> &'static [u8] {
+    /// Marks an item as stale instead of removing it, with a new expiry if one is given; the next to ask is to renew it.
+    pub(crate) fn invalidate(
+        &mut self,
+        key: &[u8],
+        compare: Option<u64>,
+        expires_ns: Option<u64>,
+        now_ns: u64,
+    ) -> Deleted {
+        match self.store.peek(key, now_ns) {
+            None => {
+                self.counters.delete_misses += 1;
+                return Deleted::NotFound;
+            }
+            Some(item) if compare.is_some_and(|compare| compare != item.unique) => return Deleted::Exists,
+            Some(_) => {}
+        }
+        // memcached counts no removal, as nothing is removed.
+        if let Some(expires_ns) = expires_ns {
+            self.store.touch(key, expires_ns, now_ns);
+        }
+        self.store.mark(key, now_ns, |marks| (marks.stale, marks.won) = (true, false));
+        self.store.renew_unique(key, now_ns);
+        Deleted::Gone
+    }
+
+    /// Gives an item a new expiry. False: there is none.
+    pub(crate) fn touch(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> bool {
         self.counters.cmd_touch += 1;
-        let expires_ns = self.expires_ns(command.exptime_s, now_ns);
-        if self.store.touch(command.key, expires_ns, now_ns) {
-            self.counters.touch_hits += 1;
-            b"TOUCHED\r\n"
-        } else {
-            self.counters.touch_misses += 1;
-            b"NOT_FOUND\r\n"
-        }
+        let is_there = self.store.touch(key, expires_ns, now_ns);
+        let outcome = if is_there { &mut self.counters.touch_hits } else { &mut self.counters.touch_misses };
+        *outcome += 1;
+        is_there
     }
 
-    /// The protocol's expiry as a time of the given clock. memcached counts whole seconds of a coarse clock, so its
-    /// items live up to a second less; ours live exactly as long as asked.
-    fn expires_ns(&self, exptime_s: i64, now_ns: u64) -> u64 {
+    /// Makes an empty item that whoever asked is to fill, and tells its unique.
+    pub(crate) fn vivify(&mut self, key: &[u8], expires_ns: u64, now_ns: u64) -> Option<u64> {
+        self.store.set(key, b"", 0, expires_ns, now_ns).ok()?;
+        self.store.mark(key, now_ns, |marks| marks.won = true);
+        Some(self.store.unique_last())
+    }
+
+    /// Changes what is known of an item; nothing where there is none.
+    pub(crate) fn mark(&mut self, key: &[u8], now_ns: u64, change: impl FnOnce(&mut Marks)) {
+        self.store.mark(key, now_ns, change);
+    }
+
+    /// Empties the store after so many seconds, as memcached's flush_all does.
+    pub(crate) fn flush(&mut self, delay_s: i64, now_ns: u64) {
+        self.counters.cmd_flush += 1;
+        let flush_at_ns = if delay_s > 0 { self.expires_ns(delay_s, now_ns) } else { now_ns };
+        // memcached tells items from before and after a flush of the same second by a unique of its own.
+        if flush_at_ns <= now_ns {
+            self.store.skip_unique();
+        }
+        self.flush_at_ns = Some(flush_at_ns);
+        self.advance(now_ns);
+    }
+
+    /// memcached's expiry as a time of the given clock. memcached counts whole seconds of a coarse clock, so its items
+    /// live up to a second less; ours live exactly as long as asked.
+    pub(crate) fn expires_ns(&self, exptime_s: i64, now_ns: u64) -> u64 {
         let after = |base_ns: u64, seconds: i64| {
             let seconds = u64::try_from(seconds).unwrap_or(0);
             base_ns.saturating_add(seconds.saturating_mul(1_000_000_000))
@@ -368,80 +477,22 @@ impl Cache {
         }
     }
 
-    fn flush_if_due(&mut self, now_ns: u64) {
-        if self.flush_at_ns.is_some_and(|flush_at_ns| flush_at_ns <= now_ns) {
-            self.flush_at_ns = None;
-            self.store.clear();
-        }
+    /// Forgets what was counted, but for the connections.
+    pub(crate) fn reset_counters(&mut self) {
+        let Counters { curr_connections, total_connections, .. } = self.counters;
+        self.counters = Counters { curr_connections, total_connections, ..Counters::default() };
     }
 
-    fn stats(&mut self, what: &[u8], now_ns: u64, out: &mut Vec<u8>) {
-        match what {
-            b"" => self.stats_general(now_ns, out),
-            b"reset" => {
-                let Counters { curr_connections, total_connections, .. } = self.counters;
-                self.counters = Counters { curr_connections, total_connections, ..Counters::default() };
-                out.extend_from_slice(b"RESET\r\n");
-            }
-            // Nothing to tell about slabs and settings, but the question is a good one.
-            b"items" | b"slabs" | b"sizes" | b"settings" | b"conns" => out.extend_from_slice(b"END\r\n"),
-            _ => out.extend_from_slice(ERROR),
-        }
-    }
-
-    fn stats_general(&self, now_ns: u64, out: &mut Vec<u8>) {
+    /// Everything that statistics tell, as it is now.
+    pub(crate) fn moment(&self, now_ns: u64) -> Moment<'_> {
         let uptime_s = now_ns.saturating_sub(self.epoch.start_ns) / 1_000_000_000;
-        let (counters, store) = (&self.counters, &self.store);
-        let process = (self.process)();
-        let rows: [(&str, u64); 34] = [
-            ("time", self.epoch.start_unix_s + uptime_s),
-            ("pointer_size", u64::from(usize::BITS)),
-            ("threads", 1),
-            ("curr_connections", counters.curr_connections),
-            ("total_connections", counters.total_connections),
-            ("cmd_get", counters.cmd_get),
-            ("cmd_set", counters.cmd_set),
-            ("cmd_flush", counters.cmd_flush),
-            ("cmd_touch", counters.cmd_touch),
-            ("get_hits", counters.get_hits),
-            ("get_misses", counters.get_misses),
-            ("delete_misses", counters.delete_misses),
-            ("delete_hits", counters.delete_hits),
-            ("incr_misses", counters.incr_misses),
-            ("incr_hits", counters.incr_hits),
-            ("decr_misses", counters.decr_misses),
-            ("decr_hits", counters.decr_hits),
-            ("cas_misses", counters.cas_misses),
-            ("cas_hits", counters.cas_hits),
-            ("cas_badval", counters.cas_badval),
-            ("touch_hits", counters.touch_hits),
-            ("touch_misses", counters.touch_misses),
-            ("bytes_read", counters.bytes_read),
-            ("bytes_written", counters.bytes_written),
-            ("limit_maxbytes", store.bytes_max()),
-            ("bytes", store.bytes()),
-            ("curr_items", store.items() as u64),
-            ("total_items", store.items_total()),
-            ("evictions", store.evictions()),
-            ("faults_dropped", counters.faults_dropped),
-            ("faults_reset", counters.faults_reset),
-            ("faults_cut", counters.faults_cut),
-            ("faults_error", counters.faults_error),
-            ("faults_wrong", counters.faults_wrong),
-        ];
-        let row = |out: &mut Vec<u8>, name: &str, text: &str| {
-            out.extend_from_slice(format!("STAT {name} {text}\r\n").as_bytes());
-        };
-        row(out, "pid", &process.pid.to_string());
-        row(out, "uptime", &uptime_s.to_string());
-        row(out, "version", concat!(env!("CARGO_PKG_VERSION"), "-brunt"));
-        for (name, us) in [("rusage_user", process.user_us), ("rusage_system", process.system_us)] {
-            row(out, name, &format!("{}.{:06}", us / 1_000_000, us % 1_000_000));
+        Moment {
+            counters: &self.counters,
+            store: &self.store,
+            process: (self.process)(),
+            uptime_s,
+            time_s: self.epoch.start_unix_s + uptime_s,
         }
-        for (name, number) in rows {
-            row(out, name, &number.to_string());
-        }
-        out.extend_from_slice(b"END\r\n");
     }
 }
 
@@ -449,4 +500,12 @@ impl Cache {
 fn trailing_number(key: &[u8]) -> Option<u64> {
     let digits = key.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     unsigned(&key[key.len() - digits..])
+}
+
+/// A number as Redis reads one: its shortest text and nothing else.
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+    let number: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_shortest = digits[0].is_ascii_digit() && (digits[0] != b'0' || text == b"0");
+    is_shortest.then_some(number)
 }

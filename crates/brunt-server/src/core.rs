@@ -22,79 +22,24 @@
 //!
 //! A dripping reply is nothing special to a driver: it is several departures.
 
-use crate::cache::{Cache, Counters, Epoch, Process, Truth};
-use crate::drip::{Drip, Trickle};
-use crate::faults::{Fault, Faults};
-use crate::fifo::{Fifo, Stall};
+use crate::cache::{Cache, Counters, Process, Truth};
+use crate::connection::{Batch, Connection, Reading};
+use crate::dialect::{Parsed, Request, Work, parse};
+use crate::faults::Fault;
+use crate::fifo::Fifo;
 use crate::log::{self, Record};
-use crate::outage::{Outage, Outages};
-use crate::service::Service;
+pub use crate::options::CoreOptions;
+use crate::outage::Outages;
+use crate::outbox::{Outbox, earlier};
+use crate::session::Dialect;
 use crate::store::Store;
-use crate::text::{Command, DataCommand, Parsed, parse};
-use std::collections::VecDeque;
-use std::num::NonZeroU64;
+use crate::turn::Turn;
+use crate::udp::{self, Framer, Trains};
+use crate::verb::Verb;
 
 /// Replies that wait take at most this many bytes and one reply more; beyond, retrievals are refused for lack of
 /// memory. A million replies of 200 bytes stay below.
 pub const QUEUED_BYTES_MAX: usize = 256 << 20;
-
-/// The reply to a request that a script refuses.
-const INJECTED_ERROR: &[u8] = b"SERVER_ERROR injected fault\r\n";
-
-/// What a core is made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreOptions {
-    /// Bound on the store, in bytes.
-    pub memory_bytes: u64,
-    /// The longest value, in bytes.
-    pub value_bytes_max: u64,
-    /// Seed of the service times.
-    pub seed: u64,
-    /// Law of the service times.
-    pub service: Service,
-    /// When the server is frozen, counted from the arrival of the first scripted request.
-    pub stalls: Vec<Stall>,
-    /// When the server is gone, counted like the stalls. Requests that wait when an outage begins were carried out at
-    /// their arrival, like all, and are never answered.
-    pub outages: Vec<Outage>,
-    /// Every outage empties the store, as a restart of memcached does; else the items are there again after it.
-    pub outage_forgets: bool,
-    /// What goes wrong and how often.
-    pub faults: Faults,
-    /// Replies leave in pieces. The queue is not held up by it: the next request is served while a reply drips.
-    pub drip: Option<Drip>,
-    /// Retrievals of keys whose digits at the end are a multiple of this number find nothing, from the start and whatever
-    /// was stored: misses that depend on the key alone.
-    pub miss_ids: Option<NonZeroU64>,
-    /// How many data commands (a preload, say) are served before the script begins: without service time, stalls,
-    /// outages, faults or dripping. Service times and faults count requests from there.
-    pub script_after: u64,
-    /// Keep a [`Record`] of every data command, to be taken with [`Core::take_records`].
-    pub record: bool,
-    /// How the given time relates to the world.
-    pub epoch: Epoch,
-}
-
-impl Default for CoreOptions {
-    /// 1 GiB, values up to 1 MiB (memcached's own bound), nothing scripted.
-    fn default() -> Self {
-        Self {
-            memory_bytes: 1 << 30,
-            value_bytes_max: 1 << 20,
-            seed: 1,
-            service: Service::None,
-            stalls: Vec::new(),
-            outages: Vec::new(),
-            outage_forgets: false,
-            faults: Faults::default(),
-            drip: None,
-            miss_ids: None,
-            script_after: 0,
-            record: false,
-            epoch: Epoch::default(),
-        }
-    }
-}
 
 /// A connection: a small number of the caller's choice, free for reuse after [`Core::disconnect`].
 pub type ConnectionId = u32;
@@ -132,38 +77,6 @@ impl Departure<'_> {
     }
 }
 
-/// What a connection does with the bytes it gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
-    Commands,
-    /// So many bytes of a value that was refused are still to come.
-    Discarding(u64),
-    /// Everything to come is thrown away: a reply was dropped, or the end is on its way.
-    Nothing,
-}
-
-#[derive(Debug)]
-struct Connection {
-    open: bool,
-    reading: Reading,
-    /// The front of a command that is not yet whole.
-    input: Vec<u8>,
-    /// Parsing `input` makes no sense before it has this many bytes.
-    need: usize,
-    /// In order of acceptance; tells replies of an earlier connection with the same id apart.
-    serial: u32,
-}
-
-/// Replies in the queue; their bytes are the next `len` bytes of the output.
-#[derive(Debug)]
-struct Pending {
-    connection: ConnectionId,
-    serial: u32,
-    departure_ns: u64,
-    len: usize,
-    end: End,
-}
-
 /// The server.
 #[derive(Debug)]
 pub struct Core {
@@ -174,12 +87,13 @@ pub struct Core {
     connections: Vec<Connection>,
     /// The number of the next data command.
     number: u64,
-    pending: VecDeque<Pending>,
-    /// The bytes of the pending replies from `out_begin` on.
-    out: Vec<u8>,
-    out_begin: usize,
-    /// The replies that drip, if they are to.
-    trickle: Option<Trickle>,
+    /// Connections and senders of datagrams so far.
+    accepted: u32,
+    outbox: Outbox,
+    /// When the reply leaves that is being written for a datagram.
+    datagram_departure_ns: Option<u64>,
+    trains: Trains,
+    framer: Framer,
     records: Vec<Record>,
 }
 
@@ -194,10 +108,11 @@ impl Core {
             outages: Outages::new(&options.outages),
             connections: Vec::new(),
             number: 0,
-            pending: VecDeque::new(),
-            out: Vec::new(),
-            out_begin: 0,
-            trickle: options.drip.map(Trickle::new),
+            accepted: 0,
+            outbox: Outbox::new(options.drip),
+            datagram_departure_ns: None,
+            trains: Trains::default(),
+            framer: Framer::new(options.datagram_faults),
             records: Vec::new(),
             options,
         }
@@ -214,21 +129,32 @@ impl Core {
     /// # Panics
     /// If this id is connected already.
     pub fn connect(&mut self, id: ConnectionId) {
-        let index = id as usize;
-        while self.connections.len() <= index {
-            let (reading, input) = (Reading::Nothing, Vec::new());
-            self.connections.push(Connection { open: false, reading, input, need: 0, serial: 0 });
-        }
-        assert!(!self.connections[index].open, "connection {id} is there already");
-        let counters = &mut self.cache.counters;
-        let serial = counters.total_connections as u32;
-        counters.total_connections += 1;
-        counters.curr_connections += 1;
-        self.connections[index] =
-            Connection { open: true, reading: Reading::Commands, input: Vec::new(), need: 0, serial };
+        self.cache.counters.total_connections += 1;
+        self.cache.counters.curr_connections += 1;
+        self.begin(id, false);
     }
 
-    /// A connection is gone. Its requests keep their place and their time in the queue; their replies go nowhere.
+    /// Somebody new sends datagrams: an address, which is as good as a connection and shares its ids, but is not counted as
+    /// one. Outages do not end it: what is sent to a server that is gone is lost.
+    ///
+    /// # Panics
+    /// If this id is connected already.
+    pub fn connect_peer(&mut self, id: ConnectionId) {
+        self.begin(id, true);
+    }
+
+    fn begin(&mut self, id: ConnectionId, is_peer: bool) {
+        let index = id as usize;
+        while self.connections.len() <= index {
+            self.connections.push(Connection::default());
+        }
+        assert!(!self.connections[index].open, "connection {id} is there already");
+        self.connections[index] = Connection::begin(self.accepted, is_peer);
+        self.accepted += 1;
+    }
+
+    /// A connection is gone, or a sender of datagrams is not heard any more. Its requests keep their place and their time in
+    /// the queue; their replies go nowhere.
     ///
     /// # Panics
     /// If this id is not connected.
@@ -237,17 +163,17 @@ impl Core {
         assert!(connection.open, "connection {id} is not there");
         connection.open = false;
         connection.input = Vec::new();
-        if let Some(trickle) = &mut self.trickle {
-            trickle.forget(id);
+        if !connection.is_peer {
+            self.cache.counters.curr_connections -= 1;
         }
-        self.cache.counters.curr_connections -= 1;
+        self.outbox.forget(id);
     }
 
     /// Bytes arrive: every command that they complete is carried out and its reply is queued. `now_ns` is the arrival
     /// of all of them; times never go back. What comes when an outage has begun is lost.
     pub fn receive(&mut self, id: ConnectionId, bytes: &[u8], now_ns: u64) {
         self.cache.counters.bytes_read += bytes.len() as u64;
-        self.compact();
+        self.outbox.compact();
         let connection = &mut self.connections[id as usize];
         assert!(connection.open, "connection {id} is not there");
         if self.outages.next_begin_ns().is_some_and(|begin_ns| begin_ns <= now_ns) {
@@ -272,16 +198,43 @@ impl Core {
         }
     }
 
+    /// A datagram arrives: the commands in it are carried out, and their replies go out in datagrams that each are a
+    /// [`Departure`]. What is cut by its end is thrown away.
+    pub fn receive_datagram(&mut self, id: ConnectionId, datagram: &[u8], now_ns: u64) {
+        self.cache.counters.bytes_read += datagram.len() as u64;
+        self.outbox.compact();
+        let connection = &mut self.connections[id as usize];
+        assert!(connection.open && connection.is_peer, "{id} sends no datagrams");
+        let is_lost = self.outages.next_begin_ns().is_some_and(|begin_ns| begin_ns <= now_ns);
+        let Some((request_id, datagrams, payload)) = udp::request(datagram) else { return };
+        if is_lost || self.outages.is_gone(now_ns) {
+            return;
+        }
+        connection.session.dialect = Some(Dialect::Text);
+        (connection.reading, connection.batch) = (Reading::Commands, None);
+        let begin = self.outbox.end();
+        self.trains.begin(begin, self.options.division);
+        self.datagram_departure_ns = Some(now_ns);
+        if datagrams == 1 {
+            self.serve(id, payload, now_ns);
+        } else {
+            self.outbox.writing().extend_from_slice(udp::SEVERAL_DATAGRAMS);
+        }
+        let departure_ns = self.datagram_departure_ns.take().unwrap_or(now_ns);
+        self.queue_datagrams(id, request_id, begin, departure_ns);
+        self.trains.end();
+    }
+
     /// The client will send nothing more. What it asked for is still answered; then the connection closes.
     pub fn receive_end(&mut self, id: ConnectionId, now_ns: u64) {
-        self.compact();
+        self.outbox.compact();
         self.queue_close(id, now_ns);
     }
 
     /// When there may be something to take: the next reply, or the begin of an outage. None: not before something
     /// is received.
     pub fn next_departure_ns(&self) -> Option<u64> {
-        earlier(self.next_reply_ns(), self.outages.next_begin_ns())
+        earlier(self.outbox.next_ns(), self.outages.next_begin_ns())
     }
 
     /// Takes the next replies that are due at `now_ns`; to be called until there are none.
@@ -289,30 +242,19 @@ impl Core {
         loop {
             let at_ns = self.next_departure_ns().filter(|at_ns| *at_ns <= now_ns)?;
             // What leaves at the very begin of an outage leaves before it.
-            if self.next_reply_ns() != Some(at_ns) {
+            if self.outbox.next_ns() != Some(at_ns) {
                 self.begin_outage(at_ns);
-            } else if self.pending.front().is_some_and(|pending| pending.departure_ns == at_ns) {
-                let pending = self.pending.pop_front().expect("it is there");
-                let begin = self.out_begin;
-                self.out_begin += pending.len;
-                let connection = &self.connections[pending.connection as usize];
-                if connection.open && connection.serial == pending.serial {
-                    self.cache.counters.bytes_written += pending.len as u64;
-                    return Some(Departure {
-                        connection: pending.connection,
-                        departure_ns: pending.departure_ns,
-                        bytes: &self.out[begin..self.out_begin],
-                        end: pending.end,
-                    });
-                }
-            } else if let Some(piece) = self.trickle.as_mut().and_then(Trickle::pop) {
-                self.cache.counters.bytes_written += piece.range.len() as u64;
-                let trickle = self.trickle.as_ref().expect("a piece came from it");
+                continue;
+            }
+            let Some(leaving) = self.outbox.pop(at_ns) else { continue };
+            let connection = &self.connections[leaving.connection as usize];
+            if connection.open && leaving.serial.is_none_or(|serial| serial == connection.session.number) {
+                self.cache.counters.bytes_written += leaving.range.len() as u64;
                 return Some(Departure {
-                    connection: piece.connection,
-                    departure_ns: piece.departure_ns,
-                    bytes: &trickle.bytes(piece.connection)[piece.range],
-                    end: piece.end,
+                    connection: leaving.connection,
+                    departure_ns: leaving.departure_ns,
+                    bytes: self.outbox.bytes(&leaving),
+                    end: leaving.end,
                 });
             }
         }
@@ -349,44 +291,83 @@ impl Core {
         let mut used = 0;
         loop {
             let rest = &input[used..];
-            match self.connections[id as usize].reading {
+            let connection = &mut self.connections[id as usize];
+            match connection.reading {
                 Reading::Nothing => return input.len(),
                 Reading::Discarding(bytes) => {
                     let discarded = bytes.min(rest.len() as u64);
                     used += discarded as usize;
                     if discarded < bytes {
-                        self.connections[id as usize].reading = Reading::Discarding(bytes - discarded);
+                        connection.reading = Reading::Discarding(bytes - discarded);
                         return used;
                     }
-                    self.connections[id as usize].reading = Reading::Commands;
+                    connection.reading = Reading::Commands;
                 }
-                Reading::Commands if rest.is_empty() => return used,
-                Reading::Commands => match parse(rest, self.options.value_bytes_max) {
-                    Parsed::Partial { need } => {
-                        self.connections[id as usize].need = need;
-                        return used;
-                    }
-                    Parsed::Complete { used: bytes, command } => {
-                        used += bytes;
-                        match command {
-                            Command::Data(command) => self.serve_data(id, &command, now_ns),
-                            command => self.serve_control(id, &command, now_ns),
+                Reading::Commands | Reading::Batch => {
+                    let Some(first) = rest.first() else { return used };
+                    let dialect = *connection.session.dialect.get_or_insert(Dialect::of(*first));
+                    match parse(dialect, rest, self.options.value_bytes_max) {
+                        Parsed::Partial { need } => {
+                            connection.need = need;
+                            return used;
+                        }
+                        Parsed::Complete { used: bytes, request } => {
+                            used += bytes;
+                            self.serve_request(id, &request, now_ns);
+                        }
+                        Parsed::Broken(last_words) => {
+                            let begin = self.outbox.end();
+                            self.outbox.writing().extend_from_slice(last_words);
+                            connection.reading = Reading::Nothing;
+                            let departure_ns = self.fifo.depart(now_ns, 0);
+                            self.queue(id, begin, departure_ns, End::Closes);
                         }
                     }
-                    // memcached closes without a word, too.
-                    Parsed::LineTooLong => self.queue_close(id, now_ns),
-                },
+                }
             }
         }
     }
 
-    fn serve_control(&mut self, id: ConnectionId, command: &Command<'_>, now_ns: u64) {
-        let departure_ns = self.fifo.depart(now_ns, 0);
-        let begin = self.out.len();
-        let closes = self.cache.control(command, now_ns, &mut self.out);
+    fn serve_request(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) {
+        let work = request.work();
         let connection = &mut self.connections[id as usize];
-        if let Command::TooLarge { body_bytes, .. } = command {
-            connection.reading = Reading::Discarding(*body_bytes);
+        let batch = connection.batch.take();
+        self.trains.part(self.outbox.end());
+        match (work, batch) {
+            (Work::Data { verb, continues_batch: true, .. }, Some(batch)) => {
+                self.continue_batch(id, request, verb, batch, now_ns);
+            }
+            _ if connection.reading == Reading::Batch => connection.reading = Reading::Nothing,
+            _ if self.options.credentials.is_some()
+                && !connection.session.is_let_in
+                && !request.is_open_to_all() =>
+            {
+                self.serve_control(id, request, false, now_ns);
+            }
+            (Work::Data { verb, is_silent, opens_batch, .. }, _) => {
+                let (fault, is_counted) = self.serve_data(id, request, verb, is_silent, now_ns);
+                let connection = &mut self.connections[id as usize];
+                if opens_batch {
+                    connection.batch = Some(Batch { fault, is_counted });
+                    if connection.reading == Reading::Nothing {
+                        connection.reading = Reading::Batch;
+                    }
+                }
+            }
+            (Work::Control, _) => self.serve_control(id, request, true, now_ns),
+        }
+    }
+
+    /// Serves what takes no service time; `is_known` is whoever has said who they are, or need not.
+    fn serve_control(&mut self, id: ConnectionId, request: &Request<'_>, is_known: bool, now_ns: u64) {
+        let departure_ns = self.fifo.depart(now_ns, 0);
+        let begin = self.outbox.end();
+        let (closes, _) = self.turn(id, Truth::Right, now_ns, |turn| {
+            if is_known { request.control(turn) } else { request.turn_away(turn) }
+        });
+        let connection = &mut self.connections[id as usize];
+        if request.excess_bytes() > 0 {
+            connection.reading = Reading::Discarding(request.excess_bytes());
         }
         if closes {
             connection.reading = Reading::Nothing;
@@ -394,7 +375,15 @@ impl Core {
         self.queue(id, begin, departure_ns, if closes { End::Closes } else { End::Stays });
     }
 
-    fn serve_data(&mut self, id: ConnectionId, command: &DataCommand<'_>, now_ns: u64) {
+    /// Carries out a data command under a number of its own. Returns its fault, and whether that took effect.
+    fn serve_data(
+        &mut self,
+        id: ConnectionId,
+        request: &Request<'_>,
+        verb: Verb,
+        is_silent: bool,
+        now_ns: u64,
+    ) -> (Option<Fault>, bool) {
         let number = self.number;
         self.number += 1;
         let (service_ns, fault) = match number.checked_sub(self.options.script_after) {
@@ -409,14 +398,14 @@ impl Core {
             None => (0, None),
         };
         let departure_ns = self.fifo.depart(now_ns, service_ns);
-        let begin = self.out.len();
+        let begin = self.outbox.end();
         let (fault_flag, end) = match fault {
-            None => (self.reply(command, Truth::Right, now_ns), End::Stays),
-            Some(Fault::Wrong) => (self.reply(command, Truth::Wrong, now_ns), End::Stays),
-            Some(Fault::Error) => (self.refuse(command), End::Stays),
-            Some(Fault::Drop) => (self.swallow(id, command, now_ns), End::Stays),
-            Some(Fault::Reset) => (self.reset(id, command, now_ns), End::Resets),
-            Some(Fault::Cut) => self.cut(id, command, now_ns),
+            None => (self.reply(id, request, Truth::Right, now_ns), End::Stays),
+            Some(Fault::Wrong) => (self.reply(id, request, Truth::Wrong, now_ns), End::Stays),
+            Some(Fault::Error) => (self.refuse(id, request, verb, now_ns), End::Stays),
+            Some(Fault::Drop) => (self.swallow(id, request, now_ns), End::Stays),
+            Some(Fault::Reset) => (self.reset(id, request, now_ns), End::Resets),
+            Some(Fault::Cut) => self.cut(id, request, now_ns),
         };
         self.queue(id, begin, departure_ns, end);
         if self.options.record {
@@ -425,19 +414,77 @@ impl Core {
                 number,
                 arrival_ns: now_ns,
                 departure_ns,
-                connection: self.connections[id as usize].serial,
-                verb: command.verb as u8,
+                connection: self.connections[id as usize].session.number,
+                verb: verb as u8,
                 flags: fault_flag
-                    | if command.noreply { log::FLAG_NOREPLY } else { 0 }
+                    | if is_silent { log::FLAG_NOREPLY } else { 0 }
                     | if is_lost { log::FLAG_LOST } else { 0 },
             });
         }
+        (fault, fault_flag != 0)
+    }
+
+    /// Carries out a further request of a batch: without number and service time, and with the fault of the first.
+    fn continue_batch(
+        &mut self,
+        id: ConnectionId,
+        request: &Request<'_>,
+        verb: Verb,
+        mut batch: Batch,
+        now_ns: u64,
+    ) {
+        let departure_ns = self.fifo.depart(now_ns, 0);
+        let begin = self.outbox.end();
+        match batch.fault {
+            // One refusal stands for the whole batch.
+            Some(Fault::Error) => self.cache.count_refused(verb, 1),
+            Some(Fault::Wrong) => {
+                let (_, value_bytes) = self.turn(id, Truth::Wrong, now_ns, |turn| request.carry_out(turn));
+                if value_bytes > 0 && !batch.is_counted {
+                    self.cache.counters.faults_wrong += 1;
+                    batch.is_counted = true;
+                }
+            }
+            _ => {
+                self.reply(id, request, Truth::Right, now_ns);
+            }
+        }
+        let connection = &mut self.connections[id as usize];
+        connection.batch = Some(batch);
+        if connection.reading == Reading::Batch {
+            self.outbox.writing().truncate(begin);
+        }
+        self.queue(id, begin, departure_ns, End::Stays);
+    }
+
+    /// Gives a command its turn. Returns what came of it, and how many bytes of values its reply has.
+    fn turn<R>(
+        &mut self,
+        id: ConnectionId,
+        truth: Truth,
+        now_ns: u64,
+        work: impl FnOnce(&mut Turn<'_>) -> R,
+    ) -> (R, usize) {
+        self.cache.advance(now_ns);
+        let out_bytes_max = self.outbox.end_max(QUEUED_BYTES_MAX);
+        let mut turn = Turn {
+            cache: &mut self.cache,
+            session: &mut self.connections[id as usize].session,
+            credentials: self.options.credentials.as_ref(),
+            out: self.outbox.writing(),
+            out_bytes_max,
+            truth,
+            now_ns,
+            value_bytes: 0,
+            trains: &mut self.trains,
+        };
+        let done = work(&mut turn);
+        (done, turn.value_bytes)
     }
 
     /// Carries out a command and returns the flag of the fault that took effect.
-    fn reply(&mut self, command: &DataCommand<'_>, truth: Truth, now_ns: u64) -> u8 {
-        let out_bytes_max = self.out_bytes_max();
-        let value_bytes = self.cache.execute(command, truth, now_ns, &mut self.out, out_bytes_max);
+    fn reply(&mut self, id: ConnectionId, request: &Request<'_>, truth: Truth, now_ns: u64) -> u8 {
+        let (_, value_bytes) = self.turn(id, truth, now_ns, |turn| request.carry_out(turn));
         if truth == Truth::Right || value_bytes == 0 {
             return 0;
         }
@@ -445,57 +492,43 @@ impl Core {
         log::FLAG_WRONG
     }
 
-    fn refuse(&mut self, command: &DataCommand<'_>) -> u8 {
-        self.cache.count_refused(command);
+    fn refuse(&mut self, id: ConnectionId, request: &Request<'_>, verb: Verb, now_ns: u64) -> u8 {
+        self.turn(id, Truth::Right, now_ns, |turn| request.refuse(verb, turn));
         self.cache.counters.faults_error += 1;
-        if !command.noreply {
-            self.out.extend_from_slice(INJECTED_ERROR);
-        }
         log::FLAG_ERROR
     }
 
-    fn swallow(&mut self, id: ConnectionId, command: &DataCommand<'_>, now_ns: u64) -> u8 {
-        self.carry_out_silently(id, command, now_ns);
+    fn swallow(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) -> u8 {
+        self.carry_out_silently(id, request, now_ns);
         self.cache.counters.faults_dropped += 1;
         log::FLAG_DROPPED
     }
 
-    fn reset(&mut self, id: ConnectionId, command: &DataCommand<'_>, now_ns: u64) -> u8 {
-        self.carry_out_silently(id, command, now_ns);
+    fn reset(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) -> u8 {
+        self.carry_out_silently(id, request, now_ns);
         self.cache.counters.faults_reset += 1;
         log::FLAG_RESET
     }
 
-    fn carry_out_silently(&mut self, id: ConnectionId, command: &DataCommand<'_>, now_ns: u64) {
-        let begin = self.out.len();
-        self.reply(command, Truth::Right, now_ns);
-        self.out.truncate(begin);
+    fn carry_out_silently(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) {
+        let begin = self.outbox.end();
+        self.reply(id, request, Truth::Right, now_ns);
+        self.outbox.writing().truncate(begin);
         self.connections[id as usize].reading = Reading::Nothing;
     }
 
-    fn cut(&mut self, id: ConnectionId, command: &DataCommand<'_>, now_ns: u64) -> (u8, End) {
-        let begin = self.out.len();
-        self.reply(command, Truth::Right, now_ns);
-        let len = self.out.len() - begin;
+    fn cut(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) -> (u8, End) {
+        let begin = self.outbox.end();
+        self.reply(id, request, Truth::Right, now_ns);
+        let len = self.outbox.end() - begin;
         if len == 0 {
             return (0, End::Stays);
         }
         // The shortest reply is a digit and a line end, so a half is neither nothing nor all.
-        self.out.truncate(begin + len / 2);
+        self.outbox.writing().truncate(begin + len / 2);
         self.cache.counters.faults_cut += 1;
         self.connections[id as usize].reading = Reading::Nothing;
         (log::FLAG_CUT, End::Closes)
-    }
-
-    /// How long the output may become before retrievals are refused.
-    fn out_bytes_max(&self) -> usize {
-        let dripping_bytes = self.trickle.as_ref().map_or(0, Trickle::queued_bytes);
-        self.out_begin + QUEUED_BYTES_MAX.saturating_sub(dripping_bytes)
-    }
-
-    fn next_reply_ns(&self) -> Option<u64> {
-        let pending_ns = self.pending.front().map(|pending| pending.departure_ns);
-        earlier(pending_ns, self.trickle.as_ref().and_then(Trickle::next_ns))
     }
 
     /// Everything that waits is lost, every connection is reset, and the queue is idle when the outage ends.
@@ -505,71 +538,53 @@ impl Core {
         if self.options.outage_forgets {
             self.cache.forget();
         }
-        self.pending.clear();
-        self.out.clear();
-        self.out_begin = 0;
-        for (id, connection) in self.connections.iter_mut().enumerate().filter(|(_, one)| one.open) {
+        self.outbox.clear();
+        let is_reset = |(_, one): &(usize, &mut Connection)| one.open && !one.is_peer;
+        for (id, connection) in self.connections.iter_mut().enumerate().filter(is_reset) {
             let id = id as ConnectionId;
             connection.reading = Reading::Nothing;
             connection.input = Vec::new();
-            if let Some(trickle) = &mut self.trickle {
-                trickle.forget(id);
-            }
-            let serial = connection.serial;
-            let reset = Pending { connection: id, serial, departure_ns: begin_ns, len: 0, end: End::Resets };
-            self.pending.push_back(reset);
+            self.outbox.forget(id);
+            let end = self.outbox.end();
+            self.outbox.queue((id, connection.session.number), end, begin_ns, End::Resets, false);
         }
     }
 
     fn queue_close(&mut self, id: ConnectionId, now_ns: u64) {
         let departure_ns = self.fifo.depart(now_ns, 0);
         self.connections[id as usize].reading = Reading::Nothing;
-        self.queue(id, self.out.len(), departure_ns, End::Closes);
+        self.queue(id, self.outbox.end(), departure_ns, End::Closes);
     }
 
-    /// Queues the output from `begin` on. Replies of one connection that leave at one instant become one departure, so
-    /// that a pipelined batch is one write.
-    fn queue(&mut self, connection: ConnectionId, begin: usize, departure_ns: u64, end: End) {
-        let len = self.out.len() - begin;
-        if len == 0 && end == End::Stays {
+    /// Queues the output from `begin` on; of a datagram's commands it stays, until the last of them is carried out.
+    fn queue(&mut self, id: ConnectionId, begin: usize, departure_ns: u64, end: End) {
+        if let Some(latest_ns) = &mut self.datagram_departure_ns {
+            *latest_ns = departure_ns.max(*latest_ns);
             return;
         }
-        // Dripping begins with the first scripted reply: `number` is the next one by now.
-        if let Some(trickle) = &mut self.trickle
-            && (self.number > self.options.script_after || self.options.script_after == 0)
-        {
-            trickle.push(connection, departure_ns, &self.out[begin..], end);
-            return self.out.truncate(begin);
-        }
-        let serial = self.connections[connection as usize].serial;
-        match self.pending.back_mut() {
-            Some(last)
-                if last.serial == serial && last.departure_ns == departure_ns && last.end == End::Stays =>
-            {
-                last.len += len;
-                last.end = end;
-            }
-            _ => self.pending.push_back(Pending { connection, serial, departure_ns, len, end }),
-        }
+        let serial = self.connections[id as usize].session.number;
+        self.outbox.queue((id, serial), begin, departure_ns, end, self.is_scripted());
     }
 
-    /// Gives back the room of replies that have left: for nothing if all have, else once they are half of the buffer,
-    /// so that every byte is moved at most once on average.
-    fn compact(&mut self) {
-        if self.out_begin == self.out.len() {
-            self.out.clear();
-        } else if self.out_begin > self.out.len() / 2 {
-            self.out.drain(..self.out_begin);
-        } else {
+    /// Queues the reply to a datagram, which begins at `begin`.
+    fn queue_datagrams(&mut self, id: ConnectionId, request_id: [u8; 2], begin: usize, departure_ns: u64) {
+        let is_scripted = self.is_scripted();
+        let reply = self.outbox.writing().split_off(begin);
+        if reply.is_empty() {
             return;
         }
-        self.out_begin = 0;
+        let counters = &mut self.cache.counters;
+        let place = begin..begin + reply.len();
+        let datagrams = self.framer.frame(request_id, place, &self.trains, is_scripted, counters);
+        let serial = self.connections[id as usize].session.number;
+        for (header, payload) in datagrams {
+            let payload = &reply[payload.start - begin..payload.end - begin];
+            self.outbox.queue_datagram((id, serial), departure_ns, &[&header, payload]);
+        }
     }
-}
 
-fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        _ => one.or(other),
+    /// Has the first scripted request come? `number` is the next one by now.
+    fn is_scripted(&self) -> bool {
+        self.number > self.options.script_after || self.options.script_after == 0
     }
 }

@@ -24,7 +24,7 @@ impl Every {
     }
 
     /// Is request `number` one of them, counted from 0?
-    const fn hits(self, number: u64) -> bool {
+    pub(crate) const fn hits(self, number: u64) -> bool {
         match (number + 1).checked_sub(self.first.get()) {
             Some(behind) => behind.is_multiple_of(self.period.get()),
             None => false,
@@ -61,7 +61,8 @@ pub struct Faults {
     /// three), then the connection is closed in good order: mid-value, if the value is long. What comes behind it is
     /// thrown away, unparsed and unnumbered.
     pub cut_every: Option<Every>,
-    /// Every N-th request is refused with `SERVER_ERROR` and not carried out.
+    /// Every N-th request is refused and not carried out: with `SERVER_ERROR`, Redis's `ERR`, or the status of an internal
+    /// error.
     pub error_every: Option<Every>,
     /// Every N-th request, if it returns values, returns values of the right length in which every byte is wrong.
     pub wrong_every: Option<Every>,

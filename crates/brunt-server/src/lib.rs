@@ -1,14 +1,16 @@
-//! The reference server: a small in-memory memcached server (classic text protocol) whose timing is known by
-//! construction. It is the default target, the calibration peer and the test peer.
+//! The reference server: a small in-memory memcached and Redis whose timing is known by construction. It is the default
+//! target, the calibration peer and the test peer.
 //!
-//! All connections share ONE virtual queue, first in, first out: a request departs at
-//! `max(arrival, previous departure) + service time`, the service time of request n is a pure function of a seed and
-//! n, and stalls and faults are scripted. So the response time that a correct client must see is a known number for
-//! every single request.
+//! It speaks memcached's text, meta and binary protocols and Redis's in both versions, all of them at once: what a connection
+//! says first decides. Behind them is one store, one script and ONE virtual queue over all connections, first in, first
+//! out: a request departs at `max(arrival, previous departure) + service time`, the service time of request n is a pure
+//! function of a seed and n, and stalls and faults are scripted. So the response time that a correct client must see is a
+//! known number for every single request, and the same in every dialect.
 //!
-//! The way through this crate: bytes → [`text`] (parser) → [`cache`] (what a command does to the [`store`]) → [`core`]
-//! (who departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets)
-//! and [`log`] (what was done); [`law`] says what all that comes to. Everything but `serve` is pure: time is an argument.
+//! The way through this crate: bytes → a grammar ([`text`], `meta`, `binary`, `resp`; `udp` for datagrams), chosen in
+//! `dialect` → what that means ([`cache`], on the [`store`]) and what is answered (the grammar's `answer`) → [`core`] (who
+//! departs when and how, by [`fifo`], [`service`], [`faults`], [`outage`] and [`drip`]) → [`mod@serve`] (sockets) and
+//! [`log`] (what was done); [`law`] says what all that comes to. Everything but `serve` is pure: time is an argument.
 //! [`beside`] serves in a thread, for tests.
 //!
 //! Not a production cache: it trusts its clients, it has one thread, and requests that wait in its queue are bounded
@@ -17,20 +19,34 @@
 
 #![forbid(unsafe_code)]
 
+mod base64;
 pub mod beside;
+mod binary;
 pub mod cache;
+mod connection;
 pub mod core;
+mod dialect;
 pub mod drip;
 pub mod faults;
 pub mod fifo;
+mod hash;
 pub mod law;
 pub mod log;
+mod meta;
+mod options;
 pub mod outage;
+mod outbox;
+mod resp;
 pub mod serve;
 pub mod service;
+mod session;
 mod span;
+pub mod statistics;
 pub mod store;
 pub mod text;
+mod turn;
+mod udp;
+pub mod verb;
 
 pub use crate::beside::serve_beside;
 pub use crate::cache::Process;
@@ -41,3 +57,5 @@ pub use crate::fifo::Stall;
 pub use crate::outage::Outage;
 pub use crate::serve::{Options, serve};
 pub use crate::service::Service;
+pub use crate::session::Credentials;
+pub use crate::udp::{DatagramFaults, Division};

@@ -28,6 +28,25 @@ pub struct Item<'a> {
     pub flags: u32,
     /// The cas unique: the number of the write that made this item, from 1.
     pub unique: u64,
+    /// The item is gone at this time and later.
+    pub expires_ns: u64,
+    /// When it was read or written before.
+    pub accessed_ns: u64,
+    /// What was known of it before it was read.
+    pub marks: Marks,
+}
+
+/// What is known of an item beside its value. A new value has no marks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// It has been read.
+    pub fetched: bool,
+    /// Its value is out of date and may be handed out all the same.
+    pub stale: bool,
+    /// Somebody has been told to renew it.
+    pub won: bool,
+    /// Its value is the fields of a hash, and not a string.
+    pub hash: bool,
 }
 
 /// To which end of a value a piece is added.
@@ -53,6 +72,15 @@ struct Slot {
     unique: u64,
     /// The item is gone at this time and later.
     expires_ns: u64,
+    accessed_ns: u64,
+    marks: Marks,
+}
+
+impl Slot {
+    fn item(&self) -> Item<'_> {
+        let &Self { flags, unique, expires_ns, accessed_ns, marks, .. } = self;
+        Item { value: &self.data[usize::from(self.key_len)..], flags, unique, expires_ns, accessed_ns, marks }
+    }
 }
 
 /// The store. Times are nanoseconds of any clock that does not go back.
@@ -113,12 +141,41 @@ impl Store {
         self.evictions
     }
 
+    /// The unique of the last write.
+    pub fn unique_last(&self) -> u64 {
+        self.unique_last
+    }
+
     /// Reads an item.
     pub fn get(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
         let slot = self.find_live(key, now_ns)?;
         let slot = &mut self.slots[slot];
+        let (accessed_ns, marks) = (slot.accessed_ns, slot.marks);
         slot.referenced = true;
-        Some(Item { value: &slot.data[usize::from(slot.key_len)..], flags: slot.flags, unique: slot.unique })
+        slot.accessed_ns = now_ns;
+        slot.marks.fetched = true;
+        Some(Item { accessed_ns, marks, ..slot.item() })
+    }
+
+    /// Looks at an item without a trace: it is not kept for it, and nobody can tell.
+    pub fn peek(&mut self, key: &[u8], now_ns: u64) -> Option<Item<'_>> {
+        let slot = self.find_live(key, now_ns)?;
+        Some(self.slots[slot].item())
+    }
+
+    /// Changes what is known of a live item; nothing where there is none.
+    pub fn mark(&mut self, key: &[u8], now_ns: u64, change: impl FnOnce(&mut Marks)) {
+        if let Some(slot) = self.find_live(key, now_ns) {
+            change(&mut self.slots[slot].marks);
+        }
+    }
+
+    /// Gives a live item a new unique, as if it had been written; nothing where there is none.
+    pub fn renew_unique(&mut self, key: &[u8], now_ns: u64) {
+        if let Some(slot) = self.find_live(key, now_ns) {
+            self.unique_last += 1;
+            self.slots[slot].unique = self.unique_last;
+        }
     }
 
     /// Writes an item, whatever was there. On failure the key is gone.
@@ -135,6 +192,8 @@ impl Store {
             if self.slots[slot].data.len() == key.len() + value.len() {
                 self.items_total += 1;
                 self.overwrite(slot, value, flags, expires_ns);
+                self.slots[slot].accessed_ns = now_ns;
+                self.slots[slot].marks = Marks::default();
                 return Ok(());
             }
             self.remove_slot(slot);
@@ -157,9 +216,11 @@ impl Store {
         Ok(true)
     }
 
-    /// Writes a new value into a live item of the same length, which keeps its flags and expiry and gets a new unique.
+    /// Writes a new value into a live item, which keeps its flags and expiry (if the length stays, its marks too) and gets a
+    /// new unique.
     pub fn rewrite(&mut self, key: &[u8], value: &[u8], now_ns: u64) {
         let slot = self.find_live(key, now_ns).expect("the caller has just read this item");
+        self.slots[slot].referenced = true;
         let (flags, expires_ns) = (self.slots[slot].flags, self.slots[slot].expires_ns);
         if self.slots[slot].data.len() == key.len() + value.len() {
             self.overwrite(slot, value, flags, expires_ns);
@@ -176,6 +237,7 @@ impl Store {
             Some(slot) => {
                 self.slots[slot].expires_ns = expires_ns;
                 self.slots[slot].referenced = true;
+                self.slots[slot].accessed_ns = now_ns;
                 true
             }
             None => false,
@@ -243,6 +305,8 @@ impl Store {
             flags,
             unique: self.unique_last,
             expires_ns,
+            accessed_ns: now_ns,
+            marks: Marks::default(),
         };
         let slot = match self.free.pop() {
             Some(slot) => {

@@ -1,9 +1,12 @@
 //! The classic text protocol of memcached, from the server's side: bytes to commands.
 //!
-//! Only the grammar: what a command does is said in `cache`. A command is seen whole or not at all; the same bytes, cut
-//! anywhere, are the same commands. Words and limits are those of memcached 1.6 (its `doc/protocol.txt`, and what its
-//! server answers where that is silent).
+//! Only the grammar: what a command does is said in `cache`, what is answered in `answer`. A command is seen whole or not
+//! at all; the same bytes, cut anywhere, are the same commands. Words and limits are those of memcached 1.6 (its
+//! `doc/protocol.txt`, and what its server answers where that is silent).
 
+pub(crate) mod answer;
+
+pub use crate::verb::Verb;
 use memchr::memchr;
 
 /// The longest key.
@@ -22,61 +25,6 @@ pub const BAD_CHUNK: &[u8] = b"CLIENT_ERROR bad data chunk\r\n";
 const BAD_DELTA: &[u8] = b"CLIENT_ERROR invalid numeric delta argument\r\n";
 const BAD_EXPTIME: &[u8] = b"CLIENT_ERROR invalid exptime argument\r\n";
 const BAD_DELETE: &[u8] = b"CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
-
-/// The data commands: those that are numbered, served with a service time and logged. The number is the kind in the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "the names are the protocol's own")]
-pub enum Verb {
-    Get = 1,
-    Gets,
-    Set,
-    Add,
-    Replace,
-    Append,
-    Prepend,
-    Cas,
-    Incr,
-    Decr,
-    Delete,
-    Touch,
-}
-
-impl Verb {
-    /// All verbs, in the order of their numbers from 1.
-    pub const ALL: [Self; 12] = [
-        Self::Get,
-        Self::Gets,
-        Self::Set,
-        Self::Add,
-        Self::Replace,
-        Self::Append,
-        Self::Prepend,
-        Self::Cas,
-        Self::Incr,
-        Self::Decr,
-        Self::Delete,
-        Self::Touch,
-    ];
-
-    fn of(word: &[u8]) -> Option<Self> {
-        Some(match word {
-            b"get" => Self::Get,
-            b"gets" => Self::Gets,
-            b"set" => Self::Set,
-            b"add" => Self::Add,
-            b"replace" => Self::Replace,
-            b"append" => Self::Append,
-            b"prepend" => Self::Prepend,
-            b"cas" => Self::Cas,
-            b"incr" => Self::Incr,
-            b"decr" => Self::Decr,
-            b"delete" => Self::Delete,
-            b"touch" => Self::Touch,
-            _ => return None,
-        })
-    }
-}
 
 /// A command that concerns items. Fields that a verb does not have are empty or 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,13 +134,31 @@ fn is_retrieval(input: &[u8]) -> bool {
     input.starts_with(b"get ") || input.starts_with(b"gets ")
 }
 
+fn verb_of(word: &[u8]) -> Option<Verb> {
+    Some(match word {
+        b"get" => Verb::Get,
+        b"gets" => Verb::Gets,
+        b"set" => Verb::Set,
+        b"add" => Verb::Add,
+        b"replace" => Verb::Replace,
+        b"append" => Verb::Append,
+        b"prepend" => Verb::Prepend,
+        b"cas" => Verb::Cas,
+        b"incr" => Verb::Incr,
+        b"decr" => Verb::Decr,
+        b"delete" => Verb::Delete,
+        b"touch" => Verb::Touch,
+        _ => return None,
+    })
+}
+
 /// What a line came to: a command of its own, or the head of a value.
 enum Line<'a> {
     Whole(Command<'a>),
     Write { command: DataCommand<'a>, value_bytes: u64 },
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| *byte == b' ').filter(|word| !word.is_empty())
 }
 
@@ -204,8 +170,8 @@ fn line_of(line: &[u8]) -> Line<'_> {
     let line = line.trim_ascii_start();
     let word_end = memchr(b' ', line).unwrap_or(line.len());
     let (word, rest) = line.split_at(word_end);
-    let whole = match Verb::of(word) {
-        Some(verb @ (Verb::Get | Verb::Gets)) => retrieval(verb, rest),
+    let whole = match verb_of(word) {
+        Some(verb) if verb.is_retrieval() => retrieval(verb, rest),
         Some(verb) => {
             let arguments = Arguments::of(rest);
             match verb {
@@ -371,7 +337,8 @@ pub fn unsigned(text: &[u8]) -> Option<u64> {
     (number < 1 << 63 || memchr(b'-', text).is_none()).then_some(number)
 }
 
-fn signed(text: &[u8]) -> Option<i64> {
+/// The same, with a sign, for expiry times.
+pub(crate) fn signed(text: &[u8]) -> Option<i64> {
     match text.strip_prefix(b"-") {
         Some(magnitude) if magnitude.first().is_some_and(u8::is_ascii_digit) => unsigned(magnitude)
             .and_then(|magnitude| i64::try_from(magnitude).ok())
@@ -471,13 +438,6 @@ mod tests {
             let mut out = Vec::new();
             push_decimal(&mut out, number);
             assert_eq!(out, number.to_string().into_bytes());
-        }
-    }
-
-    #[test]
-    fn verbs_know_their_numbers() {
-        for (index, verb) in Verb::ALL.into_iter().enumerate() {
-            assert_eq!(verb as usize, index + 1);
         }
     }
 }

@@ -4,10 +4,14 @@
 
 mod drip;
 mod faults;
+mod golden;
 mod loopback;
 mod memcached;
+mod meta;
 mod outage;
 mod queue;
+mod real;
+mod resp;
 mod transcripts;
 
 use brunt_server::core::{ConnectionId, Core, End};
@@ -21,6 +25,17 @@ fn drain(core: &mut Core, connection: ConnectionId, now_ns: u64) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// The same of a sender of datagrams, one by one.
+fn datagrams(core: &mut Core, peer: ConnectionId, now_ns: u64) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    while let Some(departure) = core.pop_due(now_ns) {
+        if departure.connection == peer {
+            all.push(departure.bytes.to_vec());
+        }
+    }
+    all
 }
 
 /// Takes everything there is, as (connection, departure, bytes, end).

@@ -1,6 +1,6 @@
 //! Every command as a transcript: what is sent, what comes back, on a fresh server.
 
-use crate::{Random, drain};
+use crate::{Random, drain, meta};
 use brunt_server::core::{Core, CoreOptions, End};
 use proptest::prelude::*;
 
@@ -155,7 +155,8 @@ const SHARED: &[(&str, &str)] = &[
 
 /// The transcripts that the real memcached must answer alike, as bytes; those with long values are made here.
 pub(crate) fn shared() -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut all: Vec<_> = SHARED.iter().map(|(sent, answered)| (bytes(sent), bytes(answered))).collect();
+    let mut all: Vec<_> =
+        SHARED.iter().chain(meta::SHARED).map(|(sent, answered)| (bytes(sent), bytes(answered))).collect();
     let long = |verb: &str, len: usize, rest: &str| {
         format!("set a 0 0 1\nx\n{verb} a 0 0 {len}{rest}\n{}\nget a\n", "z".repeat(len))
     };
@@ -245,7 +246,8 @@ fn stats_tell_what_happened() {
          STAT incr_hits 1\nSTAT decr_misses 1\nSTAT decr_hits 1\nSTAT cas_misses 1\nSTAT cas_hits 0\n\
          STAT cas_badval 1\nSTAT touch_hits 1\nSTAT touch_misses 1\nSTAT bytes_read {}\nSTAT bytes_written {written}\n\
          STAT limit_maxbytes 1073741824\nSTAT bytes 82\nSTAT curr_items 1\nSTAT total_items 3\nSTAT evictions 0\n\
-         STAT faults_dropped 0\nSTAT faults_reset 0\nSTAT faults_cut 0\nSTAT faults_error 0\nSTAT faults_wrong 0\nEND\n",
+         STAT faults_dropped 0\nSTAT faults_reset 0\nSTAT faults_cut 0\nSTAT faults_error 0\nSTAT faults_wrong 0\n\
+         STAT datagrams_dropped 0\nSTAT datagrams_duplicated 0\nSTAT datagrams_swapped 0\nEND\n",
         sent.len() + 7
     ));
     let rest = stats.strip_prefix("STAT pid 0\r\nSTAT uptime 3\r\n").unwrap();

@@ -1,0 +1,52 @@
+//! What the core knows of a connection.
+//!
+//! Only state. Invariant: what is here belongs to one connection; whoever has its id next begins anew.
+
+use crate::faults::Fault;
+use crate::session::Session;
+
+/// What a connection does with the bytes it gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Reading {
+    Commands,
+    /// So many bytes of a value that was refused are still to come.
+    Discarding(u64),
+    /// The rest of a batch whose first reply was dropped or cut; then nothing.
+    Batch,
+    /// Everything to come is thrown away: a reply was dropped, or the end is on its way.
+    #[default]
+    Nothing,
+}
+
+/// A retrieval of several keys, one request for each: all of them share the number and the fault of the first, and only the
+/// first takes service time. So a batch is to the queue what it is in dialects that have one request for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Batch {
+    pub(crate) fault: Option<Fault>,
+    /// Its fault is counted already.
+    pub(crate) is_counted: bool,
+}
+
+/// A connection, or whoever sends datagrams from one address.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    pub(crate) open: bool,
+    /// It stands for whoever sends datagrams from one address, and has neither begin nor end.
+    pub(crate) is_peer: bool,
+    pub(crate) session: Session,
+    /// The batch that a quiet retrieval would continue.
+    pub(crate) batch: Option<Batch>,
+    pub(crate) reading: Reading,
+    /// The front of a command that is not yet whole.
+    pub(crate) input: Vec<u8>,
+    /// Parsing `input` makes no sense before it has this many bytes.
+    pub(crate) need: usize,
+}
+
+impl Connection {
+    /// One that has just begun, with this number in the order of acceptance.
+    pub(crate) fn begin(number: u32, is_peer: bool) -> Self {
+        let session = Session { number, ..Session::default() };
+        Self { open: true, is_peer, session, reading: Reading::Commands, ..Self::default() }
+    }
+}

@@ -1,0 +1,166 @@
+//! One request, whatever the dialect: the one place where the dialects meet.
+//!
+//! Only choices: what bytes are is said by each dialect's grammar, what is answered by its `answer`. Invariant: numbering,
+//! service times and faults are decided on [`Work`] alone, so they do not depend on the dialect.
+
+use crate::session::Dialect;
+use crate::text::Command as TextCommand;
+use crate::turn::Turn;
+use crate::verb::Verb;
+use crate::{binary, meta, resp, text};
+
+/// A request as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Request<'a> {
+    Text(text::Command<'a>),
+    Meta(meta::Command<'a>),
+    Binary(binary::Frame<'a>),
+    Resp(resp::Command<'a>),
+}
+
+/// What the front of the input is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Parsed<'a> {
+    /// Not yet a whole request; nothing new can be said before the input has this many bytes.
+    Partial { need: usize },
+    /// A request of so many bytes.
+    Complete { used: usize, request: Request<'a> },
+    /// No request and never one: this is said, and the connection is closed.
+    Broken(&'static [u8]),
+}
+
+/// What a request is to the queue and its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Concerns items: it has a number, takes service time and may meet a fault.
+    Data {
+        verb: Verb,
+        /// The client wants no reply.
+        is_silent: bool,
+        /// It asks for one key, and quiet ones right behind it ask for more keys of the same retrieval.
+        opens_batch: bool,
+        /// It is such a quiet one.
+        continues_batch: bool,
+    },
+    /// Anything else.
+    Control,
+}
+
+/// Looks at the front of `input`. Values above `value_bytes_max` are refused.
+pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+    match dialect {
+        Dialect::Text if meta::is_meta(input) => match meta::parse(input, value_bytes_max) {
+            meta::Parsed::Partial { need } => Parsed::Partial { need },
+            meta::Parsed::Complete { used, command } => {
+                Parsed::Complete { used, request: Request::Meta(command) }
+            }
+            meta::Parsed::LineTooLong => Parsed::Broken(b""),
+        },
+        Dialect::Text => match text::parse(input, value_bytes_max) {
+            text::Parsed::Partial { need } => Parsed::Partial { need },
+            text::Parsed::Complete { used, command } => {
+                Parsed::Complete { used, request: Request::Text(command) }
+            }
+            // memcached closes without a word, too.
+            text::Parsed::LineTooLong => Parsed::Broken(b""),
+        },
+        Dialect::Binary => match binary::parse(input, value_bytes_max) {
+            binary::Parsed::Partial { need } => Parsed::Partial { need },
+            binary::Parsed::Complete { used, frame } => {
+                Parsed::Complete { used, request: Request::Binary(frame) }
+            }
+            binary::Parsed::Broken => Parsed::Broken(b""),
+        },
+        Dialect::Resp => match resp::parse(input, value_bytes_max) {
+            resp::Parsed::Partial { need } => Parsed::Partial { need },
+            resp::Parsed::Complete { used, words } => {
+                Parsed::Complete { used, request: Request::Resp(resp::Command::of(words)) }
+            }
+            resp::Parsed::Broken(last_words) => Parsed::Broken(last_words),
+        },
+    }
+}
+
+impl Request<'_> {
+    /// What it is to the queue.
+    pub(crate) fn work(&self) -> Work {
+        let (verb, is_silent, may_continue) = match self {
+            Self::Text(TextCommand::Data(command)) => (Some(command.verb), command.noreply, None),
+            Self::Text(_) => (None, false, None),
+            Self::Meta(command) => (command.verb(), command.is_quiet(), Some(command.is_quiet())),
+            Self::Binary(frame) => (frame.verb(), frame.is_quiet, Some(frame.is_quiet)),
+            Self::Resp(command) => (command.verb(), false, None),
+        };
+        let Some(verb) = verb else { return Work::Control };
+        // A retrieval is answered, however quiet: by a miss that is not told, or by what ends its batch.
+        let is_retrieval = verb.is_retrieval();
+        Work::Data {
+            verb,
+            is_silent: is_silent && !is_retrieval,
+            opens_batch: is_retrieval && may_continue.is_some(),
+            continues_batch: is_retrieval && may_continue == Some(true),
+        }
+    }
+
+    /// How many bytes behind it are a value that is to be thrown away.
+    pub(crate) fn excess_bytes(&self) -> u64 {
+        match self {
+            Self::Text(TextCommand::TooLarge { body_bytes, .. }) => *body_bytes,
+            Self::Text(_) | Self::Resp(_) => 0,
+            Self::Meta(command) => command.excess_bytes,
+            Self::Binary(frame) => frame.excess_bytes,
+        }
+    }
+
+    /// May it be said by somebody who has not said who they are?
+    pub(crate) fn is_open_to_all(&self) -> bool {
+        match self {
+            Self::Text(_) | Self::Meta(_) => false,
+            Self::Binary(frame) => frame.is_open_to_all(),
+            Self::Resp(command) => command.is_open_to_all(),
+        }
+    }
+
+    /// Carries out a request that is data, and says what came of it.
+    pub(crate) fn carry_out(&self, turn: &mut Turn<'_>) {
+        match self {
+            Self::Text(TextCommand::Data(command)) => text::answer::carry_out(command, turn),
+            Self::Text(_) => unreachable!("only data commands are data"),
+            Self::Meta(command) => meta::answer::carry_out(command, turn),
+            Self::Binary(frame) => binary::answer::carry_out(frame, turn),
+            Self::Resp(command) => resp::answer::carry_out(command, turn),
+        }
+    }
+
+    /// Refuses a request that is data by script.
+    pub(crate) fn refuse(&self, verb: Verb, turn: &mut Turn<'_>) {
+        match self {
+            Self::Text(TextCommand::Data(command)) => text::answer::refuse(command, turn),
+            Self::Text(_) => unreachable!("only data commands are data"),
+            Self::Meta(command) => meta::answer::refuse(command, verb, turn),
+            Self::Binary(frame) => binary::answer::refuse(frame, verb, turn),
+            Self::Resp(command) => resp::answer::refuse(command, turn),
+        }
+    }
+
+    /// Carries out a request that is not data. True: the connection is to be closed.
+    pub(crate) fn control(&self, turn: &mut Turn<'_>) -> bool {
+        match self {
+            Self::Text(command) => text::answer::control(command, turn),
+            Self::Meta(command) => meta::answer::control(command, turn),
+            Self::Binary(frame) => binary::answer::control(frame, turn),
+            Self::Resp(command) => resp::answer::control(command, turn),
+        }
+    }
+
+    /// What is said to somebody who has not said who they are. True: the connection is to be closed.
+    pub(crate) fn turn_away(&self, turn: &mut Turn<'_>) -> bool {
+        match self {
+            Self::Text(command) => text::answer::turn_away(command, turn),
+            Self::Meta(_) => turn.out.extend_from_slice(text::answer::UNAUTHENTICATED),
+            Self::Binary(frame) => return binary::answer::turn_away(frame, turn),
+            Self::Resp(_) => resp::answer::turn_away(turn),
+        }
+        false
+    }
+}

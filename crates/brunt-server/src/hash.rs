@@ -1,0 +1,75 @@
+//! Redis's hashes as values of the store: fields and their values in one run of bytes.
+//!
+//! Not a table: a hash of a load test has few fields, and looking through them is quick enough. Each field is two lengths
+//! of four bytes, little endian, then its name and its value. Invariant: no name stands there twice.
+
+/// The fields of a stored hash, in the order in which they were first set.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) const fn of(stored: &'a [u8]) -> Self {
+        Self(stored)
+    }
+
+    /// The value of this field.
+    pub(crate) fn value(self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut fields = self;
+        fields.find(|(held, _)| *held == name).map(|(_, value)| value)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name_len, rest) = self.0.split_first_chunk::<4>()?;
+        let (value_len, rest) = rest.split_first_chunk::<4>()?;
+        let (name, rest) = rest.split_at_checked(u32::from_le_bytes(*name_len) as usize)?;
+        let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*value_len) as usize)?;
+        self.0 = rest;
+        Some((name, value))
+    }
+}
+
+/// The same hash with one field set, and whether it is new.
+pub(crate) fn with(stored: &[u8], name: &[u8], value: &[u8]) -> (Vec<u8>, bool) {
+    let (mut changed, mut is_new) = (Vec::with_capacity(stored.len() + name.len() + value.len() + 8), true);
+    for (held, old) in Fields::of(stored) {
+        let is_same = held == name;
+        is_new &= !is_same;
+        put(&mut changed, held, if is_same { value } else { old });
+    }
+    if is_new {
+        put(&mut changed, name, value);
+    }
+    (changed, is_new)
+}
+
+fn put(stored: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    // Neither is longer than a command may be, which is far below 4 GiB.
+    stored.extend_from_slice(&(name.len() as u32).to_le_bytes());
+    stored.extend_from_slice(&(value.len() as u32).to_le_bytes());
+    stored.extend_from_slice(name);
+    stored.extend_from_slice(value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_set_and_found() {
+        let steps: [(&[u8], &[u8], bool); 4] =
+            [(b"a", b"1", true), (b"", b"", true), (b"a", b"long", false), (b"b", b"\0\r\n", true)];
+        let mut stored = Vec::new();
+        for (name, value, is_new) in steps {
+            let (changed, was_new) = with(&stored, name, value);
+            assert_eq!((was_new, Fields::of(&changed).value(name)), (is_new, Some(value)));
+            stored = changed;
+        }
+        let expected: [(&[u8], &[u8]); 3] = [(b"a", b"long"), (b"", b""), (b"b", b"\0\r\n")];
+        assert_eq!(Fields::of(&stored).collect::<Vec<_>>(), expected);
+        assert_eq!(Fields::of(&stored).value(b"none"), None);
+    }
+}

@@ -1,0 +1,363 @@
+//! memcached's meta commands from the server's side: bytes to commands.
+//!
+//! Only the grammar: what is answered is said in `answer`. They stand beside the classic commands on one connection; a
+//! command is seen whole or not at all, and the same bytes, cut anywhere, are the same commands. The source is the part on
+//! meta commands of memcached's `doc/protocol.txt`, and what memcached 1.6.18 does where that is silent.
+
+pub(crate) mod answer;
+
+use crate::base64;
+use crate::text::{BAD_FORMAT, ERROR, KEY_BYTES_MAX, LINE_BYTES_MAX, signed, unsigned, words};
+use crate::verb::Verb;
+use memchr::memchr;
+
+/// An opaque is shorter than this.
+const OPAQUE_BYTES_MAX: usize = 32;
+/// The longest key that base64 of the longest key stands for.
+const DECODED_BYTES_MAX: usize = KEY_BYTES_MAX / 4 * 3;
+
+const BAD_KEY: &[u8] = b"CLIENT_ERROR error decoding key\r\n";
+const BAD_FLAG: &[u8] = b"CLIENT_ERROR invalid flag\r\n";
+const DUPLICATE_FLAG: &[u8] = b"CLIENT_ERROR duplicate flag\r\n";
+const BAD_FLAG_OR_DUPLICATE: &[u8] = b"CLIENT_ERROR invalid or duplicate flag\r\n";
+const BAD_TOKEN: &[u8] = b"CLIENT_ERROR bad token in command line format\r\n";
+const OPAQUE_TOO_LONG: &[u8] = b"CLIENT_ERROR opaque token too long\r\n";
+const BAD_MODE_LENGTH: &[u8] = b"CLIENT_ERROR incorrect length for M token\r\n";
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Get,
+    Set,
+    Delete,
+    Arithmetic,
+    Noop,
+    Debug,
+    /// Not a command; this is the reply.
+    Refused(&'static [u8]),
+    /// A value that does not end where its length says. It is counted as a write.
+    BadChunk,
+}
+
+/// What the flags of a command say; those that only ask for something in the reply are read again there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags {
+    /// b: the key is in base64.
+    pub(crate) is_encoded: bool,
+    /// q
+    pub(crate) is_quiet: bool,
+    /// u: leave no trace.
+    pub(crate) is_traceless: bool,
+    /// v
+    pub(crate) wants_value: bool,
+    /// c
+    pub(crate) wants_unique: bool,
+    /// I
+    pub(crate) invalidates: bool,
+    /// T, seconds.
+    pub(crate) exptime_s: Option<i64>,
+    /// N: make what is missing, with this time to live in seconds.
+    pub(crate) vivify_s: Option<i64>,
+    /// R: whoever finds less to live than this, in seconds, is to renew it.
+    pub(crate) recache_s: Option<i64>,
+    /// C
+    pub(crate) compare: Option<u64>,
+    /// F
+    pub(crate) client_flags: u32,
+    /// D
+    pub(crate) delta: Option<u64>,
+    /// J
+    pub(crate) initial: u64,
+    /// M; 0 is none.
+    pub(crate) mode: u8,
+}
+
+/// A command as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Command<'a> {
+    pub(crate) what: What,
+    /// As it was sent.
+    pub(crate) key: &'a [u8],
+    /// As they were sent.
+    pub(crate) flag_words: &'a [u8],
+    pub(crate) flags: Flags,
+    pub(crate) value: &'a [u8],
+    /// So many bytes of a value that is not taken follow and are to be thrown away.
+    pub(crate) excess_bytes: u64,
+}
+
+/// What the front of the input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed<'a> {
+    /// Not yet a whole command; nothing new can be said before the input has this many bytes.
+    Partial { need: usize },
+    /// A command of so many bytes.
+    Complete { used: usize, command: Command<'a> },
+    /// A line beyond its bound: whoever sends this speaks another protocol.
+    LineTooLong,
+}
+
+/// Does the input begin with a word of this protocol? Not sure yet is no: no command is whole then.
+pub(crate) fn is_meta(input: &[u8]) -> bool {
+    let blanks = input.iter().take_while(|byte| **byte == b' ').count();
+    matches!(input[blanks..], [b'm', b'g' | b's' | b'd' | b'a' | b'n' | b'e', b' ' | b'\r' | b'\n', ..])
+}
+
+/// Looks at the front of `input`, which is [one of these](is_meta). Values above `value_bytes_max` are refused.
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+    let Some(end) = memchr(b'\n', &input[..input.len().min(LINE_BYTES_MAX + 1)]) else {
+        return if input.len() > LINE_BYTES_MAX {
+            Parsed::LineTooLong
+        } else {
+            Parsed::Partial { need: input.len() + 1 }
+        };
+    };
+    let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]).trim_ascii_start();
+    let (code, rest) = line.split_at(2);
+    let what = match code[1] {
+        b'g' => What::Get,
+        b's' => What::Set,
+        b'd' => What::Delete,
+        b'a' => What::Arithmetic,
+        b'e' => What::Debug,
+        _ => What::Noop,
+    };
+    if what == What::Set {
+        return parse_set(input, end + 1, rest, value_bytes_max);
+    }
+    let mut command = Command::of(what, rest);
+    if what == What::Noop {
+        (command.key, command.flag_words) = (&[], &[]);
+    } else if command.key.is_empty() {
+        command.what = What::Refused(if what == What::Debug { BAD_FORMAT } else { ERROR });
+    } else if let Err(reply) = command.read_flags() {
+        command.what = What::Refused(reply);
+    }
+    Parsed::Complete { used: end + 1, command }
+}
+
+/// The command with a value, which begins at `body`.
+fn parse_set<'a>(input: &'a [u8], body: usize, rest: &'a [u8], value_bytes_max: u64) -> Parsed<'a> {
+    let mut command = Command::of(What::Set, rest);
+    let complete = |used, command| Parsed::Complete { used, command };
+    let refused = |reply, command| Command { what: What::Refused(reply), ..command };
+    if command.key.is_empty() {
+        return complete(body, refused(ERROR, command));
+    }
+    let (length, flag_words) = split_word(command.flag_words);
+    command.flag_words = flag_words;
+    // memcached holds lengths in 31 bits and adds the two bytes of the line end.
+    let Some(value_bytes) = unsigned(length).filter(|bytes| *bytes <= i32::MAX as u64 - 2) else {
+        return complete(body, refused(BAD_FORMAT, command));
+    };
+    if let Err(reply) = command.read_flags() {
+        return complete(body, Command { excess_bytes: value_bytes + 2, ..refused(reply, command) });
+    }
+    if value_bytes > value_bytes_max {
+        return complete(body, Command { excess_bytes: value_bytes + 2, ..command });
+    }
+    let used = body + value_bytes as usize + 2;
+    let Some(value) = input.get(body..used) else { return Parsed::Partial { need: used } };
+    match value.strip_suffix(b"\r\n") {
+        Some(value) => complete(used, Command { value, ..command }),
+        None => complete(used, Command { what: What::BadChunk, ..command }),
+    }
+}
+
+/// The first word, and what stands behind it.
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_start();
+    text.split_at(memchr(b' ', text).unwrap_or(text.len()))
+}
+
+impl<'a> Command<'a> {
+    fn of(what: What, rest: &'a [u8]) -> Self {
+        let (key, flag_words) = split_word(rest);
+        Self { what, key, flag_words, flags: Flags::default(), value: &[], excess_bytes: 0 }
+    }
+
+    /// Reads the flags.
+    ///
+    /// # Errors
+    /// With the reply, if there is something wrong with them or with the key.
+    fn read_flags(&mut self) -> Result<(), &'static [u8]> {
+        let what = self.what;
+        let explained = |reply| match what {
+            What::Delete | What::Arithmetic if reply != OPAQUE_TOO_LONG => BAD_FLAG_OR_DUPLICATE,
+            What::Set if reply == BAD_TOKEN => BAD_FORMAT,
+            _ => reply,
+        };
+        if self.key.len() > KEY_BYTES_MAX {
+            return Err(BAD_FORMAT);
+        }
+        let mut seen = 0u128;
+        for word in words(self.flag_words) {
+            let (letter, token) = (word[0], &word[1..]);
+            if !letter.is_ascii() {
+                return Err(explained(BAD_FLAG));
+            }
+            if seen & 1 << letter != 0 {
+                return Err(explained(DUPLICATE_FLAG));
+            }
+            seen |= 1 << letter;
+            self.flags.take(letter, token).map_err(explained)?;
+        }
+        let mut decoded = [0; DECODED_BYTES_MAX];
+        if self.flags.is_encoded && base64::decode(self.key, &mut decoded).is_none() {
+            return Err(BAD_KEY);
+        }
+        Ok(())
+    }
+
+    /// The key itself; `room` is for one that was encoded.
+    pub(crate) fn decoded_key<'b>(&self, room: &'b mut KeyRoom) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        if !self.flags.is_encoded {
+            return self.key;
+        }
+        let len = base64::decode(self.key, &mut room.0).unwrap_or(0);
+        &room.0[..len]
+    }
+
+    /// What it does to items, if it concerns any.
+    pub(crate) fn verb(&self) -> Option<Verb> {
+        if self.excess_bytes > 0 {
+            return None;
+        }
+        let flags = &self.flags;
+        Some(match self.what {
+            What::Get if flags.exptime_s.is_some() && !flags.wants_value => Verb::Touch,
+            What::Get if flags.wants_unique => Verb::Gets,
+            What::Get => Verb::Get,
+            What::Set => match (flags.mode, flags.compare) {
+                (b'E', _) => Verb::Add,
+                (b'A', _) => Verb::Append,
+                (b'P', _) => Verb::Prepend,
+                (_, Some(_)) => Verb::Cas,
+                (b'R', None) => Verb::Replace,
+                (_, None) => Verb::Set,
+            },
+            What::Delete => Verb::Delete,
+            What::Arithmetic if matches!(flags.mode, b'D' | b'-') => Verb::Decr,
+            What::Arithmetic => Verb::Incr,
+            What::Noop | What::Debug | What::Refused(_) | What::BadChunk => return None,
+        })
+    }
+
+    /// Is its usual reply held back?
+    pub(crate) const fn is_quiet(&self) -> bool {
+        self.flags.is_quiet
+    }
+}
+
+/// Room for a key that was sent in base64.
+pub(crate) struct KeyRoom([u8; DECODED_BYTES_MAX]);
+
+impl KeyRoom {
+    pub(crate) const fn new() -> Self {
+        Self([0; DECODED_BYTES_MAX])
+    }
+}
+
+impl Flags {
+    /// Takes in one flag.
+    fn take(&mut self, letter: u8, token: &[u8]) -> Result<(), &'static [u8]> {
+        let seconds = || signed(token).map(Some).ok_or(BAD_TOKEN);
+        let number = || unsigned(token).ok_or(BAD_TOKEN);
+        match letter {
+            b'b' => self.is_encoded = true,
+            b'q' => self.is_quiet = true,
+            b'u' => self.is_traceless = true,
+            b'v' => self.wants_value = true,
+            b'c' => self.wants_unique = true,
+            b'I' => self.invalidates = true,
+            b'T' => self.exptime_s = seconds()?,
+            b'N' => self.vivify_s = seconds()?,
+            b'R' => self.recache_s = seconds()?,
+            b'C' => self.compare = Some(number()?),
+            b'D' => self.delta = Some(number()?),
+            b'J' => self.initial = number()?,
+            b'F' => self.client_flags = u32::try_from(number()?).map_err(|_| BAD_TOKEN)?,
+            b'M' => match token {
+                [mode] => self.mode = *mode,
+                _ => return Err(BAD_MODE_LENGTH),
+            },
+            b'O' if token.len() >= OPAQUE_BYTES_MAX => return Err(OPAQUE_TOO_LONG),
+            // Asked of the reply, or meant for others.
+            b'O' | b'f' | b'h' | b'k' | b'l' | b's' | b't' | b'P' | b'L' => {}
+            _ => return Err(BAD_FLAG),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_words_are_of_this_protocol() {
+        for (text, expected) in [
+            ("mg a", true),
+            ("  ms a 1", true),
+            ("mn\r\n", true),
+            ("mn", false),
+            ("mget a", false),
+            ("mx a", false),
+            ("get a", false),
+            ("", false),
+            (" ", false),
+        ] {
+            assert_eq!(is_meta(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn how_much_more_is_needed() {
+        let input = b"ms key 5 F7 T60 q Oab\r\nhello\r\nmn\r\n";
+        for len in 3..30 {
+            let need = if len < 23 { len + 1 } else { 30 };
+            assert_eq!(parse(&input[..len], 100), Parsed::Partial { need }, "{len}");
+        }
+        let Parsed::Complete { used: 30, command } = parse(input, 100) else { panic!("a whole command") };
+        assert_eq!(
+            (command.key, command.value, command.verb()),
+            (&b"key"[..], &b"hello"[..], Some(Verb::Set))
+        );
+        let flags = Flags { client_flags: 7, exptime_s: Some(60), is_quiet: true, ..Flags::default() };
+        assert_eq!(command.flags, flags);
+        let Parsed::Complete { used: 23, command } = parse(input, 4) else { panic!("a whole head") };
+        assert_eq!((command.excess_bytes, command.verb()), (7, None));
+        let endless = [b"mg ", &vec![b'k'; LINE_BYTES_MAX][..]].concat();
+        assert_eq!(parse(&endless, 100), Parsed::LineTooLong);
+    }
+
+    #[test]
+    fn what_a_command_does_to_items() {
+        let table = [
+            ("mg a v", Some(Verb::Get)),
+            ("mg a c v", Some(Verb::Gets)),
+            ("mg a T5", Some(Verb::Touch)),
+            ("mg a T5 v", Some(Verb::Get)),
+            ("md a I", Some(Verb::Delete)),
+            ("ma a", Some(Verb::Incr)),
+            ("ma a MD D5", Some(Verb::Decr)),
+            ("mn", None),
+            ("me a", None),
+            ("mg a y", None),
+            ("ms a 0\r\n", Some(Verb::Set)),
+            ("ms a 0 MR C5\r\n", Some(Verb::Cas)),
+            ("ms a 0 ME C5\r\n", Some(Verb::Add)),
+            ("ms a 0 MA\r\n", Some(Verb::Append)),
+            ("ms a 0 MP\r\n", Some(Verb::Prepend)),
+            ("ms a 0 MR\r\n", Some(Verb::Replace)),
+        ];
+        for (text, expected) in table {
+            let input = format!("{text}\r\n");
+            let Parsed::Complete { command, .. } = parse(input.as_bytes(), 100) else { panic!("{text}") };
+            assert_eq!(command.verb(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The replies that wait for their departure, in its order.
+//!
+//! Only bytes and times: what they say, and whether anybody still listens, is `core`'s. Invariant: departures never
+//! decrease, so a plain queue keeps them in order; those that drip have an order of their own.
+
+use crate::core::{ConnectionId, End};
+use crate::drip::{Drip, Trickle};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Replies of one connection that leave together; their bytes are the next `len` bytes of the outbox.
+#[derive(Debug)]
+struct Pending {
+    connection: ConnectionId,
+    serial: u32,
+    departure_ns: u64,
+    len: usize,
+    end: End,
+}
+
+/// Replies that leave now. Their bytes are given by [`Outbox::bytes`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Leaving {
+    pub(crate) connection: ConnectionId,
+    /// Of the connection that was meant; none of what drips, which is forgotten with its connection.
+    pub(crate) serial: Option<u32>,
+    pub(crate) departure_ns: u64,
+    pub(crate) range: Range<usize>,
+    pub(crate) end: End,
+}
+
+/// The replies that wait.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pending: VecDeque<Pending>,
+    /// The bytes of the pending replies from `begin` on.
+    bytes: Vec<u8>,
+    begin: usize,
+    /// The replies that drip, if they are to.
+    trickle: Option<Trickle>,
+}
+
+impl Outbox {
+    pub(crate) fn new(drip: Option<Drip>) -> Self {
+        Self { pending: VecDeque::new(), bytes: Vec::new(), begin: 0, trickle: drip.map(Trickle::new) }
+    }
+
+    /// Where replies are written before they are queued: everything behind its present end is theirs.
+    pub(crate) fn writing(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Where the next reply begins.
+    pub(crate) fn end(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// How long the output may become if so many bytes may wait.
+    pub(crate) fn end_max(&self, queued_bytes_max: usize) -> usize {
+        let dripping_bytes = self.trickle.as_ref().map_or(0, Trickle::queued_bytes);
+        self.begin + queued_bytes_max.saturating_sub(dripping_bytes)
+    }
+
+    /// When the next reply leaves, or a piece of one; not before.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        let pending_ns = self.pending.front().map(|pending| pending.departure_ns);
+        earlier(pending_ns, self.trickle.as_ref().and_then(Trickle::next_ns))
+    }
+
+    /// Takes what leaves at the time that [`Outbox::next_ns`] told. None: it was nothing after all.
+    pub(crate) fn pop(&mut self, at_ns: u64) -> Option<Leaving> {
+        if self.pending.front().is_none_or(|pending| pending.departure_ns != at_ns) {
+            let piece = self.trickle.as_mut().and_then(Trickle::pop)?;
+            let (connection, departure_ns, end) = (piece.connection, piece.departure_ns, piece.end);
+            return Some(Leaving { connection, serial: None, departure_ns, range: piece.range, end });
+        }
+        let Pending { connection, serial, departure_ns, len, end } = self.pending.pop_front()?;
+        let begin = self.begin;
+        self.begin += len;
+        Some(Leaving { connection, serial: Some(serial), departure_ns, range: begin..self.begin, end })
+    }
+
+    /// The bytes of what was just taken.
+    pub(crate) fn bytes(&self, leaving: &Leaving) -> &[u8] {
+        match (leaving.serial, &self.trickle) {
+            (None, Some(trickle)) => &trickle.bytes(leaving.connection)[leaving.range.clone()],
+            _ => &self.bytes[leaving.range.clone()],
+        }
+    }
+
+    /// Queues the output from `begin` on. Replies of one connection that leave at one instant become one departure, so that
+    /// a pipelined batch is one write.
+    pub(crate) fn queue(
+        &mut self,
+        (connection, serial): (ConnectionId, u32),
+        begin: usize,
+        departure_ns: u64,
+        end: End,
+        drips: bool,
+    ) {
+        let len = self.bytes.len() - begin;
+        if len == 0 && end == End::Stays {
+            return;
+        }
+        if drips && let Some(trickle) = &mut self.trickle {
+            trickle.push(connection, departure_ns, &self.bytes[begin..], end);
+            return self.bytes.truncate(begin);
+        }
+        match self.pending.back_mut() {
+            Some(last)
+                if last.serial == serial && last.departure_ns == departure_ns && last.end == End::Stays =>
+            {
+                last.len += len;
+                last.end = end;
+            }
+            _ => self.pending.push_back(Pending { connection, serial, departure_ns, len, end }),
+        }
+    }
+
+    /// Queues a datagram as a departure of its own.
+    pub(crate) fn queue_datagram(
+        &mut self,
+        (connection, serial): (ConnectionId, u32),
+        departure_ns: u64,
+        parts: &[&[u8]],
+    ) {
+        let begin = self.bytes.len();
+        parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        let (len, end) = (self.bytes.len() - begin, End::Stays);
+        self.pending.push_back(Pending { connection, serial, departure_ns, len, end });
+    }
+
+    /// Throws away what drips to a connection.
+    pub(crate) fn forget(&mut self, connection: ConnectionId) {
+        if let Some(trickle) = &mut self.trickle {
+            trickle.forget(connection);
+        }
+    }
+
+    /// Throws away everything that does not drip.
+    pub(crate) fn clear(&mut self) {
+        self.pending.clear();
+        self.bytes.clear();
+        self.begin = 0;
+    }
+
+    /// Gives back the room of replies that have left: for nothing if all have, else once they are half of the buffer,
+    /// so that every byte is moved at most once on average.
+    pub(crate) fn compact(&mut self) {
+        if self.begin == self.bytes.len() {
+            self.bytes.clear();
+        } else if self.begin > self.bytes.len() / 2 {
+            self.bytes.drain(..self.begin);
+        } else {
+            return;
+        }
+        self.begin = 0;
+    }
+}
+
+/// The earlier of two times, of which none, one or both are there.
+pub(crate) fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
+}

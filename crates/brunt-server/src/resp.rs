@@ -1,0 +1,308 @@
+//! Redis's protocol, versions 2 and 3, from the server's side: bytes to commands.
+//!
+//! Only the grammar: what is answered is said in `answer`. A command is an array of strings and is seen whole or not at all;
+//! the same bytes, cut anywhere, are the same commands. Inline commands are refused: a load is never sent so. Words, limits
+//! and texts are those of redis-server 7.0.
+
+pub(crate) mod answer;
+
+use crate::cache::integer;
+use crate::verb::Verb;
+use memchr::memchr;
+use std::ops::RangeInclusive;
+
+/// The most arguments of a command, its name included.
+const ARGUMENTS_MAX: i64 = 1 << 20;
+/// The longest line that tells a number.
+const NUMBER_LINE_BYTES_MAX: usize = 32;
+/// No argument is refused that is at most so long, however short values must be.
+const ARGUMENT_BYTES_MIN: u64 = 64 << 10;
+/// The longest name of a command that is known.
+const NAME_BYTES_MAX: usize = 12;
+
+const EXPECTED_ARRAY: &[u8] = b"-ERR Protocol error: expected '*', inline commands are refused\r\n";
+const EXPECTED_STRING: &[u8] = b"-ERR Protocol error: expected '$'\r\n";
+const BAD_ARRAY: &[u8] = b"-ERR Protocol error: invalid multibulk length\r\n";
+const BAD_STRING: &[u8] = b"-ERR Protocol error: invalid bulk length\r\n";
+const NOT_TERMINATED: &[u8] = b"-ERR Protocol error: a string does not end where its length says\r\n";
+
+/// The arguments of a command, which were looked through before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Words<'a> {
+    rest: &'a [u8],
+    left: usize,
+}
+
+impl Words<'_> {
+    /// How many are still to come.
+    pub(crate) const fn len(&self) -> usize {
+        self.left
+    }
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let (len, body) = number_line(self.rest, 0).ok()?;
+        let word = self.rest.get(body..body + len as usize)?;
+        self.rest = &self.rest[body + word.len() + 2..];
+        Some(word)
+    }
+}
+
+/// What the front of the input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed<'a> {
+    /// Not yet a whole command; nothing new can be said before the input has this many bytes.
+    Partial { need: usize },
+    /// A command of so many bytes; no words are no command, and have no reply.
+    Complete { used: usize, words: Words<'a> },
+    /// No command and never one: this is said, and the connection is closed.
+    Broken(&'static [u8]),
+}
+
+/// Why a line does not tell a number.
+enum Stop {
+    Partial { need: usize },
+    Bad,
+}
+
+/// Reads the number in the line at `at`, behind its first letter, and where the next line begins.
+fn number_line(input: &[u8], at: usize) -> Result<(i64, usize), Stop> {
+    let line = &input[at..input.len().min(at + NUMBER_LINE_BYTES_MAX)];
+    let Some(end) = memchr(b'\n', line) else {
+        let is_long = line.len() == NUMBER_LINE_BYTES_MAX;
+        return Err(if is_long { Stop::Bad } else { Stop::Partial { need: input.len() + 1 } });
+    };
+    let number = line.get(1..end).and_then(|text| text.strip_suffix(b"\r")).and_then(integer);
+    number.map(|number| (number, at + end + 1)).ok_or(Stop::Bad)
+}
+
+/// Looks at the front of `input`. Arguments above `value_bytes_max` are refused.
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+    let argument_bytes_max = value_bytes_max.max(ARGUMENT_BYTES_MIN) as i64;
+    match input.first() {
+        None => return Parsed::Partial { need: 1 },
+        Some(b'*') => {}
+        Some(_) => return Parsed::Broken(EXPECTED_ARRAY),
+    }
+    let (count, begin) = match number_line(input, 0) {
+        Ok((count, _)) if count > ARGUMENTS_MAX => return Parsed::Broken(BAD_ARRAY),
+        Ok((count, begin)) => (count.max(0) as usize, begin),
+        Err(Stop::Partial { need }) => return Parsed::Partial { need },
+        Err(Stop::Bad) => return Parsed::Broken(BAD_ARRAY),
+    };
+    let mut at = begin;
+    for _ in 0..count {
+        match input.get(at) {
+            None => return Parsed::Partial { need: at + 1 },
+            Some(b'$') => {}
+            Some(_) => return Parsed::Broken(EXPECTED_STRING),
+        }
+        let end = match number_line(input, at) {
+            Ok((len, body)) if (0..=argument_bytes_max).contains(&len) => body + len as usize,
+            Err(Stop::Partial { need }) => return Parsed::Partial { need },
+            Ok(_) | Err(Stop::Bad) => return Parsed::Broken(BAD_STRING),
+        };
+        at = end + 2;
+        match input.get(end..at) {
+            None => return Parsed::Partial { need: at },
+            Some(b"\r\n") => {}
+            Some(_) => return Parsed::Broken(NOT_TERMINATED),
+        }
+    }
+    Parsed::Complete { used: at, words: Words { rest: &input[begin..at], left: count } }
+}
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Get,
+    Mget,
+    Set,
+    /// A time to live between key and value, in units of so many milliseconds.
+    SetEx {
+        unit_ms: i64,
+    },
+    /// By one, or by the number behind the key.
+    Incr {
+        is_increment: bool,
+        has_amount: bool,
+    },
+    Append,
+    Delete,
+    Touch,
+    /// A time to live in units of so many milliseconds.
+    Expire {
+        unit_ms: i64,
+    },
+    Ttl,
+    Exists,
+    StringLength,
+    HashSet,
+    HashGet,
+    HashGetAll,
+    Hello,
+    Auth,
+    Select,
+    Client,
+    Ping,
+    Echo,
+    Info,
+    DatabaseSize,
+    FlushAll,
+    CommandList,
+    Quit,
+}
+
+/// A command as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command<'a> {
+    /// One that is known, with as many arguments as it takes; it concerns items where it has a verb.
+    Known { what: What, verb: Option<Verb>, arguments: Words<'a> },
+    /// One that is known, with too many arguments or too few.
+    WrongCount(&'a [u8]),
+    /// One that is not known, and its arguments.
+    Unknown(&'a [u8], Words<'a>),
+    /// An empty array.
+    Nothing,
+}
+
+/// What a name stands for: what it does, to items or not, and how many arguments it takes behind the name.
+fn known(name: &[u8]) -> Option<(What, Option<Verb>, RangeInclusive<usize>)> {
+    const MANY: usize = usize::MAX;
+    let data = |what, verb, arguments| Some((what, Some(verb), arguments));
+    let control = |what, arguments| Some((what, None, arguments));
+    let incr = |is_increment, has_amount| What::Incr { is_increment, has_amount };
+    match name {
+        b"GET" => data(What::Get, Verb::Get, 1..=1),
+        b"SET" => data(What::Set, Verb::Set, 2..=MANY),
+        b"MGET" => data(What::Mget, Verb::Get, 1..=MANY),
+        b"SETEX" => data(What::SetEx { unit_ms: 1000 }, Verb::Set, 3..=3),
+        b"PSETEX" => data(What::SetEx { unit_ms: 1 }, Verb::Set, 3..=3),
+        b"INCR" => data(incr(true, false), Verb::Incr, 1..=1),
+        b"INCRBY" => data(incr(true, true), Verb::Incr, 2..=2),
+        b"DECR" => data(incr(false, false), Verb::Decr, 1..=1),
+        b"DECRBY" => data(incr(false, true), Verb::Decr, 2..=2),
+        b"APPEND" => data(What::Append, Verb::Append, 2..=2),
+        b"DEL" | b"UNLINK" => data(What::Delete, Verb::Delete, 1..=MANY),
+        b"TOUCH" => data(What::Touch, Verb::Touch, 1..=MANY),
+        b"EXPIRE" => data(What::Expire { unit_ms: 1000 }, Verb::Touch, 2..=2),
+        b"PEXPIRE" => data(What::Expire { unit_ms: 1 }, Verb::Touch, 2..=2),
+        b"TTL" => data(What::Ttl, Verb::Get, 1..=1),
+        b"EXISTS" => data(What::Exists, Verb::Get, 1..=MANY),
+        b"STRLEN" => data(What::StringLength, Verb::Get, 1..=1),
+        b"HSET" => data(What::HashSet, Verb::Set, 3..=MANY),
+        b"HGET" => data(What::HashGet, Verb::Get, 2..=2),
+        b"HGETALL" => data(What::HashGetAll, Verb::Get, 1..=1),
+        b"HELLO" => control(What::Hello, 0..=MANY),
+        b"AUTH" => control(What::Auth, 1..=MANY),
+        b"SELECT" => control(What::Select, 1..=1),
+        b"CLIENT" => control(What::Client, 1..=MANY),
+        b"PING" => control(What::Ping, 0..=1),
+        b"ECHO" => control(What::Echo, 1..=1),
+        b"INFO" => control(What::Info, 0..=MANY),
+        b"DBSIZE" => control(What::DatabaseSize, 0..=0),
+        b"FLUSHALL" | b"FLUSHDB" => control(What::FlushAll, 0..=1),
+        b"COMMAND" => control(What::CommandList, 0..=MANY),
+        b"QUIT" => control(What::Quit, 0..=MANY),
+        _ => None,
+    }
+}
+
+impl<'a> Command<'a> {
+    /// The command that these words are. Names are in any case.
+    pub(crate) fn of(mut words: Words<'a>) -> Self {
+        let Some(name) = words.next() else { return Self::Nothing };
+        let mut upper = [0; NAME_BYTES_MAX];
+        let found = upper.get_mut(..name.len()).and_then(|upper| {
+            upper.copy_from_slice(name);
+            upper.make_ascii_uppercase();
+            known(upper)
+        });
+        match found {
+            Some((what, verb, counts)) if counts.contains(&words.len()) => {
+                let verb = if what == What::Set { Some(verb_of_set(words)) } else { verb };
+                Self::Known { what, verb, arguments: words }
+            }
+            Some(_) => Self::WrongCount(name),
+            None => Self::Unknown(name, words),
+        }
+    }
+
+    /// What it does to items, if it concerns any.
+    pub(crate) const fn verb(&self) -> Option<Verb> {
+        match self {
+            Self::Known { verb, .. } => *verb,
+            _ => None,
+        }
+    }
+
+    /// May it be said by somebody who has not said who they are?
+    pub(crate) const fn is_open_to_all(&self) -> bool {
+        matches!(self, Self::Nothing | Self::Known { what: What::Hello | What::Auth | What::Quit, .. })
+    }
+}
+
+/// A set on the condition that nothing, or something, is there is an add or a replace.
+fn verb_of_set(arguments: Words<'_>) -> Verb {
+    let options = || arguments.skip(2);
+    if options().any(|word| word.eq_ignore_ascii_case(b"NX")) {
+        Verb::Add
+    } else if options().any(|word| word.eq_ignore_ascii_case(b"XX")) {
+        Verb::Replace
+    } else {
+        Verb::Set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `|` stands for a line end.
+    fn wire(text: &str) -> Vec<u8> {
+        text.replace('|', "\r\n").into_bytes()
+    }
+
+    #[test]
+    fn how_much_more_is_needed() {
+        for (text, need) in
+            [("", 1), ("*", 2), ("*2\r", 4), ("*1|", 5), ("*1|$", 6), ("*1|$3|", 13), ("*1|$3|GE", 13)]
+        {
+            assert_eq!(parse(&wire(text), 100), Parsed::Partial { need }, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_command_is_told() {
+        let table = [
+            ("GET a|", EXPECTED_ARRAY),
+            ("*x|", BAD_ARRAY),
+            ("*|", BAD_ARRAY),
+            ("*1048577|", BAD_ARRAY),
+            ("*1\n", BAD_ARRAY),
+            ("*0000000000000000000000000000000000", BAD_ARRAY),
+            ("*1|:3|", EXPECTED_STRING),
+            ("*1|$-1|", BAD_STRING),
+            ("*1|$65537|", BAD_STRING),
+            ("*1|$x|", BAD_STRING),
+            ("*1|$1|ab|", NOT_TERMINATED),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse(&wire(text), 100), Parsed::Broken(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_are_read_back() {
+        let input = wire("*3|$3|SeT|$0||$4|a\r\nb|*0|");
+        let Parsed::Complete { used, words } = parse(&input, 100) else { panic!("a whole command") };
+        assert_eq!((used, words.len()), (input.len() - 4, 3));
+        assert_eq!(words.collect::<Vec<_>>(), [b"SeT".as_slice(), b"", b"a\r\nb"]);
+        let Parsed::Complete { used: 4, words } = parse(b"*0\r\n", 100) else { panic!("nothing") };
+        assert_eq!(Command::of(words), Command::Nothing);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a connection has said of itself: the dialect it speaks, and who it is.
+//!
+//! Only state; what is answered to it is the dialect's. Invariant: the dialect is settled by the first byte and never
+//! changes.
+
+use std::fmt;
+
+/// What is spoken on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// memcached's text protocol and its meta commands, which stand side by side.
+    Text,
+    /// memcached's binary protocol.
+    Binary,
+    /// Redis's protocol.
+    Resp,
+}
+
+impl Dialect {
+    /// What a connection speaks that begins with this byte: memcached and Redis decide so, too.
+    pub(crate) const fn of(first: u8) -> Self {
+        match first {
+            crate::binary::REQUEST_MAGIC => Self::Binary,
+            b'*' => Self::Resp,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// The version of Redis's protocol that replies are written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RespVersion {
+    #[default]
+    Two,
+    Three,
+}
+
+/// The state of one connection.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Session {
+    /// None before the first byte.
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) resp_version: RespVersion,
+    /// It has said who it is. Does not matter where nobody has to.
+    pub(crate) is_let_in: bool,
+    /// In order of acceptance, from 0; tells replies to an earlier connection with the same id apart.
+    pub(crate) number: u32,
+}
+
+/// Who is let in. Shows nothing of the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The user; `default` is Redis's name for whoever names none.
+    pub user: String,
+    /// The password.
+    pub password: String,
+}
+
+impl Credentials {
+    /// Is this who may come in?
+    pub(crate) fn admit(&self, user: &[u8], password: &[u8]) -> bool {
+        (user, password) == (self.user.as_bytes(), self.password.as_bytes())
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Credentials").field("user", &self.user).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,213 @@
+//! What the text protocol says of what came of a command.
+//!
+//! Only words: what a command does is said in `cache`, how it is read in the parent. Invariant: the words are memcached's.
+
+use super::{BAD_CHUNK, Command, DataCommand, ERROR, push_decimal};
+use crate::cache::{Cache, Changed, Deleted, Delta, Mode, Write, Written};
+use crate::statistics::VERSION;
+use crate::turn::{INJECTED, Turn, push_value};
+use crate::verb::Verb;
+
+pub(crate) const TOO_LARGE: &[u8] = b"SERVER_ERROR object too large for cache\r\n";
+pub(crate) const OUT_OF_MEMORY: &[u8] = b"SERVER_ERROR out of memory storing object\r\n";
+pub(crate) const OUT_OF_MEMORY_READING: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
+pub(crate) const NOT_A_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+const WRONG_CREDENTIALS: &[u8] = b"CLIENT_ERROR authentication failure\r\n";
+/// The reply to whoever has not said who they are, here and in the meta protocol.
+pub(crate) const UNAUTHENTICATED: &[u8] = b"CLIENT_ERROR unauthenticated\r\n";
+
+/// Carries out a data command and says what came of it.
+pub(crate) fn carry_out(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
+    let reply_begin = turn.out.len();
+    match command.verb {
+        Verb::Get | Verb::Gets => return retrieve(command, turn),
+        Verb::Incr | Verb::Decr => change(command, turn),
+        Verb::Delete => turn.out.extend_from_slice(match turn.cache.delete(command.key, None, turn.now_ns) {
+            Deleted::Gone => b"DELETED\r\n",
+            Deleted::NotFound | Deleted::Exists => b"NOT_FOUND\r\n",
+        }),
+        Verb::Touch => {
+            let expires_ns = turn.cache.expires_ns(command.exptime_s, turn.now_ns);
+            let is_there = turn.cache.touch(command.key, expires_ns, turn.now_ns);
+            turn.out.extend_from_slice(if is_there { b"TOUCHED\r\n" } else { b"NOT_FOUND\r\n" });
+        }
+        _ => turn.out.extend_from_slice(write(command, turn.cache, turn.now_ns)),
+    }
+    if command.noreply {
+        turn.out.truncate(reply_begin);
+    }
+}
+
+/// Refuses a data command by script.
+pub(crate) fn refuse(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
+    let keys = if command.verb.is_retrieval() { command.keys().count() as u64 } else { 1 };
+    turn.cache.count_refused(command.verb, keys);
+    if !command.noreply {
+        put_injected_error(turn.out);
+    }
+}
+
+/// The reply to a request that a script refuses, here and in the meta protocol.
+pub(crate) fn put_injected_error(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"SERVER_ERROR ");
+    out.extend_from_slice(INJECTED);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Carries out any other command. True: the connection is to be closed.
+pub(crate) fn control(command: &Command<'_>, turn: &mut Turn<'_>) -> bool {
+    let reply: &[u8] = match *command {
+        Command::Data(_) => unreachable!("data commands go through `carry_out`"),
+        Command::TooLarge { verb, key, noreply, .. } => {
+            if verb == Verb::Set {
+                turn.cache.drop_overwritten(key, turn.now_ns);
+            }
+            if noreply { b"" } else { TOO_LARGE }
+        }
+        Command::BadChunk { noreply } => {
+            turn.cache.count_broken_write();
+            if noreply { b"" } else { BAD_CHUNK }
+        }
+        Command::FlushAll { delay_s, noreply } => {
+            turn.cache.flush(delay_s, turn.now_ns);
+            if noreply { b"" } else { b"OK\r\n" }
+        }
+        Command::Verbosity { noreply: true } => b"",
+        Command::Verbosity { noreply: false } => b"OK\r\n",
+        Command::Version => {
+            return put_line(turn.out, &[b"VERSION ", VERSION.as_bytes()]);
+        }
+        Command::Stats(what) => return statistics(what, turn),
+        Command::Quit => return true,
+        Command::Refused(reply) => reply,
+    };
+    turn.out.extend_from_slice(reply);
+    false
+}
+
+/// What a connection hears that has not said who it is: only a store of any key is looked at, whose value is user and
+/// password with a blank between them (the part on authentication of memcached's `doc/protocol.txt`).
+pub(crate) fn turn_away(command: &Command<'_>, turn: &mut Turn<'_>) {
+    let reply: &[u8] = match command {
+        Command::Data(DataCommand { verb: Verb::Set, value, .. }) => {
+            let mut words = value.splitn(2, |byte| *byte == b' ');
+            let (user, password) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            let is_let_in = turn.credentials.is_none_or(|credentials| credentials.admit(user, password));
+            turn.session.is_let_in = is_let_in;
+            if is_let_in { b"STORED\r\n" } else { WRONG_CREDENTIALS }
+        }
+        Command::TooLarge { .. } | Command::BadChunk { .. } => WRONG_CREDENTIALS,
+        _ => UNAUTHENTICATED,
+    };
+    turn.out.extend_from_slice(reply);
+}
+
+fn put_line(out: &mut Vec<u8>, pieces: &[&[u8]]) -> bool {
+    pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+    out.extend_from_slice(b"\r\n");
+    false
+}
+
+fn retrieve(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
+    let reply_begin = turn.out.len();
+    let mut keys = command.keys().enumerate().peekable();
+    while let Some((index, key)) = keys.next() {
+        let (is_first, is_last) = (index == 0, keys.peek().is_none());
+        let Some(item) = turn.cache.find(key, turn.now_ns) else {
+            // memcached's datagrams: an empty one where the first of several keys is missing, and one for the end alone
+            // where the last is.
+            match (is_first, is_last) {
+                (true, false) => turn.trains.cut(turn.out.len()),
+                (false, true) => turn.trains.part(turn.out.len()),
+                _ => {}
+            }
+            continue;
+        };
+        if !is_first {
+            turn.trains.part(turn.out.len());
+        }
+        let out = &mut *turn.out;
+        out.extend_from_slice(b"VALUE ");
+        out.extend_from_slice(key);
+        out.push(b' ');
+        push_decimal(out, u64::from(item.flags));
+        out.push(b' ');
+        push_decimal(out, item.value.len() as u64);
+        if command.verb == Verb::Gets {
+            out.push(b' ');
+            push_decimal(out, item.unique);
+        }
+        out.extend_from_slice(b"\r\n");
+        turn.value_bytes += push_value(out, item.value, turn.truth);
+        out.extend_from_slice(b"\r\n");
+        if out.len() > turn.out_bytes_max {
+            out.truncate(reply_begin);
+            out.extend_from_slice(OUT_OF_MEMORY_READING);
+            turn.value_bytes = 0;
+            return;
+        }
+    }
+    turn.out.extend_from_slice(b"END\r\n");
+}
+
+fn write(command: &DataCommand<'_>, cache: &mut Cache, now_ns: u64) -> &'static [u8] {
+    let &DataCommand { verb, key, value, flags, exptime_s, operand, .. } = command;
+    let mode = match verb {
+        Verb::Add => Mode::Add,
+        Verb::Replace => Mode::Replace,
+        Verb::Append => Mode::Append,
+        Verb::Prepend => Mode::Prepend,
+        _ => Mode::Set,
+    };
+    let expires_ns = cache.expires_ns(exptime_s, now_ns);
+    let compare = (verb == Verb::Cas).then_some(operand);
+    match cache.write(&Write { flags, expires_ns, compare, ..Write::of(mode, key, value) }, now_ns) {
+        Written::Stored { .. } => b"STORED\r\n",
+        Written::NotStored => b"NOT_STORED\r\n",
+        Written::Exists => b"EXISTS\r\n",
+        Written::NotFound => b"NOT_FOUND\r\n",
+        Written::OutOfMemory => OUT_OF_MEMORY,
+    }
+}
+
+fn change(command: &DataCommand<'_>, turn: &mut Turn<'_>) {
+    let delta = Delta {
+        key: command.key,
+        amount: command.operand,
+        is_increment: command.verb == Verb::Incr,
+        compare: None,
+        expires_ns: None,
+        creates: None,
+    };
+    match turn.cache.change(&delta, turn.now_ns) {
+        Changed::Number { number, .. } => {
+            push_decimal(turn.out, number);
+            turn.out.extend_from_slice(b"\r\n");
+        }
+        Changed::NotANumber => turn.out.extend_from_slice(NOT_A_NUMBER),
+        Changed::NotFound | Changed::Exists => turn.out.extend_from_slice(b"NOT_FOUND\r\n"),
+        Changed::OutOfMemory => turn.out.extend_from_slice(OUT_OF_MEMORY),
+    }
+}
+
+fn statistics(what: &[u8], turn: &mut Turn<'_>) -> bool {
+    let out = &mut *turn.out;
+    match what {
+        b"" => {
+            for (name, text) in turn.cache.moment(turn.now_ns).rows() {
+                put_line(out, &[b"STAT ", name.as_bytes(), b" ", text.as_bytes()]);
+            }
+            put_line(out, &[b"END"])
+        }
+        b"reset" => {
+            turn.cache.reset_counters();
+            put_line(out, &[b"RESET"])
+        }
+        // Nothing to tell about slabs and settings, but the question is a good one.
+        b"items" | b"slabs" | b"sizes" | b"settings" | b"conns" => put_line(out, &[b"END"]),
+        _ => {
+            out.extend_from_slice(ERROR);
+            false
+        }
+    }
+}

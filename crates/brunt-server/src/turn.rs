@@ -1,0 +1,41 @@
+//! A command's turn: what it works on, and where its reply goes.
+//!
+//! No decisions: `core` makes one for every command and hands it to the dialect. Invariant: a dialect changes nothing of the
+//! server but through the cache and the session that it finds here.
+
+use crate::cache::{Cache, Truth};
+use crate::session::{Credentials, Session};
+use crate::udp::Trains;
+
+/// What every dialect says, in its own form, of a request that a script refuses.
+pub(crate) const INJECTED: &[u8] = b"injected fault";
+
+/// What a command is carried out with.
+pub(crate) struct Turn<'a> {
+    pub(crate) cache: &'a mut Cache,
+    /// Of the connection that it came on.
+    pub(crate) session: &'a mut Session,
+    /// Who is let in; everybody where there are none.
+    pub(crate) credentials: Option<&'a Credentials>,
+    /// Replies are appended here.
+    pub(crate) out: &'a mut Vec<u8>,
+    /// How long `out` may become before retrievals are refused.
+    pub(crate) out_bytes_max: usize,
+    /// Are the values of the reply as stored?
+    pub(crate) truth: Truth,
+    pub(crate) now_ns: u64,
+    /// How many bytes of values the reply holds.
+    pub(crate) value_bytes: usize,
+    /// Where datagrams of the reply end.
+    pub(crate) trains: &'a mut Trains,
+}
+
+/// Appends a value, right or wrong, and returns its length.
+pub(crate) fn push_value(out: &mut Vec<u8>, value: &[u8], truth: Truth) -> usize {
+    let begin = out.len();
+    out.extend_from_slice(value);
+    if truth == Truth::Wrong {
+        out[begin..].iter_mut().for_each(|byte| *byte ^= 1);
+    }
+    value.len()
+}
