@@ -4,7 +4,7 @@
 //! address is known, connections to it are accepted.
 
 use crate::core::CoreOptions;
-use crate::serve::{Options, serve};
+use crate::serve::{Listen, Options, serve};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -34,9 +34,10 @@ impl Write for Announcement {
 /// The server did not start.
 pub fn serve_beside(core: CoreOptions) -> io::Result<SocketAddr> {
     let (whole, announced) = mpsc::channel();
-    let options = Options { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), core, ..Options::default() };
+    let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let options = Options { listen, core, ..Options::default() };
     let thread = std::thread::Builder::new().name("reference-server".to_owned());
-    let thread = thread.spawn(move || serve(options, &mut Announcement { text: Vec::new(), whole }))?;
+    let thread = thread.spawn(move || serve(options, None, &mut Announcement { text: Vec::new(), whole }))?;
     let Ok(text) = announced.recv() else {
         // It ends only by failing, and by what it failed it says.
         return Err(match thread.join() {

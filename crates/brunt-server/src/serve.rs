@@ -4,22 +4,20 @@
 //! core, and writes what the core says is due. Without service times a reply is written in the turn that read its
 //! request, one write for everything a connection is owed.
 //!
-//! During an outage the listening socket is closed, so the kernel refuses connections; a second socket that is bound to
-//! the same address and never listens keeps the port meanwhile. (Without it the port could go to somebody else: a client
-//! that keeps on connecting to a free port of its own range is now and then given that very port, and is connected to
-//! itself.)
-//!
 //! Where a departure is near, the loop spins on the poll instead of sleeping: a sleeping thread wakes tens of
 //! microseconds late, and a reply must not be late by more than the client's own floor.
 
 use crate::cache::{Epoch, Process};
 use crate::core::{ConnectionId, Core, CoreOptions, End};
+use crate::door::Door;
+pub use crate::door::Listen;
 use crate::log::{Header, Log};
+use crate::post::Post;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SendFlags, Shutdown, SocketFlags, SocketType, sockopt};
+use rustix::net::{self, SendFlags, Shutdown, SocketFlags, sockopt};
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
@@ -29,8 +27,6 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Connections that the kernel holds until they are accepted; a client opens thousands at once.
-const BACKLOG: i32 = 4096;
 /// Events taken in one turn.
 const EVENTS_PER_TURN: usize = 1024;
 /// The most that one read takes; a whole pipeline of sets fits.
@@ -44,14 +40,22 @@ const OUT_BYTES_KEPT: usize = 64 << 10;
 const SPIN_NS: u64 = 100_000;
 /// What the log holds back is written when the server has been idle for this long.
 const LOG_IDLE_NS: u64 = 10_000_000;
-/// The event data of the listening socket; no connection has this id.
+/// Datagrams taken in one turn.
+const DATAGRAMS_PER_TURN: usize = 256;
+/// The event data of the listening socket; no connection has this id, nor one of the next two.
 const LISTENER: u64 = u64::MAX;
+/// That of the socket for datagrams.
+const DATAGRAMS: u64 = u64::MAX - 1;
+/// That of whoever ends the server.
+const STOP: u64 = u64::MAX - 2;
 
 /// What a server is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Where to listen; port 0 takes a free one, which the announcement names.
-    pub listen: SocketAddr,
+    pub listen: Listen,
+    /// Take datagrams at the same address and port, too.
+    pub datagrams: bool,
     /// What it does. `record` follows from `log`, and `epoch` is set at the start.
     pub core: CoreOptions,
     /// Write the binary log here.
@@ -67,7 +71,8 @@ impl Default for Options {
     /// Port 11211 of the loopback interface, nothing scripted, no log.
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 11211)),
+            listen: Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 11211))),
+            datagrams: false,
             core: CoreOptions::default(),
             log: None,
             die_with_parent: false,
@@ -76,23 +81,25 @@ impl Default for Options {
     }
 }
 
-/// Serves until a signal ends the process; returns only on failure. When connections are accepted, one line
-/// `listening on ADDRESS:PORT` goes to `announcement`, and it is flushed.
+/// Serves until `stop` can be read from; without one until a signal ends the process. When connections are accepted, one
+/// line `listening on ADDRESS:PORT`, or `listening on unix:PATH`, goes to `announcement`, and it is flushed.
 ///
 /// # Errors
 /// The address cannot be bound, the log cannot be written, or the process is out of descriptors at the start; the
 /// message names which.
-pub fn serve(options: Options, announcement: &mut dyn Write) -> io::Result<()> {
+pub fn serve(options: Options, stop: Option<OwnedFd>, announcement: &mut dyn Write) -> io::Result<()> {
     if options.die_with_parent {
         watch_parent()?;
     }
     raise_descriptor_limit();
     let mut server = Server::start(options)?;
-    writeln!(announcement, "listening on {}", server.address)?;
-    announcement.flush()?;
-    loop {
-        server.turn()?;
+    if let Some(stop) = &stop {
+        epoll::add(&server.epoll, stop, epoll::EventData::new_u64(STOP), epoll::EventFlags::IN)?;
     }
+    writeln!(announcement, "listening on {}", server.door.place)?;
+    announcement.flush()?;
+    while !server.turn()? {}
+    server.write_log(true)
 }
 
 /// A parent that died before the kernel was asked to watch it would never be noticed, so look once more.
@@ -167,11 +174,9 @@ struct Peer {
 }
 
 struct Server {
-    address: SocketAddr,
-    /// None during an outage.
-    listener: Option<OwnedFd>,
-    /// Keeps the port during outages, if there are to be any.
-    _keeper: Option<OwnedFd>,
+    door: Door,
+    /// Where datagrams are taken, if they are.
+    post: Option<Post>,
     /// False while the process is out of descriptors.
     listening: bool,
     epoll: OwnedFd,
@@ -191,7 +196,7 @@ struct Server {
 
 impl Server {
     fn start(options: Options) -> io::Result<Self> {
-        let Options { listen, core: mut core_options, log, busy_poll, .. } = options;
+        let Options { listen, datagrams, core: mut core_options, log, busy_poll, .. } = options;
         let header = Header { script_after: core_options.script_after, seed: core_options.seed };
         let log = log.map(|path| {
             let begun = File::create(&path).and_then(|file| Log::begin(file, &header));
@@ -204,21 +209,20 @@ impl Server {
             start_unix_s: u64::try_from(clock_gettime(ClockId::Realtime).tv_sec).unwrap_or(0),
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let (bound, address) = bind(listen).map_err(|error| cannot_listen(listen, error))?;
-        // To be bound before the other one listens: of two sockets that share an address only the last may.
-        let keeper = if core_options.outages.is_empty() {
-            None
+        let is_to_shut = !core_options.outages.is_empty();
+        let (door, post) = if datagrams {
+            let (door, socket) = Door::open_with_datagrams(&listen, is_to_shut, &epoll, LISTENER)?;
+            epoll::add(&epoll, &socket, epoll::EventData::new_u64(DATAGRAMS), epoll::EventFlags::IN)?;
+            (door, Some(Post::new(socket)))
         } else {
-            Some(bind(address).map_err(|error| cannot_listen(listen, error))?.0)
+            (Door::open(&listen, is_to_shut, &epoll, LISTENER)?, None)
         };
-        let listener = listen_with(bound, &epoll).map_err(|error| cannot_listen(listen, error))?;
         let drips = core_options.drip.is_some();
         let mut core = Core::new(core_options);
         core.set_process(process);
         Ok(Self {
-            address,
-            listener: Some(listener),
-            _keeper: keeper,
+            door,
+            post,
             listening: true,
             epoll,
             drips,
@@ -233,14 +237,16 @@ impl Server {
         })
     }
 
-    /// Waits for something to do and does it.
-    fn turn(&mut self) -> io::Result<()> {
+    /// Waits for something to do and does it. True: the server is to end.
+    fn turn(&mut self) -> io::Result<bool> {
         let idle = self.wait()?;
         let mut events = std::mem::take(&mut self.events);
-        let mut knocked = false;
+        let (mut knocked, mut stopped) = (false, false);
         for event in events.drain(..) {
             match { event.data }.u64() {
                 LISTENER => knocked = true,
+                DATAGRAMS => self.take_datagrams(),
+                STOP => stopped = true,
                 id => self.react(id as ConnectionId, event.flags),
             }
         }
@@ -252,7 +258,8 @@ impl Server {
         if knocked {
             self.accept();
         }
-        self.write_log(idle)
+        self.write_log(idle)?;
+        Ok(stopped)
     }
 
     /// Waits for events until shortly before the next departure. True: nothing came for the idle time of the log.
@@ -265,7 +272,7 @@ impl Server {
         let wait_ns = match next_ns {
             _ if self.busy_poll => Some(0),
             // The end of an outage that passed since the door was last looked at.
-            _ if self.listener.is_none() && !self.core.is_gone(now_ns) => Some(0),
+            _ if self.door.listener.is_none() && !self.core.is_gone(now_ns) => Some(0),
             Some(next_ns) => Some(next_ns.saturating_sub(now_ns).saturating_sub(SPIN_NS)),
             None if self.log.as_ref().is_some_and(Log::is_behind) => Some(LOG_IDLE_NS),
             None => None,
@@ -314,16 +321,58 @@ impl Server {
         }
     }
 
+    /// An id that nobody has, with its place.
+    fn free_id(&mut self) -> ConnectionId {
+        self.free.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            self.peers.len() as ConnectionId - 1
+        })
+    }
+
+    /// Takes what has come by datagram, so many of them; the rest shows again in the next turn.
+    fn take_datagrams(&mut self) {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((address, bytes)) = self.post.as_mut().and_then(Post::receive) else { return };
+            let now_ns = monotonic_ns();
+            let id = self.sender(address);
+            if let Some(post) = &self.post {
+                self.core.receive_datagram(id, post.datagram(bytes), now_ns);
+            }
+            self.release(now_ns);
+        }
+    }
+
+    /// The id of whoever sends datagrams from there.
+    fn sender(&mut self, address: SocketAddr) -> ConnectionId {
+        if let Some(id) = self.post.as_ref().and_then(|post| post.sender(address)) {
+            return id;
+        }
+        for id in self.post.as_mut().map(Post::forget_if_full).unwrap_or_default() {
+            self.core.disconnect(id);
+            self.free.push(id);
+        }
+        let id = self.free_id();
+        self.core.connect_peer(id);
+        if let Some(post) = &mut self.post {
+            post.know(address, id);
+        }
+        id
+    }
+
     /// Hands everything that is due to its connections and writes it: one write for each of them.
     fn release(&mut self, now_ns: u64) {
         // Before the resets go out: whoever is thrown out must not get in again.
         if self.core.is_gone(now_ns) {
-            self.listener = None;
+            self.door.shut();
         }
         while let Some(departure) = self.core.pop_due(now_ns) {
             let (id, end) = (departure.connection, departure.end);
-            let peer = self.peers[id as usize].as_mut();
-            let peer = peer.expect("the core speaks to connected peers only");
+            let Some(peer) = self.peers[id as usize].as_mut() else {
+                let post = self.post.as_ref();
+                post.expect("the core speaks to connected peers and known senders only")
+                    .send(id, departure.bytes);
+                continue;
+            };
             peer.out.extend_from_slice(departure.bytes);
             peer.closing |= end == End::Closes;
             if end == End::Resets {
@@ -388,16 +437,15 @@ impl Server {
 
     /// Opens the door when an outage ends.
     fn reopen(&mut self, now_ns: u64) -> io::Result<()> {
-        if self.listener.is_none() && !self.core.is_gone(now_ns) {
-            let listener = bind(self.address).and_then(|(socket, _)| listen_with(socket, &self.epoll));
-            self.listener = Some(listener.map_err(|error| cannot_listen(self.address, error))?);
+        if self.door.listener.is_none() && !self.core.is_gone(now_ns) {
+            self.door.reopen(&self.epoll)?;
             self.listening = true;
         }
         Ok(())
     }
 
     fn accept(&mut self) {
-        while let Some(listener) = &self.listener {
+        while let Some(listener) = &self.door.listener {
             match net::accept_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
                 Ok(socket) => self.admit(socket),
                 Err(Errno::AGAIN) => return,
@@ -412,14 +460,11 @@ impl Server {
     fn admit(&mut self, socket: OwnedFd) {
         // Replies must not wait for acknowledgements. A peer that is gone already shows at its first read.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
-        let id = self.free.pop().unwrap_or(self.peers.len() as ConnectionId);
+        let id = self.free_id();
         let interest = epoll::EventFlags::IN;
         if epoll::add(&self.epoll, &socket, epoll::EventData::new_u64(u64::from(id)), interest).is_err() {
             self.free.push(id);
             return;
-        }
-        if self.peers.len() <= id as usize {
-            self.peers.resize_with(id as usize + 1, || None);
         }
         let out = Vec::new();
         self.peers[id as usize] = Some(Peer {
@@ -466,7 +511,7 @@ impl Server {
 
     fn listen(&mut self, listening: bool) {
         let interest = if listening { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-        let Some(listener) = &self.listener else { return };
+        let Some(listener) = &self.door.listener else { return };
         epoll::modify(&self.epoll, listener, epoll::EventData::new_u64(LISTENER), interest)
             .expect("the listener is in the epoll set");
         self.listening = listening;
@@ -478,26 +523,4 @@ impl Server {
         let written = if idle { written.and_then(|()| log.flush()) } else { written };
         written.map_err(|error| context("cannot write the log", error))
     }
-}
-
-fn cannot_listen(address: SocketAddr, error: io::Error) -> io::Error {
-    context(&format!("cannot listen on {address}"), error)
-}
-
-/// A socket bound to an address, and the address with its port filled in.
-fn bind(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    net::bind(&socket, &address)?;
-    let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
-    Ok((socket, bound))
-}
-
-/// Opens the door: the socket listens and its knocks are events.
-fn listen_with(socket: OwnedFd, epoll: &OwnedFd) -> io::Result<OwnedFd> {
-    net::listen(&socket, BACKLOG)?;
-    epoll::add(epoll, &socket, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
-    Ok(socket)
 }

@@ -26,7 +26,7 @@ use brunt_plan::sweep::Sweep;
 use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
-use brunt_server::{Drip, Every, Outage, Service, Stall};
+use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use clap::{Args, Parser, Subcommand, value_parser};
 use std::num::NonZeroU64;
@@ -628,6 +628,19 @@ pub(crate) struct Serve {
     /// Port on the loopback interface; 0 takes a free one and says which
     #[arg(long, short, default_value_t = 11211)]
     pub port: u16,
+    /// Listen here instead: ADDRESS:PORT, such as 0.0.0.0:11211 or [::1]:0, or unix:PATH, a socket file that is removed at the
+    /// end
+    #[arg(long, value_name = "PLACE", conflicts_with = "port")]
+    pub listen: Option<Listen>,
+    /// Take memcached's datagrams at the same address and port, too
+    #[arg(long)]
+    pub udp: bool,
+    /// Let in only who says this user and --password, in every dialect
+    #[arg(long, default_value = "default", requires = "password", value_name = "NAME")]
+    pub user: String,
+    /// The password; others see the command line, so none that matters [default: everybody is let in]
+    #[arg(long, value_name = "TEXT")]
+    pub password: Option<String>,
     /// Bound on the memory of the store, such as 64MiB; the oldest items give way
     #[arg(long, default_value = "1GiB", value_name = "SIZE")]
     pub memory: ByteSize,
@@ -659,12 +672,24 @@ pub(crate) struct Serve {
     /// Send half of every Nth reply, then close
     #[arg(long, value_name = "N[:FIRST]")]
     pub cut_every: Option<Every>,
-    /// Answer every Nth request with SERVER_ERROR
+    /// Refuse every Nth request: SERVER_ERROR, Redis's ERR, or the status of an internal error
     #[arg(long, value_name = "N[:FIRST]")]
     pub error_every: Option<Every>,
     /// Answer every Nth retrieval with a value of the right length and wrong bytes
     #[arg(long, value_name = "N[:FIRST]")]
     pub wrong_every: Option<Every>,
+    /// What a train of datagrams is: all of a reply, or each value and line of it (key), as memcached since 1.6
+    #[arg(long, default_value = "reply", requires = "udp", value_name = "DIVISION")]
+    pub udp_trains: Division,
+    /// Lose every Nth datagram of replies
+    #[arg(long, requires = "udp", value_name = "N[:FIRST]")]
+    pub udp_drop_every: Option<Every>,
+    /// Send every Nth datagram of replies twice
+    #[arg(long, requires = "udp", value_name = "N[:FIRST]")]
+    pub udp_duplicate_every: Option<Every>,
+    /// Let every Nth datagram that another of the same reply follows change places with it
+    #[arg(long, requires = "udp", value_name = "N[:FIRST]")]
+    pub udp_swap_every: Option<Every>,
     /// Never find a key that ends in a multiple of this number, such as 10
     #[arg(long, value_name = "N", value_parser = whole)]
     pub miss_ids: Option<NonZeroU64>,

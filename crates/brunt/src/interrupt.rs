@@ -1,6 +1,8 @@
 //! Ctrl-C: the first one asks the run to end, drain and report; the second one ends the process.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,4 +15,13 @@ pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, flag.clone())?;
     }
     Ok(flag)
+}
+
+/// A descriptor that can be read from once SIGINT or SIGTERM has come, for a loop that waits for descriptors.
+pub(crate) fn descriptor() -> io::Result<OwnedFd> {
+    let (read, write) = UnixStream::pair()?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok(read.into())
 }

@@ -4,21 +4,24 @@
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::interrupt;
 use crate::limits;
 use brunt_plan::cpus::CpuList;
-use brunt_server::{CoreOptions, Faults, Options};
+use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Serves until a signal ends the process.
+/// Serves until a signal comes.
 pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
     if let Some(cpus) = &flags.cpus {
         stay_on(cpus)?;
     }
     limits::raise_open_files();
+    let loopback = || Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, flags.port)));
     let options = Options {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, flags.port)),
+        listen: flags.listen.clone().unwrap_or_else(loopback),
+        datagrams: flags.udp,
         core: CoreOptions {
             memory_bytes: flags.memory.0,
             value_bytes_max: flags.value_max.0,
@@ -37,13 +40,23 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
             },
             miss_ids: flags.miss_ids,
             script_after: flags.script_after,
+            credentials: flags
+                .password
+                .clone()
+                .map(|password| Credentials { user: flags.user.clone(), password }),
+            division: flags.udp_trains,
+            datagram_faults: DatagramFaults {
+                drop_every: flags.udp_drop_every,
+                duplicate_every: flags.udp_duplicate_every,
+                swap_every: flags.udp_swap_every,
+            },
             ..CoreOptions::default()
         },
         log: flags.log.clone(),
         die_with_parent: flags.die_with_parent,
         busy_poll: flags.busy_poll,
     };
-    brunt_server::serve(options, &mut io::stdout())?;
+    brunt_server::serve(options, Some(interrupt::descriptor()?), &mut io::stdout())?;
     Ok(Exit::Done)
 }
 

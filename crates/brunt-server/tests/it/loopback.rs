@@ -3,7 +3,7 @@
 
 use brunt_server::core::CoreOptions;
 use brunt_server::log::{self, Record};
-use brunt_server::{Every, Faults, Options, Outage, Service, Stall, serve};
+use brunt_server::{Every, Faults, Listen, Options, Outage, Service, Stall, serve};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -29,9 +29,9 @@ impl Write for Announcement {
 
 fn start(core: CoreOptions, log: Option<PathBuf>) -> SocketAddr {
     let (sender, announced) = mpsc::channel();
-    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let options = Options { listen, core, log, ..Options::default() };
-    std::thread::spawn(move || serve(options, &mut Announcement { line: Vec::new(), sender }));
+    std::thread::spawn(move || serve(options, None, &mut Announcement { line: Vec::new(), sender }));
     let line = announced.recv_timeout(Duration::from_secs(10)).unwrap();
     line.strip_prefix("listening on ").and_then(|rest| rest.strip_suffix('\n')).unwrap().parse().unwrap()
 }

@@ -12,6 +12,7 @@ mod outage;
 mod queue;
 mod real;
 mod resp;
+mod sockets;
 mod transcripts;
 
 use brunt_server::core::{ConnectionId, Core, End};

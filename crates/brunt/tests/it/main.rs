@@ -28,6 +28,7 @@ mod operations;
 mod outages;
 mod redis;
 mod sasl;
+mod serve;
 mod server;
 mod servers;
 mod stamps;

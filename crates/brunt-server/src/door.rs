@@ -1,0 +1,216 @@
+//! The door of the server: the listening socket, of the network or of the file system.
+//!
+//! Not the connections behind it. During an outage it is shut: the kernel refuses connections. A second socket that is bound to
+//! the same address and never listens keeps the port meanwhile. (Without it the port could go to somebody else: a client
+//! that keeps on connecting to a free port of its own range is now and then given that very port, and is connected to
+//! itself.) Invariant: a socket file is gone when its door is, unless the process is killed; one that a killed process has
+//! left is taken over.
+
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Connections that the kernel holds until they are accepted; a client opens thousands at once.
+const BACKLOG: i32 = 4096;
+/// How often a free port is looked for that is free for datagrams, too.
+const PORT_ATTEMPTS: u32 = 16;
+
+/// Where to listen. Text form `ADDRESS:PORT`, such as `127.0.0.1:11211` or `[::]:0`, or `unix:PATH`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// An address of this host; port 0 takes a free one.
+    Tcp(SocketAddr),
+    /// A path in the file system, where a socket is made.
+    Unix(PathBuf),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let listen = match text.strip_prefix("unix:") {
+            Some(path) => Some(Self::Unix(PathBuf::from(path))).filter(|_| !path.is_empty()),
+            None => text.parse().ok().map(Self::Tcp),
+        };
+        listen.ok_or_else(|| {
+            format!(
+                "'{text}' is no place to listen: expected ADDRESS:PORT or unix:PATH, such as 0.0.0.0:11211 or [::1]:0"
+            )
+        })
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(formatter),
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The listening socket.
+#[derive(Debug)]
+pub(crate) struct Door {
+    /// With its port filled in.
+    pub(crate) place: Listen,
+    /// None while it is shut.
+    pub(crate) listener: Option<OwnedFd>,
+    /// Keeps the port while it is shut, if it ever will be.
+    _keeper: Option<OwnedFd>,
+    /// What the events of the listening socket bear.
+    event_data: u64,
+}
+
+impl Door {
+    /// Opens it. `is_to_shut` says whether it ever will be.
+    pub(crate) fn open(
+        place: &Listen,
+        is_to_shut: bool,
+        epoll: &OwnedFd,
+        event_data: u64,
+    ) -> io::Result<Self> {
+        let refused = |error| cannot_listen(place, error);
+        let (bound, place) = bind(place).map_err(refused)?;
+        // To be bound before the other one listens: of two sockets that share an address only the last may.
+        let keeper = match &place {
+            Listen::Tcp(_) if is_to_shut => Some(bind(&place).map_err(refused)?.0),
+            _ => None,
+        };
+        let listener = Some(listen(bound, epoll, event_data).map_err(refused)?);
+        Ok(Self { place, listener, _keeper: keeper, event_data })
+    }
+
+    /// The same, and a socket for datagrams at the same address and port.
+    pub(crate) fn open_with_datagrams(
+        place: &Listen,
+        is_to_shut: bool,
+        epoll: &OwnedFd,
+        event_data: u64,
+    ) -> io::Result<(Self, UdpSocket)> {
+        let mut attempts =
+            if matches!(place, Listen::Tcp(address) if address.port() == 0) { PORT_ATTEMPTS } else { 1 };
+        loop {
+            let door = Self::open(place, is_to_shut, epoll, event_data)?;
+            let Listen::Tcp(address) = door.place else {
+                let why = io::Error::new(io::ErrorKind::InvalidInput, "datagrams need an address and a port");
+                return Err(cannot_listen(place, why));
+            };
+            match UdpSocket::bind(address) {
+                Ok(socket) => {
+                    socket.set_nonblocking(true)?;
+                    return Ok((door, socket));
+                }
+                Err(error) if attempts > 1 && error.kind() == io::ErrorKind::AddrInUse => attempts -= 1,
+                Err(error) => return Err(cannot_listen(place, error)),
+            }
+        }
+    }
+
+    /// Nobody comes in any more.
+    pub(crate) fn shut(&mut self) {
+        self.listener = None;
+    }
+
+    /// Opens it again at the same place.
+    pub(crate) fn reopen(&mut self, epoll: &OwnedFd) -> io::Result<()> {
+        // The file is there still, and a socket that is bound must be new.
+        self.remove_file();
+        let listener = bind(&self.place).and_then(|(socket, _)| listen(socket, epoll, self.event_data));
+        self.listener = Some(listener.map_err(|error| cannot_listen(&self.place, error))?);
+        Ok(())
+    }
+
+    fn remove_file(&self) {
+        if let Listen::Unix(path) = &self.place {
+            // Whoever has taken it away already has done what was to be done.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.remove_file();
+    }
+}
+
+fn cannot_listen(place: &Listen, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot listen on {place}: {error}"))
+}
+
+/// A socket bound to a place, and the place with its port filled in.
+fn bind(place: &Listen) -> io::Result<(OwnedFd, Listen)> {
+    let family = match place {
+        Listen::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
+        Listen::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
+        Listen::Unix(_) => AddressFamily::UNIX,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    match place {
+        Listen::Tcp(address) => {
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            net::bind(&socket, address)?;
+            let bound = SocketAddr::try_from(net::getsockname(&socket)?)?;
+            Ok((socket, Listen::Tcp(bound)))
+        }
+        Listen::Unix(path) => {
+            bind_file(&socket, path)?;
+            Ok((socket, place.clone()))
+        }
+    }
+}
+
+/// Binds to a path. A socket that is there and that nobody listens at is taken over.
+fn bind_file(socket: &OwnedFd, path: &Path) -> io::Result<()> {
+    let address = SocketAddrUnix::new(path)?;
+    match net::bind(socket, &address) {
+        Err(Errno::ADDRINUSE) => {
+            let knocking = std::os::unix::net::UnixStream::connect(path);
+            if knocking.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+                std::fs::remove_file(path)?;
+                net::bind(socket, &address)?;
+                return Ok(());
+            }
+            Err(Errno::ADDRINUSE.into())
+        }
+        bound => Ok(bound?),
+    }
+}
+
+/// Opens the door: the socket listens and its knocks are events.
+fn listen(socket: OwnedFd, epoll: &OwnedFd, event_data: u64) -> io::Result<OwnedFd> {
+    net::listen(&socket, BACKLOG)?;
+    epoll::add(epoll, &socket, epoll::EventData::new_u64(event_data), epoll::EventFlags::IN)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let table = [
+            ("127.0.0.1:11211", Some("127.0.0.1:11211")),
+            ("[::1]:0", Some("[::1]:0")),
+            ("unix:/tmp/socket", Some("unix:/tmp/socket")),
+            ("unix:", None),
+            ("11211", None),
+            ("localhost:11211", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let listen = text.parse::<Listen>();
+            assert_eq!(listen.clone().ok().map(|listen| listen.to_string()).as_deref(), expected, "{text:?}");
+            assert!(listen.err().is_none_or(|message| message.contains("unix:PATH")));
+        }
+    }
+}

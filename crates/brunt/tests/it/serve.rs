@@ -1,0 +1,88 @@
+//! `brunt serve` as a process: where it listens, whom it lets in, and how it ends.
+
+use crate::server::{brunt, unique};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+
+/// Starts it and waits for its announcement.
+fn start(flags: &[&str]) -> (Child, String) {
+    let mut command = brunt(&["serve", "--die-with-parent"]);
+    let mut child = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (child, line.trim_end().to_owned())
+}
+
+/// A signal ends it in good order: with 0, with its log whole, and without its socket file.
+#[test]
+fn a_socket_file_goes_with_its_server() {
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
+        let scratch = std::env::temp_dir().join(format!("brunt-serve-{}-{}", std::process::id(), unique()));
+        let (path, log) = (scratch.with_extension("socket"), scratch.with_extension("log"));
+        let (listen, log_flag) =
+            (format!("--listen=unix:{}", path.display()), format!("--log={}", log.display()));
+        let (mut child, announced) = start(&[&listen, &log_flag]);
+        assert_eq!(announced, format!("listening on unix:{}", path.display()));
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.write_all(b"get a\r\n").unwrap();
+        stream.read_exact(&mut [0; 5]).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+        assert!(!path.exists());
+        let (_, records) = brunt_server::log::read(&std::fs::read(&log).unwrap()).unwrap();
+        assert_eq!(records.len(), 1);
+        std::fs::remove_file(&log).unwrap();
+    }
+}
+
+/// Every dialect at one port, and nobody without the password.
+#[test]
+fn whoever_says_the_password_is_let_in() {
+    let (mut child, announced) = start(&["--port", "0", "--user", "reader", "--password", "secret"]);
+    let address = announced.strip_prefix("listening on ").unwrap();
+    let table: [(&[u8], &[u8]); 3] = [
+        (
+            b"*1\r\n$4\r\nPING\r\n*3\r\n$4\r\nAUTH\r\n$6\r\nreader\r\n$6\r\nsecret\r\n*1\r\n$4\r\nPING\r\n",
+            b"-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n",
+        ),
+        (
+            b"get a\r\nset a 0 0 13\r\nreader secret\r\nget a\r\nmn\r\n",
+            b"CLIENT_ERROR unauthenticated\r\nSTORED\r\nEND\r\nMN\r\n",
+        ),
+        (
+            b"\x80\x21\0\x05\0\0\0\0\0\0\0\x13\0\0\0\x01\0\0\0\0\0\0\0\0PLAIN\0reader\0secret",
+            b"\x81\x21\0\0\0\0\0\0\0\0\0\x0d\0\0\0\x01\0\0\0\0\0\0\0\0Authenticated",
+        ),
+    ];
+    for (sent, answered) in table {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream.write_all(sent).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).unwrap();
+        assert_eq!(heard.escape_ascii().to_string(), answered.escape_ascii().to_string());
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn mistakes_are_named() {
+    let table: [(&[&str], [&str; 2]); 7] = [
+        (&["--listen", "localhost:1"], ["--listen", "unix:PATH"]),
+        (&["--listen", "unix:"], ["'unix:'", "ADDRESS:PORT"]),
+        (&["--listen", "127.0.0.1:0", "--port", "5"], ["--listen", "--port"]),
+        (&["--user", "reader"], ["--password", "required"]),
+        (&["--udp-drop-every", "5"], ["--udp", "required"]),
+        (&["--udp", "--udp-trains", "keys"], ["--udp-trains", "reply or key"]),
+        (&["--udp", "--udp-swap-every", "0"], ["--udp-swap-every", "above 0"]),
+    ];
+    for (flags, parts) in table {
+        let output = brunt(&[&["serve"], flags].concat()).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{flags:?}: {text}");
+    }
+}
