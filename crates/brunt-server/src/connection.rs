@@ -23,8 +23,15 @@ pub(crate) enum Reading {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) fault: Option<Fault>,
-    /// Its fault is counted already.
+    /// Its fault has taken effect already.
     pub(crate) is_counted: bool,
+}
+
+impl Batch {
+    /// Is it to be cut, and had no reply so far?
+    pub(crate) fn is_still_to_be_cut(self) -> bool {
+        self.fault == Some(Fault::Cut) && !self.is_counted
+    }
 }
 
 /// A connection, or whoever sends datagrams from one address.

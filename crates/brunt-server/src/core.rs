@@ -342,7 +342,7 @@ impl Core {
                 && !connection.session.is_let_in
                 && !request.is_open_to_all() =>
             {
-                self.serve_control(id, request, false, now_ns);
+                self.serve_control(id, request, false, false, now_ns);
             }
             (Work::Data { verb, is_silent, opens_batch, .. }, _) => {
                 let (fault, is_counted) = self.serve_data(id, request, verb, is_silent, now_ns);
@@ -354,12 +354,23 @@ impl Core {
                     }
                 }
             }
-            (Work::Control, _) => self.serve_control(id, request, true, now_ns),
+            (Work::Control, batch) => {
+                // What ends a batch of which nothing was told yet is what there is to cut.
+                let is_cut = batch.is_some_and(|batch| batch.is_still_to_be_cut());
+                self.serve_control(id, request, true, is_cut, now_ns);
+            }
         }
     }
 
     /// Serves what takes no service time; `is_known` is whoever has said who they are, or need not.
-    fn serve_control(&mut self, id: ConnectionId, request: &Request<'_>, is_known: bool, now_ns: u64) {
+    fn serve_control(
+        &mut self,
+        id: ConnectionId,
+        request: &Request<'_>,
+        is_known: bool,
+        is_cut: bool,
+        now_ns: u64,
+    ) {
         let departure_ns = self.fifo.depart(now_ns, 0);
         let begin = self.outbox.end();
         let (closes, _) = self.turn(id, Truth::Right, now_ns, |turn| {
@@ -372,7 +383,9 @@ impl Core {
         if closes {
             connection.reading = Reading::Nothing;
         }
-        self.queue(id, begin, departure_ns, if closes { End::Closes } else { End::Stays });
+        let end = if closes { End::Closes } else { End::Stays };
+        let end = if is_cut { self.cut(id, begin).1 } else { end };
+        self.queue(id, begin, departure_ns, end);
     }
 
     /// Carries out a data command under a number of its own. Returns its fault, and whether that took effect.
@@ -403,9 +416,22 @@ impl Core {
             None => (self.reply(id, request, Truth::Right, now_ns), End::Stays),
             Some(Fault::Wrong) => (self.reply(id, request, Truth::Wrong, now_ns), End::Stays),
             Some(Fault::Error) => (self.refuse(id, request, verb, now_ns), End::Stays),
-            Some(Fault::Drop) => (self.swallow(id, request, now_ns), End::Stays),
-            Some(Fault::Reset) => (self.reset(id, request, now_ns), End::Resets),
-            Some(Fault::Cut) => self.cut(id, request, now_ns),
+            Some(Fault::Drop) => {
+                self.carry_out_silently(id, request, now_ns);
+                self.cache.counters.faults_dropped += 1;
+                (log::FLAG_DROPPED, End::Stays)
+            }
+            Some(Fault::Reset) => {
+                self.carry_out_silently(id, request, now_ns);
+                self.cache.counters.faults_reset += 1;
+                (log::FLAG_RESET, End::Resets)
+            }
+            // Whoever wants no reply gets one in some dialects if it fails; that is not worth a fault.
+            Some(Fault::Cut) if is_silent => (self.reply(id, request, Truth::Right, now_ns), End::Stays),
+            Some(Fault::Cut) => {
+                self.reply(id, request, Truth::Right, now_ns);
+                self.cut(id, begin)
+            }
         };
         self.queue(id, begin, departure_ns, end);
         if self.options.record {
@@ -434,7 +460,7 @@ impl Core {
         now_ns: u64,
     ) {
         let departure_ns = self.fifo.depart(now_ns, 0);
-        let begin = self.outbox.end();
+        let (begin, mut end) = (self.outbox.end(), End::Stays);
         match batch.fault {
             // One refusal stands for the whole batch.
             Some(Fault::Error) => self.cache.count_refused(verb, 1),
@@ -447,14 +473,20 @@ impl Core {
             }
             _ => {
                 self.reply(id, request, Truth::Right, now_ns);
+                if batch.is_still_to_be_cut() {
+                    (_, end) = self.cut(id, begin);
+                    batch.is_counted = end == End::Closes;
+                }
             }
         }
         let connection = &mut self.connections[id as usize];
         connection.batch = Some(batch);
-        if connection.reading == Reading::Batch {
-            self.outbox.writing().truncate(begin);
+        match connection.reading {
+            Reading::Batch => self.outbox.writing().truncate(begin),
+            Reading::Nothing => connection.reading = Reading::Batch,
+            _ => {}
         }
-        self.queue(id, begin, departure_ns, End::Stays);
+        self.queue(id, begin, departure_ns, end);
     }
 
     /// Gives a command its turn. Returns what came of it, and how many bytes of values its reply has.
@@ -498,18 +530,6 @@ impl Core {
         log::FLAG_ERROR
     }
 
-    fn swallow(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) -> u8 {
-        self.carry_out_silently(id, request, now_ns);
-        self.cache.counters.faults_dropped += 1;
-        log::FLAG_DROPPED
-    }
-
-    fn reset(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) -> u8 {
-        self.carry_out_silently(id, request, now_ns);
-        self.cache.counters.faults_reset += 1;
-        log::FLAG_RESET
-    }
-
     fn carry_out_silently(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) {
         let begin = self.outbox.end();
         self.reply(id, request, Truth::Right, now_ns);
@@ -517,9 +537,8 @@ impl Core {
         self.connections[id as usize].reading = Reading::Nothing;
     }
 
-    fn cut(&mut self, id: ConnectionId, request: &Request<'_>, now_ns: u64) -> (u8, End) {
-        let begin = self.outbox.end();
-        self.reply(id, request, Truth::Right, now_ns);
+    /// Cuts the reply from `begin` on, if there is one.
+    fn cut(&mut self, id: ConnectionId, begin: usize) -> (u8, End) {
         let len = self.outbox.end() - begin;
         if len == 0 {
             return (0, End::Stays);

@@ -84,12 +84,14 @@ pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64) -> Par
 impl Request<'_> {
     /// What it is to the queue.
     pub(crate) fn work(&self) -> Work {
-        let (verb, is_silent, may_continue) = match self {
-            Self::Text(TextCommand::Data(command)) => (Some(command.verb), command.noreply, None),
-            Self::Text(_) => (None, false, None),
-            Self::Meta(command) => (command.verb(), command.is_quiet(), Some(command.is_quiet())),
-            Self::Binary(frame) => (frame.verb(), frame.is_quiet, Some(frame.is_quiet)),
-            Self::Resp(command) => (command.verb(), false, None),
+        let (verb, is_silent, opens_batch, continues_batch) = match self {
+            Self::Text(TextCommand::Data(command)) => (Some(command.verb), command.noreply, false, false),
+            Self::Text(_) => (None, false, false, false),
+            // The first of a batch is told aloud, or it would not be known whose what follows is.
+            Self::Meta(command) => (command.verb(), command.is_quiet(), true, command.is_quiet()),
+            // All of a batch are quiet.
+            Self::Binary(frame) => (frame.verb(), frame.is_quiet, frame.is_quiet, frame.is_quiet),
+            Self::Resp(command) => (command.verb(), false, false, false),
         };
         let Some(verb) = verb else { return Work::Control };
         // A retrieval is answered, however quiet: by a miss that is not told, or by what ends its batch.
@@ -97,8 +99,8 @@ impl Request<'_> {
         Work::Data {
             verb,
             is_silent: is_silent && !is_retrieval,
-            opens_batch: is_retrieval && may_continue.is_some(),
-            continues_batch: is_retrieval && may_continue == Some(true),
+            opens_batch: is_retrieval && opens_batch,
+            continues_batch: is_retrieval && continues_batch,
         }
     }
 

@@ -57,7 +57,7 @@ pub struct Faults {
     /// that it does not get. What comes behind it on the connection is thrown away, unparsed and unnumbered. A request
     /// that wants no reply is hit like any other.
     pub reset_every: Option<Every>,
-    /// Every N-th request, if it has a reply, gets the first half of its bytes (rounded down; replies have at least
+    /// Every N-th request, if it wants a reply, gets the first half of its bytes (rounded down; replies have at least
     /// three), then the connection is closed in good order: mid-value, if the value is long. What comes behind it is
     /// thrown away, unparsed and unnumbered.
     pub cut_every: Option<Every>,

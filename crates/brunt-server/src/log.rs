@@ -44,7 +44,8 @@ pub const FLAG_ERROR: u8 = 4;
 pub const FLAG_WRONG: u8 = 8;
 /// Flag: carried out, never answered, connection reset at the departure.
 pub const FLAG_RESET: u8 = 16;
-/// Flag: the reply was cut in the middle and the connection closed behind it. Not set where there was no reply to cut.
+/// Flag: the reply was cut in the middle and the connection closed behind it. Not set where there was no reply to cut, nor,
+/// as with [`FLAG_WRONG`], where a multi-get is several commands and the first of them had none.
 pub const FLAG_CUT: u8 = 32;
 /// Flag: carried out, never answered, because an outage begins before the departure; also where the reply drips and its
 /// first pieces leave in time.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod binary;
+mod differential;
 mod drip;
 mod faults;
 mod golden;
