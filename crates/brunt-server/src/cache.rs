@@ -58,7 +58,7 @@ pub(crate) struct Write<'a> {
     pub(crate) expires_ns: u64,
     /// Only over an item with this unique. Add does not look at it.
     pub(crate) compare: Option<u64>,
-    /// An item with a later unique than `compare` is overwritten too, and the new one is stale.
+    /// An item with a later unique than `compare` is overwritten too, and the new one is stale: it keeps the expiry of the old.
     pub(crate) as_stale: bool,
 }
 
@@ -260,11 +260,15 @@ impl Cache {
             }
             _ => false,
         };
+        // A value that is stale from the start lives as long as the one before it, and whoever was to renew that one still is.
+        let before = is_stale.then(|| self.store.peek(key, now_ns)).flatten();
+        let kept = before.map(|item| (item.expires_ns, item.marks.won));
+        let expires_ns = kept.map_or(expires_ns, |(expires_ns, _)| expires_ns);
         if self.store.set(key, value, flags, expires_ns, now_ns).is_err() {
             return Written::OutOfMemory;
         }
-        if is_stale {
-            self.store.mark(key, now_ns, |marks| marks.stale = true);
+        if let Some((_, won)) = kept {
+            self.store.mark(key, now_ns, |marks| (marks.stale, marks.won) = (true, won));
         }
         Written::Stored { unique: self.store.unique_last(), value_bytes: value.len() }
     }
@@ -385,11 +389,12 @@ impl Cache {
         Ok(new)
     }
 
-    /// Removes an item; with a condition, only one of this unique.
+    /// Removes an item; with a condition, only one of this unique (another one is a miss to memcached's counters).
     pub(crate) fn delete(&mut self, key: &[u8], compare: Option<u64>, now_ns: u64) -> Deleted {
         if let Some(compare) = compare
             && self.store.peek(key, now_ns).is_some_and(|item| item.unique != compare)
         {
+            self.counters.delete_misses += 1;
             return Deleted::Exists;
         }
         if self.store.remove(key, now_ns) {
@@ -414,7 +419,10 @@ impl Cache {
                 self.counters.delete_misses += 1;
                 return Deleted::NotFound;
             }
-            Some(item) if compare.is_some_and(|compare| compare != item.unique) => return Deleted::Exists,
+            Some(item) if compare.is_some_and(|compare| compare != item.unique) => {
+                self.counters.delete_misses += 1;
+                return Deleted::Exists;
+            }
             Some(_) => {}
         }
         // memcached counts no removal, as nothing is removed.

@@ -182,7 +182,7 @@ fn set(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
         Written::OutOfMemory => return turn.out.extend_from_slice(OUT_OF_MEMORY),
     };
     turn.out.extend_from_slice(code);
-    put_change_flags(command, unique, None, turn);
+    put_change_flags(command, Some(unique), None, turn);
 }
 
 fn delete(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
@@ -199,7 +199,7 @@ fn delete(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
         Deleted::NotFound => b"NF",
         Deleted::Exists => b"EX",
     });
-    put_change_flags(command, 0, None, turn);
+    put_change_flags(command, None, None, turn);
 }
 
 fn change(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
@@ -225,11 +225,11 @@ fn change(command: &Command<'_>, key: &[u8], turn: &mut Turn<'_>) {
         Changed::OutOfMemory => return turn.out.extend_from_slice(OUT_OF_MEMORY),
         missed => {
             turn.out.extend_from_slice(if missed == Changed::Exists { b"EX" } else { b"NF" });
-            return put_change_flags(command, 0, None, turn);
+            return put_change_flags(command, None, None, turn);
         }
     };
     put_code(turn.out, flags.wants_value.then_some(number.len()));
-    put_change_flags(command, unique, expires_ns, turn);
+    put_change_flags(command, Some(unique), expires_ns, turn);
     if flags.wants_value {
         turn.out.extend_from_slice(number.as_bytes());
         turn.out.extend_from_slice(b"\r\n");
@@ -270,17 +270,22 @@ fn put_flags(command: &Command<'_>, item: Option<&Item<'_>>, now_ns: u64, out: &
     }
 }
 
-/// The same of a change, and the end of the line. The expiry is told where it is known.
-fn put_change_flags(command: &Command<'_>, unique: u64, expires_ns: Option<u64>, turn: &mut Turn<'_>) {
+/// The same of a change, and the end of the line. Unique and expiry are told where they are known.
+fn put_change_flags(
+    command: &Command<'_>,
+    unique: Option<u64>,
+    expires_ns: Option<u64>,
+    turn: &mut Turn<'_>,
+) {
     let out = &mut *turn.out;
     for word in words(command.flag_words) {
-        match (word[0], expires_ns) {
-            (b'O' | b'k', _) => put_echo(command, word, out),
-            (b'c', _) => {
+        match (word[0], unique, expires_ns) {
+            (b'O' | b'k', ..) => put_echo(command, word, out),
+            (b'c', Some(unique), _) => {
                 out.extend_from_slice(b" c");
                 push_decimal(out, unique);
             }
-            (b't', Some(expires_ns)) => {
+            (b't', _, Some(expires_ns)) => {
                 out.extend_from_slice(format!(" t{}", ttl_s(expires_ns, turn.now_ns)).as_bytes());
             }
             _ => {}

@@ -58,7 +58,8 @@ fn command(random: &mut Random) -> String {
     let verb = verbs[random.below(verbs.len() as u64) as usize];
     let noreply = if random.below(4) == 0 { " noreply" } else { "" };
     let key_here = key(random);
-    match random.below(20) {
+    match random.below(25) {
+        20.. => meta_command(random, &key_here),
         0..6 => {
             let (flags, exptime, value) = (random.next() as u32, exptime(random), value(random));
             let unique = if verb == "cas" { format!(" {}", random.below(2000)) } else { String::new() };
@@ -99,6 +100,36 @@ fn command(random: &mut Random) -> String {
         }
         _ if random.below(10) == 0 => format!("flush_all{noreply}\r\n"),
         _ => format!("gets {key_here}\r\n"),
+    }
+}
+
+/// A meta command, with flags that tell nothing of the clock. (A touch of a missing key is a miss to memcached's get.)
+fn meta_command(random: &mut Random, key: &str) -> String {
+    let mut flags: String =
+        [" k", " q", " Oab", " c"].iter().filter(|_| random.below(3) == 0).copied().collect();
+    if random.below(6) == 0 {
+        flags += &format!(" C{}", random.below(2000));
+    }
+    match random.below(8) {
+        0..3 => {
+            let more = [" v", " f", " s", " h", " u", " N0", " R9"];
+            let more: String = more.iter().filter(|_| random.below(3) == 0).copied().collect();
+            format!("mg {key}{flags}{more}\r\n")
+        }
+        3..5 => {
+            let (value, exptime) = (value(random), exptime(random));
+            let mode = ["", "", " MS", " ME", " MA", " MP", " MR", " I", " MX"][random.below(9) as usize];
+            format!("ms {key} {} T{exptime} F{}{flags}{mode}\r\n{value}\r\n", value.len(), random.below(9))
+        }
+        5 => format!("md {key}{flags}{}\r\n", ["", " I", " I T0"][random.below(3) as usize]),
+        6 => {
+            let more = [" v", " MD", " D70", " N0", " J50", " T0"];
+            let more: String = more.iter().filter(|_| random.below(3) == 0).copied().collect();
+            // A number that is made is told in spite of q, to memcached.
+            let flags = if more.contains('N') { flags.replace(" q", "") } else { flags };
+            format!("ma {key}{flags}{more}\r\n")
+        }
+        _ => "mn\r\n".to_owned(),
     }
 }
 

@@ -40,6 +40,10 @@ pub(crate) const SHARED: &[(&str, &str)] = &[
         "ms a 1\nx\nms a 1\ny\nms a 2 I C1\nzz\nmg a v c\nmg a v c\n",
         "HD\nHD\nHD\nVA 2 c3 X W\nzz\nVA 2 c3 Z X\nzz\n",
     ),
+    (
+        "ms a 1\nx\nms a 1\ny\nmd a I\nmg a\nms a 1 I C1 T-1\nz\nmg a v t\n",
+        "HD\nHD\nHD\nHD X W\nHD\nVA 1 t-1 Z X\nz\n",
+    ),
     ("ms a 1\nx\nms a 1 I C99\ny\nmg a v\n", "HD\nEX\nVA 1\nx\n"),
     // Stores.
     (
