@@ -33,9 +33,20 @@ impl Write for Announcement {
 /// # Errors
 /// The server did not start.
 pub fn serve_beside(core: CoreOptions) -> io::Result<SocketAddr> {
-    let (whole, announced) = mpsc::channel();
     let listen = Listen::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let options = Options { listen, core, ..Options::default() };
+    match serve_beside_at(Options { listen, core, ..Options::default() })? {
+        Listen::Tcp(address) => Ok(address),
+        Listen::Unix(_) => unreachable!("it was to listen at a port"),
+    }
+}
+
+/// The same wherever the options say, and by datagram if they do. Returns the place with its port filled in. A socket file
+/// is not removed, as the server never ends.
+///
+/// # Errors
+/// The server did not start.
+pub fn serve_beside_at(options: Options) -> io::Result<Listen> {
+    let (whole, announced) = mpsc::channel();
     let thread = std::thread::Builder::new().name("reference-server".to_owned());
     let thread = thread.spawn(move || serve(options, None, &mut Announcement { text: Vec::new(), whole }))?;
     let Ok(text) = announced.recv() else {
@@ -46,6 +57,6 @@ pub fn serve_beside(core: CoreOptions) -> io::Result<SocketAddr> {
         });
     };
     let text = String::from_utf8_lossy(&text);
-    let address = text.trim().strip_prefix("listening on ").and_then(|address| address.parse().ok());
-    address.ok_or_else(|| io::Error::other(format!("the reference server announced '{text}'")))
+    let place = text.trim().strip_prefix("listening on ").and_then(|place| place.parse().ok());
+    place.ok_or_else(|| io::Error::other(format!("the reference server announced '{text}'")))
 }

@@ -50,7 +50,7 @@ mod turn;
 mod udp;
 pub mod verb;
 
-pub use crate::beside::serve_beside;
+pub use crate::beside::{serve_beside, serve_beside_at};
 pub use crate::cache::Process;
 pub use crate::core::{Core, CoreOptions, End};
 pub use crate::drip::Drip;

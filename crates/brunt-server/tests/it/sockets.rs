@@ -1,7 +1,7 @@
 //! Places to listen beside a port of the loopback interface: socket files and datagrams; and the end of a server.
 
 use brunt_server::core::CoreOptions;
-use brunt_server::{DatagramFaults, Division, Every, Listen, Options, serve};
+use brunt_server::{DatagramFaults, Division, Every, Listen, Options, serve, serve_beside_at};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -196,6 +196,16 @@ fn datagrams_are_lost_doubled_and_swapped_as_scripted() {
     let names = ["datagrams_dropped", "datagrams_duplicated", "datagrams_swapped"];
     assert_eq!(counted(&server.announced, names), [1, 2, 2]);
     server.end();
+}
+
+/// As others' tests start it.
+#[test]
+fn a_server_beside_says_where_it_is() {
+    let options = Options { listen: tcp(Ipv4Addr::LOCALHOST), datagrams: true, ..Options::default() };
+    let address = serve_beside_at(options).unwrap().to_string();
+    let socket = client(&address);
+    socket.send(&datagram(9, 0, 1, "mn\r\n")).unwrap();
+    assert_eq!(receive(&socket), datagram(9, 0, 1, "MN\r\n"));
 }
 
 #[test]
