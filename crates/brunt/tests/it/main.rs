@@ -27,6 +27,7 @@ mod memcached;
 mod operations;
 mod outages;
 mod redis;
+mod resp;
 mod sasl;
 mod serve;
 mod server;

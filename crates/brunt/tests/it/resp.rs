@@ -1,0 +1,95 @@
+//! The load generator and the reference server in dialects other than memcached's text, of which `accounting.rs` has more:
+//! whatever the server does by script, every request is booked as what became of it.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others};
+
+#[test]
+fn every_request_is_booked_as_what_became_of_it() {
+    let _beside = beside_others();
+    for protocol in ["resp2", "resp3"] {
+        let (keys, requests) = (1000, 5000);
+        // No two of them meet: 37 modulo 100 is refused, 541 and 3041 are dropped, 203 modulo 1000 are wrong.
+        let server = Server::reference(&[
+            "--miss-ids=10",
+            "--error-every=100:37",
+            "--drop-every=2500:541",
+            "--wrong-every=1000:203",
+            &format!("--script-after={keys}"),
+        ]);
+        let (keys, number) = (keys.to_string(), requests.to_string());
+        // A host that is busy with other things stops a server for tenths of a second.
+        let flags = [
+            "--protocol",
+            protocol,
+            "-c",
+            "1",
+            "-T",
+            "1",
+            "--mix",
+            "get",
+            "--warmup",
+            "0s",
+            "--timeout",
+            "2s",
+        ];
+        let more = ["--keys", &keys, "-n", &number, "--seed", "7", "--allow-untrusted"];
+        let measured = Measured::run(&server.address, &[&flags[..], &more].concat());
+        let text = &measured.text;
+        measured.check_books();
+        measured.check_connections();
+        assert_eq!(measured.exit, 0, "{text}");
+        let counts =
+            ["error", "timeout", "mismatch", "miss"].map(|key| measured.count(&format!("requests.{key}")));
+        let statistics = server.statistics();
+        let told =
+            ["faults_error", "faults_dropped", "faults_wrong", "get_misses"].map(|name| statistics[name]);
+        assert_eq!(counts[..2], [50, 2], "{text}");
+        assert_eq!(counts[..3], told[..3], "{text}");
+        // A request that is never answered was carried out: if its key is not there, nobody saw that.
+        assert!(
+            counts[3] > 0 && counts[3] <= told[3] && told[3] <= counts[3] + counts[1],
+            "{told:?}\n{text}"
+        );
+        assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (requests, 1000), "{text}");
+        assert_eq!(measured.count("connections.lost"), 2, "{text}");
+        assert!(measured.at("first_error") == "ERR injected fault", "{text}");
+    }
+}
+
+/// Every operation that Redis has too: what was sent is what the server counts, by kind and by outcome.
+#[test]
+fn operations_are_counted_by_both_sides_alike() {
+    let _beside = beside_others();
+    let server = Server::reference(&["--user", "writer", "--password", "secret"]);
+    let flags =
+        ["--protocol", "resp3", "--user", "writer", "--password", "secret", "--keys", "500", "-c", "4"];
+    let more = ["-n", "20000", "--warmup", "0s", "--drain", "5s", "--allow-untrusted"];
+    let mix = ["--mix", "get=4,mget=1,set=2,add=1,replace=1,append=1,delete=1,touch=1", "--ttl", "1h"];
+    let measured = Measured::run(&server.address, &[&flags[..], &more, &mix].concat());
+    measured.check_books();
+    assert_eq!(measured.exit, 0, "{}", measured.text);
+    assert_eq!(measured.over_phases("requests.error") + measured.over_phases("requests.timeout"), 0);
+    // It speaks memcached's text to whoever asks for statistics, once that one has said who it is.
+    let counts = counts(&server.address);
+    let count = |name: &str| -> u64 {
+        let line = counts.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+        line.unwrap().parse().unwrap()
+    };
+    assert_eq!(count("cmd_get"), measured.over_phases("keys.asked"), "{}", measured.text);
+    assert_eq!(count("get_hits"), measured.over_phases("keys.hit"), "{}", measured.text);
+    let sent = |op: &str| measured.count_or_0(&format!("ops.{op}.requests.sent"));
+    assert_eq!(count("cmd_touch"), sent("touch"), "{}", measured.text);
+    assert_eq!(count("delete_hits") + count("delete_misses"), sent("delete"), "{}", measured.text);
+    let stores: u64 = ["set", "add", "replace", "append"].map(sent).iter().sum();
+    assert_eq!(count("cmd_set"), stores + 500, "{}", measured.text);
+}
+
+fn counts(address: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"set x 0 0 13\r\nwriter secret\r\nstats\r\nquit\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
