@@ -115,7 +115,7 @@ struct Reading {
 pub(crate) struct HostWatch {
     cpus: Vec<u32>,
     groups: Vec<PathBuf>,
-    /// A server of the plan is on this host.
+    /// A server of the plan is on this host, and reached by TCP.
     has_local_server: bool,
     listen_drops_before: Option<u64>,
     clocks: ClockWatch,
@@ -126,7 +126,11 @@ pub(crate) struct HostWatch {
 impl HostWatch {
     /// For workers that may run on these processors. The schedule is about to begin.
     pub(crate) fn new(cpus: Vec<u32>, endpoints: &[Endpoint]) -> Self {
-        let has_local_server = endpoints.iter().any(|endpoint| is_of_this_host(endpoint.addresses[0].ip()));
+        // What the kernel counts of listening sockets it counts of TCP's.
+        let is_local = |endpoint: &Endpoint| {
+            endpoint.addresses[0].network().is_some_and(|address| is_of_this_host(address.ip()))
+        };
+        let has_local_server = endpoints.iter().any(is_local);
         Self {
             cpus,
             groups: cpu_groups(&text("/proc/self/cgroup")),

@@ -36,6 +36,7 @@ mod worker;
 
 pub use launch::{allowed_cpus, check_commands};
 pub use stamp_trial::timestamps_work;
+pub use transport::address::Address;
 
 #[cfg(test)]
 mod allocations;

@@ -242,8 +242,8 @@ fn take_in(store: &mut IntervalStore, filled: &mut Filled) {
 /// A server that nobody connects to.
 fn nowhere() -> Endpoint {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-    let server = ServerAddress { host: address.ip().to_string(), port: address.port() };
-    Endpoint { server, addresses: vec![address] }
+    let server = ServerAddress::network(address.ip().to_string(), address.port());
+    Endpoint { server, addresses: vec![address.into()] }
 }
 
 /// The world of one worker.

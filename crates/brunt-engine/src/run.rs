@@ -8,6 +8,7 @@ use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, KernelInterface, choose};
 use crate::launch::{Blueprint, allowed_cpus, spawn};
 use crate::recording::{Filled, ReplyNotes};
+use crate::transport::address::Address;
 use crate::witness::Witnesses;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
@@ -28,7 +29,6 @@ use brunt_stats::usage::WorkerUsage;
 use brunt_stats::verification::Verification;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -47,8 +47,8 @@ const START_AHEAD_NS: u64 = 30_000_000;
 pub struct Endpoint {
     /// As in the plan.
     pub server: ServerAddress,
-    /// Every address of the name, in the order to try them; at least one.
-    pub addresses: Vec<SocketAddr>,
+    /// Every address of the name, in the order to try them, or the one path; at least one.
+    pub addresses: Vec<Address>,
 }
 
 /// Why there is nothing to report.

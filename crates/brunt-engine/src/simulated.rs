@@ -156,11 +156,11 @@ fn simulate(toml: &str, options: SimOptions) -> Outcome {
 
 /// The world's server `n` has port `n + 1` and whatever name the plan gives it.
 fn endpoints(plan: &Plan) -> Vec<Endpoint> {
-    let embedded = [ServerAddress { host: "sim".to_owned(), port: 1 }];
+    let embedded = [ServerAddress::network("sim", 1)];
     let servers = if plan.servers().is_empty() { &embedded } else { plan.servers() };
     let endpoint = |(port, server): (u16, &ServerAddress)| Endpoint {
         server: server.clone(),
-        addresses: vec![([127, 0, 0, 1], port).into()],
+        addresses: vec![std::net::SocketAddr::from(([127, 0, 0, 1], port)).into()],
     };
     (1..).zip(servers).map(endpoint).collect()
 }

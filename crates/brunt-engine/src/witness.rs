@@ -7,10 +7,12 @@
 
 use crate::clock::Clock;
 use crate::run::Endpoint;
+use crate::transport::address::Address;
+use crate::transport::socket::{self, Peer};
 use brunt_proto::memcached::statistics::{REQUEST, StatisticsReply};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
+use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -100,7 +102,7 @@ impl Witnesses {
     }
 }
 
-fn spawn(addresses: Vec<SocketAddr>, clock: Clock) -> io::Result<Hand> {
+fn spawn(addresses: Vec<Address>, clock: Clock) -> io::Result<Hand> {
     let (orders, incoming) = mpsc::channel();
     let (done_sender, done) = mpsc::channel();
     let thread = std::thread::Builder::new().name("brunt-witness".to_owned()).spawn(move || {
@@ -131,9 +133,9 @@ impl From<io::Error> for Failure {
 
 /// One server's witness, on its own thread.
 struct Witness {
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<Address>,
     clock: Clock,
-    stream: Option<TcpStream>,
+    stream: Option<Socket>,
     record: ServerRecord,
     /// Askings in a row that came to nothing.
     failures: u32,
@@ -145,7 +147,7 @@ struct Witness {
 }
 
 impl Witness {
-    fn new(addresses: Vec<SocketAddr>, clock: Clock) -> Self {
+    fn new(addresses: Vec<Address>, clock: Clock) -> Self {
         Self {
             addresses,
             clock,
@@ -252,16 +254,11 @@ impl Witness {
     }
 
     /// A connection by the first address that accepts one.
-    fn connect(&self, deadline_ns: u64) -> Result<TcpStream, Failure> {
+    fn connect(&self, deadline_ns: u64) -> Result<Socket, Failure> {
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
         for address in &self.addresses {
-            match TcpStream::connect_timeout(address, self.left_until(deadline_ns)?) {
-                // An attempt at a port that nobody listens on may meet itself, on this host.
-                Ok(stream) if stream.local_addr()? == *address => last = ErrorKind::ConnectionRefused.into(),
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    return Ok(stream);
-                }
+            match connect(address, self.left_until(deadline_ns)?) {
+                Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
         }
@@ -275,6 +272,21 @@ impl Witness {
             left_ns => Ok(Duration::from_nanos(left_ns)),
         }
     }
+}
+
+/// A connection that waits, to one address.
+fn connect(address: &Address, timeout: Duration) -> io::Result<Socket> {
+    let to = address.to_socket_address()?;
+    let socket = Socket::new(to.domain(), Type::STREAM, None)?;
+    socket.connect_timeout(&to, timeout)?;
+    if to.domain() != Domain::UNIX {
+        // An attempt at a port that nobody listens on may meet itself, on this host.
+        if socket::peer(&socket) == Peer::Itself {
+            return Err(ErrorKind::ConnectionRefused.into());
+        }
+        socket.set_tcp_nodelay(true)?;
+    }
+    Ok(socket)
 }
 
 #[cfg(test)]

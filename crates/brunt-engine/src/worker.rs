@@ -12,6 +12,7 @@ use crate::recording::Filled;
 use crate::run::saying;
 use crate::traffic::greeting::{Greeted, TurnedAway};
 use crate::traffic::{Traffic, Window};
+use crate::transport::address::Address;
 use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
@@ -20,7 +21,6 @@ use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::stamps::StampCounts;
 use brunt_stats::usage::Colocation;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -32,6 +32,8 @@ const AWAIT_START_NS: u64 = 500_000;
 const CONNECTING_MAX: u32 = 128;
 /// When the other set was not back in time, a hand-over is tried again after this.
 const HAND_OVER_AGAIN_NS: u64 = 1_000_000;
+/// While nothing but the queue of a Unix socket keeps a run from beginning, it is asked this often.
+const CROWDED_NS: u64 = 1_000_000;
 /// However short the time-out, a server may restart in this time: several attempts fit in, the last a second apart.
 const NOBODY_THERE_NS: u64 = 5_000_000_000;
 /// Connections that failed so often in a row, without a single reply, will not preload anything.
@@ -129,7 +131,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     terms: Terms,
     orders: Arc<Orders>,
     /// Where connections to each server may go to, in the order of preference.
-    addresses: Vec<Vec<SocketAddr>>,
+    addresses: Vec<Vec<Address>>,
     connecting: u32,
     /// No attempt under way takes too long before this.
     give_up_ns: u64,
@@ -167,7 +169,7 @@ pub(crate) struct WorkerParts<C: Codec, I: Io> {
     pub pace: Pace,
     pub terms: Terms,
     pub orders: Arc<Orders>,
-    pub addresses: Vec<Vec<SocketAddr>>,
+    pub addresses: Vec<Vec<Address>>,
     pub preload_lanes: Lanes,
     pub make_lanes: MakeLanes,
 }
@@ -491,7 +493,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             return;
         }
         let addresses = &self.addresses[usize::from(connection.server)];
-        let address = addresses[connection.address % addresses.len()];
+        let address = &addresses[connection.address % addresses.len()];
         connection.link = Link::Connecting { began_ns: now_ns };
         self.traffic.dials.set(link, now_ns + self.terms.timeout_ns);
         let phase = self.traffic.phase_now(now_ns);
@@ -551,10 +553,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
         connection.address += 1;
         let server = connection.server;
         let is_first_round = self.stage == Stage::Connecting && !connection.was_up;
-        if is_first_round && connection.address < self.addresses[usize::from(server)].len() {
+        // A Unix socket with no room in its queue says so at once, where TCP would send its SYN again; our clock began with
+        // the run.
+        let is_crowded = errno == libc::EAGAIN && at_ns < self.terms.timeout_ns;
+        let has_another = connection.address < self.addresses[usize::from(server)].len();
+        if is_first_round && (is_crowded || has_another) {
             // Another address of the same name, at once, and no fault: a name has addresses to be tried in turn.
-            connection.link = Link::Down { retry_ns: at_ns };
-            self.traffic.dials.set(link, at_ns);
+            let retry_ns = if is_crowded { at_ns + CROWDED_NS } else { at_ns };
+            connection.link = Link::Down { retry_ns };
+            self.traffic.dials.set(link, retry_ns);
             let phase = self.traffic.phase_now(at_ns);
             self.traffic.recording.connection(phase, ConnectionEvent::Failed);
         } else {

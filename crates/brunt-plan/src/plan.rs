@@ -100,6 +100,19 @@ words! {
     Transport {
         /// TCP, with TCP_NODELAY.
         Tcp = "tcp",
+        /// Stream sockets of this host, by path.
+        Unix = "unix",
+    }
+}
+
+impl Transport {
+    /// The same toward this server: a path is reached by a Unix socket, and a host never is.
+    pub const fn toward(self, server: &ServerAddress) -> Self {
+        match (server.is_unix(), self) {
+            (true, _) => Self::Unix,
+            (false, Self::Unix) => Self::Tcp,
+            (false, given) => given,
+        }
     }
 }
 

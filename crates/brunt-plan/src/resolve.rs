@@ -3,6 +3,8 @@
 //! Pure: what depends on the host comes in as [`Host`]. Every error names the option, what was given and what is
 //! accepted; nothing that was given is ignored.
 
+mod transport;
+
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::login::Login;
@@ -11,7 +13,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
-    Profile, Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Profile, Protocol, SessionScope, Stop, Target, Timestamps, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::ServerAddress;
@@ -129,7 +131,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         protocol,
         login: resolve_login(&complaint, run, protocol)?,
         commands: run.command.clone().unwrap_or_default(),
-        transport: run.transport.unwrap_or(Transport::Tcp),
+        transport: transport::resolve(&complaint, run)?,
         placement: resolve_placement(&complaint, run, servers)?,
         threads,
         cpus: resolve_cpus(&complaint, run, host)?,
@@ -152,7 +154,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
         meters: resolve_meters(&complaint, run)?,
-        timestamps: run.timestamps.unwrap_or(Timestamps::Off),
+        timestamps: transport::resolve_timestamps(&complaint, run)?,
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         classes,
     })

@@ -12,20 +12,54 @@ pub(crate) const PORT_MEMCACHED: u16 = 11211;
 /// That of Redis.
 pub(crate) const PORT_REDIS: u16 = 6379;
 
-/// One server as named in the plan. Text form `HOST[:PORT]` or `memcached://HOST[:PORT]`; an IPv6 literal stands in
-/// brackets when a port follows.
+/// The longest path of a Unix socket, in bytes: `sockaddr_un` has room for 108 with the zero behind it (unix(7)).
+const PATH_MAX_BYTES: usize = 107;
+
+/// One server as named in the plan. Text form `HOST[:PORT]` or `memcached://HOST[:PORT]`, in which an IPv6 literal stands in
+/// brackets when a port follows; or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ServerAddress {
-    /// Name or address, without brackets.
-    pub host: String,
-    /// TCP port; 0 is the usual one of the plan's protocol, which a resolved plan has filled in.
-    pub port: u16,
+pub enum ServerAddress {
+    /// By TCP.
+    Network {
+        /// Name or address, without brackets.
+        host: String,
+        /// TCP port; 0 is the usual one of the plan's protocol, which a resolved plan has filled in.
+        port: u16,
+    },
+    /// A stream socket of this host.
+    Unix {
+        /// Its path, at most 107 bytes.
+        path: String,
+    },
 }
 
 impl ServerAddress {
-    /// The same, at this port where none is given.
+    /// A host, by name or address without brackets, and its port.
+    pub fn network(host: impl Into<String>, port: u16) -> Self {
+        Self::Network { host: host.into(), port }
+    }
+
+    /// The same, at this port where it is of a host and none is given.
     pub fn at_port(&self, usual: u16) -> Self {
-        Self { host: self.host.clone(), port: if self.port == 0 { usual } else { self.port } }
+        match self {
+            Self::Network { host, port: 0 } => Self::network(host, usual),
+            given => given.clone(),
+        }
+    }
+
+    /// Is it the path of a socket?
+    pub const fn is_unix(&self) -> bool {
+        matches!(self, Self::Unix { .. })
+    }
+
+    /// The path of a socket.
+    fn unix(path: &str) -> Result<Self, String> {
+        match path.len() {
+            1..=PATH_MAX_BYTES if !path.contains('\0') => Ok(Self::Unix { path: path.to_owned() }),
+            len => Err(format!(
+                "expected unix: and a path of 1 to {PATH_MAX_BYTES} bytes, such as unix:/run/cache.sock; this one has {len}"
+            )),
+        }
     }
 }
 
@@ -34,9 +68,12 @@ impl FromStr for ServerAddress {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let accepted = || {
-            "expected HOST[:PORT] or memcached://HOST[:PORT], such as 127.0.0.1:11211 or [::1]:11211"
+            "expected HOST[:PORT], memcached://HOST[:PORT] or unix:PATH, such as 127.0.0.1:11211 or [::1]:11211"
                 .to_owned()
         };
+        if let Some(path) = text.trim().strip_prefix("unix:") {
+            return Self::unix(path);
+        }
         let (place, usual) = match text.trim().split_once("://") {
             Some(("memcached", place)) => (place, PORT_MEMCACHED),
             Some(_) => return Err(accepted()),
@@ -65,17 +102,21 @@ impl FromStr for ServerAddress {
         if host.is_empty() || !host.chars().all(is_name) {
             return Err(accepted());
         }
-        Ok(Self { host: host.to_owned(), port })
+        Ok(Self::network(host, port))
     }
 }
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.host.contains(':'), self.port) {
-            (true, 0) => write!(formatter, "[{}]", self.host),
-            (true, port) => write!(formatter, "[{}]:{port}", self.host),
-            (false, 0) => formatter.write_str(&self.host),
-            (false, port) => write!(formatter, "{}:{port}", self.host),
+        let (host, port) = match self {
+            Self::Network { host, port } => (host, *port),
+            Self::Unix { path } => return write!(formatter, "unix:{path}"),
+        };
+        match (host.contains(':'), port) {
+            (true, 0) => write!(formatter, "[{host}]"),
+            (true, port) => write!(formatter, "[{host}]:{port}"),
+            (false, 0) => formatter.write_str(host),
+            (false, port) => write!(formatter, "{host}:{port}"),
         }
     }
 }
@@ -130,6 +171,9 @@ mod tests {
             ("[::1]:6000", Some("[::1]:6000")),
             ("::1", Some("[::1]")),
             ("[::1]", Some("[::1]")),
+            ("unix:/run/cache.sock", Some("unix:/run/cache.sock")),
+            ("unix:a b:1", Some("unix:a b:1")),
+            ("unix:", None),
             ("http://cache", None),
             ("cache:", None),
             ("cache:0", None),
@@ -139,5 +183,14 @@ mod tests {
             ("[::1]x", None),
             ("", None),
         ]);
+    }
+
+    #[test]
+    fn a_path_has_room_in_an_address_or_is_refused() {
+        let path = |bytes: usize| format!("unix:/{}", "é".repeat((bytes - 1) / 2));
+        assert!(path(107).parse::<ServerAddress>().is_ok_and(|server| server.is_unix()));
+        let refused = path(109).parse::<ServerAddress>().unwrap_err();
+        assert!(refused.contains("1 to 107 bytes") && refused.ends_with("this one has 109"), "{refused}");
+        assert!("unix:/a\0b".parse::<ServerAddress>().is_err());
     }
 }

@@ -35,7 +35,7 @@ use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps};
+use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps, Transport};
 use brunt_plan::quantile::Quantile;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -611,6 +611,7 @@ fn evidence(
         verification: input.verification.clone(),
         workers: input.usage.workers.clone(),
         host: input.host.clone(),
+        is_by_unix_socket: plan.transport == Transport::Unix,
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
             .iter()
             .any(|phase| store.connections[*phase as usize].begun > 0),

@@ -237,6 +237,8 @@ pub struct Evidence {
     pub workers: Vec<WorkerUsage>,
     /// What the host did to the run.
     pub host: HostEvidence,
+    /// The servers are reached by Unix sockets.
+    pub is_by_unix_socket: bool,
     /// Were connections begun after the schedule was?
     pub connects_in_schedule: bool,
     /// Operations in the system.

@@ -113,9 +113,11 @@ impl Continuum {
         let mut points = Vec::with_capacity(servers.len() * names as usize * N);
         for (server, address) in (0..).zip(servers) {
             for index in 0..names {
-                let name = match address.port {
-                    PORT_UNNAMED => format!("{}-{index}", address.host),
-                    port => format!("{}:{port}-{index}", address.host),
+                let name = match address {
+                    ServerAddress::Network { host, port: PORT_UNNAMED } => format!("{host}-{index}"),
+                    ServerAddress::Network { host, port } => format!("{host}:{port}-{index}"),
+                    // The library takes the path for a host, and 0 for its port.
+                    ServerAddress::Unix { path } => format!("{path}:0-{index}"),
                 };
                 points.extend(hashes(name.as_bytes()).map(|hash| Point { hash, server }));
             }
@@ -142,7 +144,7 @@ mod tests {
     }
 
     fn numbered(count: usize) -> Vec<ServerAddress> {
-        (0..count).map(|server| ServerAddress { host: format!("cache-{server}"), port: 11311 }).collect()
+        (0..count).map(|server| ServerAddress::network(format!("cache-{server}"), 11311)).collect()
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::environment;
 use crate::facts::first_line;
-use brunt_plan::plan::{Plan, Protocol};
+use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_report::calibration::{read_all, write_all};
 use brunt_stats::calibration::{Calibration, HostIdentity, Lookup, Shape, find};
 use brunt_stats::usage::ClientUsage;
@@ -52,21 +52,22 @@ pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
     match read(&path) {
         Ok(kept) => {
             let found = find(&kept, &this_host(), &Shape::of(plan, usage), env!("CARGO_PKG_VERSION"));
-            spoken(found, plan.protocol)
+            spoken(found, plan)
         }
         Err(reason) => Lookup::Unfit(format!("{} {reason}; it is ignored", path.display())),
     }
 }
 
-/// A calibration is of the text protocol, whatever the run speaks.
-fn spoken(found: Lookup, protocol: Protocol) -> Lookup {
-    match found {
-        Lookup::Fit(mut fit) if protocol != Protocol::MemcachedText => {
-            fit.differences.push(format!("with {}", Protocol::MemcachedText));
-            Lookup::Fit(fit)
-        }
-        found => found,
+/// A calibration is of the text protocol over TCP, whatever the run speaks and by what.
+fn spoken(found: Lookup, plan: &Plan) -> Lookup {
+    let Lookup::Fit(mut fit) = found else { return found };
+    if plan.protocol != Protocol::MemcachedText {
+        fit.differences.push(format!("with {}", Protocol::MemcachedText));
     }
+    if plan.transport != Transport::Tcp {
+        fit.differences.push(format!("over {}", Transport::Tcp));
+    }
+    Lookup::Fit(fit)
 }
 
 /// Everything that is kept; nothing where there is no file. The error is in words that follow the file's name.

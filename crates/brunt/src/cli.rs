@@ -328,7 +328,7 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
-    /// HOST[:PORT] or memcached://HOST[:PORT], such as cache:11211 or [::1]:11211 (repeatable)
+    /// HOST[:PORT], memcached://HOST[:PORT] or unix:PATH, such as cache:11211 or unix:/run/cache.sock (repeatable)
     /// [default: the reference server, started for the run]
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: Vec<ServerAddress>,
@@ -351,7 +351,7 @@ pub(crate) struct TargetFlags {
     /// Redis: what the connections are called in its list of clients, such as brunt [default: nothing]
     #[arg(long, value_name = "NAME")]
     pub client_name: Option<String>,
-    /// What carries it: tcp [default: tcp]
+    /// What carries it: tcp or unix [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
     /// Worker threads, such as 4 [default: one less than the processors allowed, at least 1]

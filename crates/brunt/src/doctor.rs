@@ -9,7 +9,8 @@ use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::{MORE_PORTS, Needs};
 use crate::{measurement, run};
-use brunt_plan::plan::{IoChoice, Plan, Target, Timestamps};
+use brunt_engine::Address;
+use brunt_plan::plan::{IoChoice, Plan, Target, Timestamps, Transport};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
 use brunt_stats::host::is_fast_clocksource;
@@ -83,7 +84,11 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
     let addresses = match addresses(&plan) {
         Ok(addresses) => addresses,
         Err(reason) => {
-            findings.push(Finding::fix("server", reason, "check the name with: getent hosts NAME"));
+            let remedy = match plan.transport {
+                Transport::Unix => "start the server, and look with: ls -l PATH",
+                Transport::Tcp => "check the name with: getent hosts NAME",
+            };
+            findings.push(Finding::fix("server", reason, remedy));
             Vec::new()
         }
     };
@@ -98,12 +103,12 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
 }
 
 /// The first address of every server, which is the one that is tried first.
-fn addresses(plan: &Plan) -> Result<Vec<SocketAddr>, String> {
+fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
     match &plan.target {
         // The reference server takes any free port.
-        Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]),
+        Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()]),
         Target::Servers(servers) => {
-            let first = |server| measurement::find(server).map(|endpoint| endpoint.addresses[0]);
+            let first = |server| measurement::find(server).map(|endpoint| endpoint.addresses[0].clone());
             servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
         }
     }
@@ -141,14 +146,19 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Every subject in the order of printing.
-fn judge(plan: &Plan, addresses: &[SocketAddr], needs: &Needs, facts: &Facts) -> Vec<Finding> {
-    let is_local = addresses.iter().any(|address| address.ip().is_loopback());
+fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &Facts) -> Vec<Finding> {
+    let is_local = addresses.iter().any(Address::is_loopback);
     vec![
         open_files(needs, facts),
         local_ports(needs, facts),
         time_wait(needs, facts),
         queue("somaxconn", "net.core.somaxconn", needs, facts.somaxconn, is_local),
-        queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local),
+        match plan.transport {
+            Transport::Unix => Finding::ok("syn backlog", "none of Unix sockets"),
+            Transport::Tcp => {
+                queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local)
+            }
+        },
         processors(plan, facts),
         quota(plan, facts),
         stolen(facts),
@@ -358,12 +368,12 @@ fn timestamps(plan: &Plan, trial: io::Result<()>) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::tests::{FAR, LOOPBACK, facts, needs, plan};
+    use crate::limits::tests::{FAR, LOOPBACK, UNIX, address, facts, needs, plan};
 
     /// The finding about a subject.
     fn finding(subject: &str, toml: &str, servers: &[&str], facts: &Facts) -> Finding {
         let plan = plan(toml);
-        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.parse().unwrap()).collect();
+        let addresses: Vec<Address> = servers.iter().map(|server| address(server)).collect();
         let needs = needs(&plan, servers, facts.time_wait_reuse);
         let findings = judge(&plan, &addresses, &needs, facts);
         findings.into_iter().find(|finding| finding.subject == subject).unwrap()
@@ -373,7 +383,7 @@ mod tests {
     fn a_host_without_fault() {
         let plan = plan("");
         let needs = needs(&plan, LOOPBACK, TimeWaitReuse::Loopback);
-        let findings = judge(&plan, &["127.0.0.1:11211".parse().unwrap()], &needs, &facts());
+        let findings = judge(&plan, &[address("127.0.0.1:11211")], &needs, &facts());
         let lines: Vec<String> = findings.iter().map(line).collect();
         assert_eq!(
             lines,
@@ -391,6 +401,20 @@ mod tests {
                 "ok    timer slack    50.0 us by default, 1 ns for workers",
                 "ok    kernel         Linux 6.18",
             ]
+        );
+    }
+
+    #[test]
+    fn unix_sockets_have_a_queue_and_no_ports() {
+        let few = Facts { somaxconn: Some(8), syn_backlog: Some(8), ..facts() };
+        let said = |subject: &str| line(&finding(subject, "server = 'unix:/run/cache.sock'", UNIX, &few));
+        assert_eq!(
+            said("local ports"),
+            "ok    local ports    0 needed to each server, 28 232 there (32768-60999)"
+        );
+        assert_eq!(said("syn backlog"), "ok    syn backlog    none of Unix sockets");
+        assert!(
+            said("somaxconn").starts_with("warn  somaxconn      8 for 16 connections that may begin at once")
         );
     }
 

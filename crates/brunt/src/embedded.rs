@@ -39,7 +39,7 @@ impl Embedded {
             .spawn()
             .context("cannot start the reference server")?;
         // Owned from here on, so that it ends even if the announcement does not come.
-        let mut embedded = Self { child, address: ServerAddress { host: "127.0.0.1".to_owned(), port: 0 } };
+        let mut embedded = Self { child, address: ServerAddress::network("127.0.0.1", 0) };
         let mut announcement = String::new();
         if let Some(stdout) = embedded.child.stdout.take() {
             BufReader::new(stdout)
@@ -49,7 +49,7 @@ impl Embedded {
         let Some(port) = announcement.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok()) else {
             bail!("the reference server did not start; it said '{}'", announcement.trim());
         };
-        embedded.address.port = port;
+        embedded.address = ServerAddress::network("127.0.0.1", port);
         Ok(embedded)
     }
 }

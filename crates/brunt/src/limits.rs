@@ -5,11 +5,11 @@
 //! that is refused could not have run as it is written.
 
 use crate::facts::{Facts, TimeWaitReuse};
+use brunt_engine::Address;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::resolve::PlanError;
 use brunt_report::quantity;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::net::SocketAddr;
 
 /// Files that a process has open beside connections: its streams, results, and pipes to a child.
 const FILES_OF_PROCESS: u64 = 32;
@@ -91,22 +91,27 @@ pub(crate) struct Needs {
 
 impl Needs {
     /// Of a plan whose servers have these addresses, one for each.
-    pub(crate) fn of(plan: &Plan, addresses: &[SocketAddr], reuse: TimeWaitReuse) -> Self {
+    pub(crate) fn of(plan: &Plan, addresses: &[Address], reuse: TimeWaitReuse) -> Self {
         let connections = plan.classes.iter().map(|class| u64::from(class.connections)).sum();
         // A server that is named twice has both shares.
-        let same = |address: &&SocketAddr| addresses.iter().filter(|other| other == address).count();
+        let same = |address: &&Address| addresses.iter().filter(|other| other == address).count();
         let part = addresses.iter().map(|address| same(&address)).max().unwrap_or(1) as f64
             / addresses.len().max(1) as f64;
         let is_reused = match reuse {
             TimeWaitReuse::Never => false,
-            TimeWaitReuse::Loopback => addresses.iter().all(|address| address.ip().is_loopback()),
+            TimeWaitReuse::Loopback => addresses.iter().all(Address::is_loopback),
             TimeWaitReuse::Always => true,
         };
         let wait_s = if is_reused { TIME_WAIT_REUSED_S } else { TIME_WAIT_S };
         // No more can rest than were closed since the beginning.
         let schedule_s = plan.stop.time.map(|time| (plan.warmup.0 + time.0) as f64 / 1e9);
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));
+        // Unix sockets have none; a plan whose servers were not found counts as one that has.
+        let has_ports = addresses.is_empty() || addresses.iter().any(|address| address.network().is_some());
         let ports = |churn: fn(Churn) -> f64| {
+            if !has_ports {
+                return 0;
+            }
             let of_class = |class: &Class| {
                 let taken = f64::from(class.connections) + churn(Churn::of(class)) * rest_s;
                 class.lifetime.total.map_or(taken, |total| taken.min(total as f64))
@@ -239,10 +244,18 @@ pub(crate) mod tests {
     }
 
     pub(crate) const LOOPBACK: &[&str] = &["127.0.0.1:11211"];
+    pub(crate) const UNIX: &[&str] = &["unix:/run/cache.sock"];
     pub(crate) const FAR: &[&str] = &["192.0.2.1:11211"];
 
+    pub(crate) fn address(text: &str) -> Address {
+        match text.strip_prefix("unix:") {
+            Some(path) => Address::Unix(path.into()),
+            None => Address::Network(text.parse().unwrap()),
+        }
+    }
+
     pub(crate) fn needs(plan: &Plan, addresses: &[&str], reuse: TimeWaitReuse) -> Needs {
-        let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let addresses: Vec<Address> = addresses.iter().map(|address| self::address(address)).collect();
         Needs::of(plan, &addresses, reuse)
     }
 
@@ -254,6 +267,8 @@ pub(crate) mod tests {
         // (plan, servers, reuse) → open files, ports that the plan fixes, ports to be expected
         let table = [
             ("connections = 100", LOOPBACK, Loopback, 136, 100, 100),
+            ("connections = 100", UNIX, Loopback, 136, 0, 0),
+            ("connections = 100\nconnect-rate = 50\ncalls-per-connection = 1", UNIX, Never, 136, 0, 0),
             ("connections = 101", two, Loopback, 137, 51, 51),
             ("connections = 90", twice, Loopback, 126, 60, 60),
             // A rate without an end only spreads the beginning.

@@ -11,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
+use brunt_engine::Address;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use brunt_plan::plan::{Plan, Target, Timestamps};
 use brunt_plan::server::ServerAddress;
@@ -18,7 +19,8 @@ use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
+use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::AtomicBool;
 
 /// The servers of a plan, found or started.
@@ -57,18 +59,32 @@ impl Servers {
     }
 }
 
-/// Every address of a server's name.
+/// Every address of a server's name, or the path of its socket.
 pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
-    let trouble = |reason: String| {
-        Failure::new(Exit::Unreachable, anyhow::anyhow!("cannot resolve {server}: {reason}"))
+    let found = match server {
+        ServerAddress::Network { host, port } => {
+            resolve(host, *port).map_err(|reason| format!("cannot resolve {server}: {reason}"))
+        }
+        ServerAddress::Unix { path } => {
+            socket_at(path).map_err(|reason| format!("cannot connect to {server}: {reason}"))
+        }
     };
-    let addresses =
-        (server.host.as_str(), server.port).to_socket_addrs().map_err(|error| trouble(error.to_string()))?;
-    let endpoint = Endpoint { server: server.clone(), addresses: addresses.collect() };
-    if endpoint.addresses.is_empty() {
-        Err(trouble("the name has no address".to_owned()))
-    } else {
-        Ok(endpoint)
+    match found {
+        Ok(addresses) => Ok(Endpoint { server: server.clone(), addresses }),
+        Err(message) => Err(Failure::new(Exit::Unreachable, anyhow::anyhow!(message))),
+    }
+}
+
+fn resolve(host: &str, port: u16) -> io::Result<Vec<Address>> {
+    let addresses: Vec<Address> = (host, port).to_socket_addrs()?.map(Address::from).collect();
+    if addresses.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(addresses) }
+}
+
+/// Connecting to a file that is no socket is refused as if nobody listened there: nobody would find out why.
+fn socket_at(path: &str) -> io::Result<Vec<Address>> {
+    match std::fs::metadata(path)?.file_type().is_socket() {
+        true => Ok(vec![Address::Unix(path.into())]),
+        false => Err(io::Error::other("the file is no socket")),
     }
 }
 
@@ -133,7 +149,7 @@ fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failu
     }
     let facts = Facts::read();
     // The first address is the one that is tried first.
-    let addresses: Vec<SocketAddr> = endpoints.iter().map(|endpoint| endpoint.addresses[0]).collect();
+    let addresses: Vec<Address> = endpoints.iter().map(|endpoint| endpoint.addresses[0].clone()).collect();
     let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
     let notes = limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))?;
     if !quiet {

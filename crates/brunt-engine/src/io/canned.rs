@@ -7,13 +7,13 @@
 
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
 use crate::clock::Clock;
+use crate::transport::address::Address;
 use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 /// Every wait and every request takes this long: a server of a million requests per second, so that histograms are
@@ -432,7 +432,7 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn connect(&mut self, link: LinkId, _address: SocketAddr) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, _address: &Address) -> Result<(), i32> {
         self.links[link as usize].connecting = true;
         self.ready.push_back(link);
         Ok(())

@@ -10,6 +10,7 @@ use super::kernel_stamps::{self, Control};
 use super::look::{has_slept, looked};
 use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
 use crate::clock::{Clock, WallReading};
+use crate::transport::address::Address;
 use crate::transport::socket::{self, Established};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -17,7 +18,6 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::Socket;
 use std::io::IoSlice;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 /// One read takes at most this much: large enough for a full pipeline of replies, small enough to stay in the cache.
@@ -54,7 +54,7 @@ struct Link {
     unread_since_ns: u64,
     /// Tells events of this connection from those of its predecessor on the same link.
     generation: u32,
-    /// Its peer is on this host.
+    /// Its peer is on this host, and the kernel says from which processor it sends.
     is_local: bool,
     /// A send is stuck: room in the socket is news.
     wants_room: bool,
@@ -297,11 +297,10 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         self.clock.now_ns()
     }
 
-    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
         debug_assert_eq!(self.links[link as usize].state, State::Closed);
         self.syscalls += 5;
-        let socket =
-            socket::connect_tcp(address).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        let socket = socket::connect(address).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
         epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;
         let entry = &mut self.links[link as usize];

@@ -13,9 +13,9 @@ pub(crate) mod sim;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
+use crate::transport::address::Address;
 use brunt_plan::plan::Plan;
 use std::io::IoSlice;
-use std::net::SocketAddr;
 
 /// Index of a connection within its worker; the worker chooses it.
 pub(crate) type LinkId = u32;
@@ -143,7 +143,7 @@ pub(crate) trait Io {
     /// The clock.
     fn now_ns(&mut self) -> u64;
     /// Begins to connect; `Connected` or `ConnectFailed` follows, or the errno comes at once.
-    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32>;
+    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32>;
     /// Hands over bytes, in order, as many as are taken without waiting. `None`: they are handed in with the next `submit` or
     /// `wait`, and the result follows; until then there is no other send on this connection.
     ///
@@ -167,7 +167,7 @@ pub(crate) trait Io {
     /// measured window.
     fn retransmits(&mut self) -> u64;
     /// Was what a connection received last sent from the processor that this thread runs on? `None` where its peer is on
-    /// another host.
+    /// another host, and where the kernel does not say.
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
 
     /// As `send`, at once; the kernel is to note when it hands the last byte to the network. One request at a time.

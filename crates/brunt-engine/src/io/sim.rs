@@ -9,12 +9,12 @@
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
 use crate::allocations::allocations;
 use crate::clock::WallReading;
+use crate::transport::address::Address;
 use brunt_server::core::ConnectionId;
 use brunt_server::{Core, CoreOptions, End};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::IoSlice;
-use std::net::SocketAddr;
 use std::num::NonZeroU64;
 
 /// The clock of every world begins here.
@@ -430,9 +430,9 @@ impl Sim {
         self.make(answered_ns, Event::Answered { wire, errno });
     }
 
-    fn begin_connecting(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+    fn begin_connecting(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
         assert_eq!(self.links[link as usize], None, "link {link} is in use");
-        let server = usize::from(address.port()) - 1;
+        let server = usize::from(address.network().expect("servers have ports here").port()) - 1;
         let attempt = self.attempts.len() as u64;
         self.attempts.push(Attempt { at_ns: self.now_ns, link, server });
         let fault = self.options.connect_faults.iter().find(|fault| fault.hits(attempt));
@@ -616,7 +616,7 @@ impl Io for Sim {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
         self.call(|sim| sim.begin_connecting(link, address))
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod trial;
 use super::look::{has_slept, looked};
 use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Until, What};
 use crate::clock::Clock;
+use crate::transport::address::Address;
 use crate::transport::socket::{self, Established};
 use entering::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed};
@@ -20,7 +21,6 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use pool::{GROUP, Pool};
 use socket2::Socket;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 
 /// What a send takes at most, before any was timed.
@@ -74,7 +74,7 @@ struct Link {
     state: State,
     /// Tells entries of this connection from those of its predecessor on the same link.
     generation: u32,
-    /// Its peer is on this host.
+    /// Its peer is on this host, and the kernel says from which processor it sends.
     is_local: bool,
     /// More lay in the socket than the last read took: since then; 0 where nothing did.
     unread_since_ns: u64,
@@ -447,11 +447,11 @@ impl Io for Uring {
         self.clock.now_ns()
     }
 
-    fn connect(&mut self, link: LinkId, address: SocketAddr) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
         debug_assert_eq!(self.links[link as usize].state, State::Closed);
         let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         self.syscalls += 5;
-        let socket = socket::connect_tcp(address).map_err(errno_of)?;
+        let socket = socket::connect(address).map_err(errno_of)?;
         self.hold(link, socket, State::Connecting).map_err(errno_of)?;
         self.await_room(link, Kind::Connect);
         Ok(())

@@ -10,6 +10,7 @@ use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What
 use crate::launch::{Blueprint, build};
 use crate::recording::Exchange;
 use crate::run::DataSets;
+use crate::transport::address::Address;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -25,7 +26,6 @@ use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -80,7 +80,7 @@ impl Io for Scripted {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, _: SocketAddr) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, _: &Address) -> Result<(), i32> {
         self.connections += 1;
         self.connecting.push_back(link);
         Ok(())

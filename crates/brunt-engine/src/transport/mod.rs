@@ -1,3 +1,4 @@
 //! What carries the bytes: creating and tuning sockets. Byte transforms such as TLS stand beside these, not in the loop.
 
+pub(crate) mod address;
 pub(crate) mod socket;

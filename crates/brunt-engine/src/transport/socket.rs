@@ -1,20 +1,27 @@
-//! TCP sockets: non-blocking, without delay.
+//! Stream sockets: non-blocking, and where they are of TCP without delay.
 //!
 //! Not a connection: no state beyond the descriptor.
 
+use super::address::Address;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 /// Opens a socket and begins to connect it. TCP_NODELAY, because a request held back by Nagle's algorithm would be sent
-/// later than its `sent` stamp says.
-pub(crate) fn connect_tcp(address: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+/// later than its `sent` stamp says. A Unix socket has no such thing; it is connected at once or not at all, and EAGAIN says that
+/// the queue of those who wait to be accepted is full.
+pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
+    let socket = match address {
+        Address::Network(address) => {
+            let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
+            socket.set_tcp_nodelay(true)?;
+            socket
+        }
+        Address::Unix(_) => Socket::new(Domain::UNIX, Type::STREAM, None)?,
+    };
     socket.set_nonblocking(true)?;
-    socket.set_tcp_nodelay(true)?;
-    match socket.connect(&SockAddr::from(address)) {
+    match socket.connect(&address.to_socket_address()?) {
         Ok(()) => Ok(socket),
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
         Err(error) => Err(error),
@@ -30,7 +37,7 @@ pub(crate) enum Peer {
     Itself,
     /// To another socket of this host, as far as addresses tell.
     SameHost,
-    /// To another host, or nowhere.
+    /// To another host, or nowhere; or by a Unix socket, of whose peer the kernel says nothing that we ask for.
     Elsewhere,
 }
 
@@ -47,7 +54,7 @@ pub(crate) fn peer(socket: &Socket) -> Peer {
 /// A connection that stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Established {
-    /// Its peer is on this host.
+    /// Its peer is on this host, and the kernel says from which processor it sends.
     pub is_local: bool,
 }
 
@@ -81,7 +88,8 @@ const RETRANSMITS_WORD: usize = 25;
 const DUPLICATES_WORD: usize = 54;
 
 /// Segments that a connection has sent again because they were lost, SYNs among them. One that the peer reports to have had
-/// already was sent again in vain: a peer that is stopped acknowledges late, and the kernel probes for a loss sooner.
+/// already was sent again in vain: a peer that is stopped acknowledges late, and the kernel probes for a loss sooner. Of a
+/// Unix socket the call fails, and there are none.
 #[expect(unsafe_code, reason = "no safe wrapper of TCP_INFO exists in what we depend on")]
 pub(crate) fn retransmits(socket: &Socket) -> u64 {
     let mut words = [0_u32; DUPLICATES_WORD + 1];
@@ -109,7 +117,8 @@ pub(crate) fn reset_on_close(socket: &Socket) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::TcpListener;
+    use std::net::{SocketAddr, TcpListener};
+    use std::os::unix::net::UnixListener;
 
     #[test]
     fn a_socket_connected_to_itself_is_recognised() {
@@ -124,5 +133,22 @@ mod tests {
         own.bind(&SockAddr::from(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
         own.connect(&own.local_addr().unwrap()).unwrap();
         assert_eq!(peer(&own), Peer::Itself);
+    }
+
+    #[test]
+    fn a_unix_socket_is_connected_at_once_or_not_at_all() {
+        let path = std::env::temp_dir().join(format!("brunt-socket-{}", std::process::id()));
+        let address = Address::Unix(path.clone());
+        let errno = |result: io::Result<Socket>| result.unwrap_err().raw_os_error();
+        assert_eq!(errno(connect(&address)), Some(libc::ENOENT));
+        let listener = UnixListener::bind(&path).unwrap();
+        let socket = connect(&address).unwrap();
+        assert_eq!(established(&socket), Ok(Established { is_local: false }));
+        assert_eq!(retransmits(&socket), 0);
+        drop(listener);
+        assert_eq!(errno(connect(&address)), Some(libc::ECONNREFUSED));
+        std::fs::remove_file(&path).unwrap();
+        let long = Address::Unix(format!("/{}", "x".repeat(200)).into());
+        assert!(connect(&long).is_err());
     }
 }

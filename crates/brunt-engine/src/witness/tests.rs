@@ -5,7 +5,7 @@ use crate::loopback::{endpoint, plan, run_against, start_server};
 use brunt_server::CoreOptions;
 use brunt_stats::book::BookEntry;
 use brunt_stats::statistics::{Statistic, agreement};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
 const MS: u64 = 1_000_000;
 
@@ -119,7 +119,7 @@ fn who_has_no_statistics_is_asked_once() {
 fn a_server_that_says_nothing_is_not_waited_for_longer_than_a_second() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let clock = Clock::start();
-    let mut witness = Witness::new(vec![listener.local_addr().unwrap()], clock);
+    let mut witness = Witness::new(vec![listener.local_addr().unwrap().into()], clock);
     let begun_ns = clock.now_ns();
     assert!(!witness.look());
     let took_ns = clock.now_ns() - begun_ns;
@@ -145,7 +145,7 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
             listener
         })
     };
-    let mut witness = Witness::new(vec![address], clock);
+    let mut witness = Witness::new(vec![address.into()], clock);
     let server = answering(listener);
     assert!(witness.look());
     let listener = server.join().unwrap();

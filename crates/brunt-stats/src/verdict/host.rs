@@ -170,6 +170,11 @@ pub(super) fn clock(evidence: &Evidence) -> Check {
 
 /// Does a server share a processor with a worker?
 pub(super) fn colocation(evidence: &Evidence) -> Check {
+    if evidence.is_by_unix_socket {
+        let message = "a server behind a Unix socket is on this host, and the kernel does not say from which processor it \
+                       sends";
+        return Check::skipped("COLO", message, SHARED.caution);
+    }
     let looked = evidence.workers.iter().filter(|worker| worker.colocation.looks >= LOOKS_MIN);
     let shares = looked.map(|worker| (worker, share(worker.colocation.shared, worker.colocation.looks)));
     let Some((worker, value)) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other)) else {
@@ -192,6 +197,9 @@ pub(super) fn colocation(evidence: &Evidence) -> Check {
 
 /// Did packets get lost, or attempts to connect?
 pub(super) fn network(evidence: &Evidence) -> Check {
+    if evidence.is_by_unix_socket {
+        return Check::skipped("NET", "Unix sockets lose nothing: there is no network", LOSSES.caution);
+    }
     let of_schedule = evidence.books.iter().filter(|entry| entry.phase != Phase::Preload);
     let sent: u64 = of_schedule.map(|entry| entry.book.requests.sent).sum();
     // Other servers of this host count into the same number: it concerns a run that connects.

@@ -597,6 +597,17 @@ fn a_server_on_the_workers_processor() {
 }
 
 #[test]
+fn a_unix_socket_has_no_network() {
+    for id in ["COLO", "NET"] {
+        let found = check(id, |evidence| {
+            evidence.is_by_unix_socket = true;
+            evidence.workers[0].colocation = Colocation::default();
+        });
+        assert!(found.status == Skipped && found.message.contains("Unix socket"), "{found:?}");
+    }
+}
+
+#[test]
 fn packets_that_got_lost() {
     let requests = RequestBook { scheduled: 100_000, unsent: 100_000, ..RequestBook::default() };
     let mut sent = RequestBook { sent: 100_000, unsent: 0, in_flight: 100_000, ..requests };

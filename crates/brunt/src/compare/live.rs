@@ -45,7 +45,8 @@ pub(super) fn compare(flags: &cli::Compare) -> Result<Compared, Failure> {
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
         let server = server.at_port(plan.protocol.usual_port());
-        let plan = Plan { target: Target::Servers(vec![server]), ..plan.clone() };
+        let transport = plan.transport.toward(&server);
+        let plan = Plan { transport, target: Target::Servers(vec![server]), ..plan.clone() };
         let servers = Servers::open(&plan)?;
         sides.push(Side { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }

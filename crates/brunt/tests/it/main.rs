@@ -34,4 +34,5 @@ mod server;
 mod servers;
 mod stamps;
 mod statistics;
+mod transports;
 mod wire;

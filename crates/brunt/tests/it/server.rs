@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -79,15 +80,10 @@ impl Server {
     }
 
     fn memcached_by(command: &mut Command, host: &str, port: i32, flags: &[&str]) -> Option<Self> {
-        if let Err(error) = Command::new("memcached").arg("-V").stdout(Stdio::null()).status() {
-            let is_allowed = std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some();
-            assert!(is_allowed, "memcached must be installed (cargo xtask test does that): {error}");
-            eprintln!("SKIPPED: memcached is not installed");
+        if !is_installed("memcached", "-V") {
             return None;
         }
-        let directory =
-            std::env::temp_dir().join(format!("brunt-memcached-{}-{}", std::process::id(), unique()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let directory = own_directory();
         let port_file = directory.join("port");
         let mut child = command
             .args(["-l", host, "-p", &port.to_string()])
@@ -111,13 +107,28 @@ impl Server {
         Some(Self { child, address: format!("{host}:{port}"), directory: Some(directory) })
     }
 
+    /// The same behind a Unix socket alone. Once this returns, it listens.
+    pub(crate) fn memcached_at_path(flags: &[&str]) -> Option<Self> {
+        if !is_installed("memcached", "-V") {
+            return None;
+        }
+        let directory = own_directory();
+        let path = directory.join("socket");
+        let child = Command::new("memcached")
+            .arg("-s")
+            .arg(&path)
+            .args(["-t", "1", "-u", "root", "-m", "256"])
+            .args(flags)
+            .spawn()
+            .unwrap();
+        let address = format!("unix:{}", path.display());
+        Some(Self { child, address, directory: Some(directory) }.once_it_listens())
+    }
+
     /// A real redis-server that keeps nothing on disk; `None` (and a word on stderr) where it is not installed and that was
     /// allowed. Once this returns, it listens.
     pub(crate) fn redis(flags: &[&str]) -> Option<Self> {
-        if let Err(error) = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status() {
-            let is_allowed = std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some();
-            assert!(is_allowed, "redis-server must be installed (cargo xtask test does that): {error}");
-            eprintln!("SKIPPED: redis-server is not installed");
+        if !is_installed("redis-server", "--version") {
             return None;
         }
         let port = lasting_port().to_string();
@@ -127,17 +138,20 @@ impl Server {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let mut server = Self { child, address: format!("127.0.0.1:{port}"), directory: None };
-        while TcpStream::connect(&server.address).is_err() {
-            assert!(server.child.try_wait().unwrap().is_none(), "redis-server ended early");
+        Some(Self { child, address: format!("127.0.0.1:{port}"), directory: None }.once_it_listens())
+    }
+
+    fn once_it_listens(mut self) -> Self {
+        while connect(&self.address).is_err() {
+            assert!(self.child.try_wait().unwrap().is_none(), "the server ended early");
             std::thread::yield_now();
         }
-        Some(server)
+        self
     }
 
     /// What a Redis answers to these commands, a line each with blanks between their words.
     pub(crate) fn redis_says(&self, commands: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = connect(&self.address).unwrap();
         stream.write_all(format!("{commands}\r\nQUIT\r\n").as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -175,7 +189,7 @@ impl Server {
 
     /// The same, and in how many bytes it says so.
     pub(crate) fn statistics_and_len(&self) -> (BTreeMap<String, u64>, u64) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = connect(&self.address).unwrap();
         stream.write_all(b"stats\r\n").unwrap();
         let (mut statistics, mut len) = (BTreeMap::new(), 0);
         for line in BufReader::new(stream).lines() {
@@ -203,6 +217,35 @@ impl Drop for Server {
             let _ = std::fs::remove_dir_all(directory);
         }
     }
+}
+
+/// Both ways of a connection.
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+fn connect(address: &str) -> std::io::Result<Box<dyn Stream>> {
+    Ok(match address.strip_prefix("unix:") {
+        Some(path) => Box::new(UnixStream::connect(path)?),
+        None => Box::new(TcpStream::connect(address)?),
+    })
+}
+
+/// Is there such a program? Where there is none, and that was allowed, a word on stderr says so.
+fn is_installed(program: &str, flag: &str) -> bool {
+    let tried = Command::new(program).arg(flag).stdout(Stdio::null()).status();
+    if let Err(error) = &tried {
+        let is_allowed = std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some();
+        assert!(is_allowed, "{program} must be installed (cargo xtask test does that): {error}");
+        eprintln!("SKIPPED: {program} is not installed");
+    }
+    tried.is_ok()
+}
+
+/// An empty directory, for whoever removes it.
+pub(crate) fn own_directory() -> std::path::PathBuf {
+    let directory = std::env::temp_dir().join(format!("brunt-server-{}-{}", std::process::id(), unique()));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
 }
 
 static MACHINE: RwLock<()> = RwLock::new(());
