@@ -6,6 +6,7 @@
 use crate::in_flight::{Chain, EntryId, InFlight, NO_ENTRY};
 use crate::lane::RouteId;
 use crate::recording::Recording;
+use crate::transport::tls::TLS_ERRNO;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::out::Out;
 use brunt_proto::{Codec, Encoded, Request};
@@ -259,6 +260,7 @@ pub(crate) fn fault_of_errno(errno: i32) -> FaultKind {
         libc::ECONNREFUSED => FaultKind::Refused,
         libc::ECONNRESET | libc::EPIPE => FaultKind::Reset,
         libc::ETIMEDOUT => FaultKind::TimedOut,
+        TLS_ERRNO => FaultKind::TlsFailed,
         libc::EADDRNOTAVAIL => FaultKind::NoPort,
         libc::EMFILE | libc::ENFILE => FaultKind::NoDescriptor,
         other => FaultKind::Other(other),

@@ -14,10 +14,12 @@ use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
 use crate::run::{DataSets, Endpoint, Hand};
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
+use crate::transport::tls::Tls;
+use crate::transport::tls::client::TlsClient;
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{
-    Class, Keyspace, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps,
+    Class, Keyspace, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps, Transport,
 };
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
@@ -198,6 +200,14 @@ impl Blueprint {
         };
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
         uring::Shape { links: links_of(shard), reply_bytes, gather: Gather::of(&self.plan) }
+    }
+
+    /// The clients of a worker's connections.
+    fn tls_clients(&self, shard: &Shard) -> io::Result<Vec<TlsClient>> {
+        let of_link = |link: LinkPlan| self.endpoints[usize::from(link.server)].tls.clone();
+        let clients: Option<Vec<_>> = link_plans(&self.links(shard)).into_iter().map(of_link).collect();
+        // Whoever found the servers has seen to it, so that this is a mistake of ours.
+        clients.ok_or_else(|| io::Error::other("a server without its client of TLS"))
     }
 
     /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
@@ -566,17 +576,29 @@ impl Own {
         let links = links_of(&shard);
         let may_spin = shard.part.of <= parallelism();
         let gather = Gather::of(&blueprint.plan);
-        Ok(match (interface, blueprint.plan.timestamps) {
-            (KernelInterface::Epoll, Timestamps::Off) => {
+        let plan = &blueprint.plan;
+        // Plain transports differ in their sockets alone, which are connected by the kind of their address.
+        Ok(match (interface, plan.timestamps, plan.transport) {
+            (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix) => {
                 let io = Epoll::new(links, gather, clock)?;
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
-            (KernelInterface::Epoll, Timestamps::Kernel) => {
+            // A plan with timestamps has no other transport.
+            (KernelInterface::Epoll, Timestamps::Kernel, _) => {
                 let io = Epoll::stamping(links, gather, clock)?;
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
-            (KernelInterface::Uring, _) => {
+            (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix) => {
                 let io = Uring::new(blueprint.ring_of(&shard), clock)?;
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+            }
+            (KernelInterface::Epoll, Timestamps::Off, Transport::Tls) => {
+                let io = Tls::new(Epoll::new(links, gather, clock)?, blueprint.tls_clients(&shard)?);
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+            }
+            (KernelInterface::Uring, _, Transport::Tls) => {
+                let io = Uring::new(blueprint.ring_of(&shard), clock)?;
+                let io = Tls::new(io, blueprint.tls_clients(&shard)?);
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
         })
@@ -649,7 +671,7 @@ mod tests {
             let spec = PlanSpec::from_toml(&format!("value-size = '{text}'")).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
             let sizes = plan.classes[0].keyspace.value_size.clone();
-            let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new() };
+            let endpoint = Endpoint { server: "sim:1".parse().unwrap(), addresses: Vec::new(), tls: None };
             let (_, _, room) = Blueprint::new(plan, vec![endpoint], DataSets::ToStore).longest_request();
             for len in sizes.min()..=sizes.max() {
                 let head = (len as usize).min(HEAD_LEN);

@@ -37,6 +37,7 @@ mod worker;
 pub use launch::{allowed_cpus, check_commands};
 pub use stamp_trial::timestamps_work;
 pub use transport::address::Address;
+pub use transport::tls::client::{TlsClient, TlsSettings};
 
 #[cfg(test)]
 mod allocations;

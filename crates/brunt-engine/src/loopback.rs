@@ -42,7 +42,11 @@ pub(crate) fn plan(toml: &str) -> Plan {
 }
 
 pub(crate) fn endpoint(address: SocketAddr) -> Vec<Endpoint> {
-    vec![Endpoint { server: address.to_string().parse().unwrap(), addresses: vec![address.into()] }]
+    vec![Endpoint {
+        server: address.to_string().parse().unwrap(),
+        addresses: vec![address.into()],
+        tls: None,
+    }]
 }
 
 pub(crate) fn run_against(address: SocketAddr, toml: &str) -> Result<RunData, RunError> {

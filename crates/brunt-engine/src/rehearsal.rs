@@ -243,7 +243,7 @@ fn take_in(store: &mut IntervalStore, filled: &mut Filled) {
 fn nowhere() -> Endpoint {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let server = ServerAddress::network(address.ip().to_string(), address.port());
-    Endpoint { server, addresses: vec![address.into()] }
+    Endpoint { server, addresses: vec![address.into()], tls: None }
 }
 
 /// The world of one worker.

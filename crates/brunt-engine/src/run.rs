@@ -9,6 +9,7 @@ use crate::kernel_interface::{Chosen, KernelInterface, choose};
 use crate::launch::{Blueprint, allowed_cpus, spawn};
 use crate::recording::{Filled, ReplyNotes};
 use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
 use crate::witness::Witnesses;
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
@@ -49,6 +50,8 @@ pub struct Endpoint {
     pub server: ServerAddress,
     /// Every address of the name, in the order to try them, or the one path; at least one.
     pub addresses: Vec<Address>,
+    /// By TLS, where that is the plan's transport.
+    pub tls: Option<TlsClient>,
 }
 
 /// Why there is nothing to report.
@@ -66,6 +69,13 @@ pub enum RunError {
         /// The server as named in the plan.
         server: ServerAddress,
         /// What it said.
+        reason: String,
+    },
+    /// TLS cannot be agreed on with a server, or one of its certificates and ours is refused.
+    NoTls {
+        /// The server as named in the plan.
+        server: ServerAddress,
+        /// Why.
         reason: String,
     },
     /// Not every key could be stored.
@@ -92,6 +102,7 @@ impl fmt::Display for RunError {
             Self::TurnedAway { server, reason } => {
                 write!(formatter, "{server} does not let us in: {reason}")
             }
+            Self::NoTls { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
             Self::PreloadFailed { confirmed, wanted, reason } => {
                 write!(formatter, "preload: the server confirmed {confirmed} of {wanted} keys ({reason})")
             }
@@ -295,6 +306,7 @@ pub fn run(
 enum Trouble {
     Unreachable { server: u16, errno: i32 },
     TurnedAway { server: u16, reason: String },
+    NoTls { server: u16, reason: String },
     PreloadFailed(u64),
     Interrupted,
     WorkerGone,
@@ -314,6 +326,9 @@ fn explain(
         },
         Trouble::TurnedAway { server, reason } => {
             RunError::TurnedAway { server: blueprint.endpoints[usize::from(server)].server.clone(), reason }
+        }
+        Trouble::NoTls { server, reason } => {
+            RunError::NoTls { server: blueprint.endpoints[usize::from(server)].server.clone(), reason }
         }
         Trouble::PreloadFailed(confirmed) => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
@@ -392,6 +407,7 @@ impl Control<'_> {
                 Ok(Notice::TurnedAway { server, reason }) => {
                     return Err(Trouble::TurnedAway { server, reason });
                 }
+                Ok(Notice::NoTls { server, reason }) => return Err(Trouble::NoTls { server, reason }),
                 Ok(Notice::PreloadFailed { confirmed }) => {
                     return Err(Trouble::PreloadFailed(confirmed + confirmed_by_others));
                 }

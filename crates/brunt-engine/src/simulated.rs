@@ -161,6 +161,7 @@ fn endpoints(plan: &Plan) -> Vec<Endpoint> {
     let endpoint = |(port, server): (u16, &ServerAddress)| Endpoint {
         server: server.clone(),
         addresses: vec![std::net::SocketAddr::from(([127, 0, 0, 1], port)).into()],
+        tls: None,
     };
     (1..).zip(servers).map(endpoint).collect()
 }

@@ -7,11 +7,9 @@
 
 use crate::clock::Clock;
 use crate::run::Endpoint;
-use crate::transport::address::Address;
-use crate::transport::socket::{self, Peer};
+use crate::transport::blocking::Stream;
 use brunt_proto::memcached::statistics::{REQUEST, StatisticsReply};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
-use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -60,7 +58,7 @@ impl Witnesses {
 
     /// Asks every server for the first time and waits for the answers.
     pub(crate) fn start(endpoints: &[Endpoint], clock: Clock) -> io::Result<Self> {
-        let hands = endpoints.iter().map(|endpoint| spawn(endpoint.addresses.clone(), clock));
+        let hands = endpoints.iter().map(|endpoint| spawn(endpoint.clone(), clock));
         let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
         witnesses.await_answers();
         Ok(witnesses)
@@ -102,11 +100,11 @@ impl Witnesses {
     }
 }
 
-fn spawn(addresses: Vec<Address>, clock: Clock) -> io::Result<Hand> {
+fn spawn(endpoint: Endpoint, clock: Clock) -> io::Result<Hand> {
     let (orders, incoming) = mpsc::channel();
     let (done_sender, done) = mpsc::channel();
     let thread = std::thread::Builder::new().name("brunt-witness".to_owned()).spawn(move || {
-        let mut witness = Witness::new(addresses, clock);
+        let mut witness = Witness::new(endpoint, clock);
         witness.watch(&incoming, &done_sender);
         witness.record
     })?;
@@ -133,9 +131,9 @@ impl From<io::Error> for Failure {
 
 /// One server's witness, on its own thread.
 struct Witness {
-    addresses: Vec<Address>,
+    endpoint: Endpoint,
     clock: Clock,
-    stream: Option<Socket>,
+    stream: Option<Stream>,
     record: ServerRecord,
     /// Askings in a row that came to nothing.
     failures: u32,
@@ -147,9 +145,9 @@ struct Witness {
 }
 
 impl Witness {
-    fn new(addresses: Vec<Address>, clock: Clock) -> Self {
+    fn new(endpoint: Endpoint, clock: Clock) -> Self {
         Self {
-            addresses,
+            endpoint,
             clock,
             stream: None,
             record: ServerRecord::default(),
@@ -233,12 +231,12 @@ impl Witness {
             Some(stream) => stream,
             None => self.connect(deadline_ns)?,
         };
-        stream.set_write_timeout(Some(ANSWER))?;
+        stream.set_timeout(self.left_until(deadline_ns)?)?;
         stream.write_all(REQUEST)?;
         let mut reply = StatisticsReply::default();
         let mut bytes = [0; 16 << 10];
         loop {
-            stream.set_read_timeout(Some(self.left_until(deadline_ns)?))?;
+            stream.set_timeout(self.left_until(deadline_ns)?)?;
             let len = match stream.read(&mut bytes) {
                 Ok(0) => return Err(Failure::ForNow("it closes the connection".to_owned())),
                 Ok(len) => len,
@@ -254,10 +252,10 @@ impl Witness {
     }
 
     /// A connection by the first address that accepts one.
-    fn connect(&self, deadline_ns: u64) -> Result<Socket, Failure> {
+    fn connect(&self, deadline_ns: u64) -> Result<Stream, Failure> {
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
-        for address in &self.addresses {
-            match connect(address, self.left_until(deadline_ns)?) {
+        for address in &self.endpoint.addresses {
+            match Stream::connect(address, self.endpoint.tls.as_ref(), self.left_until(deadline_ns)?) {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
@@ -272,21 +270,6 @@ impl Witness {
             left_ns => Ok(Duration::from_nanos(left_ns)),
         }
     }
-}
-
-/// A connection that waits, to one address.
-fn connect(address: &Address, timeout: Duration) -> io::Result<Socket> {
-    let to = address.to_socket_address()?;
-    let socket = Socket::new(to.domain(), Type::STREAM, None)?;
-    socket.connect_timeout(&to, timeout)?;
-    if to.domain() != Domain::UNIX {
-        // An attempt at a port that nobody listens on may meet itself, on this host.
-        if socket::peer(&socket) == Peer::Itself {
-            return Err(ErrorKind::ConnectionRefused.into());
-        }
-        socket.set_tcp_nodelay(true)?;
-    }
-    Ok(socket)
 }
 
 #[cfg(test)]

@@ -69,6 +69,13 @@ pub(crate) enum Notice {
         /// What it said.
         reason: String,
     },
+    /// There is no TLS with a server.
+    NoTls {
+        /// Its index in the plan.
+        server: u16,
+        /// Why.
+        reason: String,
+    },
     /// Every connection stands and every key is confirmed.
     Prepared {
         /// Keys confirmed by this worker.
@@ -360,6 +367,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 self.connect_failed(link, errno.unwrap_or(libc::ECONNRESET), at_ns);
             }
             What::Closed(errno) => {
+                self.note_tls_refusal(link);
                 let fault = errno.map_or(FaultKind::ClosedByPeer, fault_of_errno);
                 self.traffic.lose(link, at_ns, fault, OutcomeClass::Lost);
             }
@@ -510,6 +518,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// A connection may be used from now on.
     fn established(&mut self, link: u32, at_ns: u64) {
         self.connecting -= 1;
+        if let Some(handshake_ns) = self.io.handshake_ns(link) {
+            self.traffic.recording.meter(MeterKind::HandshakeTime, handshake_ns);
+        }
         let connection = &mut self.traffic.connections[link as usize];
         self.reached += u32::from(!std::mem::replace(&mut connection.was_up, true));
         self.traffic.connected(link, at_ns);
@@ -568,9 +579,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
             if is_first_round {
                 self.notice = Some(Notice::Unreachable { server, errno });
             }
+            self.note_tls_refusal(link);
             self.traffic.lose(link, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
         }
         self.tend_ns = at_ns;
+    }
+
+    /// Before the schedule begins, a server that cannot be spoken to by TLS is the end of the run. It may have refused our
+    /// certificate only after the handshake was over for us.
+    fn note_tls_refusal(&mut self, link: u32) {
+        let is_before = matches!(self.stage, Stage::Connecting | Stage::Preloading);
+        if let Some(reason) = self.io.trouble(link).filter(|_| is_before) {
+            let server = self.traffic.connections[link as usize].server;
+            self.notice = Some(Notice::NoTls { server, reason: reason.to_owned() });
+        }
     }
 
     // ---- phases -----------------------------------------------------------------------------------------------------

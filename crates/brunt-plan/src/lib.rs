@@ -25,6 +25,7 @@ pub mod server;
 pub mod shard;
 pub mod spec;
 pub mod sweep;
+pub mod tls;
 pub mod tolerance;
 pub mod units;
 pub mod until;

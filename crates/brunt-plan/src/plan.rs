@@ -12,6 +12,7 @@ use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
+use crate::tls::TlsOptions;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use crate::until::Until;
 use std::fmt;
@@ -102,6 +103,8 @@ words! {
         Tcp = "tcp",
         /// Stream sockets of this host, by path.
         Unix = "unix",
+        /// TLS over TCP.
+        Tls = "tls",
     }
 }
 
@@ -214,6 +217,8 @@ words! {
         ValueReceived = "value-received",
         /// Nanoseconds from starting a connection until it is established.
         ConnectTime = "connect-time",
+        /// Nanoseconds from when the TCP connection stands until its TLS handshake is over.
+        HandshakeTime = "handshake-time",
         /// Nanoseconds a timed sleep ended late.
         Oversleep = "oversleep",
         /// Nanoseconds in the call that sends a request (or several, when they are written together).
@@ -437,6 +442,8 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What carries it.
     pub transport: Transport,
+    /// How TLS is spoken, where it is the transport.
+    pub tls: TlsOptions,
     /// Which server an op goes to, where there are several.
     pub placement: Placement,
     /// Workers, at least 1; every class has at least one connection on each, to every server.

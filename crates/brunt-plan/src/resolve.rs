@@ -13,7 +13,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
-    Profile, Protocol, SessionScope, Stop, Target, Timestamps, Wait,
+    Profile, Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::ServerAddress;
@@ -132,6 +132,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         login: resolve_login(&complaint, run, protocol)?,
         commands: run.command.clone().unwrap_or_default(),
         transport: transport::resolve(&complaint, run)?,
+        tls: transport::resolve_tls(&complaint, run)?,
         placement: resolve_placement(&complaint, run, servers)?,
         threads,
         cpus: resolve_cpus(&complaint, run, host)?,
@@ -439,6 +440,9 @@ fn resolve_meters(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<MeterK
         }
         if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
             return Err(complaint.error("meter", meter, "this quantity together with --timestamps kernel"));
+        }
+        if *meter == MeterKind::HandshakeTime && transport::resolve(complaint, run)? != Transport::Tls {
+            return Err(complaint.error("meter", meter, "this quantity together with --transport tls"));
         }
         meters.push(*meter);
     }

@@ -86,6 +86,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
         "connections": connections(summary),
         "connect_ns": distribution(&summary.connect_time),
+        "handshake_ns": distribution(&summary.handshake_time),
         "servers": list(&indices(&summary.servers), |(index, counts)| server_counts(summary, *index, counts)),
         "server_stats": statistics::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),

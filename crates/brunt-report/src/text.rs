@@ -127,7 +127,7 @@ fn client(out: &mut String, summary: &Summary) {
         facts.push(format!("send cost p50 {}", quantity::time(p50_ns)));
     }
     if !trouble::has_connections(summary) {
-        facts.extend(trouble::connect_time(&summary.connect_time));
+        facts.extend(trouble::connect_times(summary));
     }
     paragraph::facts(out, "engine", &facts);
     let (kept, overflow) = (summary.samples.len() as u64, summary.samples_overflow);

@@ -21,6 +21,8 @@ pub enum FaultKind {
     Garbage,
     /// The peer did not let the connection in: it refused credentials, a database, or the version of the protocol.
     TurnedAway,
+    /// TLS could not be agreed on or went wrong: a certificate was refused by either side, an alert came, or bytes that are no TLS.
+    TlsFailed,
     /// No local port was left to connect from.
     NoPort,
     /// No file descriptor was left for a connection.
@@ -39,6 +41,7 @@ impl FaultKind {
             Self::TimedOut => "timed_out",
             Self::Garbage => "garbage",
             Self::TurnedAway => "turned_away",
+            Self::TlsFailed => "tls_failed",
             Self::NoPort => "no_port",
             Self::NoDescriptor => "no_descriptor",
             Self::Other(_) => "other",

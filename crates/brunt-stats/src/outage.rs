@@ -71,7 +71,7 @@ impl From<FaultKind> for OutageKind {
             FaultKind::TimedOut => Self::TimedOut,
             FaultKind::Garbage => Self::Garbage,
             FaultKind::NoPort => Self::NoPort,
-            FaultKind::TurnedAway => Self::Error,
+            FaultKind::TurnedAway | FaultKind::TlsFailed => Self::Error,
             FaultKind::NoDescriptor | FaultKind::Other(_) => Self::Other,
         }
     }

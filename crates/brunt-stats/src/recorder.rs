@@ -16,7 +16,7 @@ use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps};
+use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps, Transport};
 
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,9 @@ impl Layout {
     pub fn of(plan: &Plan) -> Self {
         let mut meters = plan.meters.clone();
         let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps == Timestamps::Kernel);
-        let always = ALWAYS_METERED.iter().chain(of_timestamps);
+        let of_tls = [MeterKind::HandshakeTime];
+        let of_tls = of_tls.iter().filter(|_| plan.transport == Transport::Tls);
+        let always = ALWAYS_METERED.iter().chain(of_tls).chain(of_timestamps);
         meters.extend(always.filter(|kind| !plan.meters.contains(kind)));
         Self {
             kinds: plan.classes.iter().map(Class::kinds).collect(),

@@ -297,6 +297,8 @@ pub struct Summary {
     pub connections_by_phase: [ConnectionCounts; Phase::COUNT],
     /// From starting a connection until it was established, over all phases.
     pub connect_time: LatencySummary,
+    /// How much of that the handshake of TLS took; empty without TLS.
+    pub handshake_time: LatencySummary,
     /// What each server did, in the order of the plan, over all phases.
     pub servers: Vec<ServerCounts>,
     /// Outages by start.
@@ -391,6 +393,7 @@ impl Summary {
             connections: all_connections(&store),
             connections_by_phase: store.connections,
             connect_time: duration(&meters, MeterKind::ConnectTime),
+            handshake_time: duration(&meters, MeterKind::HandshakeTime),
             servers: store.servers,
             outages: outages(&store.outages.spans, &store.timeline, &schedule),
             outages_overflow: store.outages.overflow,
@@ -612,6 +615,7 @@ fn evidence(
         workers: input.usage.workers.clone(),
         host: input.host.clone(),
         is_by_unix_socket: plan.transport == Transport::Unix,
+        is_peer_verified: (plan.transport == Transport::Tls).then_some(!plan.tls.is_insecure),
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
             .iter()
             .any(|phase| store.connections[*phase as usize].begun > 0),

@@ -239,6 +239,8 @@ pub struct Evidence {
     pub host: HostEvidence,
     /// The servers are reached by Unix sockets.
     pub is_by_unix_socket: bool,
+    /// Had the servers to prove who they are? `None` without TLS, where nobody has.
+    pub is_peer_verified: Option<bool>,
     /// Were connections begun after the schedule was?
     pub connects_in_schedule: bool,
     /// Operations in the system.
@@ -284,6 +286,7 @@ impl Verdict {
             books::conservation(evidence),
             little::little(evidence),
             books::verification(evidence),
+            server::identity(evidence),
             server::agreement(evidence),
             server::cache(evidence),
             repeat::single(),

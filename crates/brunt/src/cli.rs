@@ -351,9 +351,24 @@ pub(crate) struct TargetFlags {
     /// Redis: what the connections are called in its list of clients, such as brunt [default: nothing]
     #[arg(long, value_name = "NAME")]
     pub client_name: Option<String>,
-    /// What carries it: tcp or unix [default: as the server is named]
+    /// What carries it: tcp, unix or tls [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
+    /// TLS: a file of the certificates that servers' must have been issued by, such as ca.pem [default: the host's]
+    #[arg(long, value_name = "FILE")]
+    pub tls_ca: Option<String>,
+    /// TLS: a file of our own certificate (and those between it and its issuer), such as client.pem [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<String>,
+    /// TLS: the file of its key, such as client.key
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// TLS: the name to ask for and to be shown, such as cache.example [default: the host of each --server]
+    #[arg(long, value_name = "NAME")]
+    pub tls_server_name: Option<String>,
+    /// TLS: take whoever answers for the server
+    #[arg(long)]
+    pub tls_insecure: bool,
     /// Worker threads, such as 4 [default: one less than the processors allowed, at least 1]
     #[arg(long, short = 'T', value_name = "N")]
     pub threads: Option<Count>,
@@ -886,6 +901,11 @@ impl TargetFlags {
             database: self.database,
             client_name: self.client_name.clone(),
             transport: self.transport,
+            tls_ca: self.tls_ca.clone(),
+            tls_cert: self.tls_cert.clone(),
+            tls_key: self.tls_key.clone(),
+            tls_server_name: self.tls_server_name.clone(),
+            tls_insecure: self.tls_insecure.then_some(true),
             threads: self.threads,
             cpus: self.cpus.clone(),
             io: self.io,
@@ -933,6 +953,10 @@ mod tests {
         ("client-name", "brunt"),
         ("command", "HSET h:{key} f {value}"),
         ("transport", "tcp"),
+        ("tls-ca", "ca.pem"),
+        ("tls-cert", "client.pem"),
+        ("tls-key", "client.key"),
+        ("tls-server-name", "cache.example"),
         ("threads", "4"),
         ("cpus", "0-3,5"),
         ("connections", "16"),

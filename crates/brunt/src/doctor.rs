@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::{MORE_PORTS, Needs};
 use crate::{measurement, run};
-use brunt_engine::Address;
+use brunt_engine::{Address, TlsSettings};
 use brunt_plan::plan::{IoChoice, Plan, Target, Timestamps, Transport};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
@@ -86,12 +86,20 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
         Err(reason) => {
             let remedy = match plan.transport {
                 Transport::Unix => "start the server, and look with: ls -l PATH",
-                Transport::Tcp => "check the name with: getent hosts NAME",
+                Transport::Tcp | Transport::Tls => "check the name with: getent hosts NAME",
             };
             findings.push(Finding::fix("server", reason, remedy));
             Vec::new()
         }
     };
+    if plan.transport == Transport::Tls {
+        findings.push(match TlsSettings::read(&plan.tls) {
+            Ok(_) => Finding::ok("TLS", "the files are in order"),
+            Err(reason) => {
+                Finding::fix("TLS", reason, "see --tls-ca, --tls-cert and --tls-key in: brunt help run")
+            }
+        });
+    }
     let needs = Needs::of(&plan, &addresses, facts.time_wait_reuse);
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
@@ -108,7 +116,8 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
         // The reference server takes any free port.
         Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()]),
         Target::Servers(servers) => {
-            let first = |server| measurement::find(server).map(|endpoint| endpoint.addresses[0].clone());
+            let first =
+                |server| measurement::find(server, None).map(|endpoint| endpoint.addresses[0].clone());
             servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
         }
     }
@@ -155,7 +164,7 @@ fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &Facts) -> Ve
         queue("somaxconn", "net.core.somaxconn", needs, facts.somaxconn, is_local),
         match plan.transport {
             Transport::Unix => Finding::ok("syn backlog", "none of Unix sockets"),
-            Transport::Tcp => {
+            Transport::Tcp | Transport::Tls => {
                 queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local)
             }
         },

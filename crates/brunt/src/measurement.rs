@@ -11,9 +11,9 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
-use brunt_engine::Address;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
-use brunt_plan::plan::{Plan, Target, Timestamps};
+use brunt_engine::{Address, TlsSettings};
+use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
@@ -47,9 +47,14 @@ impl Servers {
                 (Some(embedded), vec![address])
             }
         };
+        let tls = (plan.transport == Transport::Tls).then(|| TlsSettings::read(&plan.tls));
+        let tls = tls.transpose().map_err(Failure::usage)?;
         let names = servers.iter().map(ServerAddress::to_string).collect::<Vec<_>>().join(", ");
         Ok(Self {
-            endpoints: servers.iter().map(find).collect::<Result<Vec<_>, _>>()?,
+            endpoints: servers
+                .iter()
+                .map(|server| find(server, tls.as_ref()))
+                .collect::<Result<Vec<_>, _>>()?,
             name: match embedded {
                 Some(_) => format!("reference server, started for this run at {names}"),
                 None => names,
@@ -60,7 +65,13 @@ impl Servers {
 }
 
 /// Every address of a server's name, or the path of its socket.
-pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
+pub(crate) fn find(server: &ServerAddress, tls: Option<&TlsSettings>) -> Result<Endpoint, Failure> {
+    let tls = match (tls, server) {
+        (Some(settings), ServerAddress::Network { host, .. }) => {
+            Some(settings.toward(host).map_err(Failure::usage)?)
+        }
+        _ => None,
+    };
     let found = match server {
         ServerAddress::Network { host, port } => {
             resolve(host, *port).map_err(|reason| format!("cannot resolve {server}: {reason}"))
@@ -70,7 +81,7 @@ pub(crate) fn find(server: &ServerAddress) -> Result<Endpoint, Failure> {
         }
     };
     match found {
-        Ok(addresses) => Ok(Endpoint { server: server.clone(), addresses }),
+        Ok(addresses) => Ok(Endpoint { server: server.clone(), addresses, tls }),
         Err(message) => Err(Failure::new(Exit::Unreachable, anyhow::anyhow!(message))),
     }
 }
@@ -130,9 +141,10 @@ pub(crate) fn measure(
     drop(progress);
     let data = ended.map_err(|error| {
         let exit = match &error {
-            RunError::Unreachable { .. } | RunError::TurnedAway { .. } | RunError::PreloadFailed { .. } => {
-                Exit::Unreachable
-            }
+            RunError::Unreachable { .. }
+            | RunError::TurnedAway { .. }
+            | RunError::NoTls { .. }
+            | RunError::PreloadFailed { .. } => Exit::Unreachable,
             RunError::Interrupted => Exit::Interrupted,
             RunError::System(_) => Exit::Failed,
             RunError::NoInterface(_) => Exit::Usage,

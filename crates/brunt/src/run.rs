@@ -144,6 +144,13 @@ fn read_password(run: &mut RunSpec, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Files that a plan names are found from where it lies.
+fn find_tls_files(run: &mut RunSpec, directory: &Path) {
+    for file in [&mut run.tls_ca, &mut run.tls_cert, &mut run.tls_key].into_iter().flatten() {
+        *file = directory.join(&*file).display().to_string();
+    }
+}
+
 /// File and flags.
 fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<PlanSpec, Failure> {
     read_password(&mut run, Path::new(""))?;
@@ -159,6 +166,7 @@ fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<
             let mut spec = PlanSpec::from_toml(&text)
                 .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
             read_password(&mut spec.run, directory)?;
+            find_tls_files(&mut spec.run, directory);
             spec
         }
     };

@@ -134,7 +134,8 @@ pub(crate) struct Stamps {
 /// * after `close` no completion of the old connection comes for that link;
 /// * a send without a result has one as [`What::Sent`], and that before any other completion of the wait (or the `submit`) that
 ///   handed it in;
-/// * nothing allocates after the first `wait`;
+/// * `close` hands in first what a send on that connection has queued;
+/// * nothing allocates after the first `wait`, but for records of TLS;
 /// * without [`Io::STAMPS`] nothing is done for the sake of timestamps, on any path.
 pub(crate) trait Io {
     /// Can timestamps be asked for? Known to the compiler, so that a worker without them has no code for them.
@@ -169,6 +170,15 @@ pub(crate) trait Io {
     /// Was what a connection received last sent from the processor that this thread runs on? `None` where its peer is on
     /// another host, and where the kernel does not say.
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool>;
+
+    /// How long the handshake took that the connection on this link began with, if it had one.
+    fn handshake_ns(&self, _link: LinkId) -> Option<u64> {
+        None
+    }
+    /// Why the last connection on this link failed or ended, where there is more to say than an errno; for a user.
+    fn trouble(&self, _link: LinkId) -> Option<&str> {
+        None
+    }
 
     /// As `send`, at once; the kernel is to note when it hands the last byte to the network. One request at a time.
     fn send_stamped(&mut self, _link: LinkId, _parts: &[IoSlice<'_>]) -> SendResult {

@@ -119,7 +119,7 @@ fn who_has_no_statistics_is_asked_once() {
 fn a_server_that_says_nothing_is_not_waited_for_longer_than_a_second() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let clock = Clock::start();
-    let mut witness = Witness::new(vec![listener.local_addr().unwrap().into()], clock);
+    let mut witness = Witness::new(endpoint(listener.local_addr().unwrap()).remove(0), clock);
     let begun_ns = clock.now_ns();
     assert!(!witness.look());
     let took_ns = clock.now_ns() - begun_ns;
@@ -145,7 +145,7 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
             listener
         })
     };
-    let mut witness = Witness::new(vec![address.into()], clock);
+    let mut witness = Witness::new(endpoint(address).remove(0), clock);
     let server = answering(listener);
     assert!(witness.look());
     let listener = server.join().unwrap();
@@ -164,7 +164,7 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
 
 #[test]
 fn askings_lie_on_the_grid_of_the_window() {
-    let mut witness = Witness::new(Vec::new(), Clock::start());
+    let mut witness = Witness::new(endpoint(([127, 0, 0, 1], 1).into()).remove(0), Clock::start());
     let table = [
         // (asked, grid) → next
         (1_000 * MS, None, 2_000 * MS),

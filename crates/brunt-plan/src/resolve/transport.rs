@@ -5,6 +5,7 @@
 use super::{Complaint, PlanError};
 use crate::plan::{Timestamps, Transport};
 use crate::spec::RunSpec;
+use crate::tls::{Identity, TlsOptions};
 
 /// The transport: as given, else as the servers are named.
 pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transport, PlanError> {
@@ -24,8 +25,47 @@ pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transp
         (Some(given), Some(path)) => {
             Err(complaint.error("transport", given, format!("unix, for --server {path} is a path")))
         }
+        (Some(Transport::Tls), None) if !has_hosts => {
+            let accepted = "--transport tls together with a --server: the reference server speaks no TLS";
+            Err(complaint.error("transport", Transport::Tls, accepted))
+        }
         (given, None) => Ok(given.unwrap_or(Transport::Tcp)),
     }
+}
+
+/// What is said of TLS, where it is spoken.
+pub(super) fn resolve_tls(complaint: &Complaint<'_>, run: &RunSpec) -> Result<TlsOptions, PlanError> {
+    let is_insecure = run.tls_insecure.unwrap_or(false);
+    let given = [
+        ("tls-ca", run.tls_ca.as_deref()),
+        ("tls-cert", run.tls_cert.as_deref()),
+        ("tls-key", run.tls_key.as_deref()),
+        ("tls-server-name", run.tls_server_name.as_deref()),
+        ("tls-insecure", is_insecure.then_some("true")),
+    ];
+    let mut given = given.into_iter().filter_map(|(option, given)| Some((option, given?)));
+    if let Some((option, given)) = given.next()
+        && resolve(complaint, run)? != Transport::Tls
+    {
+        return Err(complaint.error(option, given, format!("--{option} together with --transport tls")));
+    }
+    if let (Some(ca), true) = (&run.tls_ca, is_insecure) {
+        return Err(complaint.error("tls-ca", ca, "either --tls-ca or --tls-insecure"));
+    }
+    let identity = match (&run.tls_cert, &run.tls_key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => {
+            Some(Identity { certificate: certificate.clone(), key: key.clone() })
+        }
+        (Some(certificate), None) => {
+            return Err(complaint.error("tls-cert", certificate, "--tls-cert together with --tls-key"));
+        }
+        (None, Some(key)) => {
+            return Err(complaint.error("tls-key", key, "--tls-key together with --tls-cert"));
+        }
+    };
+    let (ca, server_name) = (run.tls_ca.clone(), run.tls_server_name.clone());
+    Ok(TlsOptions { ca, identity, server_name, is_insecure })
 }
 
 /// The kernel stamps the segments of TCP.
@@ -58,6 +98,14 @@ mod tests {
             ("server = 'unix:/a'", Transport::Unix),
             ("server = ['unix:/a', 'unix:/b']\ntransport = 'unix'", Transport::Unix),
             ("server = 'unix:/a'\nprotocol = 'resp3'", Transport::Unix),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-ca = 'ca'\ntls-cert = 'c'\ntls-key = 'k'\ntls-server-name = 'n'",
+                Transport::Tls,
+            ),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-insecure = true\nmeter = ['handshake-time']",
+                Transport::Tls,
+            ),
         ];
         for (toml, expected) in table {
             let plan = resolved(toml).unwrap();
@@ -85,6 +133,43 @@ mod tests {
             (
                 "timestamps = 'kernel'\nserver = 'unix:/b'",
                 "--timestamps: 'kernel' was given; accepted: off with --transport unix",
+            ),
+            (
+                "timestamps = 'kernel'\nserver = 'a'\ntransport = 'tls'",
+                "--timestamps: 'kernel' was given; accepted: off with --transport tls",
+            ),
+            (
+                "transport = 'tls'",
+                "--transport: 'tls' was given; accepted: --transport tls together with a --server: the reference server speaks \
+                 no TLS",
+            ),
+            (
+                "server = 'unix:/a'\ntransport = 'tls'",
+                "--transport: 'tls' was given; accepted: unix, for --server unix:/a is a path",
+            ),
+            (
+                "server = 'a'\ntls-insecure = true",
+                "--tls-insecure: 'true' was given; accepted: --tls-insecure together with --transport tls",
+            ),
+            (
+                "server = 'a'\ntls-server-name = 'b'",
+                "--tls-server-name: 'b' was given; accepted: --tls-server-name together with --transport tls",
+            ),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-ca = 'f'\ntls-insecure = true",
+                "--tls-ca: 'f' was given; accepted: either --tls-ca or --tls-insecure",
+            ),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-cert = 'f'",
+                "--tls-cert: 'f' was given; accepted: --tls-cert together with --tls-key",
+            ),
+            (
+                "server = 'a'\ntransport = 'tls'\ntls-key = 'f'",
+                "--tls-key: 'f' was given; accepted: --tls-key together with --tls-cert",
+            ),
+            (
+                "server = 'a'\nmeter = ['handshake-time']",
+                "--meter: 'handshake-time' was given; accepted: this quantity together with --transport tls",
             ),
         ];
         for (toml, message) in table {

@@ -33,7 +33,8 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     for set in plan.data_sets() {
         paragraph::facts(out, "data", &data(set.keyspace, &plan.classes));
     }
-    let wire = [plan.protocol.name().to_owned(), plan.transport.name().to_owned()];
+    let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
+    let wire = [plan.protocol.name().to_owned(), format!("{}{unverified}", plan.transport)];
     paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
     paragraph::facts(out, "seeds", seeds);
     let facts = summary.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));

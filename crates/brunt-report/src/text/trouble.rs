@@ -49,18 +49,21 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
             quantity::significant(measured as f64 / seconds)
         ));
     }
-    facts.extend(connect_time(&summary.connect_time));
+    facts.extend(connect_times(summary));
     paragraph::facts(out, "connections", &facts);
 }
 
-/// How long connecting took; as much of it as the connections support.
-pub(super) fn connect_time(connect: &LatencySummary) -> Option<String> {
+/// How long connecting took, and how much of that the handshake of TLS.
+pub(super) fn connect_times(summary: &Summary) -> impl Iterator<Item = String> {
+    let times = [("connect time", &summary.connect_time), ("handshake time", &summary.handshake_time)];
+    times.into_iter().filter_map(|(name, time)| duration(name, time))
+}
+
+/// As much of it as the connections support.
+fn duration(what: &str, taken: &LatencySummary) -> Option<String> {
     let named = |name: &str, ns: Option<u64>| ns.map(|ns| format!("{name} {}", quantity::time(ns)));
-    let parts =
-        [named("p50", connect.p50_ns()), named("p99", connect.p99_ns()), named("max", connect.max_ns)];
-    connect
-        .max_ns
-        .map(|_| format!("connect time {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
+    let parts = [named("p50", taken.p50_ns()), named("p99", taken.p99_ns()), named("max", taken.max_ns)];
+    taken.max_ns.map(|_| format!("{what} {}", parts.into_iter().flatten().collect::<Vec<_>>().join(", ")))
 }
 
 /// The servers side by side, where there are several.

@@ -41,6 +41,24 @@ pub struct CacheEvidence {
     pub growth: Vec<Growth>,
 }
 
+/// Had the servers to prove who they are?
+pub(super) fn identity(evidence: &Evidence) -> Check {
+    let (status, message) = match evidence.is_peer_verified {
+        None => return Check::skipped("PEER", "without TLS no server proves who it is", 0.0),
+        Some(true) => {
+            (CheckStatus::Ok, "every server has shown a certificate for its name by an issuer we trust")
+        }
+        Some(false) => (
+            CheckStatus::Caution,
+            "no certificate was verified (--tls-insecure): whoever answered was taken for the server",
+        ),
+    };
+    let fix =
+        "give --tls-ca FILE with the certificate of whoever issues the servers', in place of --tls-insecure";
+    let value = if status == CheckStatus::Ok { 0.0 } else { 1.0 };
+    Check::judged("PEER", status, message.to_owned(), fix, value, 0.0)
+}
+
 /// Do the servers count what we did?
 pub(super) fn agreement(evidence: &Evidence) -> Check {
     let ServerEvidence { silence, comparisons, open_requests, upsets, same, .. } = &evidence.servers;

@@ -129,11 +129,11 @@ fn a_clean_run_is_trusted() {
     let ids: Vec<_> = verdict.checks.iter().map(|check| (check.id, check.status.name())).collect();
     let all = [
         "EMPTY", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN", "UNTIL",
-        "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "CONSERVE", "LITTLE", "VERIFY", "SERVER", "CACHE",
-        "REPEAT",
+        "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "CONSERVE", "LITTLE", "VERIFY", "PEER", "SERVER",
+        "CACHE", "REPEAT",
     ];
     let expected = all.map(|id| match id {
-        "UNTIL" | "HEADROOM" | "VERIFY" | "SERVER" | "CACHE" | "REPEAT" => (id, "skipped"),
+        "UNTIL" | "HEADROOM" | "VERIFY" | "PEER" | "SERVER" | "CACHE" | "REPEAT" => (id, "skipped"),
         _ => (id, "ok"),
     });
     assert_eq!(ids, expected);
@@ -604,6 +604,14 @@ fn a_unix_socket_has_no_network() {
             evidence.workers[0].colocation = Colocation::default();
         });
         assert!(found.status == Skipped && found.message.contains("Unix socket"), "{found:?}");
+    }
+}
+
+#[test]
+fn whoever_answered_is_taken_for_the_server() {
+    for (is_peer_verified, expected) in [(None, Skipped), (Some(true), Ok), (Some(false), Caution)] {
+        let found = check("PEER", |evidence| evidence.is_peer_verified = is_peer_verified);
+        assert_eq!(found.status, expected, "{found:?}");
     }
 }
 

@@ -34,5 +34,6 @@ mod server;
 mod servers;
 mod stamps;
 mod statistics;
+mod tls;
 mod transports;
 mod wire;

@@ -125,6 +125,25 @@ impl Server {
         Some(Self { child, address, directory: Some(directory) }.once_it_listens())
     }
 
+    /// A real memcached that speaks TLS at this address, with these files, and plainly at its own.
+    pub(crate) fn memcached_by_tls(address: &str, files: &str) -> Option<Self> {
+        if !is_installed("memcached", "-V") {
+            return None;
+        }
+        let help = Command::new("memcached").arg("-h").output().unwrap();
+        if !String::from_utf8_lossy(&help.stdout).contains("--enable-ssl") {
+            eprintln!("SKIPPED: memcached was built without TLS");
+            return None;
+        }
+        let own = format!("127.0.0.1:{}", lasting_port());
+        let child = Command::new("memcached")
+            .args(["-Z", "-o", files, "-l", address, "-l", &format!("notls:{own}")])
+            .args(["-U", "0", "-t", "1", "-u", "root", "-m", "256"])
+            .spawn()
+            .unwrap();
+        Some(Self { child, address: own, directory: None }.once_it_listens())
+    }
+
     /// A real redis-server that keeps nothing on disk; `None` (and a word on stderr) where it is not installed and that was
     /// allowed. Once this returns, it listens.
     pub(crate) fn redis(flags: &[&str]) -> Option<Self> {

@@ -5,7 +5,7 @@ use crate::server::{Server, beside_others, brunt, own_directory};
 use std::os::unix::net::UnixListener;
 
 /// The interfaces to the kernel; `auto` is io_uring where that works.
-const INTERFACES: [&str; 2] = ["epoll", "auto"];
+pub(crate) const INTERFACES: [&str; 2] = ["epoll", "auto"];
 
 /// A plan whose counts are a function of its seeds: whatever is read was stored, and nothing that is stored differs.
 const PLAN: [&str; 18] = [
@@ -30,7 +30,7 @@ const PLAN: [&str; 18] = [
 ];
 
 /// Everything that was counted.
-fn ledger(measured: &Measured) -> Vec<(&'static str, u64)> {
+pub(crate) fn ledger(measured: &Measured) -> Vec<(&'static str, u64)> {
     measured.check_exit();
     measured.check_books();
     measured.check_connections();
@@ -41,7 +41,7 @@ fn ledger(measured: &Measured) -> Vec<(&'static str, u64)> {
     ledger.chain(counts.map(|path| (path, measured.count(path)))).collect()
 }
 
-fn run(address: &str, flags: &[&str]) -> Measured {
+pub(crate) fn run(address: &str, flags: &[&str]) -> Measured {
     Measured::run(address, &[&PLAN[..], flags].concat())
 }
 

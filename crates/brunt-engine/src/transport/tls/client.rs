@@ -1,0 +1,169 @@
+//! What TLS connections are made from: whom to trust, who we are, and the name of one server.
+//!
+//! Not a connection. Files are read here, once, before any connection. Sessions are never resumed, so that every handshake is
+//! whole, whatever the server would offer: what a connection costs does not depend on those before it.
+
+use brunt_plan::tls::TlsOptions;
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a plan says of TLS, with its files read.
+#[derive(Clone)]
+pub struct TlsSettings {
+    config: Arc<ClientConfig>,
+    server_name: Option<ServerName<'static>>,
+}
+
+/// The client's side of every connection to one server.
+#[derive(Clone)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl TlsSettings {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// The option that cannot be followed, what was given and what is accepted; for a user.
+    pub fn read(options: &TlsOptions) -> Result<Self, String> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("--transport: no TLS: {error}"))?;
+        let builder = match options.is_insecure {
+            true => builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))),
+            false => builder.with_root_certificates(roots(options.ca.as_deref())?),
+        };
+        let mut config = match &options.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let chain = certificates("--tls-cert", &identity.certificate)?;
+                let key = PrivateKeyDer::from_pem_file(&identity.key).map_err(|error| {
+                    unfit("--tls-key", &identity.key, &error, "a file with a private key (PEM)")
+                })?;
+                builder.with_client_auth_cert(chain, key).map_err(|error| {
+                    unfit("--tls-key", &identity.key, &error, "the key of the certificate of --tls-cert")
+                })?
+            }
+        };
+        config.resumption = Resumption::disabled();
+        let server_name = options.server_name.as_deref().map(|name| parse_name("--tls-server-name", name));
+        Ok(Self { config: Arc::new(config), server_name: server_name.transpose()? })
+    }
+
+    /// For the server on this host, a name or an address.
+    ///
+    /// # Errors
+    /// It is no name that a certificate can bear; for a user.
+    pub fn toward(&self, host: &str) -> Result<TlsClient, String> {
+        let name = match &self.server_name {
+            Some(name) => name.clone(),
+            None => parse_name("--server", host)?,
+        };
+        Ok(TlsClient { config: self.config.clone(), name })
+    }
+}
+
+impl TlsClient {
+    /// A connection that has not begun to speak.
+    pub(crate) fn connection(&self) -> Result<ClientConnection, Error> {
+        ClientConnection::new(self.config.clone(), self.name.clone())
+    }
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "TlsClient({:?})", self.name)
+    }
+}
+
+fn unfit(option: &str, path: &str, error: &dyn fmt::Display, accepted: &str) -> String {
+    format!("{option}: '{path}' was given ({error}); accepted: {accepted}")
+}
+
+fn parse_name(option: &str, name: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(name.to_owned()).map_err(|error| {
+        format!("{option}: '{name}' was given ({error}); accepted: a DNS name or an IP address, such as cache.example, or another --tls-server-name")
+    })
+}
+
+/// All certificates of a file, at least one.
+fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let accepted = "a file with at least one certificate (PEM)";
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(chain) if chain.is_empty() => Err(unfit(option, path, &"it holds none", accepted)),
+        Ok(chain) => Ok(chain),
+        Err(error) => Err(unfit(option, path, &error, accepted)),
+    }
+}
+
+/// Those who may have issued a server's certificate.
+fn roots(file: Option<&str>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    match file {
+        Some(path) => {
+            for certificate in certificates("--tls-ca", path)? {
+                roots
+                    .add(certificate)
+                    .map_err(|error| unfit("--tls-ca", path, &error, "certificates of issuers (PEM)"))?;
+            }
+        }
+        None => {
+            // Some of a host's may be old or odd; whoever was issued by one of those is refused, with a message.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err("--transport: 'tls' was given, and this host trusts no issuer of certificates; accepted: \
+                            --tls-ca FILE or --tls-insecure beside it"
+                    .to_owned());
+            }
+        }
+    }
+    Ok(roots)
+}
+
+/// Takes any certificate. Its holder must still prove that it is his: the bytes on the wire are those of a true handshake.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

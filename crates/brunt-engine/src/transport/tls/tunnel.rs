@@ -1,0 +1,258 @@
+//! One TLS connection between plain bytes and records, with the records that are not on the wire yet.
+//!
+//! Bytes only: no socket, no clock, and nothing of the worker's. Invariants: records leave in the order in which they were made;
+//! bytes that were handed to the Io stay where they are until it has answered; and plain bytes count as taken when the last
+//! byte of their record was.
+
+use super::client::TlsClient;
+use brunt_proto::out::PARTS_MAX;
+use rustls::{AlertDescription, CertificateError, ClientConnection, Error};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Read, Write};
+
+/// Plain bytes in a record at most (RFC 8446, section 5.1).
+const RECORD_BYTES_MAX: usize = 16 << 10;
+/// Records of one send, where it is not a large one.
+const MARKS_USUAL: usize = 4;
+
+/// The client's side of it.
+pub(super) struct Tunnel {
+    connection: ClientConnection,
+    /// Records for the Io: those before `taken` it has taken, the others stay until it has.
+    flying: Vec<u8>,
+    taken: usize,
+    /// The Io was given the others, and has not answered.
+    is_flying: bool,
+    /// Records that were made meanwhile.
+    waiting: Vec<u8>,
+    /// Bytes of records that were made and that were taken, from the beginning on.
+    made: u64,
+    landed: u64,
+    /// Where the records of plain bytes end that do not count as taken yet; and how many of these there are in all.
+    marks: VecDeque<Mark>,
+    ahead: usize,
+}
+
+/// One record of plain bytes.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// How many bytes of records were made up to its end.
+    made: u64,
+    plain: usize,
+}
+
+/// What goes into the next record.
+fn front<'p>(parts: &'p [IoSlice<'_>]) -> [IoSlice<'p>; PARTS_MAX] {
+    let mut front = [IoSlice::new(&[]); PARTS_MAX];
+    let mut room = RECORD_BYTES_MAX;
+    for (piece, part) in front.iter_mut().zip(parts) {
+        let len = part.len().min(room);
+        *piece = IoSlice::new(&part[..len]);
+        room -= len;
+    }
+    front
+}
+
+impl Tunnel {
+    /// Begins: the first records are there to be sent.
+    pub(super) fn begin(client: &TlsClient) -> Result<Self, Error> {
+        let mut connection = client.connection()?;
+        // What is handed in is bounded already, by the queue of its connection.
+        connection.set_buffer_limit(None);
+        let (flying, waiting) = (Vec::new(), Vec::new());
+        let marks = VecDeque::with_capacity(MARKS_USUAL);
+        let mut tunnel = Self {
+            connection,
+            flying,
+            taken: 0,
+            is_flying: false,
+            waiting,
+            made: 0,
+            landed: 0,
+            marks,
+            ahead: 0,
+        };
+        tunnel.make_records();
+        Ok(tunnel)
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Is the Io at it?
+    pub(super) fn is_flying(&self) -> bool {
+        self.is_flying
+    }
+
+    /// Takes in what came over the wire, and appends what it says. Returns whether the peer has said that it is the end. After an
+    /// error there may be an alert to send, and nothing else is to be done.
+    pub(super) fn receive(&mut self, mut records: &[u8], plain: &mut Vec<u8>) -> Result<bool, Error> {
+        let mut is_over = false;
+        let mut processed = Ok(());
+        while processed.is_ok() && !is_over && !records.is_empty() {
+            // Reading from a slice does not fail, and whatever it makes is fetched before more is read.
+            let read =
+                self.connection.read_tls(&mut records).map_err(|error| Error::General(error.to_string()))?;
+            match self.connection.process_new_packets() {
+                Ok(state) => {
+                    is_over = state.peer_has_closed() || read == 0;
+                    self.fetch(plain, state.plaintext_bytes_to_read())?;
+                }
+                Err(error) => processed = Err(error),
+            }
+        }
+        self.make_records();
+        processed.map(|()| is_over)
+    }
+
+    fn fetch(&mut self, plain: &mut Vec<u8>, len: usize) -> Result<(), Error> {
+        if len == 0 {
+            return Ok(());
+        }
+        let begin = plain.len();
+        plain.resize(begin + len, 0);
+        self.connection
+            .reader()
+            .read_exact(&mut plain[begin..])
+            .map_err(|error| Error::General(error.to_string()))
+    }
+
+    /// Makes records of what is offered, but for the front of it whose records were made when it was offered before.
+    pub(super) fn encrypt(&mut self, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        let mut copies = [IoSlice::new(&[]); PARTS_MAX];
+        let mut rest = &mut copies[..parts.len()];
+        rest.copy_from_slice(parts);
+        IoSlice::advance_slices(&mut rest, self.ahead);
+        while !rest.is_empty() {
+            let plain = self.connection.writer().write_vectored(&front(rest))?;
+            IoSlice::advance_slices(&mut rest, plain);
+            self.make_records();
+            self.ahead += plain;
+            self.marks.push_back(Mark { made: self.made, plain });
+        }
+        Ok(())
+    }
+
+    /// Says that it is the end.
+    pub(super) fn say_end(&mut self) {
+        self.connection.send_close_notify();
+        self.make_records();
+    }
+
+    /// Fetches the records that were made.
+    fn make_records(&mut self) {
+        while self.connection.wants_write() {
+            let written = self.connection.write_tls(&mut self.waiting);
+            debug_assert!(written.is_ok(), "a vector takes everything: {written:?}");
+            self.made += written.unwrap_or(0) as u64;
+        }
+    }
+
+    /// What the Io is to be given now; empty where there is nothing, or where it is at it. From here until [`Tunnel::sent`] these
+    /// bytes stay.
+    pub(super) fn take_off(&mut self) -> &[u8] {
+        if self.is_flying {
+            return &[];
+        }
+        if self.taken == self.flying.len() {
+            self.flying.clear();
+            self.taken = 0;
+            std::mem::swap(&mut self.flying, &mut self.waiting);
+        } else {
+            self.flying.append(&mut self.waiting);
+        }
+        self.is_flying = self.taken < self.flying.len();
+        &self.flying[self.taken..]
+    }
+
+    /// The Io has taken so many of the bytes that it was given.
+    pub(super) fn sent(&mut self, bytes: usize) {
+        self.is_flying = false;
+        self.taken += bytes;
+        self.landed += bytes as u64;
+        debug_assert!(self.taken <= self.flying.len(), "no more than it was given");
+    }
+
+    /// Has the Io taken all that it was given?
+    pub(super) fn has_landed(&self) -> bool {
+        !self.is_flying && self.taken == self.flying.len()
+    }
+
+    /// Are there records that the Io was not given?
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// The plain bytes that count as taken, each once: those of the records that have landed whole. No server can have answered
+    /// others.
+    pub(super) fn take_landed(&mut self) -> usize {
+        let mut plain = 0;
+        while let Some(mark) = self.marks.front().filter(|mark| mark.made <= self.landed) {
+            plain += mark.plain;
+            self.marks.pop_front();
+        }
+        self.ahead -= plain;
+        plain
+    }
+
+    /// Are there plain bytes that do not count as taken?
+    pub(super) fn is_ahead(&self) -> bool {
+        self.ahead > 0
+    }
+}
+
+/// What went wrong, for a user.
+pub(super) fn explain(error: &Error) -> String {
+    match error {
+        Error::AlertReceived(alert) => format!("it sent the alert {}", alert_name(*alert)),
+        Error::InvalidCertificate(reason) => match reason {
+            CertificateError::UnknownIssuer => {
+                "its certificate is refused: nobody we trust has issued it (--tls-ca FILE names \
+                                                who may, --tls-insecure takes any)"
+                    .to_owned()
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                format!(
+                    "its certificate is refused: {reason} (--tls-server-name NAME is the name to ask for)"
+                )
+            }
+            _ => format!("its certificate is refused: {reason}"),
+        },
+        Error::InvalidMessage(_) => "what it says is no TLS".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The name in the registry of TLS alerts (RFC 8446, section 6), from the word that the library has for it.
+fn alert_name(alert: AlertDescription) -> String {
+    let word = format!("{alert:?}");
+    let mut name = String::new();
+    let mut was_lower = false;
+    for letter in word.chars() {
+        if letter.is_ascii_uppercase() && was_lower {
+            name.push('_');
+        }
+        was_lower = letter.is_ascii_lowercase();
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alerts_have_their_names() {
+        let table = [
+            (AlertDescription::HandshakeFailure, "handshake_failure"),
+            (AlertDescription::UnknownCA, "unknown_ca"),
+            (AlertDescription::CertificateRequired, "certificate_required"),
+            (AlertDescription::BadCertificate, "bad_certificate"),
+        ];
+        for (alert, name) in table {
+            assert_eq!(alert_name(alert), name);
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! TLS against real servers and against servers of our own that misbehave: what is counted is what TCP counts, what cannot be
+//! agreed on is named, and what goes wrong later is data.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, lasting_port, own_directory};
+use crate::transports::{INTERFACES, ledger, run};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+/// Certificates of a test: `ca.pem` has issued `server.pem` (for cache.test and 127.0.0.1) and `client.pem`, `other.pem` nothing;
+/// each but `ca.pem` and `other.pem` has a key of its name.
+struct Papers(PathBuf);
+
+impl Drop for Papers {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Papers {
+    /// Makes them; `None` (and a word on stderr) where there is no program to make them with.
+    fn issue() -> Option<Self> {
+        let papers = Self(own_directory());
+        let tried = Command::new("openssl").arg("version").stdout(Stdio::null()).status();
+        if let Err(error) = tried {
+            eprintln!("SKIPPED: no openssl to make certificates with: {error}");
+            return None;
+        }
+        for issuer in ["ca", "other"] {
+            let out = format!("{issuer}.pem");
+            papers.openssl(&["req", "-x509", "-subj", &format!("/CN={issuer}"), "-out", &out], issuer);
+        }
+        for (holder, names) in [("server", "DNS:cache.test,IP:127.0.0.1"), ("client", "DNS:client.test")] {
+            let (request, out) = (format!("{holder}.csr"), format!("{holder}.pem"));
+            papers.openssl(&["req", "-subj", &format!("/CN={holder}"), "-out", &request], holder);
+            let extensions = format!("subjectAltName={names}\nbasicConstraints=CA:FALSE\n");
+            std::fs::write(papers.0.join("extensions"), extensions).unwrap();
+            papers.call(&[
+                "x509",
+                "-req",
+                "-in",
+                &request,
+                "-CA",
+                "ca.pem",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-days",
+                "2",
+                "-extfile",
+                "extensions",
+                "-out",
+                &out,
+            ]);
+        }
+        Some(papers)
+    }
+
+    /// With a new key of this name.
+    fn openssl(&self, arguments: &[&str], key: &str) {
+        let key = format!("{key}.key");
+        let new_key = [
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+            "-keyout",
+            &key,
+        ];
+        self.call(&[arguments, &new_key].concat());
+    }
+
+    fn call(&self, arguments: &[&str]) {
+        let output = Command::new("openssl").args(arguments).current_dir(&self.0).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// The configuration of a server of our own.
+    fn server_config(&self) -> Arc<ServerConfig> {
+        let chain =
+            CertificateDer::pem_file_iter(self.path("server.pem")).unwrap().map(Result::unwrap).collect();
+        let key = PrivateKeyDer::from_pem_file(self.path("server.key")).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder =
+            ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap())
+    }
+}
+
+/// A redis-server that speaks TLS at the second address, and plainly at its own.
+fn redis_by_tls(papers: &Papers, flags: &[&str]) -> Option<(Server, String)> {
+    let port = lasting_port().to_string();
+    let (ca, certificate, key) =
+        (papers.path("ca.pem"), papers.path("server.pem"), papers.path("server.key"));
+    let own = [
+        "--tls-port",
+        &port,
+        "--tls-ca-cert-file",
+        &ca,
+        "--tls-cert-file",
+        &certificate,
+        "--tls-key-file",
+        &key,
+    ];
+    let server = Server::redis(&[&own, flags].concat())?;
+    // When it answers, it listens everywhere.
+    server.redis_says("PING");
+    Some((server, format!("127.0.0.1:{port}")))
+}
+
+#[test]
+fn a_redis_is_counted_as_over_tcp() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let ca = papers.path("ca.pem");
+    let Some((server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let plain = ["--protocol", "resp3"];
+    let over_tcp = run(&server.address, &plain);
+    for io in INTERFACES {
+        server.redis_says("FLUSHALL\r\nCONFIG RESETSTAT");
+        let measured =
+            run(&address, &[&plain[..], &["--transport", "tls", "--tls-ca", &ca, "--io", io]].concat());
+        assert_eq!(ledger(&measured), ledger(&over_tcp), "{io}\n{}", measured.text);
+        let calls = server.redis_counts("commandstats");
+        assert_eq!(calls["cmdstat_get"], measured.over_phases("ops.get"), "{io}\n{}", measured.text);
+        check_handshakes(&measured);
+        assert!(measured.text.contains(" · resp3 · tls\n"), "{}", measured.text);
+    }
+}
+
+/// Every connection had one, and took no longer for it than for all.
+fn check_handshakes(measured: &Measured) {
+    let count = |path: &str| measured.count(path);
+    assert_eq!(count("handshake_ns.count"), count("connections.established"), "{}", measured.text);
+    assert!(
+        count("handshake_ns.min") > 0 && count("handshake_ns.max") <= count("connect_ns.max"),
+        "{}",
+        measured.text
+    );
+    assert!(measured.text.contains("handshake time "), "{}", measured.text);
+}
+
+#[test]
+fn a_memcached_is_counted_as_over_tcp() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let ca = papers.path("ca.pem");
+    let Some(over_tcp) = Server::memcached(&[]) else { return };
+    let expected = ledger(&run(&over_tcp.address, &[]));
+    for io in INTERFACES {
+        let address = format!("127.0.0.1:{}", lasting_port());
+        let files =
+            format!("ssl_chain_cert={},ssl_key={}", papers.path("server.pem"), papers.path("server.key"));
+        let Some(server) = Server::memcached_by_tls(&address, &files) else { return };
+        let measured = run(&address, &["--transport", "tls", "--tls-ca", &ca, "--io", io]);
+        assert_eq!(ledger(&measured), expected, "{io}\n{}", measured.text);
+        assert_eq!(measured.over_phases("ops.set"), server.statistics()["cmd_set"], "{}", measured.text);
+        check_handshakes(&measured);
+        // The statistics came by TLS, too.
+        assert_eq!(status(&measured, "SERVER"), "ok", "{}", measured.text);
+        assert_eq!(status(&measured, "PEER"), "ok", "{}", measured.text);
+    }
+}
+
+fn status<'m>(measured: &'m Measured, id: &str) -> &'m str {
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    checks.iter().find(|check| check["id"] == id).unwrap()["status"].as_str().unwrap()
+}
+
+/// Whoever says so takes anybody, and the report says so, too. Our own certificate is shown where one is wanted.
+#[test]
+fn who_is_who() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let [ca, certificate, key] = ["ca.pem", "client.pem", "client.key"].map(|name| papers.path(name));
+    let Some((_server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "yes"]) else { return };
+    for io in INTERFACES {
+        let small = [
+            "--protocol",
+            "resp2",
+            "--transport",
+            "tls",
+            "--keys",
+            "50",
+            "-n",
+            "500",
+            "--warmup",
+            "0s",
+            "--io",
+            io,
+            "--tls-cert",
+            &certificate,
+            "--tls-key",
+            &key,
+        ];
+        let measured = Measured::run(&address, &[&small[..], &["--tls-insecure"]].concat());
+        assert_eq!(measured.count("requests.completed"), 500, "{}", measured.text);
+        assert_eq!(status(&measured, "PEER"), "caution", "{}", measured.text);
+        assert!(measured.text.contains(" · tls, certificates not verified"), "{}", measured.text);
+        let measured = Measured::run(
+            &address,
+            &[&small[..], &["--tls-ca", &ca, "--tls-server-name", "cache.test"]].concat(),
+        );
+        assert_eq!(
+            (measured.count("requests.completed"), status(&measured, "PEER")),
+            (500, "ok"),
+            "{}",
+            measured.text
+        );
+        assert_eq!(measured.at("plan.tls-server-name"), "cache.test");
+    }
+}
+
+/// One message and exit code 5, whichever side refuses, and whenever it says so.
+#[test]
+fn what_cannot_be_agreed_on_is_named() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let [ca, other, certificate, key] =
+        ["ca.pem", "other.pem", "client.pem", "client.key"].map(|name| papers.path(name));
+    let Some((_open, lenient)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let Some((_strict, strict)) = redis_by_tls(&papers, &["--tls-auth-clients", "yes"]) else { return };
+    let old = ["--tls-protocols", "TLSv1.2", "--tls-ciphers", "AES128-SHA", "--tls-auth-clients", "no"];
+    let Some((_old, old)) = redis_by_tls(&papers, &old) else { return };
+    let (other_certificate, other_key) = (papers.path("other.pem"), papers.path("other.key"));
+    let table: &[(&str, &[&str], &str)] = &[
+        (&lenient, &["--tls-ca", &other], "its certificate is refused: nobody we trust has issued it"),
+        (&lenient, &["--tls-ca", &ca, "--tls-server-name", "other.test"], "not valid for name"),
+        (&strict, &["--tls-ca", &ca], "it sent the alert certificate_required"),
+        (
+            &strict,
+            &["--tls-ca", &ca, "--tls-cert", &other_certificate, "--tls-key", &other_key],
+            "it sent the alert unknown_ca",
+        ),
+        (&old, &["--tls-ca", &ca], "it sent the alert handshake_failure"),
+        (&silent_server(), &["--tls-ca", &ca, "--timeout", "300ms"], "timed out"),
+        (&terse_server(b""), &["--tls-ca", &ca], "it ended the connection during the handshake"),
+        (&terse_server(b"ERROR\r\n"), &["--tls-ca", &ca], "what it says is no TLS"),
+    ];
+    for io in INTERFACES {
+        for (address, flags, message) in table {
+            let output =
+                brunt(&["run", "-s", address, "--protocol", "resp2", "--transport", "tls", "--io", io])
+                    .args(["--no-progress", "-c", "2", "--keys", "10", "-n", "10"])
+                    .args(*flags)
+                    .output()
+                    .unwrap();
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{message}: {text}");
+            let is_named = text.contains(message) && text.contains(*address);
+            assert!(is_named && text.lines().count() == 1, "{message}: {text}");
+        }
+    }
+    let mistakes: &[(&[&str], &str)] = &[
+        (&["--tls-ca", "/no/such"], "--tls-ca: '/no/such' was given"),
+        (&["--tls-ca", &key], "--tls-ca: "),
+        (&["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &certificate], "--tls-key: "),
+        (&["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &other_key], "--tls-key: "),
+        (&["--tls-ca", &ca, "--tls-server-name", "a b"], "--tls-server-name: 'a b' was given"),
+    ];
+    for (flags, message) in mistakes {
+        let output =
+            brunt(&["run", "-s", "127.0.0.1:1", "--transport", "tls"]).args(*flags).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(message) && text.contains("accepted: "), "{message}: {text}");
+    }
+}
+
+/// Takes every connection and says nothing.
+fn silent_server() -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    address
+}
+
+/// Says this when it has heard something, and ends the connection.
+fn terse_server(says: &'static [u8]) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // All of it, so that ending the connection resets nothing.
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(says);
+        }
+    });
+    address
+}
+
+/// What a server of our own does when it has taken in so much.
+#[derive(Clone, Copy, Debug)]
+enum Manners {
+    /// Changes its keys, again and again, and asks us for the same.
+    Rekeys,
+    /// Ends the connection, with a word or without.
+    Leaves { says_so: bool },
+    /// Says what is no TLS.
+    Babbles,
+}
+
+/// How many reads there are between oddities.
+const READS: u32 = 20;
+
+/// TLS before another server, with such manners.
+fn in_front_of(upstream: &str, config: Arc<ServerConfig>, manners: Manners) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let upstream = upstream.to_owned();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (client, upstream) = (client.unwrap(), TcpStream::connect(&upstream).unwrap());
+            let tls = ServerConnection::new(config.clone()).unwrap();
+            // Whatever goes wrong on a connection is its end.
+            std::thread::spawn(move || relay(tls, client, upstream, manners).map_err(drop));
+        }
+    });
+    address
+}
+
+fn relay(
+    mut tls: ServerConnection,
+    mut client: TcpStream,
+    mut upstream: TcpStream,
+    manners: Manners,
+) -> std::io::Result<()> {
+    tls.set_buffer_limit(None);
+    let mut bytes = vec![0; 64 << 10];
+    let mut reads = 0;
+    loop {
+        let mut waiting = [PollFd::new(&client, PollFlags::IN), PollFd::new(&upstream, PollFlags::IN)];
+        poll(&mut waiting, None)?;
+        let [from_client, from_upstream] = waiting.map(|end| !end.revents().is_empty());
+        if from_client {
+            if tls.read_tls(&mut client)? == 0 {
+                return Ok(());
+            }
+            let state = tls.process_new_packets().map_err(std::io::Error::other)?;
+            let plain = state.plaintext_bytes_to_read();
+            if plain > 0 {
+                bytes.resize(plain.max(bytes.len()), 0);
+                tls.reader().read_exact(&mut bytes[..plain])?;
+                upstream.write_all(&bytes[..plain])?;
+                reads += 1;
+            }
+        }
+        if from_upstream {
+            let len = upstream.read(&mut bytes)?;
+            tls.writer().write_all(&bytes[..len])?;
+        }
+        if reads == READS {
+            reads = 0;
+            match manners {
+                Manners::Rekeys => tls.refresh_traffic_keys().map_err(std::io::Error::other)?,
+                Manners::Babbles => client.write_all(b"this is no record")?,
+                Manners::Leaves { says_so } => {
+                    if says_so {
+                        tls.send_close_notify();
+                        tls.write_tls(&mut client)?;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        while tls.wants_write() {
+            tls.write_tls(&mut client)?;
+        }
+    }
+}
+
+#[test]
+fn what_goes_wrong_later_is_counted() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let server = Server::reference(&[]);
+    let table = [
+        (Manners::Rekeys, None),
+        (Manners::Leaves { says_so: true }, Some("closed_by_peer")),
+        (Manners::Leaves { says_so: false }, Some("closed_by_peer")),
+        (Manners::Babbles, Some("tls_failed")),
+    ];
+    for io in INTERFACES {
+        for (manners, fault) in table {
+            let address = in_front_of(&server.address, papers.server_config(), manners);
+            let flags = [
+                "-n",
+                "3000",
+                "-c",
+                "4",
+                "-d",
+                "2",
+                "--keys",
+                "100",
+                "--warmup",
+                "0s",
+                "--no-preload",
+                "--no-server-stats",
+                "--transport",
+                "tls",
+                "--tls-ca",
+                &papers.path("ca.pem"),
+                "--value-size",
+                "uniform:1,20000",
+                "--io",
+                io,
+            ];
+            let measured = Measured::run(&address, &flags);
+            measured.check_books();
+            measured.check_connections();
+            let text = &measured.text;
+            let ended = ["completed", "lost", "error"].map(|key| measured.count(&format!("requests.{key}")));
+            assert_eq!(
+                (ended.iter().sum::<u64>(), ended[2]),
+                (3000, 0),
+                "{manners:?} {io}: {ended:?}\n{text}"
+            );
+            let faults = measured.json["faults"].as_array().unwrap();
+            // Who leaves while we send may be seen to be gone by a reset.
+            let is_foreseen = |kind: &str| Some(kind) == fault || fault.is_some() && kind == "reset";
+            let kinds: Vec<&str> = faults.iter().map(|fault| fault["kind"].as_str().unwrap()).collect();
+            assert!(kinds.iter().all(|kind| is_foreseen(kind)), "{manners:?} {io}: {kinds:?}\n{text}");
+            assert_eq!(
+                fault.is_some_and(|fault| kinds.contains(&fault)),
+                fault.is_some(),
+                "{manners:?} {io}\n{text}"
+            );
+            assert_eq!(ended[1] > 0, fault.is_some(), "{manners:?} {io}: {ended:?}\n{text}");
+        }
+    }
+}
+
+/// More than a socket takes at once, in both directions, on few connections.
+#[test]
+fn large_values_go_out_in_parts() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let ca = papers.path("ca.pem");
+    let Some((server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    for io in INTERFACES {
+        server.redis_says("FLUSHALL");
+        let flags = [
+            "--protocol",
+            "resp3",
+            "-n",
+            "300",
+            "-c",
+            "2",
+            "-d",
+            "4",
+            "--keys",
+            "20",
+            "--warmup",
+            "0s",
+            "--mix",
+            "get=1,set=1",
+            "--value-size",
+            "uniform:1,4MiB",
+            "--transport",
+            "tls",
+            "--tls-ca",
+            &ca,
+            "--io",
+            io,
+        ];
+        let measured = Measured::run(&address, &flags);
+        measured.check_exit();
+        measured.check_books();
+        assert_eq!(measured.count("requests.completed"), 300, "{}", measured.text);
+        assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{}", measured.text);
+        assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
+    }
+}
