@@ -29,4 +29,5 @@ pub mod tls;
 pub mod tolerance;
 pub mod units;
 pub mod until;
+pub mod url;
 pub mod version;

@@ -43,6 +43,12 @@ impl Password {
         }
     }
 
+    /// This one, whatever it looks like, but for the word that is printed in its place.
+    pub fn verbatim(secret: String) -> Self {
+        let secret = if secret == HIDDEN { String::new() } else { secret };
+        Self { secret, file: None }
+    }
+
     /// The password itself; empty as long as its file has not been read.
     pub fn secret(&self) -> &str {
         &self.secret

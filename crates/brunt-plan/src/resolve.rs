@@ -4,6 +4,7 @@
 //! accepted; nothing that was given is ignored.
 
 mod transport;
+mod url;
 
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
@@ -20,6 +21,7 @@ use crate::server::ServerAddress;
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use crate::until::Until;
+use crate::url::NamedServer;
 use crate::version::Version;
 use std::fmt;
 
@@ -117,7 +119,7 @@ impl Complaint<'_> {
 
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
-    let run = &spec.run;
+    let run = &url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
     let classes = resolve_classes(spec)?;
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
@@ -329,8 +331,11 @@ fn resolve_server_stats(
 
 fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Target, PlanError> {
     let given = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
-    let servers: Vec<ServerAddress> =
-        given.iter().map(|server| server.at_port(protocol.usual_port())).collect();
+    let servers: Vec<ServerAddress> = given
+        .iter()
+        .filter_map(NamedServer::address)
+        .map(|server| server.at_port(protocol.usual_port()))
+        .collect();
     for (index, server) in servers.iter().enumerate() {
         if servers[..index].contains(server) {
             return Err(complaint.error("server", server, "each server once"));

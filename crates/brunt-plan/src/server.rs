@@ -3,6 +3,7 @@
 //! Resolving a name is work for the network and happens later, never on a worker; here a name stays a name.
 
 use crate::units::serde_as_text;
+use crate::url::NamedServer;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
@@ -15,7 +16,7 @@ pub(crate) const PORT_REDIS: u16 = 6379;
 /// The longest path of a Unix socket, in bytes: `sockaddr_un` has room for 108 with the zero behind it (unix(7)).
 const PATH_MAX_BYTES: usize = 107;
 
-/// One server as named in the plan. Text form `HOST[:PORT]` or `memcached://HOST[:PORT]`, in which an IPv6 literal stands in
+/// One server as named in the plan. Text form `HOST[:PORT]`, in which an IPv6 literal stands in
 /// brackets when a port follows; or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ServerAddress {
@@ -67,18 +68,12 @@ impl FromStr for ServerAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let accepted = || {
-            "expected HOST[:PORT], memcached://HOST[:PORT] or unix:PATH, such as 127.0.0.1:11211 or [::1]:11211"
-                .to_owned()
-        };
+        let accepted =
+            || "expected HOST[:PORT] or unix:PATH, such as 127.0.0.1:11211 or [::1]:11211".to_owned();
         if let Some(path) = text.trim().strip_prefix("unix:") {
             return Self::unix(path);
         }
-        let (place, usual) = match text.trim().split_once("://") {
-            Some(("memcached", place)) => (place, PORT_MEMCACHED),
-            Some(_) => return Err(accepted()),
-            None => (text.trim(), 0),
-        };
+        let place = text.trim();
         let (host, port) = if let Some(bracketed) = place.strip_prefix('[') {
             let (host, rest) = bracketed.split_once(']').ok_or_else(accepted)?;
             host.parse::<Ipv6Addr>().map_err(|_| accepted())?;
@@ -96,7 +91,7 @@ impl FromStr for ServerAddress {
         };
         let port = match port {
             Some(port) => port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(accepted)?,
-            None => usual,
+            None => 0,
         };
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '%');
         if host.is_empty() || !host.chars().all(is_name) {
@@ -124,7 +119,7 @@ serde_as_text!(ServerAddress);
 
 /// One or several servers. In a plan file a list, or a single text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerList(pub Vec<ServerAddress>);
+pub struct ServerList(pub Vec<NamedServer>);
 
 impl serde::Serialize for ServerList {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -166,8 +161,6 @@ mod tests {
         check_texts::<ServerAddress>(&[
             ("127.0.0.1:11311", Some("127.0.0.1:11311")),
             ("cache-1.example", Some("cache-1.example")),
-            ("memcached://cache:5000", Some("cache:5000")),
-            ("memcached://cache", Some("cache:11211")),
             ("[::1]:6000", Some("[::1]:6000")),
             ("::1", Some("[::1]")),
             ("[::1]", Some("[::1]")),

@@ -19,6 +19,7 @@ use crate::profile::RateProfile;
 use crate::server::ServerList;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
+use crate::url::NamedServer;
 use serde::{Deserialize, Serialize};
 
 /// Declares the options once: the two tables with their overlay, and the shape of a plan file, in which both stand at
@@ -243,7 +244,9 @@ impl From<&Plan> for PlanSpec {
         let run = RunSpec {
             server: match &plan.target {
                 Target::Embedded => None,
-                Target::Servers(servers) => Some(ServerList(servers.clone())),
+                Target::Servers(servers) => {
+                    Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect()))
+                }
             },
             placement: (plan.server_count() > 1).then_some(plan.placement),
             protocol: Some(plan.protocol),

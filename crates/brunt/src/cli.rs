@@ -20,12 +20,13 @@ use brunt_plan::plan::{
 };
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
-use brunt_plan::server::{ServerAddress, ServerList};
+use brunt_plan::server::ServerList;
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
 use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
+use brunt_plan::url::NamedServer;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use clap::{Args, Parser, Subcommand, value_parser};
@@ -266,7 +267,7 @@ pub(crate) struct SideFlags {
     pub b: Vec<PathBuf>,
     /// Measure two servers now, in turns, such as old:11211 new:11211; the options below are those of run
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
-    pub live: Vec<ServerAddress>,
+    pub live: Vec<NamedServer>,
     /// Runs of each side, with --live; at least 4 show anything [default: 6]
     #[arg(long, value_name = "N", requires = "live", value_parser = value_parser!(u32).range(1..=RUNS_MAX as i64))]
     pub repeat: Option<u32>,
@@ -328,10 +329,11 @@ pub(crate) struct Doctor {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Target")]
 pub(crate) struct TargetFlags {
-    /// HOST[:PORT], memcached://HOST[:PORT] or unix:PATH, such as cache:11211 or unix:/run/cache.sock (repeatable)
+    /// HOST[:PORT], unix:PATH, or a URL that says more, such as cache:11211, unix:/run/cache.sock or rediss://me:pw@cache/1
+    /// (memcached, memcacheds, redis, rediss; repeatable)
     /// [default: the reference server, started for the run]
     #[arg(long, short, value_name = "ADDRESS")]
-    pub server: Vec<ServerAddress>,
+    pub server: Vec<NamedServer>,
     /// With several servers, which one an op goes to: modulo, ketama, ketama-weighted (by the key), round-robin, random
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
@@ -942,7 +944,8 @@ mod tests {
         ("repeat", "6"),
         ("between", "systemctl restart memcached"),
         ("server", "cache:11211"),
-        ("server", "[::1]:11211"),
+        ("server", "unix:/run/cache.sock"),
+        ("server", "rediss://me:pw@cache/1"),
         ("placement", "ketama-weighted"),
         ("protocol", "memcached-text"),
         ("protocol", "memcached-binary"),

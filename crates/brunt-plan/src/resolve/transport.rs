@@ -6,12 +6,14 @@ use super::{Complaint, PlanError};
 use crate::plan::{Timestamps, Transport};
 use crate::spec::RunSpec;
 use crate::tls::{Identity, TlsOptions};
+use crate::url::NamedServer;
 
 /// The transport: as given, else as the servers are named.
 pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transport, PlanError> {
     let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
-    let path = servers.iter().find(|server| server.is_unix());
-    let has_hosts = servers.iter().any(|server| !server.is_unix());
+    let mut places = servers.iter().filter_map(NamedServer::address);
+    let has_hosts = places.clone().any(|server| !server.is_unix());
+    let path = places.find(|server| server.is_unix());
     match (run.transport, path) {
         (_, Some(path)) if has_hosts => {
             let accepted = "paths of sockets only, or hosts only: a run has one transport";

@@ -44,7 +44,10 @@ pub(super) fn compare(flags: &cli::Compare) -> Result<Compared, Failure> {
     let stop = interrupt::flag()?;
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
-        let server = server.at_port(plan.protocol.usual_port());
+        // One that could not be read has been refused with the plan.
+        let Some(server) = server.address().map(|server| server.at_port(plan.protocol.usual_port())) else {
+            continue;
+        };
         let transport = plan.transport.toward(&server);
         let plan = Plan { transport, target: Target::Servers(vec![server]), ..plan.clone() };
         let servers = Servers::open(&plan)?;
@@ -117,6 +120,14 @@ fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     let (mut run, class) = flags.planned.spec();
     if run.server.is_some() {
         return Err(Failure::usage("--server: given beside --live; accepted: both servers behind --live"));
+    }
+    if let [one, other] = flags.sides.live.as_slice()
+        && !one.agrees_with(other)
+    {
+        let message = format!(
+            "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone"
+        );
+        return Err(Failure::usage(message));
     }
     run.server = Some(ServerList(flags.sides.live[..1].to_vec()));
     let plan = read_plan(file, run, class)?;

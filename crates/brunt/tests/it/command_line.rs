@@ -45,7 +45,8 @@ fn mistakes_are_named() {
         (&["run", "--popularity", "zipf:0"], &["--popularity", "'zipf:0'", "above 0"]),
         (&["run", "--mix", "get=1,fetch=2"], &["--mix", "fetch=2", "get, gets, mget, set"]),
         (&["run", "-s", "cache:99999"], &["--server", "'cache:99999'", "HOST[:PORT]"]),
-        (&["run", "-s", "redis://cache"], &["--server", "'redis://cache'", "memcached://"]),
+        (&["run", "-s", "http://cache"], &["--server", "'http://cache'", "memcached://"]),
+        (&["run", "-s", "redis://me:pw@cache:0"], &["--server", "'redis://(secret)@cache:0'", "rediss://"]),
         (
             &["run", "--arrival", "bursty", "-r", "5"],
             &["--arrival", "'bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],

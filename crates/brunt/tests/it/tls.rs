@@ -486,3 +486,26 @@ fn large_values_go_out_in_parts() {
         assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
     }
 }
+
+/// Protocol, transport, password and database out of a URL; and the password is seen by the server alone.
+#[test]
+fn a_url_says_it_all() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let ca = papers.path("ca.pem");
+    let flags = ["--tls-auth-clients", "no", "--requirepass", "hunter2"];
+    let Some((_server, address)) = redis_by_tls(&papers, &flags) else { return };
+    let url = format!("rediss://:hunter2@{address}/3");
+    let small = ["--keys", "50", "-n", "500", "--warmup", "0s", "--tls-ca", &ca];
+    let measured = Measured::run(&url, &small);
+    assert_eq!(measured.count("requests.completed"), 500, "{}", measured.text);
+    let says = ["protocol", "transport", "database", "password"]
+        .map(|key| measured.at(&format!("plan.{key}")).clone());
+    assert_eq!(serde_json::Value::from(says.to_vec()).to_string(), r#"["resp2","tls",3,"(secret)"]"#);
+    assert_eq!(measured.at("server"), &address, "{}", measured.text);
+    assert!(!format!("{} {}", measured.text, measured.json).contains("hunter2"), "{}", measured.text);
+    let wrong = brunt(&["run", "-s", &url.replace("hunter2", "hunter3"), "--tls-ca", &ca]).output().unwrap();
+    let text = String::from_utf8(wrong.stderr).unwrap();
+    assert_eq!(wrong.status.code(), Some(5), "{text}");
+    assert!(text.contains("WRONGPASS") && !text.contains("hunter"), "{text}");
+}

@@ -1,0 +1,178 @@
+//! What the URLs of servers say, laid under the options: it fills in what is not given, and contradicts nothing.
+
+use super::{Complaint, PlanError};
+use crate::plan::{Protocol, Transport};
+use crate::spec::RunSpec;
+use crate::units::Count;
+use crate::url::{ACCEPTED, NamedServer, ServerUrl};
+use std::fmt::Display;
+
+/// The options of a run with what its servers say of themselves.
+pub(super) fn fill_in(given: &RunSpec) -> Result<RunSpec, PlanError> {
+    let mut run = given.clone();
+    for server in given.server.iter().flat_map(|list| &list.0) {
+        match server {
+            NamedServer::Plain(_) => {}
+            NamedServer::Url(url) => take(&mut run, given, url)?,
+            NamedServer::Flawed(shown) => {
+                return Err(Complaint { class: None }.error("server", shown, ACCEPTED));
+            }
+        }
+    }
+    Ok(run)
+}
+
+fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanError> {
+    // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
+    let protocol = match run.protocol {
+        Some(protocol) if protocol.is_resp() == url.scheme.is_redis => None,
+        _ if url.scheme.is_redis => Some(Protocol::Resp2),
+        None => None,
+        Some(_) => Some(Protocol::MemcachedText),
+    };
+    let transport = if url.scheme.is_tls { Transport::Tls } else { Transport::Tcp };
+    agree(url, "protocol", &given.protocol, &mut run.protocol, protocol)?;
+    agree(url, "transport", &given.transport, &mut run.transport, Some(transport))?;
+    agree(url, "user", &given.user, &mut run.user, url.user.clone())?;
+    agree(url, "password", &given.password, &mut run.password, url.password.clone())?;
+    agree(
+        url,
+        "database",
+        &given.database,
+        &mut run.database,
+        url.database.map(|number| Count(number.into())),
+    )
+}
+
+/// What is said becomes what is held, or is the same.
+fn agree<T: PartialEq + Display>(
+    url: &ServerUrl,
+    option: &str,
+    given: &Option<T>,
+    held: &mut Option<T>,
+    said: Option<T>,
+) -> Result<(), PlanError> {
+    let complaint = Complaint { class: None };
+    match (&held, said) {
+        (_, None) => Ok(()),
+        (Some(held), Some(said)) if *held == said => Ok(()),
+        (None, said) => {
+            *held = said;
+            Ok(())
+        }
+        (Some(_), Some(_)) => Err(match given {
+            Some(given) => complaint.error(
+                option,
+                given,
+                format!("what --server {url} says, or no --{option} beside it"),
+            ),
+            None => complaint.error("server", url, format!("servers that say the same of --{option}")),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::login::Password;
+    use crate::plan::{Plan, Protocol, Transport};
+    use crate::resolve::{Host, resolve};
+    use crate::spec::PlanSpec;
+
+    fn resolved(toml: &str) -> Result<Plan, String> {
+        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
+        resolve(&PlanSpec::from_toml(toml).unwrap(), &host).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn urls_fill_in_what_is_not_given() {
+        // (plan) → protocol, transport, user, password, database, servers
+        let table = [
+            ("server = 'memcached://a'", Protocol::MemcachedText, Transport::Tcp, None, None, 0, "a:11211"),
+            ("server = 'memcacheds://a:5'", Protocol::MemcachedText, Transport::Tls, None, None, 0, "a:5"),
+            ("server = 'redis://a'", Protocol::Resp2, Transport::Tcp, None, None, 0, "a:6379"),
+            (
+                "server = 'redis://a'\nprotocol = 'resp3'",
+                Protocol::Resp3,
+                Transport::Tcp,
+                None,
+                None,
+                0,
+                "a:6379",
+            ),
+            (
+                "server = ['rediss://u:p@a/4', 'b']",
+                Protocol::Resp2,
+                Transport::Tls,
+                Some("u"),
+                Some("p"),
+                4,
+                "a:6379 b:6379",
+            ),
+            (
+                "server = 'redis://u:p@a/4'\nuser = 'u'\npassword = 'p'\ndatabase = 4\ntransport = 'tcp'",
+                Protocol::Resp2,
+                Transport::Tcp,
+                Some("u"),
+                Some("p"),
+                4,
+                "a:6379",
+            ),
+        ];
+        for (toml, protocol, transport, user, password, database, servers) in table {
+            let plan = resolved(toml).unwrap();
+            assert_eq!((plan.protocol, plan.transport), (protocol, transport), "{toml}");
+            let login = &plan.login;
+            let secret = login.password.as_ref().map(Password::secret);
+            assert_eq!((login.user.as_deref(), secret, login.database), (user, password, database), "{toml}");
+            let names: Vec<String> = plan.servers().iter().map(ToString::to_string).collect();
+            assert_eq!(names.join(" "), servers, "{toml}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_refused_and_show_no_password() {
+        let table = [
+            (
+                "server = 'redis://a'\nprotocol = 'memcached-text'",
+                "--protocol: 'memcached-text' was given; accepted: what --server redis://a:6379 says, or no --protocol beside it",
+            ),
+            (
+                "server = 'memcached://a'\nprotocol = 'resp2'",
+                "--protocol: 'resp2' was given; accepted: what --server memcached://a:11211 says, or no --protocol beside it",
+            ),
+            (
+                "server = 'redis://a'\ntransport = 'tls'",
+                "--transport: 'tls' was given; accepted: what --server redis://a:6379 says, or no --transport beside it",
+            ),
+            (
+                "server = 'redis://u:hunter2@a'\npassword = 'hunter3'",
+                "--password: '(secret)' was given; accepted: what --server redis://u:(secret)@a:6379 says, or no --password \
+                 beside it",
+            ),
+            (
+                "server = ['redis://u:hunter2@a', 'redis://u:hunter3@b']",
+                "--server: 'redis://u:(secret)@b:6379' was given; accepted: servers that say the same of --password",
+            ),
+            (
+                "server = ['memcached://a', 'redis://b', 'memcached://c']",
+                "--server: 'memcached://c:11211' was given; accepted: servers that say the same of --protocol",
+            ),
+            (
+                "server = ['redis://a', 'unix:/b']",
+                "--server: 'unix:/b' was given; accepted: paths of sockets only, or hosts only: a run has one transport",
+            ),
+            (
+                "server = 'memcached://u:hunter2@a'",
+                "--user: 'u' was given; accepted: --user together with --protocol memcached-binary, resp2 or resp3",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
+        }
+        let flawed = resolved("server = 'redis://u:hunter2@a:99999'").unwrap_err();
+        assert!(
+            flawed.starts_with("--server: 'redis://(secret)@a:99999' was given; accepted: HOST[:PORT]"),
+            "{flawed}"
+        );
+    }
+}

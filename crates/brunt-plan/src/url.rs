@@ -1,0 +1,242 @@
+//! A server as a user names it: by its address, or by a URL that says more.
+//!
+//! Not a parser of URLs in general: the schemes of memcached and Redis, without queries. Invariant: what is printed of a server has
+//! no password in it, even if it could not be read.
+
+use crate::login::Password;
+use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
+use crate::units::serde_as_text;
+use std::fmt;
+use std::str::FromStr;
+
+/// What is accepted.
+pub(crate) const ACCEPTED: &str = "HOST[:PORT], unix:PATH, or memcached://, memcacheds://, redis:// or rediss:// and \
+                                   [USER:PASSWORD@]HOST[:PORT][/DATABASE], such as 127.0.0.1:11211 or [::1]:11211";
+
+/// What a URL begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scheme {
+    /// It is a Redis's, else a memcached's.
+    pub is_redis: bool,
+    /// By TLS.
+    pub is_tls: bool,
+}
+
+/// A server with what its URL says beside its address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerUrl {
+    /// Protocol and transport.
+    pub scheme: Scheme,
+    /// Host and port, which is the scheme's usual one where none is given.
+    pub address: ServerAddress,
+    /// Who comes.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<Password>,
+    /// The number of the database; of a Redis.
+    pub database: Option<u32>,
+}
+
+/// A server as a user names it. Text forms: those of [`ServerAddress`], and
+/// `memcached[s]://[USER:PASSWORD@]HOST[:PORT]` or `redis[s]://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`; in user and password `%40`
+/// and the like stand for bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NamedServer {
+    /// By its address alone.
+    Plain(ServerAddress),
+    /// By a URL.
+    Url(ServerUrl),
+    /// By a URL that is none, but may hold a password: refused by whoever resolves it, because those who read options and
+    /// files show what they refuse. Here is what may be shown.
+    Flawed(String),
+}
+
+impl NamedServer {
+    /// Where it is, as far as that was understood.
+    pub fn address(&self) -> Option<&ServerAddress> {
+        match self {
+            Self::Plain(address) | Self::Url(ServerUrl { address, .. }) => Some(address),
+            Self::Flawed(_) => None,
+        }
+    }
+
+    /// Can both be reached in the same way? Servers without a URL leave that to others.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Url(one), Self::Url(other)) => {
+                ServerUrl { address: one.address.clone(), ..other.clone() } == *one
+            }
+            (Self::Flawed(_), _) | (_, Self::Flawed(_)) => false,
+            _ => true,
+        }
+    }
+}
+
+impl FromStr for NamedServer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let Some((scheme, rest)) = text.split_once("://").filter(|_| !text.starts_with("unix:")) else {
+            return text.parse().map(Self::Plain);
+        };
+        match (url(scheme, rest), rest.rsplit_once('@')) {
+            (Some(url), _) => Ok(Self::Url(url)),
+            (None, Some((_, place))) => Ok(Self::Flawed(format!("{scheme}://(secret)@{place}"))),
+            (None, None) => Err(format!("expected {ACCEPTED}")),
+        }
+    }
+}
+
+/// The URL of this scheme; `None` where it is none.
+fn url(scheme: &str, rest: &str) -> Option<ServerUrl> {
+    let (is_redis, is_tls) = match scheme {
+        "memcached" => (false, false),
+        "memcacheds" => (false, true),
+        "redis" => (true, false),
+        "rediss" => (true, true),
+        _ => return None,
+    };
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    let some = |text: String| (!text.is_empty()).then_some(text);
+    let address: ServerAddress = place.parse().ok().filter(|address: &ServerAddress| !address.is_unix())?;
+    let database = match path {
+        "" => None,
+        number => Some(number.parse().ok().filter(|_| is_redis)?),
+    };
+    Some(ServerUrl {
+        scheme: Scheme { is_redis, is_tls },
+        address: address.at_port(if is_redis { PORT_REDIS } else { PORT_MEMCACHED }),
+        user: some(decoded(user)?),
+        password: some(decoded(password)?).map(Password::verbatim),
+        database,
+    })
+}
+
+/// The text with bytes in place of their numbers (RFC 3986, section 2.1).
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                (digit()? << 4 | digit()?) as u8
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// A name as it stands in a URL.
+fn encoded(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let letter =
+        |byte: u8| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(letter).collect()
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.scheme.is_redis { "redis" } else { "memcached" })?;
+        formatter.write_str(if self.scheme.is_tls { "s://" } else { "://" })?;
+        match (&self.user, &self.password) {
+            (None, None) => {}
+            (user, None) => write!(formatter, "{}@", encoded(user.as_deref().unwrap_or_default()))?,
+            // A word in the place of the password, which is read as that.
+            (user, Some(password)) => {
+                write!(formatter, "{}:{password}@", encoded(user.as_deref().unwrap_or_default()))?;
+            }
+        }
+        write!(formatter, "{}", self.address)?;
+        self.database.map_or(Ok(()), |database| write!(formatter, "/{database}"))
+    }
+}
+
+impl fmt::Display for NamedServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(address) => address.fmt(formatter),
+            Self::Url(url) => url.fmt(formatter),
+            Self::Flawed(shown) => formatter.write_str(shown),
+        }
+    }
+}
+serde_as_text!(NamedServer);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::check_texts;
+
+    #[test]
+    fn servers_by_url() {
+        check_texts::<NamedServer>(&[
+            ("cache:5000", Some("cache:5000")),
+            ("unix:/a://b", Some("unix:/a://b")),
+            ("memcached://cache:5000", Some("memcached://cache:5000")),
+            ("memcached://cache", Some("memcached://cache:11211")),
+            ("memcacheds://[::1]", Some("memcacheds://[::1]:11211")),
+            ("redis://cache/", Some("redis://cache:6379")),
+            ("rediss://cache:1/15", Some("rediss://cache:1/15")),
+            ("redis://me@cache", Some("redis://me@cache:6379")),
+            ("redis://m%40e:(secret)@cache/2", Some("redis://m%40e:(secret)@cache:6379/2")),
+            ("http://cache", None),
+            ("redis://", None),
+            ("redis://cache/first", None),
+            ("redis://cache?db=1", None),
+            ("redis://unix:/x", None),
+            ("memcached://cache/1", None),
+        ]);
+    }
+
+    #[test]
+    fn passwords_are_read_and_never_shown() {
+        let table = [
+            ("rediss://me:hunter2@cache/3", Some("me"), "hunter2"),
+            ("redis://:hunter2@cache", None, "hunter2"),
+            ("redis://me:%40file%25@cache", Some("me"), "@file%"),
+            ("redis://me:a:b@c@cache", Some("me"), "a:b@c"),
+        ];
+        for (text, user, password) in table {
+            let server: NamedServer = text.parse().unwrap();
+            let NamedServer::Url(url) = &server else { panic!("{text}") };
+            let read = url.password.as_ref().map(Password::secret);
+            assert_eq!((url.user.as_deref(), read), (user, Some(password)), "{text}");
+            assert!(!format!("{server} {server:?}").contains(password), "{server} {server:?}");
+        }
+        for text in [
+            "redis://me:hunter2@cache:99999",
+            "redis://me:hunter2@cache/x",
+            "http://me:hunter2@a",
+            "redis://a:hunter2%@b",
+        ] {
+            let flawed: NamedServer = text.parse().unwrap();
+            assert!(matches!(flawed, NamedServer::Flawed(_)), "{text}");
+            assert!(!format!("{flawed} {flawed:?}").contains("hunter2"), "{flawed:?}");
+        }
+    }
+
+    #[test]
+    fn servers_agree_that_are_reached_alike() {
+        let table = [
+            ("a", "b", true),
+            ("a", "redis://b", true),
+            ("redis://x:y@a/1", "redis://x:y@b:7/1", true),
+            ("redis://x:y@a/1", "redis://x:z@b/1", false),
+            ("redis://a", "rediss://b", false),
+            ("a", "redis://x:y@b:0", false),
+        ];
+        for (one, other, expected) in table {
+            let [one, other] = [one, other].map(|text| text.parse::<NamedServer>().unwrap());
+            assert_eq!(
+                (one.agrees_with(&other), other.agrees_with(&one)),
+                (expected, expected),
+                "{one} {other}"
+            );
+        }
+    }
+}
