@@ -302,6 +302,10 @@ fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -
         let accepted = "the password itself, which no printed plan holds, or @FILE";
         return Err(complaint.error("password", hidden, accepted));
     }
+    if let (None, Some(password)) = (&run.server, &run.password) {
+        let accepted = "--password together with a --server: the reference server of a run asks for none";
+        return Err(complaint.error("password", password, accepted));
+    }
     let is_plain = |name: &&String| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     if let Some(name) = run.client_name.as_ref().filter(|name| !is_plain(name)) {
         return Err(complaint.error("client-name", name, "printable ASCII without spaces"));
@@ -347,10 +351,6 @@ fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) 
             format!("{} servers", servers.len()),
             format!("up to {SERVERS_MAX}"),
         ));
-    }
-    if servers.is_empty() && protocol != Protocol::MemcachedText {
-        let accepted = "a --server beside it: the reference server speaks memcached-text";
-        return Err(complaint.error("protocol", protocol, accepted));
     }
     Ok(if servers.is_empty() { Target::Embedded } else { Target::Servers(servers) })
 }
@@ -938,8 +938,9 @@ mod tests {
             "name (class 'a'): 'a' was given; accepted: a name of its own for every class",
         ),
         (
-            "protocol = 'resp2'",
-            "--protocol: 'resp2' was given; accepted: a --server beside it: the reference server speaks memcached-text",
+            "protocol = 'resp2'\npassword = 'x'",
+            "--password: '(secret)' was given; accepted: --password together with a --server: the reference server of a run asks \
+             for none",
         ),
         (
             "protocol = 'resp3'\nserver = 'a'\nmix = 'gets,cas'",
@@ -1003,11 +1004,6 @@ mod tests {
         (
             "protocol = 'memcached-binary'\nserver = 'a'\nuser = 'x'\npassword = '@f'\nserver-stats = true",
             "--server-stats: 'true' was given; accepted: false: a memcached that asks for a password tells no statistics in text",
-        ),
-        (
-            "protocol = 'memcached-binary'",
-            "--protocol: 'memcached-binary' was given; accepted: a --server beside it: the reference server speaks \
-             memcached-text",
         ),
         (
             "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'raw'",

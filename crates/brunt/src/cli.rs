@@ -516,8 +516,8 @@ pub(crate) struct MeasuringFlags {
     /// Do not store the data set first; values read are then not checked
     #[arg(long)]
     pub no_preload: bool,
-    /// Check this part of the keys that are read in full [default: all of them]: every byte of the value, whether it is stale,
-    /// there though expired, or missing though stored; writes have versions for it
+    /// Check keys that are read in full, all of them or a part, such as --verify=10%: every byte of the value, and whether it is
+    /// stale, there though expired, or missing though stored
     #[arg(long, value_name = "PART", num_args = 0..=1, require_equals = true, default_missing_value = "100%")]
     pub verify: Option<Share>,
     /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
@@ -955,6 +955,7 @@ mod tests {
         ("database", "0"),
         ("client-name", "brunt"),
         ("command", "HSET h:{key} f {value}"),
+        ("verify", "10%"),
         ("transport", "tcp"),
         ("tls-ca", "ca.pem"),
         ("tls-cert", "client.pem"),
