@@ -66,7 +66,7 @@ fn mistakes_are_named() {
                 "memcached-text or memcached-meta or memcached-binary or resp2 or resp3",
             ],
         ),
-        (&["run", "--protocol", "resp3"], &["--protocol", "'resp3'", "--server"]),
+        (&["run", "--protocol", "resp3", "--password", "x"], &["--password", "'(secret)'", "--server"]),
         (
             &["run", "--protocol", "resp2", "-s", "a", "--command", "GET {kay}"],
             &["--command", "'{kay}'", "{key} and {value}"],
