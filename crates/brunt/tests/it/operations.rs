@@ -227,7 +227,7 @@ fn every_key_can_be_checked_in_full() {
         Measured::run(&server.address, &[&flags[..], &["--mix", mix, "--value-size", sizes]].concat())
     };
     if let Some(server) = Server::memcached(&["-m", "256"]) {
-        let measured = run(&server, "get=3,mget=1,set=1", "uniform:0,9000");
+        let measured = run(&server, "get=3,mget=1,set=1", "uniform:16,9000");
         measured.check_exit();
         assert_eq!(measured.at("value_faults"), &json!([]), "{}", measured.text);
         assert_eq!(measured.count("values_checked"), measured.count("keys.hit"), "{}", measured.text);

@@ -7,8 +7,17 @@ use crate::server::{Server, beside_others};
 #[test]
 fn every_request_is_booked_as_what_became_of_it() {
     let _beside = beside_others();
-    for protocol in ["resp2", "resp3"] {
+    for (protocol, said) in [
+        ("memcached-meta", "injected fault"),
+        ("memcached-binary", "injected fault"),
+        ("resp2", "ERR injected fault"),
+        ("resp3", "ERR injected fault"),
+    ] {
         let (keys, requests) = (1000, 5000);
+        // Where replies carry tokens a time-out is no end of a connection, until nothing comes for another: what was sent meanwhile
+        // to one that the server is deaf on times out as well, and never had a number.
+        let with_tokens = protocol.starts_with("memcached");
+        let unheard = if with_tokens { 2 } else { 0 };
         // No two of them meet: 37 modulo 100 is refused, 541 and 3041 are dropped, 203 modulo 1000 are wrong.
         let server = Server::reference(&[
             "--miss-ids=10",
@@ -44,16 +53,16 @@ fn every_request_is_booked_as_what_became_of_it() {
         let statistics = server.statistics();
         let told =
             ["faults_error", "faults_dropped", "faults_wrong", "get_misses"].map(|name| statistics[name]);
-        assert_eq!(counts[..2], [50, 2], "{text}");
-        assert_eq!(counts[..3], told[..3], "{text}");
+        assert_eq!(counts[..2], [50, 2 + unheard], "{text}");
+        assert_eq!(counts[..3], [told[0], told[1] + unheard, told[2]], "{text}");
         // A request that is never answered was carried out: if its key is not there, nobody saw that.
         assert!(
             counts[3] > 0 && counts[3] <= told[3] && told[3] <= counts[3] + counts[1],
             "{told:?}\n{text}"
         );
-        assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (requests, 1000), "{text}");
+        assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (requests - unheard, 1000), "{text}");
         assert_eq!(measured.count("connections.lost"), 2, "{text}");
-        assert!(measured.at("first_error") == "ERR injected fault", "{text}");
+        assert!(measured.at("first_error") == said, "{text}");
     }
 }
 
