@@ -1,8 +1,9 @@
 //! What a worker checks of the keys of a class, beyond comparing what it reads with what a preload stored (`--verify`).
 //!
 //! Not the comparison (that is the workload's verifier) and not what is done with a finding (that is recorded). The worker's
-//! sessions of a class share one: it has seen every write of theirs. Invariant: a finding is beyond doubt, whatever others do
-//! to the same keys; where it would not be, nothing is judged.
+//! sessions of a class share one: it has seen every write of theirs. Invariant: a finding is beyond doubt, whatever other workers
+//! and classes of the plan do to the same keys, and whoever stores values that are none of ours; where it would not be, nothing is
+//! judged. Another run of brunt's on the same data set at the same time writes under the same names, and is found out as that.
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -12,16 +13,17 @@ use brunt_plan::version::Version;
 use brunt_stats::verification::{Example, ValueFault};
 use brunt_workload::ledger::{Freshness, Ledger};
 use brunt_workload::rng::{Draw, DrawRng};
-use std::ops::Range;
 
 /// The audit of one class on one worker.
 #[derive(Debug)]
 pub(crate) struct Audit {
     ledger: Ledger,
+    /// Every key was stored before the schedule began.
+    is_preloaded: bool,
     /// Which reads are checked: those whose draw is not above this.
     chosen_max: u64,
     draws: DrawRng,
-    /// Nothing deletes keys of the plan.
+    /// Nothing deletes keys of the plan, and no write of them can fail unseen.
     judges_presence: bool,
     /// Nothing makes values live longer.
     judges_expiry: bool,
@@ -38,29 +40,37 @@ pub(crate) struct Read {
 }
 
 impl Audit {
-    /// Those of every class, for a worker; empty where the plan asks for none. `start_ns` is when the schedule begins, on a
-    /// clock that began with the run.
-    pub(crate) fn all(plan: &Plan, part: StreamPart, start_ns: u64) -> Vec<Self> {
+    /// Those of every class, for a worker; empty where the plan asks for none. Takes its time with many keys: they are all
+    /// written down here.
+    pub(crate) fn all(plan: &Plan, part: StreamPart) -> Vec<Self> {
         let Some(share) = plan.verify else { return Vec::new() };
         let sends = |kind: OpKind| plan.classes.iter().any(|class| class.mix.contains(kind));
-        let preload_ns: Option<Range<u64>> = plan.preload.then_some(0..start_ns);
         let classes = plan.classes.len() as u32;
         // What commands of the user's do, nobody knows; and classes may share their keys.
         let live_alike =
             !sends(OpKind::Raw) && plan.classes.windows(2).all(|pair| pair[0].ttl_s == pair[1].ttl_s);
+        // A store that fails may take the value before it along, and only who sent it knows that it failed.
+        let knows_all_writes = part.of * classes == 1 || !plan.writes();
         let audit = |(index, class): (u32, &brunt_plan::plan::Class)| Self {
             ledger: Ledger::new(
                 part.index * classes + index + 1,
                 class.keyspace.keys,
-                preload_ns.clone(),
                 u64::from(class.ttl_s) * 1_000_000_000,
             ),
+            is_preloaded: plan.preload,
             chosen_max: (share.as_f64() * u64::MAX as f64) as u64,
             draws: DrawRng::from_draw(plan.seed ^ u64::from(part.index) << 32 ^ u64::from(index)),
-            judges_presence: live_alike && !sends(OpKind::Delete),
+            judges_presence: live_alike && knows_all_writes && !sends(OpKind::Delete),
             judges_expiry: live_alike && !sends(OpKind::Touch),
         };
         (0..).zip(&plan.classes).map(audit).collect()
+    }
+
+    /// The schedule begins, on a clock that began with the run: what was preloaded was stored in between.
+    pub(crate) fn begin(&mut self, start_ns: u64) {
+        if self.is_preloaded {
+            self.ledger.preloaded(0..start_ns);
+        }
     }
 
     /// Is the next read of a key to be checked?

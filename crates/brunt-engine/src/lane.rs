@@ -5,7 +5,6 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
-use crate::audit::Audit;
 use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
@@ -166,7 +165,7 @@ pub(crate) struct Lane {
     pub noreply: bool,
     /// Values of its data set may have grown, so that only their heads are known.
     pub extends: bool,
-    /// Its keys are checked in full: see [`Lanes::audits`].
+    /// Its keys are checked in full: see [`crate::audit`].
     pub is_audited: bool,
     /// How many of its routes are full.
     pub full_routes: u32,
@@ -217,8 +216,6 @@ impl Lane {
 pub(crate) struct Lanes {
     pub lanes: Vec<Lane>,
     pub routes: Vec<Route>,
-    /// One for each class, where keys are checked in full; else none.
-    pub audits: Vec<Audit>,
 }
 
 impl Lanes {

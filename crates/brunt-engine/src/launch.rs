@@ -276,8 +276,7 @@ impl Blueprint {
 
     /// The lanes of the schedule: a session per worker and class, or one per connection.
     fn schedule_lanes(&self, shard: &Shard, links: &[ClassLinks], window: Window) -> Lanes {
-        let audits = Audit::all(&self.plan, shard.part, window.start_ns);
-        let mut lanes = Lanes { audits, ..Lanes::default() };
+        let mut lanes = Lanes::default();
         let routes: usize =
             self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class_index, links) in links.iter().enumerate() {
@@ -479,6 +478,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         stamps: plan.timestamps == Timestamps::Kernel,
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
+        audits: Audit::all(plan, shard.part),
         checking: if plan.preload { Checking::Ours } else { Checking::Named },
     });
     let preload_lanes = blueprint.preload_lanes(&shard, &links, preload_depth);

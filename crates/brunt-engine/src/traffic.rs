@@ -164,6 +164,8 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub payload: Arc<Payload>,
     pub timeout_ns: u64,
     pub checking: Checking,
+    /// One for each class, where keys are checked in full.
+    pub audits: Vec<Audit>,
 }
 
 impl<C: Codec> Traffic<C> {
@@ -191,7 +193,7 @@ impl<C: Codec> Traffic<C> {
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             checking: parts.checking,
-            audits: Vec::new(),
+            audits: parts.audits,
             lost_any: false,
             dirty: Vec::with_capacity(count),
             retired: Vec::with_capacity(count),
@@ -213,7 +215,6 @@ impl<C: Codec> Traffic<C> {
         self.agenda = Agenda::new(lanes.lanes.len() as u32);
         self.lanes = lanes.lanes;
         self.routes = lanes.routes;
-        self.audits = lanes.audits;
         for index in 0..self.routes.len() {
             for connection in self.routes[index].connections.clone() {
                 let lane = &self.lanes[self.routes[index].lane as usize];

@@ -665,6 +665,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.window = window;
         self.traffic.recording.set_window(measure_ns, end_ns);
         self.traffic.install(make_lanes(window));
+        self.traffic.begin_audits(start_ns);
         self.traffic.begin_lifetimes(start_ns);
         self.interval_end_ns = start_ns;
         self.traffic.servers.iter_mut().for_each(|server| server.last_up_ns = start_ns);

@@ -69,6 +69,11 @@ words! {
 }
 
 impl Protocol {
+    /// Do replies carry the tokens of their requests?
+    pub const fn has_tokens(self) -> bool {
+        matches!(self, Self::MemcachedMeta | Self::MemcachedBinary)
+    }
+
     /// Is it a version of Redis's, in which there are users, databases, and commands of the user's own?
     pub const fn is_resp(self) -> bool {
         matches!(self, Self::Resp2 | Self::Resp3)
@@ -510,6 +515,15 @@ impl DataSet<'_> {
 }
 
 impl Plan {
+    /// Does any class write values, or store what it misses?
+    pub fn writes(&self) -> bool {
+        let writes = |class: &Class| {
+            let kinds = &class.mix.weights;
+            class.on_miss == OnMiss::Set || kinds.iter().any(|(kind, _)| kind.carries_value())
+        };
+        self.classes.iter().any(writes)
+    }
+
     /// The servers, as far as the plan names them: none for the embedded one.
     pub fn servers(&self) -> &[ServerAddress] {
         match &self.target {

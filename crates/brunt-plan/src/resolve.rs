@@ -68,9 +68,13 @@ const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 /// An op names its command by 16 bits; more than this is no mix but a trace.
 const COMMANDS_MAX: usize = 1024;
 
+/// Slots where replies carry tokens: the bits that are left tell 4096 uses of a slot apart, so that a late reply meets no other.
+const TOKENS_MAX: u64 = 1 << 20;
 /// What [`Plan::verify`] may take, and what a key takes of it.
 const VERIFY_BYTES_MAX: u64 = 8 << 30;
 const VERIFY_BYTES_PER_KEY: u64 = 40;
+/// The head of a value: `brunt-workload/src/payload.rs`.
+const VERIFY_VALUE_MIN: u32 = 16;
 const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
 const DEFAULT_KEYS: u64 = 100_000;
@@ -152,7 +156,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         }),
         stop: resolve_stop(&complaint, run, &classes)?,
         preload: run.preload.unwrap_or(true),
-        verify: resolve_verify(&complaint, run, &classes, threads)?,
+        verify: resolve_verify(&complaint, run, &classes, threads, servers)?,
         server_stats: resolve_server_stats(&complaint, run, protocol)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
@@ -169,6 +173,7 @@ fn resolve_verify(
     run: &RunSpec,
     classes: &[Class],
     threads: u32,
+    servers: usize,
 ) -> Result<Option<Share>, PlanError> {
     let Some(share) = run.verify else { return Ok(None) };
     if share.per_billion == 0 {
@@ -177,6 +182,17 @@ fn resolve_verify(
             share,
             "a part of the values above 0, such as 10%, or no --verify",
         ));
+    }
+    if let Some(class) = classes.iter().find(|class| class.keyspace.value_size.min() < VERIFY_VALUE_MIN) {
+        let accepted = format!(
+            "a --value-size of at least {VERIFY_VALUE_MIN} bytes, which hold key and version: class '{}' has '{}'",
+            class.name, class.keyspace.value_size
+        );
+        return Err(complaint.error("verify", share, accepted));
+    }
+    if servers > 1 && run.placement.is_some_and(|placement| !placement.is_by_key()) {
+        let accepted = "a --placement by key: where any server may have been written to, no other is stale";
+        return Err(complaint.error("verify", share, accepted));
     }
     if let Some(class) = classes.iter().find(|class| class.mix.extends()) {
         let accepted = format!(
@@ -234,6 +250,13 @@ fn check_dialect(spec: &PlanSpec, protocol: Protocol, classes: &[Class]) -> Resu
             let names = names.collect::<Vec<_>>().join(" ");
             let accepted = format!("operations that {protocol} has: {names}; it has no {kind}");
             return Err(complaint.error("mix", &class.mix, accepted));
+        }
+        let slots = u64::from(class.connections) * u64::from(class.depth);
+        if protocol.has_tokens() && slots > TOKENS_MAX {
+            let most = TOKENS_MAX / u64::from(class.connections);
+            let accepted =
+                format!("at most {most} with {} connections and --protocol {protocol}", class.connections);
+            return Err(complaint.error("depth", class.depth, accepted));
         }
         if class.noreply && protocol.is_resp() {
             let accepted =
@@ -870,6 +893,14 @@ mod tests {
             "--verify: '100%' was given; accepted: a --mix without append and prepend, whose values grow: class 'main' has 'get=1,append=1'",
         ),
         (
+            "verify = '100%'\nvalue-size = 'uniform:15,40'",
+            "--verify: '100%' was given; accepted: a --value-size of at least 16 bytes, which hold key and version: class 'main' has 'uniform:15,40'",
+        ),
+        (
+            "verify = '100%'\nserver = ['a', 'b']\nplacement = 'random'",
+            "--verify: '100%' was given; accepted: a --placement by key: where any server may have been written to, no other is stale",
+        ),
+        (
             "verify = '50%'\nkeys = '1G'\nthreads = 2",
             "--verify: '50%' was given; accepted: up to 107374182 --keys with 2 threads: what is known of each takes memory",
         ),
@@ -1004,6 +1035,10 @@ mod tests {
         (
             "protocol = 'memcached-binary'\nserver = 'a'\nuser = 'x'\npassword = '@f'\nserver-stats = true",
             "--server-stats: 'true' was given; accepted: false: a memcached that asks for a password tells no statistics in text",
+        ),
+        (
+            "protocol = 'memcached-meta'\nconnections = 1000\ndepth = 2000",
+            "--depth: '2000' was given; accepted: at most 1048 with 1000 connections and --protocol memcached-meta",
         ),
         (
             "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'raw'",

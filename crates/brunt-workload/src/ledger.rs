@@ -61,11 +61,16 @@ pub enum Freshness {
 }
 
 impl Ledger {
-    /// That of a writer (from 1 to [`Version::WRITERS_MAX`]) of so many keys, of which it has written none; `preload_ns` says when
-    /// somebody stored all of them, `ttl_ns` how long they and what is written live.
-    pub fn new(writer: u32, keys: u64, preload_ns: Option<Range<u64>>, ttl_ns: u64) -> Self {
+    /// That of a writer (from 1 to [`Version::WRITERS_MAX`]) of so many keys, of which it has written none; what is
+    /// stored lives for `ttl_ns`, or for ever if that is 0.
+    pub fn new(writer: u32, keys: u64, ttl_ns: u64) -> Self {
         assert!((1..=Version::WRITERS_MAX).contains(&writer), "{writer} is no writer");
-        Self { writer, preload_ns, ttl_ns, keys: vec![Key::default(); keys as usize] }
+        Self { writer, preload_ns: None, ttl_ns, keys: vec![Key::default(); keys as usize] }
+    }
+
+    /// All keys were stored anew within this time, and nothing was written since.
+    pub fn preloaded(&mut self, preload_ns: Range<u64>) {
+        self.preload_ns = Some(preload_ns);
     }
 
     /// How many bytes one takes.
@@ -109,7 +114,11 @@ impl Ledger {
             OutcomeClass::Done => {
                 key.begun -= UNDER_WAY;
                 // Whatever was begun before that one had ended before this one began, and is overwritten now.
-                if Version(version).count() >= key.alone && key.floor < key.alone {
+                let count = Version(version).count();
+                if count == key.floor {
+                    // It was overtaken by the acknowledgement of a later one, and may have happened only now.
+                    key.floor_ns = at_ns;
+                } else if count >= key.alone && key.floor < key.alone {
                     (key.floor, key.floor_begun_ns, key.floor_ns) = (key.alone, key.alone_ns, at_ns);
                 }
             }
@@ -124,7 +133,8 @@ impl Ledger {
     pub fn judge(&self, id: u64, version: u32, began_ns: u64) -> Freshness {
         let key = &self.keys[id as usize];
         let (is_own, count) = (Version(version).writer() == self.writer, Version(version).count());
-        if is_own && count > key.begun & Version::COUNT_MAX {
+        // Where nobody has stored the keys anew, an earlier run may have written it under the same number.
+        if is_own && self.preload_ns.is_some() && count > key.begun & Version::COUNT_MAX {
             return Freshness::NeverWritten;
         }
         if self.is_written(id, began_ns) && (version == 0 || is_own && count < key.floor) {
@@ -148,10 +158,11 @@ impl Ledger {
         let key = &self.keys[id as usize];
         let is_over = |stored_ns: u64| self.ttl_ns > 0 && stored_ns + self.ttl_ns + TTL_MARGIN_NS < began_ns;
         let (is_own, count) = (Version(version).writer() == self.writer, Version(version).count());
-        // Of a version above the floor nobody knows when it was written.
+        // Of a version above the floor nobody knows when it was written, and of those under way not even whether.
+        let is_settled = key.begun & (LOST | UNDER_WAY_BITS) == 0;
         match version {
             0 => self.preload_ns.as_ref().is_some_and(|preload_ns| is_over(preload_ns.end)),
-            _ => is_own && key.floor > 0 && count <= key.floor && is_over(key.floor_ns),
+            _ => is_own && is_settled && key.floor > 0 && count <= key.floor && is_over(key.floor_ns),
         }
     }
 
@@ -185,10 +196,12 @@ mod tests {
 
     #[test]
     fn what_was_overwritten_before_a_read_is_stale() {
-        let mut ledger = Ledger::new(WRITER, 2, None, 0);
+        let mut ledger = Ledger::new(WRITER, 2, 0);
         assert_eq!(ledger.judge(0, 0, 0), Freshness::Possible);
-        assert_eq!(ledger.judge(0, version(1), 0), Freshness::NeverWritten);
+        assert_eq!(ledger.judge(0, version(1), 0), Freshness::Possible, "of an earlier run");
         assert!(!ledger.must_be_there(0, 50, 60));
+        ledger.preloaded(0..40);
+        assert_eq!(ledger.judge(0, version(1), 0), Freshness::NeverWritten);
         assert_eq!([write(&mut ledger, Done, 100), write(&mut ledger, Done, 200)], [1, 2].map(version));
         let newest = Freshness::Stale { newest: version(2) };
         for (held, began_ns, expected) in [
@@ -203,8 +216,7 @@ mod tests {
         ] {
             assert_eq!(ledger.judge(0, held, began_ns), expected, "{held:x} at {began_ns}");
         }
-        assert!(ledger.must_be_there(0, 200, 210) && !ledger.must_be_there(0, 199, 210));
-        assert!(!ledger.must_be_there(1, 300, 310));
+        assert!(ledger.must_be_there(0, 200, 210) && ledger.must_be_there(1, 300, 310));
         assert_eq!(ledger.judge(1, 0, 300), Freshness::Possible, "another key");
         // What was refused is no write; what is under way may have been.
         write(&mut ledger, Refused, 400);
@@ -217,7 +229,7 @@ mod tests {
 
     #[test]
     fn of_two_that_overlap_either_may_stand() {
-        let mut ledger = Ledger::new(WRITER, 1, None, 0);
+        let mut ledger = Ledger::new(WRITER, 1, 0);
         let (first, second) = (version(1), version(2));
         ledger.begin(0, 0);
         ledger.begin(0, 0);
@@ -235,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_write_without_an_end_may_come_at_any_time() {
-        let mut ledger = Ledger::new(WRITER, 1, None, 0);
+        let mut ledger = Ledger::new(WRITER, 1, 0);
         write(&mut ledger, Done, 100);
         let lost = write(&mut ledger, Lost, 200);
         write(&mut ledger, Done, 300);
@@ -249,7 +261,8 @@ mod tests {
     #[test]
     fn values_live_as_long_as_they_may() {
         const S: u64 = 1_000_000_000;
-        let mut ledger = Ledger::new(WRITER, 3, Some(10 * S..12 * S), 10 * S);
+        let mut ledger = Ledger::new(WRITER, 3, 10 * S);
+        ledger.preloaded(10 * S..12 * S);
         // Key 1 is written from 29 s to 30 s; key 2 never, and key 0 by a write whose end nobody knows.
         ledger.begin(1, 29 * S);
         ledger.end(1, version(1), Done, 30 * S);
@@ -273,19 +286,37 @@ mod tests {
         ] {
             assert_eq!(ledger.is_expired(id, held, began_s * S), expected, "key {id} at {began_s} s");
         }
-        let forever = Ledger::new(WRITER, 1, Some(10..12), 0);
+        let mut forever = Ledger::new(WRITER, 1, 0);
+        forever.preloaded(10..12);
         assert!(forever.must_be_there(0, 100 * S, 101 * S) && !forever.is_expired(0, 0, 100 * S));
+    }
+
+    /// The later of two that overlap is acknowledged, and the earlier one happens long after.
+    #[test]
+    fn what_is_under_way_has_not_expired() {
+        const S: u64 = 1_000_000_000;
+        let mut ledger = Ledger::new(WRITER, 1, 10 * S);
+        (0..2).for_each(|_| ledger.begin(0, S));
+        ledger.end(0, version(2), Done, 2 * S);
+        assert!(!ledger.is_expired(0, version(1), 15 * S), "it is still under way");
+        ledger.end(0, version(1), Done, 14 * S);
+        assert!(!ledger.is_expired(0, version(1), 26 * S) && ledger.is_expired(0, version(1), 27 * S));
+        let mut unknown = Ledger::new(WRITER, 1, 10 * S);
+        (0..2).for_each(|_| unknown.begin(0, S));
+        unknown.end(0, version(2), Done, 2 * S);
+        unknown.end(0, version(1), Lost, 3 * S);
+        assert!(!unknown.is_expired(0, version(1), 99 * S), "it may come at any time");
     }
 
     #[test]
     fn counts_that_do_not_fit_say_nothing() {
-        let mut ledger = Ledger::new(Version::WRITERS_MAX, 1, None, 0);
+        let mut ledger = Ledger::new(Version::WRITERS_MAX, 1, 0);
         for _ in 0..Version::COUNT_MAX + 10 {
             write(&mut ledger, Done, 1);
         }
         assert_eq!(ledger.next(0), u32::MAX);
         assert_eq!(ledger.judge(0, u32::MAX, 2), Freshness::Possible);
-        let mut many = Ledger::new(1, 1, None, 0);
+        let mut many = Ledger::new(1, 1, 0);
         (0..5_000).for_each(|_| many.begin(0, 0));
         (1..=5_000).for_each(|count| many.end(0, Version::of(1, count).0, Done, 5));
         assert_eq!(many.judge(0, Version::of(1, 1).0, 6), Freshness::Possible);
@@ -296,7 +327,7 @@ mod tests {
         /// and what is called stale it does not hold.
         #[test]
         fn nothing_that_can_stand_is_called_stale(steps in prop::collection::vec((0..5u8, 0..8usize), 1..200)) {
-            let mut ledger = Ledger::new(WRITER, 1, None, 0);
+            let mut ledger = Ledger::new(WRITER, 1, 0);
             let mut held = 0;
             // Begun and neither written nor ended; written and not ended; reads with what they found, if they have.
             let (mut begun, mut written, mut reads) = (Vec::new(), Vec::new(), Vec::new());

@@ -198,11 +198,16 @@ fn is_same_data(stored: &Plan, plan: &Plan) -> bool {
     plan.preload && stored.data_seed == plan.data_seed && stored.data_sets() == plan.data_sets()
 }
 
-/// Does a run leave another data set than it found: with keys missing, or values grown? A command of the user's may do
-/// anything.
+/// Does a run leave another data set than it found: with keys missing, values grown, or versions of them that the next
+/// run knows nothing of? A command of the user's may do anything.
 pub(crate) fn consumes(plan: &Plan) -> bool {
     let takes = [OpKind::Delete, OpKind::Append, OpKind::Prepend, OpKind::Raw];
-    plan.classes.iter().any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
+    let leaves_versions = plan.verify.is_some() && plan.writes();
+    leaves_versions
+        || plan
+            .classes
+            .iter()
+            .any(|class| class.ttl_s > 0 || takes.iter().any(|kind| class.mix.contains(*kind)))
 }
 
 /// What the numbers of several runs come to: throughput and the percentiles of the tables.

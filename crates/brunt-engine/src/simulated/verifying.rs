@@ -61,7 +61,7 @@ fn what_is_right_is_never_called_wrong() {
             ..SimOptions::default()
         };
         let outcome = simulate(
-            &format!("{plan}\nverify = '100%'\nwarmup = '0s'\nkeys = 30\nvalue-size = 'uniform:0,3000'"),
+            &format!("{plan}\nverify = '100%'\nwarmup = '0s'\nkeys = 30\nvalue-size = 'uniform:16,3000'"),
             options,
         );
         check_books(&outcome);
@@ -78,7 +78,8 @@ fn what_is_wrong_is_told_apart() {
     use ValueFault::{NeverWritten, Overlong, Torn, Truncated, WrongKey};
     // The first writer's fifth write.
     const FIFTH: u32 = Version::of(1, 5).0;
-    let table: [(ValueFault, Option<u32>, Tamper); 6] = [
+    let table: [(ValueFault, Option<u32>, Tamper); 7] = [
+        (WrongKey, None, |reply| rewrite(reply, |id| (id ^ 1, value(id ^ 1, 0)))),
         (WrongKey, None, |reply| rewrite(reply, |id| (id, value(id ^ 1, 0)))),
         (Torn, Some(0), |reply| {
             rewrite(reply, |id| (id, [&value(id, 0)[..20], &value(id ^ 1, 0)[20..]].concat()));

@@ -8,7 +8,7 @@
 use super::Traffic;
 use crate::in_flight::{EntryId, NO_ENTRY};
 use brunt_plan::outcome::OutcomeClass;
-use brunt_proto::{Codec, Event, Malformed, Matching};
+use brunt_proto::{Codec, Event, Malformed, Matching, NO_TOKEN};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::stamps::StampLoss;
 
@@ -23,7 +23,11 @@ impl<C: Codec> Traffic<C> {
                 Matching::Token,
                 Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. },
             ) => {
-                let id = self.in_flight.answered(index, &connection.chain, *token);
+                let id = if *token == NO_TOKEN && self.may_be_strays(index) {
+                    NO_ENTRY
+                } else {
+                    self.in_flight.answered(index, &connection.chain, *token)
+                };
                 if id != NO_ENTRY {
                     let rest = &mut self.in_flight.get_mut(id).rest;
                     if rest.first_byte_ns == 0 {
@@ -34,6 +38,12 @@ impl<C: Codec> Traffic<C> {
             }
             (Matching::Token, _) => NO_ENTRY,
         }
+    }
+
+    /// May a reply without a token answer what nobody waits for any more: an operation that was given up on this connection, which has
+    /// brought nothing since, or a change that asked for no reply? If it is the oldest's all the same, that one times out.
+    fn may_be_strays(&self, index: u32) -> bool {
+        self.connections[index as usize].given_up_ns != 0 || self.lanes[self.lane_of(index) as usize].noreply
     }
 
     /// An event that is about no operation: of what a greeting is answered with; or, with tokens, what stands before the token

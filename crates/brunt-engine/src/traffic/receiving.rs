@@ -202,7 +202,7 @@ impl<C: Codec> Traffic<C> {
                 verifier.feed(&self.payload, value);
                 self.judge(id, &verifier, at_ns);
             }
-            None => self.in_flight.get_mut(id).rest.mismatched = true,
+            None => self.note_unasked(index, id, key, at_ns),
         }
         true
     }
@@ -227,7 +227,7 @@ impl<C: Codec> Traffic<C> {
                 true
             }
             None => {
-                self.in_flight.get_mut(id).rest.mismatched = true;
+                self.note_unasked(index, id, key, at_ns);
                 C::KEY_NAMES != KeyNames::Never
             }
         }

@@ -15,10 +15,16 @@ use brunt_stats::verification::{Example, ValueFault};
 use brunt_workload::verify::{Integrity, Verifier};
 
 impl<C: Codec> Traffic<C> {
+    /// The schedule begins: what a preload stored was stored before.
+    pub(crate) fn begin_audits(&mut self, start_ns: u64) {
+        self.audits.iter_mut().for_each(|audit| audit.begin(start_ns));
+    }
+
     /// A write as it is to be sent where writes have versions; `None` where it has none of its own.
     #[inline]
     pub(super) fn with_version(&self, picked: &Picked, id: u64) -> Option<Picked> {
-        if self.audits.is_empty() || !is_versioned(picked.op.kind) {
+        let is_audited = || self.lanes[self.routes[picked.route as usize].lane as usize].is_audited;
+        if self.audits.is_empty() || !is_versioned(picked.op.kind) || !is_audited() {
             return None;
         }
         let version = self.audits[usize::from(picked.op.class)].next_version(id);
@@ -33,7 +39,8 @@ impl<C: Codec> Traffic<C> {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
             return;
         }
-        if let (Some(id), ValueRef::Version(version)) = (entry.op().only_id(), entry.op().value) {
+        // Version 0 is the preload's, which is nobody's write.
+        if let (Some(id), ValueRef::Version(version @ 1..)) = (entry.op().only_id(), entry.op().value) {
             self.audits[usize::from(entry.class)].write_ends(id, version, class, at_ns);
         }
     }
@@ -50,6 +57,18 @@ impl<C: Codec> Traffic<C> {
         if let Some((fault, example)) = audit.judge_miss(read) {
             self.recording.note_fault(fault, example);
         }
+    }
+
+    /// The server names a key that was not asked for.
+    #[cold]
+    pub(super) fn note_unasked(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) {
+        let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+        let other_key = keyspace.id_of_key(key);
+        let entry = self.in_flight.get_mut(head);
+        entry.rest.mismatched = true;
+        // Of several keys nobody knows which it stands for.
+        let asked = entry.op().only_id().or(other_key).unwrap_or(0);
+        self.recording.note_fault(ValueFault::WrongKey, Example { other_key, ..Example::of(asked, at_ns) });
     }
 
     /// Notes what a value has turned out to be.

@@ -12,6 +12,7 @@ use crate::convergence::{Finding, Goal};
 use crate::headroom::{Headroom, Limit};
 use crate::host::ClockEvidence;
 use crate::usage::Colocation;
+use crate::verification::{Example, ValueFault};
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -373,6 +374,14 @@ fn wrong_values() {
             (evidence.books, evidence.is_verified) = (with_mismatches(count), is_verified);
         });
         assert_eq!(found.status, expected, "{count} {is_verified}");
+    }
+    // An operation that failed in another way besides is booked as that; and a key that is missing is no wrong value.
+    for (fault, expected) in [(ValueFault::Stale, NotTrusted), (ValueFault::Missing, Caution)] {
+        let found = check("VERIFY", |evidence| {
+            (evidence.is_verified, evidence.values_foreign) = (true, 5);
+            evidence.verification.note(fault, Example::of(7, 0));
+        });
+        assert_eq!(found.status, expected, "{fault:?}: {}", found.message);
     }
     // Values that are not ours prove nothing; one of ours that is wrong still does.
     for (count, expected) in [(0, Skipped), (1, NotTrusted)] {
