@@ -306,7 +306,8 @@ impl Core {
                 Reading::Commands | Reading::Batch => {
                     let Some(first) = rest.first() else { return used };
                     let dialect = *connection.session.dialect.get_or_insert(Dialect::of(*first));
-                    match parse(dialect, rest, self.options.value_bytes_max) {
+                    let is_let_in = self.options.credentials.is_none() || connection.session.is_let_in;
+                    match parse(dialect, rest, self.options.value_bytes_max, is_let_in) {
                         Parsed::Partial { need } => {
                             connection.need = need;
                             return used;

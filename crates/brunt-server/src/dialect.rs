@@ -46,8 +46,8 @@ pub(crate) enum Work {
     Control,
 }
 
-/// Looks at the front of `input`. Values above `value_bytes_max` are refused.
-pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+/// Looks at the front of `input`. Values above `value_bytes_max` are refused, and long commands of whoever is not let in.
+pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Parsed<'_> {
     match dialect {
         Dialect::Text if meta::is_meta(input) => match meta::parse(input, value_bytes_max) {
             meta::Parsed::Partial { need } => Parsed::Partial { need },
@@ -71,7 +71,7 @@ pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64) -> Par
             }
             binary::Parsed::Broken => Parsed::Broken(b""),
         },
-        Dialect::Resp => match resp::parse(input, value_bytes_max) {
+        Dialect::Resp => match resp::parse(input, value_bytes_max, is_let_in) {
             resp::Parsed::Partial { need } => Parsed::Partial { need },
             resp::Parsed::Complete { used, words } => {
                 Parsed::Complete { used, request: Request::Resp(resp::Command::of(words)) }

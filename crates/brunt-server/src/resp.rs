@@ -17,6 +17,11 @@ const ARGUMENTS_MAX: i64 = 1 << 20;
 const NUMBER_LINE_BYTES_MAX: usize = 32;
 /// No argument is refused that is at most so long, however short values must be.
 const ARGUMENT_BYTES_MIN: u64 = 64 << 10;
+/// Beside the longest value a command may have so many bytes: keys, options and lengths.
+const COMMAND_BYTES_BESIDE_VALUE: usize = 1 << 20;
+/// What somebody may say who has not said who they are: arguments, and bytes of each (redis-server 7.0, `networking.c`).
+const ARGUMENTS_MAX_BEFORE_LOGIN: i64 = 10;
+const ARGUMENT_BYTES_MAX_BEFORE_LOGIN: i64 = 16 << 10;
 /// The longest name of a command that is known.
 const NAME_BYTES_MAX: usize = 12;
 
@@ -24,6 +29,9 @@ const EXPECTED_ARRAY: &[u8] = b"-ERR Protocol error: expected '*', inline comman
 const EXPECTED_STRING: &[u8] = b"-ERR Protocol error: expected '$'\r\n";
 const BAD_ARRAY: &[u8] = b"-ERR Protocol error: invalid multibulk length\r\n";
 const BAD_STRING: &[u8] = b"-ERR Protocol error: invalid bulk length\r\n";
+const EARLY_ARRAY: &[u8] = b"-ERR Protocol error: unauthenticated multibulk length\r\n";
+const EARLY_STRING: &[u8] = b"-ERR Protocol error: unauthenticated bulk length\r\n";
+const TOO_LONG: &[u8] = b"-ERR Protocol error: too big command\r\n";
 const NOT_TERMINATED: &[u8] = b"-ERR Protocol error: a string does not end where its length says\r\n";
 
 /// The arguments of a command, which were looked through before.
@@ -80,9 +88,11 @@ fn number_line(input: &[u8], at: usize) -> Result<(i64, usize), Stop> {
     number.map(|number| (number, at + end + 1)).ok_or(Stop::Bad)
 }
 
-/// Looks at the front of `input`. Arguments above `value_bytes_max` are refused.
-pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+/// Looks at the front of `input`. Arguments above `value_bytes_max` are refused, and so are commands that are much longer; of
+/// whoever is not let in much shorter ones.
+pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Parsed<'_> {
     let argument_bytes_max = value_bytes_max.max(ARGUMENT_BYTES_MIN) as i64;
+    let command_bytes_max = (argument_bytes_max as usize).saturating_add(COMMAND_BYTES_BESIDE_VALUE);
     match input.first() {
         None => return Parsed::Partial { need: 1 },
         Some(b'*') => {}
@@ -90,6 +100,9 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
     }
     let (count, begin) = match number_line(input, 0) {
         Ok((count, _)) if count > ARGUMENTS_MAX => return Parsed::Broken(BAD_ARRAY),
+        Ok((count, _)) if count > ARGUMENTS_MAX_BEFORE_LOGIN && !is_let_in => {
+            return Parsed::Broken(EARLY_ARRAY);
+        }
         Ok((count, begin)) => (count.max(0) as usize, begin),
         Err(Stop::Partial { need }) => return Parsed::Partial { need },
         Err(Stop::Bad) => return Parsed::Broken(BAD_ARRAY),
@@ -102,11 +115,18 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
             Some(_) => return Parsed::Broken(EXPECTED_STRING),
         }
         let end = match number_line(input, at) {
+            Ok((len, _)) if len > ARGUMENT_BYTES_MAX_BEFORE_LOGIN && !is_let_in => {
+                return Parsed::Broken(EARLY_STRING);
+            }
             Ok((len, body)) if (0..=argument_bytes_max).contains(&len) => body + len as usize,
             Err(Stop::Partial { need }) => return Parsed::Partial { need },
             Ok(_) | Err(Stop::Bad) => return Parsed::Broken(BAD_STRING),
         };
         at = end + 2;
+        // Before it is waited for: what is not read is not kept.
+        if at > command_bytes_max {
+            return Parsed::Broken(TOO_LONG);
+        }
         match input.get(end..at) {
             None => return Parsed::Partial { need: at },
             Some(b"\r\n") => {}
@@ -272,7 +292,7 @@ mod tests {
         for (text, need) in
             [("", 1), ("*", 2), ("*2\r", 4), ("*1|", 5), ("*1|$", 6), ("*1|$3|", 13), ("*1|$3|GE", 13)]
         {
-            assert_eq!(parse(&wire(text), 100), Parsed::Partial { need }, "{text:?}");
+            assert_eq!(parse(&wire(text), 100, true), Parsed::Partial { need }, "{text:?}");
         }
     }
 
@@ -292,17 +312,34 @@ mod tests {
             ("*1|$1|ab|", NOT_TERMINATED),
         ];
         for (text, expected) in table {
-            assert_eq!(parse(&wire(text), 100), Parsed::Broken(expected), "{text:?}");
+            assert_eq!(parse(&wire(text), 100, true), Parsed::Broken(expected), "{text:?}");
         }
+    }
+
+    #[test]
+    fn commands_are_bounded() {
+        let words = |count: usize, len: usize| {
+            let word = format!("${len}|{}|", "x".repeat(len));
+            wire(&format!("*{count}|{}", word.repeat(count)))
+        };
+        // Each argument is short enough, and so are 16 of them; a seventeenth is not waited for.
+        assert!(matches!(parse(&words(16, 65_536), 100, true), Parsed::Complete { .. }));
+        let long = words(17, 65_536);
+        assert_eq!(parse(&long, 100, true), Parsed::Broken(TOO_LONG));
+        assert_eq!(parse(&long[..long.len() - 65_538], 100, true), Parsed::Broken(TOO_LONG));
+        assert_eq!(parse(&words(1 << 18, 0), 100, true), Parsed::Broken(TOO_LONG));
+        assert!(matches!(parse(&words(10, 16_384), 100, false), Parsed::Complete { .. }));
+        assert_eq!(parse(&wire("*11|"), 100, false), Parsed::Broken(EARLY_ARRAY));
+        assert_eq!(parse(&wire("*1|$16385|"), 100, false), Parsed::Broken(EARLY_STRING));
     }
 
     #[test]
     fn words_are_read_back() {
         let input = wire("*3|$3|SeT|$0||$4|a\r\nb|*0|");
-        let Parsed::Complete { used, words } = parse(&input, 100) else { panic!("a whole command") };
+        let Parsed::Complete { used, words } = parse(&input, 100, true) else { panic!("a whole command") };
         assert_eq!((used, words.len()), (input.len() - 4, 3));
         assert_eq!(words.collect::<Vec<_>>(), [b"SeT".as_slice(), b"", b"a\r\nb"]);
-        let Parsed::Complete { used: 4, words } = parse(b"*0\r\n", 100) else { panic!("nothing") };
+        let Parsed::Complete { used: 4, words } = parse(b"*0\r\n", 100, true) else { panic!("nothing") };
         assert_eq!(Command::of(words), Command::Nothing);
     }
 }
