@@ -170,23 +170,31 @@ impl<I: Io> Tls<I> {
         let Some(tunnel) = &mut entry.tunnel else { return };
         self.plain.clear();
         let received = tunnel.receive(self.io.bytes(chunk), &mut self.plain);
-        if tunnel.has_waiting() {
-            // An answer of the handshake, of a change of keys, or an alert that says what is wrong.
-            self.hand_over_own(link);
+        let has_own = tunnel.has_waiting();
+        let speaks = !self.plain.is_empty();
+        if speaks {
+            self.note_handshake(link, at_ns, speaks);
         }
-        self.note_handshake(link, at_ns, !self.plain.is_empty());
         if !self.plain.is_empty() && self.links[link as usize].state == State::Open {
             let chunk = Chunk { start: 0, len: self.plain.len() };
             self.told.push_back(Completion { link, at_ns, polled_ns, what: What::Received(chunk) });
         }
-        // What was to be said of it may have failed already.
-        if self.links[link as usize].tunnel.is_none() {
-            return;
+        // An answer of the handshake, of a change of keys, or an alert that says what is wrong. Only now, because it may fail,
+        // and what has come was there before.
+        let handed = if has_own { self.hand_over(link) } else { Handed::Nothing };
+        let failed = match handed {
+            Handed::Now(SendResult { taken: Err(errno), at_ns }) => Some((errno, at_ns)),
+            Handed::Now(_) | Handed::Later | Handed::Nothing => None,
+        };
+        if failed.is_none() {
+            self.note_handshake(link, at_ns, speaks);
         }
-        match received {
-            Ok(false) => {}
-            Ok(true) => self.end_of_peer(link, at_ns, None),
-            Err(error) => {
+        match (received, failed) {
+            (Ok(false), None) => {}
+            (Ok(false), Some((errno, at_ns))) => self.fail(link, at_ns, errno),
+            // The peer has said why it is over, or we know: that it took no answer is no news.
+            (Ok(true), _) => self.end_of_peer(link, at_ns, None),
+            (Err(error), _) => {
                 self.links[link as usize].trouble = Some(explain(&error));
                 self.fail(link, at_ns, TLS_ERRNO);
             }
@@ -401,5 +409,77 @@ impl<I: Io> Io for Tls<I> {
 
     fn wall(&mut self) -> WallReading {
         self.io.wall()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::tls::TlsOptions;
+    use client::TlsSettings;
+
+    /// A peer that takes the first send, says something that is no TLS, and is gone.
+    struct Rude {
+        sends: u32,
+        coming: VecDeque<Completion>,
+    }
+
+    const SAID: &[u8] = b"-ERR this is no TLS\r\n";
+
+    impl Io for Rude {
+        fn now_ns(&mut self) -> u64 {
+            7
+        }
+
+        fn connect(&mut self, _link: LinkId, _address: &Address) -> Result<(), i32> {
+            Ok(())
+        }
+
+        #[expect(unsafe_code, reason = "the seam has it; nothing is read here")]
+        unsafe fn send(&mut self, _link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+            self.sends += 1;
+            let len = parts.iter().map(|part| part.len()).sum();
+            Some(SendResult { taken: if self.sends == 1 { Ok(len) } else { Err(libc::EPIPE) }, at_ns: 7 })
+        }
+
+        fn close(&mut self, _link: LinkId, _how: CloseHow) {}
+
+        fn wait(&mut self, now_ns: u64, _until: Until) -> u64 {
+            now_ns
+        }
+
+        fn next(&mut self) -> Option<Completion> {
+            self.coming.pop_front()
+        }
+
+        fn bytes(&self, _chunk: Chunk) -> &[u8] {
+            SAID
+        }
+
+        fn syscalls(&self) -> u64 {
+            0
+        }
+
+        fn retransmits(&mut self) -> u64 {
+            0
+        }
+
+        fn shares_cpu(&mut self, _link: LinkId) -> Option<bool> {
+            None
+        }
+    }
+
+    #[test]
+    fn the_reason_outlives_an_alert_that_nobody_takes() {
+        let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
+        let client = TlsSettings::read(&options).unwrap().toward("cache").unwrap();
+        let came = |what| Completion { link: 0, at_ns: 7, polled_ns: 7, what };
+        let said = Chunk { start: 0, len: SAID.len() };
+        let coming = [came(What::Connected), came(What::Received(said))].into();
+        let mut tls = Tls::new(Rude { sends: 0, coming }, [client]);
+        let told = tls.next().map(|completion| completion.what);
+        assert!(matches!(told, Some(What::ConnectFailed(TLS_ERRNO))), "{told:?}");
+        assert_eq!(tls.trouble(0), Some("what it says is no TLS"));
+        assert_eq!(tls.io.sends, 2, "an alert was offered");
     }
 }
