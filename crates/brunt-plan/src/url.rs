@@ -46,7 +46,7 @@ pub enum NamedServer {
     Plain(ServerAddress),
     /// By a URL.
     Url(ServerUrl),
-    /// By a URL that is none, but may hold a password: refused by whoever resolves it, because those who read options and
+    /// By a text that is neither, but may hold a password, for there is an `@` in it: refused by whoever resolves it, because those who read options and
     /// files show what they refuse. Here is what may be shown.
     Flawed(String),
 }
@@ -77,26 +77,41 @@ impl FromStr for NamedServer {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let Some((scheme, rest)) = text.split_once("://").filter(|_| !text.starts_with("unix:")) else {
+        if text.starts_with("unix:") {
             return text.parse().map(Self::Plain);
-        };
-        match (url(scheme, rest), rest.rsplit_once('@')) {
-            (Some(url), _) => Ok(Self::Url(url)),
-            (None, Some((_, place))) => Ok(Self::Flawed(format!("{scheme}://(secret)@{place}"))),
-            (None, None) => Err(format!("expected {ACCEPTED}")),
+        }
+        let parts = text.split_once("://");
+        if let Some(url) = parts.and_then(|(scheme, rest)| url(scheme, rest)) {
+            return Ok(Self::Url(url));
+        }
+        match (text.rsplit_once('@'), parts) {
+            (Some((_, place)), Some((name, _))) if scheme(name).is_some() => {
+                Ok(Self::Flawed(format!("{name}://(secret)@{place}")))
+            }
+            // Whatever stands in front may be part of a password.
+            (Some((_, place)), _) => Ok(Self::Flawed(format!("(secret)@{place}"))),
+            (None, Some(_)) => Err(format!("expected {ACCEPTED}")),
+            (None, None) => text.parse().map(Self::Plain),
         }
     }
 }
 
-/// The URL of this scheme; `None` where it is none.
-fn url(scheme: &str, rest: &str) -> Option<ServerUrl> {
-    let (is_redis, is_tls) = match scheme {
+/// The scheme of this name.
+fn scheme(name: &str) -> Option<Scheme> {
+    let (is_redis, is_tls) = match name {
         "memcached" => (false, false),
         "memcacheds" => (false, true),
         "redis" => (true, false),
         "rediss" => (true, true),
         _ => return None,
     };
+    Some(Scheme { is_redis, is_tls })
+}
+
+/// The URL of the scheme of this name; `None` where it is none.
+fn url(name: &str, rest: &str) -> Option<ServerUrl> {
+    let scheme = scheme(name)?;
+    let is_redis = scheme.is_redis;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let (login, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -107,7 +122,7 @@ fn url(scheme: &str, rest: &str) -> Option<ServerUrl> {
         number => Some(number.parse().ok().filter(|_| is_redis)?),
     };
     Some(ServerUrl {
-        scheme: Scheme { is_redis, is_tls },
+        scheme,
         address: address.at_port(if is_redis { PORT_REDIS } else { PORT_MEMCACHED }),
         user: some(decoded(user)?),
         password: some(decoded(password)?).map(Password::verbatim),
@@ -184,6 +199,7 @@ mod tests {
             ("rediss://cache:1/15", Some("rediss://cache:1/15")),
             ("redis://me@cache", Some("redis://me@cache:6379")),
             ("redis://m%40e:(secret)@cache/2", Some("redis://m%40e:(secret)@cache:6379/2")),
+            ("unix:/a@b", Some("unix:/a@b")),
             ("http://cache", None),
             ("redis://", None),
             ("redis://cache/first", None),
@@ -211,8 +227,12 @@ mod tests {
         for text in [
             "redis://me:hunter2@cache:99999",
             "redis://me:hunter2@cache/x",
-            "http://me:hunter2@a",
             "redis://a:hunter2%@b",
+            "me:hunter2@cache:6379",
+            "hunter2@cache",
+            "me:hunter2://@cache",
+            "me:hunter2@redis://cache",
+            "http://me:hunter2@a",
         ] {
             let flawed: NamedServer = text.parse().unwrap();
             assert!(matches!(flawed, NamedServer::Flawed(_)), "{text}");
