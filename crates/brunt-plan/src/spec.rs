@@ -164,9 +164,10 @@ pub struct PlanSpec {
 }
 
 impl PlanSpec {
-    /// Reads a plan file. The error is ready for a user: it shows the line and column, and what is accepted there.
+    /// Reads a plan file. The error is ready for a user: it shows the line and column, and what is accepted there; the line
+    /// itself only where no password can be in it.
     pub fn from_toml(text: &str) -> Result<Self, String> {
-        toml::from_str::<PlanFile>(text).map(Self::from).map_err(|error| error.to_string())
+        toml::from_str::<PlanFile>(text).map(Self::from).map_err(|error| explain(&error, text))
     }
 
     /// Writes a plan file that reads back as this.
@@ -187,6 +188,40 @@ impl PlanSpec {
         }
         Ok(())
     }
+}
+
+/// What a line may hold that gives a password, its name misspelt or not, in lower case. Too much hidden is a pity, too little a
+/// password in a log.
+const SECRET_MARKS: [&str; 8] = ["@", "pas", "pss", "psw", "pw", "word", "wrd", "secret"];
+
+/// What is wrong with a plan file, for a user: with the line, unless that may hold a password.
+fn explain(error: &toml::de::Error, text: &str) -> String {
+    let begin = error.span().map_or(0, |span| text.floor_char_boundary(span.start));
+    let (before, behind) = text.split_at(begin);
+    let line_begin = before.rfind('\n').map_or(0, |end| end + 1);
+    // A value of several lines is named in its first.
+    let named = before[..line_begin].rfind('=').filter(|_| !line_of(text, line_begin).contains('='));
+    let shown_begin = named.map_or(line_begin, |equals| text[..equals].rfind('\n').map_or(0, |end| end + 1));
+    let end = behind.find('\n').map_or(text.len(), |len| begin + len);
+    let shown = &text[shown_begin..end];
+    let lower = shown.to_lowercase();
+    if !SECRET_MARKS.iter().any(|mark| lower.contains(mark)) {
+        return error.to_string();
+    }
+    let message = error.message();
+    // What was expected stands last and is ours; what was found stands before and is the user's, but for the name of an option.
+    let kept = match message.rfind("expected ") {
+        _ if message.starts_with("unknown field `") && !message.contains('@') => message,
+        Some(at) if !shown.contains(message[at..].trim_start_matches("expected ")) => &message[at..],
+        _ => "not understood",
+    };
+    let (line, column) = (before.matches('\n').count() + 1, text[line_begin..begin].chars().count() + 1);
+    format!("at line {line}, column {column}, which is not shown because a password may be in it: {kept}\n")
+}
+
+/// The line that begins here.
+fn line_of(text: &str, begin: usize) -> &str {
+    text[begin..].lines().next().unwrap_or_default()
 }
 
 impl Serialize for PlanSpec {
@@ -286,5 +321,30 @@ impl From<&Plan> for PlanSpec {
             samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
         };
         Self { run, base: ClassSpec::default(), classes: plan.classes.iter().map(ClassSpec::from).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_shown_without_passwords() {
+        // (plan, where, what else is said)
+        let table = [
+            ("password = [12345]", "line 1, column 12", ""),
+            ("\npasword = 'hunter2'", "line 2, column 1", "unknown field `pasword`"),
+            ("password = 'hunter2", "line 1", ""),
+            ("password = '''\nhunter2", "line ", ""),
+            ("keys = 1\nserver = ['redis://me:hunter2@a', 'x y']", "line 2, column ", "expected HOST[:PORT]"),
+            ("server = 'me:hunter2@a' 1", "line 1", ""),
+        ];
+        for (toml, place, said) in table {
+            let error = PlanSpec::from_toml(toml).unwrap_err();
+            assert!(!error.contains("hunter2") && !error.contains("12345"), "{toml}: {error}");
+            assert!(error.contains(place) && error.contains(said), "{toml}: {error}");
+        }
+        let error = PlanSpec::from_toml("rate = 5\nkeyz = 7").unwrap_err();
+        assert!(error.contains("2 | keyz = 7"), "{error}");
     }
 }
