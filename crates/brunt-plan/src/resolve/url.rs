@@ -10,6 +10,7 @@ use std::fmt::Display;
 /// The options of a run with what its servers say of themselves.
 pub(super) fn fill_in(given: &RunSpec) -> Result<RunSpec, PlanError> {
     let mut run = given.clone();
+    check_schemes(given)?;
     for server in given.server.iter().flat_map(|list| &list.0) {
         match server {
             NamedServer::Plain(_) => {}
@@ -20,6 +21,24 @@ pub(super) fn fill_in(given: &RunSpec) -> Result<RunSpec, PlanError> {
         }
     }
     Ok(run)
+}
+
+/// URLs are of one kind of server. Compared before any is taken, because what is spoken follows from the first one, and may be
+/// changed by another only while no server has said anything.
+fn check_schemes(given: &RunSpec) -> Result<(), PlanError> {
+    let servers = given.server.iter().flat_map(|list| &list.0);
+    let mut urls = servers.filter_map(|server| match server {
+        NamedServer::Url(url) => Some(url),
+        NamedServer::Plain(_) | NamedServer::Flawed(_) => None,
+    });
+    let Some(first) = urls.next() else { return Ok(()) };
+    match urls.find(|url| url.scheme.is_redis != first.scheme.is_redis) {
+        None => Ok(()),
+        Some(other) => {
+            let accepted = "servers that say the same of --protocol";
+            Err(Complaint { class: None }.error("server", other, accepted))
+        }
+    }
 }
 
 fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanError> {
@@ -155,7 +174,15 @@ mod tests {
             ),
             (
                 "server = ['memcached://a', 'redis://b', 'memcached://c']",
-                "--server: 'memcached://c:11211' was given; accepted: servers that say the same of --protocol",
+                "--server: 'redis://b:6379' was given; accepted: servers that say the same of --protocol",
+            ),
+            (
+                "server = ['memcached://a', 'redis://b']",
+                "--server: 'redis://b:6379' was given; accepted: servers that say the same of --protocol",
+            ),
+            (
+                "server = ['redis://a', 'memcached://b']",
+                "--server: 'memcached://b:11211' was given; accepted: servers that say the same of --protocol",
             ),
             (
                 "server = ['redis://a', 'unix:/b']",
