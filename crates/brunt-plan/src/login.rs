@@ -22,7 +22,7 @@ pub struct Login {
 
 /// A password. Text form `TEXT`, or `@FILE` for the first line of a file; what is printed is `@FILE`, or a word in its place
 /// that is read again as [`Password::is_hidden`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Password {
     secret: String,
     file: Option<String>,
@@ -64,6 +64,15 @@ impl Password {
         self.file.as_deref().filter(|_| self.secret.is_empty())
     }
 }
+
+/// The same are those that say the same to a server, wherever they stand; of those that nobody has read, those of one file.
+impl PartialEq for Password {
+    fn eq(&self, other: &Self) -> bool {
+        self.secret == other.secret && (!self.secret.is_empty() || self.file == other.file)
+    }
+}
+
+impl Eq for Password {}
 
 impl FromStr for Password {
     type Err = String;
@@ -113,6 +122,8 @@ mod tests {
         assert_eq!(format!("{read} {read:?}"), "@/run/pw @/run/pw");
         let printed: Password = given.to_string().parse().unwrap();
         assert!(printed.is_hidden() && !given.is_hidden() && !named.is_hidden() && !read.is_hidden());
+        assert!(read == given && read != named && named != printed);
+        assert_ne!(named, "@/run/other".parse().unwrap());
         for text in ["", "@"] {
             assert!(text.parse::<Password>().is_err(), "{text}");
         }

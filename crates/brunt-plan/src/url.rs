@@ -46,8 +46,8 @@ pub enum NamedServer {
     Plain(ServerAddress),
     /// By a URL.
     Url(ServerUrl),
-    /// By a text that is neither, but may hold a password, for there is an `@` in it: refused by whoever resolves it, because those who read options and
-    /// files show what they refuse. Here is what may be shown.
+    /// By a text that is neither, but may hold a password, for there is an `@` in it: refused by whoever resolves it, because those
+    /// who read options and files show what they refuse. Here is what may be shown.
     Flawed(String),
 }
 
@@ -130,7 +130,8 @@ fn url(name: &str, rest: &str) -> Option<ServerUrl> {
     })
 }
 
-/// The text with bytes in place of their numbers (RFC 3986, section 2.1).
+/// The text with bytes in place of their numbers (RFC 3986, section 2.1). No byte is 0: it ends names and passwords in SASL PLAIN
+/// and is in none of them.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -143,7 +144,7 @@ fn decoded(text: &str) -> Option<String> {
             other => other,
         });
     }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 /// A name as it stands in a URL.
@@ -228,6 +229,8 @@ mod tests {
             "redis://me:hunter2@cache:99999",
             "redis://me:hunter2@cache/x",
             "redis://a:hunter2%@b",
+            "redis://me:hunter2%00@b",
+            "redis://m%00e:hunter2@b",
             "me:hunter2@cache:6379",
             "hunter2@cache",
             "me:hunter2://@cache",
