@@ -70,6 +70,14 @@ impl NamedServer {
             _ => true,
         }
     }
+
+    /// Of this and another that agree, the one that says how both are reached: a URL, if one of them is.
+    pub fn telling<'a>(&'a self, other: &'a Self) -> &'a Self {
+        match (self, other) {
+            (Self::Plain(_), Self::Url(_)) => other,
+            _ => self,
+        }
+    }
 }
 
 impl FromStr for NamedServer {
@@ -260,6 +268,21 @@ mod tests {
                 (expected, expected),
                 "{one} {other}"
             );
+        }
+    }
+
+    #[test]
+    fn a_url_tells_how_both_are_reached() {
+        let table = [
+            ("a", "rediss://x:y@b", "rediss://x:(secret)@b:6379"),
+            ("unix:/a", "redis://b/3", "redis://b:6379/3"),
+            ("redis://a", "b", "redis://a:6379"),
+            ("redis://a", "redis://b", "redis://a:6379"),
+            ("a", "b", "a"),
+        ];
+        for (one, other, expected) in table {
+            let [first, second] = [one, other].map(|text| text.parse::<NamedServer>().unwrap());
+            assert_eq!(first.telling(&second).to_string(), expected, "{one} {other}");
         }
     }
 }

@@ -105,7 +105,7 @@ fn take_turn(
     Ok(())
 }
 
-/// The plan of both, against A.
+/// The plan of both, against the one that says how they are reached.
 fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     let file = match flags.files.as_slice() {
         [] => None,
@@ -121,15 +121,17 @@ fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     if run.server.is_some() {
         return Err(Failure::usage("--server: given beside --live; accepted: both servers behind --live"));
     }
-    if let [one, other] = flags.sides.live.as_slice()
-        && !one.agrees_with(other)
-    {
-        let message = format!(
-            "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone"
-        );
-        return Err(Failure::usage(message));
-    }
-    run.server = Some(ServerList(flags.sides.live[..1].to_vec()));
+    let told = match flags.sides.live.as_slice() {
+        [one, other] if !one.agrees_with(other) => {
+            let message = format!(
+                "--live: '{one}' and '{other}' were given; accepted: URLs that differ in their hosts alone"
+            );
+            return Err(Failure::usage(message));
+        }
+        [one, other] => vec![one.telling(other).clone()],
+        live => live.to_vec(),
+    };
+    run.server = Some(ServerList(told));
     let plan = read_plan(file, run, class)?;
     if plan.samples_max > 0 {
         return Err(Failure::usage(
