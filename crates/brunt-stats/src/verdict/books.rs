@@ -100,6 +100,7 @@ pub(super) fn verification(evidence: &Evidence) -> Check {
     let faults: Vec<String> = evidence
         .verification
         .rows()
+        .filter(is_wrong)
         .map(|(fault, number, _)| format!("{} {}", count(number), fault.describe()))
         .collect();
     if !faults.is_empty() {
