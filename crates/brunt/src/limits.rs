@@ -259,6 +259,9 @@ pub(crate) mod tests {
         Needs::of(plan, &addresses, reuse)
     }
 
+    /// A connection for every call, for long enough that those that rest add up.
+    const CHURN: &str = "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1";
+
     #[test]
     fn what_plans_need() {
         use TimeWaitReuse::{Always, Loopback, Never};
@@ -274,14 +277,7 @@ pub(crate) mod tests {
             // A rate without an end only spreads the beginning.
             ("connections = 100\nconnect-rate = 50", FAR, Loopback, 136, 100, 100),
             // 50/s rest for a minute; a run of 4 s cannot close more than 200; on loopback they rest for a second.
-            (
-                "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1",
-                FAR,
-                Loopback,
-                136,
-                3_100,
-                3_100,
-            ),
+            (CHURN, FAR, Loopback, 136, 3_100, 3_100),
             (
                 "time = '3s'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1",
                 FAR,
@@ -290,38 +286,10 @@ pub(crate) mod tests {
                 300,
                 300,
             ),
-            (
-                "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1",
-                LOOPBACK,
-                Loopback,
-                136,
-                150,
-                150,
-            ),
-            (
-                "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1",
-                LOOPBACK,
-                Never,
-                136,
-                3_100,
-                3_100,
-            ),
-            (
-                "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1",
-                FAR,
-                Always,
-                136,
-                150,
-                150,
-            ),
-            (
-                "time = '10m'\nconnections = 100\nconnect-rate = 50\ncalls-per-connection = 1",
-                two,
-                Never,
-                136,
-                1_550,
-                1_550,
-            ),
+            (CHURN, LOOPBACK, Loopback, 136, 150, 150),
+            (CHURN, LOOPBACK, Never, 136, 3_100, 3_100),
+            (CHURN, FAR, Always, 136, 150, 150),
+            (CHURN, two, Never, 136, 1_550, 1_550),
             // The end of all connections bounds them, and so does the number of calls there are.
             (
                 "connections = 100\nconnect-rate = 50\ncalls-per-connection = 1\nconnections-total = 700",
