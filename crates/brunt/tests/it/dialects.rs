@@ -2,10 +2,9 @@
 
 use crate::measured::Measured;
 use crate::operations::{store, value_of};
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Server, beside_others, brunt, ended};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
-use std::process::Output;
 
 const DIALECTS: [&str; 2] = ["memcached-meta", "memcached-binary"];
 
@@ -243,13 +242,6 @@ fn values_to_be_renewed_are_counted() {
         assert_eq!((measured.count("keys.hit"), measured.count("requests.mismatch")), (30, 0), "{mix}");
         assert!(measured.text.contains("30 stale · 10 to be renewed by us"), "{mix}\n{}", measured.text);
     }
-}
-
-fn ended(flags: &[&str]) -> Output {
-    brunt(&["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s"])
-        .args(flags)
-        .output()
-        .unwrap()
 }
 
 /// A server that does not speak the dialect is told from one that does before anything is measured.

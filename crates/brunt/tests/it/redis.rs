@@ -2,11 +2,10 @@
 //! against a small server of our own, which does what a real one seldom does.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, temporary};
+use crate::server::{Server, beside_others, ended, temporary};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::process::Output;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -159,13 +158,6 @@ fn errors_are_counted_by_their_first_word() {
         assert_eq!(sum, measured.over_phases("requests.error"), "{}", measured.text);
         assert!(measured.text.contains(" OOM"), "{}", measured.text);
     }
-}
-
-fn ended(flags: &[&str]) -> Output {
-    brunt(&["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s"])
-        .args(flags)
-        .output()
-        .unwrap()
 }
 
 /// A refusal is one message, with the server's own words, and exit code 5; whoever is let in notices nothing.

@@ -4,8 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Ends a short run with these flags, which is to end for what it says.
+pub(crate) fn ended(flags: &[&str]) -> Output {
+    let short = ["run", "--no-progress", "-n", "1000", "--keys", "100", "--warmup", "0s"];
+    brunt(&short).args(flags).output().unwrap()
+}
 
 /// A command line of the binary under test.
 pub(crate) fn brunt(arguments: &[&str]) -> Command {
