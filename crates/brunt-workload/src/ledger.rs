@@ -73,11 +73,6 @@ impl Ledger {
         self.preload_ns = Some(preload_ns);
     }
 
-    /// How many bytes one takes.
-    pub const fn bytes(keys: u64) -> u64 {
-        keys.saturating_mul(size_of::<Key>() as u64)
-    }
-
     /// The version that the next write of a key is to have. After a million writes of one key they keep the number of the last,
     /// and nothing is said of the key any more.
     #[inline]
@@ -192,6 +187,12 @@ mod tests {
         ledger.begin(0, at_ns - 1);
         ledger.end(0, version, class, at_ns);
         version
+    }
+
+    /// A plan says how many keys it has memory for.
+    #[test]
+    fn a_key_takes_as_much_as_plans_count() {
+        assert_eq!(size_of::<Key>(), 40);
     }
 
     #[test]

@@ -57,8 +57,8 @@ pub enum Expected {
         /// Every byte is compared.
         whole: bool,
     },
-    /// Version 0 of the key's value, if it names itself as one of ours. In another length than we would have stored it
-    /// has grown since, or is another run's, and only its head is compared.
+    /// A version of the key's value, if it names itself as one of ours: version 0, or one that another run of ours wrote. In
+    /// another length than we would have stored it has grown since, or is another run's, and only its head is compared.
     Named {
         /// As the server announces it, in bytes.
         len: u32,
