@@ -743,7 +743,7 @@ mod tests {
         Host { allowed_cpus: vec![0, 1, 2, 5], random_seed: 77 }
     }
 
-    fn resolved(toml: &str) -> Result<Plan, String> {
+    pub(super) fn resolved(toml: &str) -> Result<Plan, String> {
         let spec = PlanSpec::from_toml(toml)?;
         resolve(&spec, &host()).map_err(|error| error.to_string())
     }

@@ -83,14 +83,9 @@ pub(super) fn resolve_timestamps(complaint: &Complaint<'_>, run: &RunSpec) -> Re
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::{Plan, Transport};
-    use crate::resolve::{Host, resolve};
+    use crate::plan::Transport;
+    use crate::resolve::tests::resolved;
     use crate::spec::PlanSpec;
-
-    fn resolved(toml: &str) -> Result<Plan, String> {
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
-        resolve(&PlanSpec::from_toml(toml).unwrap(), &host).map_err(|error| error.to_string())
-    }
 
     #[test]
     fn servers_say_what_carries_the_bytes() {

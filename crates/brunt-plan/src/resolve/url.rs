@@ -93,14 +93,8 @@ fn agree<T: PartialEq + Display>(
 #[cfg(test)]
 mod tests {
     use crate::login::Password;
-    use crate::plan::{Plan, Protocol, Transport};
-    use crate::resolve::{Host, resolve};
-    use crate::spec::PlanSpec;
-
-    fn resolved(toml: &str) -> Result<Plan, String> {
-        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
-        resolve(&PlanSpec::from_toml(toml).unwrap(), &host).map_err(|error| error.to_string())
-    }
+    use crate::plan::{Protocol, Transport};
+    use crate::resolve::tests::resolved;
 
     #[test]
     fn urls_fill_in_what_is_not_given() {
