@@ -16,7 +16,7 @@ use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::memcached::udp::{Arrival, Header, Reassembly};
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::redirect::Redirect;
-use brunt_proto::resp::reply::{Value, WholeReply};
+use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::resp::template::Template;
 use transcript::Transcript;
@@ -112,62 +112,55 @@ pub fn memcached_udp(data: &[u8]) {
     }
 }
 
-/// The reply to `stats`, gathered.
-pub fn memcached_statistics(data: &[u8]) {
-    let taken = |piece: usize| {
-        let mut reply = StatisticsReply::default();
-        for bytes in data.chunks(piece) {
-            match reply.take(bytes) {
-                Ok(false) => {}
-                Ok(true) => {
-                    let rows: Vec<(String, String)> =
-                        reply.rows().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                    return Some(Ok(rows));
-                }
-                // Which of two faults is met first depends on what lies there; that it is one does not.
-                Err(fault) => {
-                    let _ = fault.to_string();
-                    return Some(Err(()));
-                }
-            }
-        }
-        None
-    };
-    let whole = taken(data.len().max(1));
-    for piece in [1, 5] {
-        match (taken(piece), &whole) {
-            // Cut behind its end nobody can know that it goes on.
-            (Some(Ok(_)), Some(Err(()))) => {}
-            (cut, whole) => assert_eq!(&cut, whole, "pieces of {piece}"),
+/// What a reply comes to that is gathered in pieces this long: itself, or that there is none; nothing where it does not end. Which
+/// of two faults is met first depends on what lies there; that it is one does not.
+fn gathered<R: Default, E: ToString>(
+    data: &[u8],
+    piece: usize,
+    take: impl Fn(&mut R, &[u8]) -> Result<bool, E>,
+) -> Option<Result<R, String>> {
+    let mut reply = R::default();
+    for bytes in data.chunks(piece) {
+        match take(&mut reply, bytes) {
+            Ok(false) => {}
+            Ok(true) => return Some(Ok(reply)),
+            Err(fault) => return Some(Err(fault.to_string())),
         }
     }
+    None
+}
+
+/// The same in one piece, which is yielded if it is a reply, and in small ones; `said` is what a reply says.
+fn check_gathered<R: Default, E: ToString>(
+    data: &[u8],
+    take: impl Fn(&mut R, &[u8]) -> Result<bool, E>,
+    said: impl Fn(&R) -> String,
+) -> Option<R> {
+    let whole = gathered(data, data.len().max(1), &take);
+    for piece in [1, 5] {
+        match (gathered(data, piece, &take), &whole) {
+            // Cut behind its end nobody can know that it goes on.
+            (Some(Ok(_)), Some(Err(_))) => {}
+            (Some(Ok(cut)), Some(Ok(whole))) => assert_eq!(said(&cut), said(whole), "pieces of {piece}"),
+            (Some(Err(_)), Some(Err(_))) | (None, None) => {}
+            (cut, whole) => panic!("pieces of {piece}: {:?}, {:?}", cut.is_some(), whole.is_some()),
+        }
+    }
+    whole?.ok()
+}
+
+/// The reply to `stats`, gathered.
+pub fn memcached_statistics(data: &[u8]) {
+    let said = |reply: &StatisticsReply| format!("{:?}", reply.rows().collect::<Vec<_>>());
+    let _ = check_gathered(data, StatisticsReply::take, said);
 }
 
 /// One whole reply of Redis's, gathered and taken apart, and read as a map of slots.
 pub fn resp_reply(data: &[u8]) {
-    let taken = |piece: usize| {
-        let mut reply = WholeReply::default();
-        for bytes in data.chunks(piece) {
-            match reply.take(bytes) {
-                Ok(false) => assert_eq!(reply.value(), None),
-                Ok(true) => return Some(Ok(reply)),
-                Err(fault) => {
-                    let _ = fault.to_string();
-                    return Some(Err(()));
-                }
-            }
-        }
-        None
-    };
-    let whole = taken(data.len().max(1));
-    for piece in [1, 5] {
-        match (taken(piece), &whole) {
-            (Some(Ok(_)), Some(Err(()))) => {}
-            (Some(Ok(cut)), Some(Ok(whole))) => assert!(is_same(&cut.value(), &whole.value())),
-            (cut, whole) => assert_eq!(cut.is_none(), whole.is_none(), "pieces of {piece}"),
-        }
-    }
-    let Some(Ok(whole)) = whole else { return };
+    // As texts: doubles that are no number are equal, too.
+    let said = |reply: &WholeReply| format!("{:?}", reply.value());
+    let whole = check_gathered(data, WholeReply::take, said);
+    let Some(whole) = whole else { return };
     let value = whole.value().expect("a whole reply has a value");
     let maps = [
         SlotMap::of_slots(&value, "here"),
@@ -180,11 +173,6 @@ pub fn resp_reply(data: &[u8]) {
             Err(fault) => drop(fault.to_string()),
         }
     }
-}
-
-/// Values are equal, those of doubles that are no number too: they are texts.
-fn is_same(left: &Option<Value<'_>>, right: &Option<Value<'_>>) -> bool {
-    format!("{left:?}") == format!("{right:?}")
 }
 
 /// Every slot is one node's or nobody's.
