@@ -40,7 +40,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     })?;
     step("tidy", tidy::run)?;
     let tally = step("tests", count_tests)?;
-    // Building what is counted takes a minute or two, which a slow machine does not have left.
+    // What it takes a slow machine does not have left.
     let uncounted = match start.elapsed().as_secs() {
         passed_s if programs::in_continuous_integration() && passed_s > COUNT_BEFORE_S => {
             Some(format!("the steps before took {passed_s} s"))
