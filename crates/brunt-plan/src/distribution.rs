@@ -37,6 +37,17 @@ pub enum SizeDistribution {
         /// Longest.
         max: u32,
     },
+    /// Lengths as mutilate gives them to its keys: its formula of the law at the FNV-1a hash of the id, which is not the
+    /// quantile that [`SizeDistribution::Law`] takes. For data sets that mutilate stored, or shall find. Text form: as of a
+    /// law, behind `mutilate:`, such as `mutilate:fb_key@4..250`.
+    Mutilate {
+        /// The law, which its formulas know: no lognormal, no table.
+        law: Law,
+        /// Shortest.
+        min: u32,
+        /// Longest.
+        max: u32,
+    },
 }
 
 /// Where a law that goes on for ever is cut unless the text says otherwise: with its key and its header a value of this
@@ -48,14 +59,14 @@ impl SizeDistribution {
     pub fn min(&self) -> u32 {
         match self {
             Self::Fixed(size) => *size,
-            Self::Uniform { min, .. } | Self::Law { min, .. } => *min,
+            Self::Uniform { min, .. } | Self::Law { min, .. } | Self::Mutilate { min, .. } => *min,
         }
     }
     /// The longest length that can occur.
     pub fn max(&self) -> u32 {
         match self {
             Self::Fixed(size) => *size,
-            Self::Uniform { max, .. } | Self::Law { max, .. } => *max,
+            Self::Uniform { max, .. } | Self::Law { max, .. } | Self::Mutilate { max, .. } => *max,
         }
     }
 
@@ -66,6 +77,10 @@ impl SizeDistribution {
             Self::Law { law, min, max } if !is_bounded(&law) => {
                 let (min, max) = overlap((min, max), (least, most));
                 Self::Law { law, min, max }
+            }
+            Self::Mutilate { law, min, max } => {
+                let (min, max) = overlap((min, max), (least, most));
+                Self::Mutilate { law, min, max }
             }
             exact => exact,
         }
@@ -121,6 +136,9 @@ impl FromStr for SizeDistribution {
             Some((law, bounds)) => (law, Some(bounds)),
             None => (text, None),
         };
+        if let Some(law) = law.strip_prefix(MUTILATE) {
+            return mutilate_form(text, law, bounds);
+        }
         let (name, arguments) = name_and_arguments(law);
         let whole = |size: &str| {
             let fault = || format!("{text}: '{size}' is no whole number of bytes, such as 200 or 4KiB");
@@ -147,15 +165,34 @@ impl FromStr for SizeDistribution {
 }
 
 fn with_bounds(text: &str, law: Law, bounds: &str) -> Result<SizeDistribution, String> {
+    let (min, max) = parse_bounds(text, bounds)?;
+    Ok(SizeDistribution::Law { law, min, max })
+}
+
+fn parse_bounds(text: &str, bounds: &str) -> Result<(u32, u32), String> {
     let parsed =
         bounds.split_once("..").and_then(|(min, max)| parse_size(min.trim()).zip(parse_size(max.trim())));
     match parsed {
         Some((min, max)) if min > max => Err(format!("{text}: bound {min} exceeds bound {max}")),
-        Some((min, max)) => Ok(SizeDistribution::Law { law, min, max }),
+        Some(bounds) => Ok(bounds),
         None => {
             Err(format!("{text}: '{bounds}' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"))
         }
     }
+}
+
+/// What stands before a law of [`SizeDistribution::Mutilate`].
+const MUTILATE: &str = "mutilate:";
+
+fn mutilate_form(text: &str, law: &str, bounds: Option<&str>) -> Result<SizeDistribution, String> {
+    let law = Law::parse(law, law::byte_number)?;
+    if matches!(law, Law::Fixed { .. } | Law::Lognormal { .. } | Law::Discrete(_) | Law::FbValue) {
+        return Err(format!(
+            "{text}: expected uniform, normal, exponential, pareto, gev, fb_key or fb_ia behind it"
+        ));
+    }
+    let (min, max) = bounds.map_or(Ok((0, LAW_SIZE_MAX)), |bounds| parse_bounds(text, bounds))?;
+    Ok(SizeDistribution::Mutilate { law, min, max })
 }
 
 impl fmt::Display for SizeDistribution {
@@ -168,6 +205,7 @@ impl fmt::Display for SizeDistribution {
                 let has_own_bounds = Self::of_law(law.clone()).as_ref() == Ok(self);
                 if has_own_bounds { Ok(()) } else { write!(formatter, "@{min}..{max}") }
             }
+            Self::Mutilate { law, min, max } => write!(formatter, "{MUTILATE}{law}@{min}..{max}"),
         }
     }
 }
@@ -372,6 +410,8 @@ mod tests {
             ("fb_value@1..64KiB", "fb_value@1..65536"),
             ("fb_value@0..1000000", "fb_value"),
             ("lognormal:5,1", "lognormal:5,1"),
+            ("mutilate:fb_key@4..250", "mutilate:fb_key@4..250"),
+            ("mutilate:pareto:3,10,0", "mutilate:pareto:3,10,0@0..1000000"),
         ]);
         check_faults::<SizeDistribution>(&[
             ("uniform:20,10", "MIN 20 exceeds MAX 10"),
@@ -386,6 +426,10 @@ mod tests {
             ("200@1..5", "bounds belong to a law, such as normal:200,50@10..400"),
             ("fb_key@5..1", "bound 5 exceeds bound 1"),
             ("fb_key@5", "'5' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"),
+            (
+                "mutilate:fb_value",
+                "expected uniform, normal, exponential, pareto, gev, fb_key or fb_ia behind it",
+            ),
             (
                 "big",
                 "no size; expected a size such as 200 or 4KiB, fixed:N, uniform:MIN,MAX, normal:MEAN,SD, \
@@ -410,6 +454,7 @@ mod tests {
             ("discrete:3=1,400=1", (3, 400), (3, 400)),
             ("fb_key@20..40", (20, 40), (20, 40)),
             ("normal:9,0", (9, 9), (9, 9)),
+            ("mutilate:fb_key@1..300", (1, 300), (5, 250)),
         ] {
             let size: SizeDistribution = text.parse().unwrap();
             assert_eq!((size.min(), size.max()), read, "{text}");

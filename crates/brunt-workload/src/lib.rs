@@ -18,6 +18,7 @@ mod law;
 pub mod ledger;
 pub mod mix;
 pub mod mmpp;
+mod mutilate;
 pub mod payload;
 pub mod permutation;
 pub mod placement;

@@ -2,10 +2,12 @@
 //!
 //! The length of an id is the quantile of its law at hash(id)/2⁶⁴, rounded to the nearest byte (a half rounds up; truncation
 //! would make every mean half a byte too small) and moved into the bounds. It is asked for with every request, so that the
-//! laws that cost logarithms are looked up in a table of that same function.
+//! laws that cost logarithms are looked up in a table of that same function. What is to be as in a data set of mutilate has its
+//! formulas and its hash instead: `mutilate.rs`.
 
 use crate::hash::{HashPurpose, IdHash};
 use crate::law::Quantiles;
+use crate::mutilate::{self, Formula};
 use brunt_plan::distribution::SizeDistribution;
 
 /// What the sizes are of: keys and values of one id have unrelated lengths.
@@ -30,6 +32,7 @@ enum Lengths {
     Fixed(u32),
     Uniform { min: u32, count: u64 },
     Law(LawLengths),
+    Mutilate(LawLengths),
 }
 
 impl Sizes {
@@ -46,7 +49,10 @@ impl Sizes {
                 Lengths::Uniform { min, count: u64::from(max - min) + 1 }
             }
             SizeDistribution::Law { law, min, max } => {
-                Lengths::Law(LawLengths::new(Quantiles::new(&law), min, max))
+                Lengths::Law(LawLengths::new(Form::Quantile(Quantiles::new(&law)), min, max))
+            }
+            SizeDistribution::Mutilate { law, min, max } => {
+                Lengths::Mutilate(LawLengths::new(Form::Mutilate(Formula::new(law)), min, max))
             }
         };
         Self { lengths, max, hash: IdHash::new(data_seed, purpose) }
@@ -71,6 +77,7 @@ impl Sizes {
                 *min + ((u128::from(self.hash.of(id, 0)) * u128::from(*count)) >> 64) as u32
             }
             Lengths::Law(lengths) => lengths.at(self.hash.of(id, 0)),
+            Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
         }
     }
 
@@ -85,7 +92,7 @@ impl Sizes {
         match &self.lengths {
             Lengths::Fixed(size) => f64::from(*size),
             Lengths::Uniform { min, count } => f64::from(*min) + (*count - 1) as f64 / 2.0,
-            Lengths::Law(lengths) => lengths.mean(),
+            Lengths::Law(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
         }
     }
 }
@@ -101,10 +108,34 @@ const STEEP: u32 = u32::MAX;
 /// the tail is thin (0.3 % of all ids for `fb_key`, 7 % for `fb_value`), the closed form is evaluated.
 #[derive(Clone, Debug)]
 struct LawLengths {
-    quantiles: Quantiles,
+    form: Form,
     min: f64,
     max: f64,
     cells: Box<[Cell]>,
+}
+
+/// What a hash becomes.
+#[derive(Clone, Debug)]
+enum Form {
+    Quantile(Quantiles),
+    Mutilate(Formula),
+}
+
+impl Form {
+    fn at(&self, hash: u64) -> f64 {
+        match self {
+            Self::Quantile(quantiles) => quantiles.at(hash),
+            Self::Mutilate(formula) => formula.at(hash),
+        }
+    }
+
+    /// Does it go one way only, so that between two equal lengths there is no other?
+    fn is_monotone(&self) -> bool {
+        match self {
+            Self::Quantile(_) => true,
+            Self::Mutilate(formula) => formula.is_monotone(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,8 +149,8 @@ struct Cell {
 }
 
 impl LawLengths {
-    fn new(quantiles: Quantiles, min: u32, max: u32) -> Self {
-        let empty = Self { quantiles, min: f64::from(min), max: f64::from(max), cells: Box::default() };
+    fn new(form: Form, min: u32, max: u32) -> Self {
+        let empty = Self { form, min: f64::from(min), max: f64::from(max), cells: Box::default() };
         let cells = (0..1 << CELL_BITS).map(|index| empty.cell(index)).collect();
         Self { cells, ..empty }
     }
@@ -136,11 +167,14 @@ impl LawLengths {
 
     fn by_closed_form(&self, hash: u64) -> u32 {
         // The conversion truncates, and everything below 0 has been moved up to the lower bound.
-        (self.quantiles.at(hash) + 0.5).clamp(self.min, self.max) as u32
+        (self.form.at(hash) + 0.5).clamp(self.min, self.max) as u32
     }
 
     /// The cell of all hashes that begin with these bits.
     fn cell(&self, index: u64) -> Cell {
+        if !self.form.is_monotone() {
+            return Cell { before: STEEP, after: STEEP, change: 0 };
+        }
         let start = index << (64 - CELL_BITS);
         let at = |place: u32| self.by_closed_form(start | u64::from(place) << (64 - CELL_BITS - CHANGE_BITS));
         let (before, after) = (at(0), at(u32::MAX));

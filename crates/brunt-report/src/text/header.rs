@@ -178,6 +178,9 @@ fn size(size: &SizeDistribution) -> String {
         SizeDistribution::Fixed(bytes) => format!("{} B", count(*bytes)),
         SizeDistribution::Uniform { min, max } => format!("{} to {} B", count(*min), count(*max)),
         SizeDistribution::Law { law, min, max } => format!("{law}, {} to {} B", count(*min), count(*max)),
+        SizeDistribution::Mutilate { law, min, max } => {
+            format!("{law} as mutilate has it, {} to {} B", count(*min), count(*max))
+        }
     }
 }
 
