@@ -21,13 +21,18 @@ pub(crate) struct Program {
     needed_for: &'static str,
 }
 
-const PROGRAMS: [Program; 3] = [
+const PROGRAMS: [Program; 4] = [
     Program { command: "memcached", package: "memcached", needed_for: "tests against a real memcached" },
     Program { command: "redis-server", package: "redis-server", needed_for: "tests against a real Redis" },
     Program {
         command: "tcpdump",
         package: "tcpdump",
         needed_for: "tests that compare our times with the wire's",
+    },
+    Program {
+        command: "python3",
+        package: "python3",
+        needed_for: "comparison with recorded cases of other load generators",
     },
 ];
 

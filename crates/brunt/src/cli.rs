@@ -141,6 +141,20 @@ pub(crate) enum Command {
     Calibrate(Calibrate),
     /// Run the reference server: a small memcached server whose timing is known by construction
     Serve(Box<Serve>),
+    /// Take mutilate's command line and print its report; a link named mutilate does the same
+    #[command(disable_help_flag = true)]
+    Mutilate(Legacy),
+    /// The same with the columns of its second generation
+    #[command(disable_help_flag = true)]
+    MutilateG2(Legacy),
+}
+
+/// Another tool's command line, which that tool's front end reads.
+#[derive(Debug, Args)]
+pub(crate) struct Legacy {
+    /// What mutilate takes; `brunt mutilate --help` lists it
+    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+    pub arguments: Vec<String>,
 }
 
 /// Options of `brunt run`.

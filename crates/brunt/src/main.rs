@@ -19,6 +19,7 @@ mod facts;
 mod interrupt;
 mod limits;
 mod measurement;
+mod mutilate;
 mod option_file;
 mod output;
 mod progress;
@@ -27,12 +28,21 @@ mod serve;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::{Exit, Failure};
+use brunt_compat::mutilate::Generation;
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A link named after another tool is that tool.
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let name = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    if let Some(generation) = mutilate::generation_of(name) {
+        return mutilate::mutilate(&words[1..], generation);
+    }
     let arguments = Arguments::parse();
     let ended = match arguments.command {
+        Command::Mutilate(legacy) => return mutilate::mutilate(&legacy.arguments, Generation::First),
+        Command::MutilateG2(legacy) => return mutilate::mutilate(&legacy.arguments, Generation::Second),
         Command::Run(run) => campaign::run(&run),
         Command::Scan(scan) => campaign::scan(&scan),
         Command::Search(search) => campaign::search(&search),

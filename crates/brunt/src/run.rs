@@ -181,7 +181,7 @@ fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<
 }
 
 /// A seed that fits the integers of TOML and JSON readers (53 bits).
-fn random_seed() -> u64 {
+pub(crate) fn random_seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library keys its hash maps with randomness from the kernel; an empty hash is a function of the key.
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 11

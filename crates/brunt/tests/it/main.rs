@@ -20,6 +20,7 @@ mod compare;
 mod convictions;
 mod dialects;
 mod faults;
+mod legacy;
 mod lifetimes;
 mod many;
 mod measured;

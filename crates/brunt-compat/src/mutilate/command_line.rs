@@ -1,0 +1,553 @@
+//! mutilate's options, those of both generations: a command line becomes typed values that each lie in their range.
+//!
+//! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
+//! a refusal.
+
+use super::{EXIT_REFUSED, EXIT_SYNTAX};
+use crate::options::{Rule, Scanned, integer, leading_number, number, scan};
+use std::fmt;
+
+/// Why nothing is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The exit code.
+    pub code: u8,
+    /// What to tell the user.
+    pub message: String,
+}
+
+impl Refusal {
+    /// Something that can be read and not be done.
+    pub(super) fn of(message: impl Into<String>) -> Self {
+        Self { code: EXIT_REFUSED, message: message.into() }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+const fn flag(long: &'static str, short: Option<char>) -> Rule {
+    Rule { long, short, takes_value: false, repeats: false, ends: false }
+}
+
+const fn value(long: &'static str, short: Option<char>) -> Rule {
+    Rule { takes_value: true, ..flag(long, short) }
+}
+
+const fn several(rule: Rule) -> Rule {
+    Rule { repeats: true, ..rule }
+}
+
+/// Every option of both generations, and the last one of our own.
+pub const OPTIONS: [Rule; 52] = [
+    Rule { ends: true, ..flag("help", Some('h')) },
+    Rule { ends: true, ..flag("version", None) },
+    several(flag("verbose", Some('v'))),
+    flag("quiet", None),
+    several(value("server", Some('s'))),
+    flag("binary", None),
+    value("qps", Some('q')),
+    value("time", Some('t')),
+    value("keysize", Some('K')),
+    value("valuesize", Some('V')),
+    value("records", Some('r')),
+    value("update", Some('u')),
+    value("username", Some('U')),
+    value("password", Some('P')),
+    value("threads", Some('T')),
+    flag("affinity", None),
+    value("connections", Some('c')),
+    value("depth", Some('d')),
+    flag("roundrobin", Some('R')),
+    value("iadist", Some('i')),
+    flag("skip", Some('S')),
+    flag("moderate", None),
+    flag("noload", None),
+    flag("loadonly", None),
+    flag("blocking", Some('B')),
+    flag("no_nodelay", None),
+    value("warmup", Some('w')),
+    value("wait", Some('W')),
+    value("save", None),
+    value("search", None),
+    value("scan", None),
+    flag("agentmode", Some('A')),
+    several(value("agent", Some('a'))),
+    value("agent_port", Some('p')),
+    value("lambda_mul", Some('l')),
+    value("measure_connections", Some('C')),
+    value("measure_qps", Some('Q')),
+    value("measure_depth", Some('D')),
+    flag("unix_socket", None),
+    flag("redis", None),
+    flag("getset", None),
+    flag("getsetorset", None),
+    flag("successful", None),
+    value("prefix", None),
+    flag("delete90", None),
+    value("assoc", None),
+    value("read_file", None),
+    value("twitter_trace", None),
+    value("misswindow", Some('m')),
+    value("queries", Some('N')),
+    flag("legacy-latency", None),
+    flag("agent-sampling", None),
+];
+
+/// Options that the second generation brought: with one of them the report has its columns.
+const OF_SECOND_GENERATION: [&str; 12] = [
+    "unix_socket",
+    "redis",
+    "getset",
+    "getsetorset",
+    "successful",
+    "prefix",
+    "delete90",
+    "assoc",
+    "read_file",
+    "twitter_trace",
+    "misswindow",
+    "queries",
+];
+
+/// What cannot be done yet, and why not.
+const NOT_YET: [(&str, &str); 10] = [
+    ("agentmode", "agents on other hosts are missing"),
+    ("agent", "agents on other hosts are missing"),
+    ("agent-sampling", "agents on other hosts are missing"),
+    ("no_nodelay", "sockets that gather small packets are missing: TCP_NODELAY is always set"),
+    ("getsetorset", "traces are missing"),
+    ("read_file", "traces are missing"),
+    ("twitter_trace", "traces are missing"),
+    ("delete90", "a deletion in the middle of a run is missing"),
+    ("assoc", "keys that are split into hash and field are missing"),
+    ("misswindow", "windows that are counted in requests are missing"),
+];
+
+/// `--scan MIN:MAX:STEP`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanRange {
+    /// The first rate; 0 is as fast as it goes.
+    pub min: u64,
+    /// No rate is above it.
+    pub max: u64,
+    /// Above 0.
+    pub step: u64,
+}
+
+/// `--search N:X`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SearchBound {
+    /// Which percentile, above 0 and below 100.
+    pub percentile: f64,
+    /// Its bound in microseconds.
+    pub bound_us: f64,
+}
+
+/// A command line that asks for a run, with mutilate's defaults.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are mutilate's options of the same names")]
+pub struct CommandLine {
+    pub verbose: usize,
+    pub quiet: bool,
+    pub servers: Vec<String>,
+    pub binary: bool,
+    pub qps: u64,
+    pub time_s: u64,
+    pub keysize: String,
+    pub valuesize: String,
+    pub records: u64,
+    pub update: f64,
+    pub username: Option<String>,
+    pub password: Option<String>,
+    pub threads: u32,
+    pub affinity: bool,
+    pub connections: u32,
+    pub depth: u32,
+    pub roundrobin: bool,
+    pub iadist: Option<String>,
+    pub skip: bool,
+    pub moderate: bool,
+    pub noload: bool,
+    pub loadonly: bool,
+    pub blocking: bool,
+    pub warmup_s: u64,
+    pub wait_s: u64,
+    pub save: Option<String>,
+    pub search: Option<SearchBound>,
+    pub scan: Option<ScanRange>,
+    pub measure_connections: Option<u32>,
+    pub unix_socket: bool,
+    pub redis: bool,
+    pub getset: bool,
+    pub successful: bool,
+    pub prefix: String,
+    /// 0 is no bound.
+    pub queries: u64,
+    pub legacy_latency: bool,
+    /// An option of the second generation was given.
+    pub is_second: bool,
+    /// Given, and without effect here or in mutilate: for the user, each without its prefix.
+    pub warnings: Vec<String>,
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// `--help`.
+    Help,
+    /// `--version`.
+    Version,
+    /// Anything else.
+    Run(Box<CommandLine>),
+}
+
+/// Reads a command line, without the program's name.
+///
+/// # Errors
+/// It cannot be read, or asks for what cannot be done.
+pub fn parse(arguments: &[String]) -> Result<Asked, Refusal> {
+    let syntax = |message: String| Refusal { code: EXIT_SYNTAX, message };
+    let scanned = scan(&OPTIONS, arguments).map_err(|fault| syntax(fault.to_string()))?;
+    if scanned.has("help") {
+        return Ok(Asked::Help);
+    }
+    if scanned.has("version") {
+        return Ok(Asked::Version);
+    }
+    let numbers = Numbers::read(&scanned).map_err(syntax)?;
+    check_ranges(&numbers, &scanned)?;
+    check_known(&scanned)?;
+    command_line(&scanned, &numbers).map(|line| Asked::Run(Box::new(line)))
+}
+
+/// The options that are numbers.
+struct Numbers {
+    given: Vec<(&'static str, i32)>,
+    update: f64,
+}
+
+const INTEGERS: [&str; 16] = [
+    "qps",
+    "time",
+    "records",
+    "threads",
+    "connections",
+    "depth",
+    "warmup",
+    "wait",
+    "lambda_mul",
+    "measure_connections",
+    "measure_qps",
+    "measure_depth",
+    "assoc",
+    "twitter_trace",
+    "misswindow",
+    "queries",
+];
+
+impl Numbers {
+    fn read(scanned: &Scanned) -> Result<Self, String> {
+        let mut given = Vec::new();
+        for long in INTEGERS {
+            if let Some(text) = scanned.value(long) {
+                let read = integer(text);
+                let value =
+                    read.ok_or_else(|| format!("--{long}: '{text}' was given; accepted: a whole number"))?;
+                given.push((long, value));
+            }
+        }
+        let update = match scanned.value("update") {
+            None => 0.0,
+            Some(text) => {
+                number(text).ok_or_else(|| format!("--update: '{text}' was given; accepted: a number"))?
+            }
+        };
+        Ok(Self { given, update })
+    }
+
+    fn get(&self, long: &str) -> Option<i32> {
+        self.given.iter().find(|(held, _)| *held == long).map(|(_, value)| *value)
+    }
+
+    /// The option or its default, as a count.
+    fn count(&self, long: &str, default: u64) -> u64 {
+        self.get(long).map_or(default, |value| u64::try_from(value).unwrap_or(0))
+    }
+}
+
+/// In mutilate's order.
+fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
+    let outside = |long: &str, range: std::ops::RangeInclusive<i32>, accepted: &str| {
+        let value = numbers.get(long).filter(|value| !range.contains(value));
+        value.map_or(Ok(()), |value| {
+            Err(Refusal::of(format!("--{long}: {value} was given; accepted: {accepted}")))
+        })
+    };
+    let least = |least: i32| least..=i32::MAX;
+    outside("depth", least(1), "1 or more")?;
+    outside("qps", least(0), "0 (as fast as it goes) or more")?;
+    if !(0.0..=1.0).contains(&numbers.update) {
+        return Err(Refusal::of(format!(
+            "--update: {} was given; accepted: the part of requests that are sets, from 0 to 1",
+            numbers.update
+        )));
+    }
+    outside("time", least(1), "1 second or more")?;
+    outside("connections", 1..=512, "from 1 to 512")?;
+    if scanned.list("server").is_empty() && !scanned.has("agentmode") {
+        return Err(Refusal::of("--server: not given; accepted: HOST[:PORT] of at least one server"));
+    }
+    outside(
+        "threads",
+        least(1),
+        "1 or more: without threads of its own only agents could send, and they are missing",
+    )?;
+    outside("measure_connections", 1..=512, "from 1 to 512")?;
+    outside("warmup", least(0), "0 seconds or more")?;
+    outside("wait", least(0), "0 seconds or more")?;
+    outside("queries", least(0), "0 (no bound) or more")
+}
+
+fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
+    if scanned.has("assoc") && !scanned.has("redis") {
+        return Err(Refusal::of("--assoc: given without --redis; accepted: both, for hashes are Redis's"));
+    }
+    match NOT_YET.iter().find(|(long, _)| scanned.has(long)) {
+        // What has no effect in mutilate is missed by nobody.
+        Some((long, _)) if *long == "misswindow" => Ok(()),
+        Some((long, why)) => Err(Refusal::of(format!("--{long} is not supported yet: {why}"))),
+        None => Ok(()),
+    }
+}
+
+fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Refusal> {
+    let text = |long: &str| scanned.value(long).map(str::to_owned);
+    let line = CommandLine {
+        verbose: scanned.count("verbose"),
+        quiet: scanned.has("quiet"),
+        servers: scanned.list("server"),
+        binary: scanned.has("binary"),
+        qps: numbers.count("qps", 0),
+        time_s: numbers.count("time", 5),
+        keysize: text("keysize").unwrap_or_else(|| "30".to_owned()),
+        valuesize: text("valuesize").unwrap_or_else(|| "200".to_owned()),
+        records: numbers.count("records", 10_000),
+        update: numbers.update,
+        username: text("username"),
+        password: text("password"),
+        threads: numbers.count("threads", 1) as u32,
+        affinity: scanned.has("affinity"),
+        connections: numbers.count("connections", 1) as u32,
+        depth: numbers.count("depth", 1) as u32,
+        roundrobin: scanned.has("roundrobin"),
+        iadist: text("iadist"),
+        skip: scanned.has("skip"),
+        moderate: scanned.has("moderate"),
+        noload: scanned.has("noload"),
+        loadonly: scanned.has("loadonly"),
+        blocking: scanned.has("blocking"),
+        warmup_s: numbers.count("warmup", 0),
+        wait_s: numbers.count("wait", 0),
+        save: text("save"),
+        search: scanned.value("search").map(search_bound).transpose()?,
+        scan: scanned.value("scan").map(scan_range).transpose()?,
+        measure_connections: numbers.get("measure_connections").map(|count| count as u32),
+        unix_socket: scanned.has("unix_socket"),
+        redis: scanned.has("redis"),
+        getset: scanned.has("getset"),
+        successful: scanned.has("successful"),
+        prefix: text("prefix").unwrap_or_default(),
+        queries: numbers.count("queries", 0),
+        legacy_latency: scanned.has("legacy-latency"),
+        is_second: OF_SECOND_GENERATION.iter().any(|long| scanned.has(long)),
+        warnings: Vec::new(),
+    };
+    let warnings = warnings(&line, scanned);
+    Ok(CommandLine { warnings, ..line })
+}
+
+fn search_bound(text: &str) -> Result<SearchBound, Refusal> {
+    let accepted = || {
+        Refusal::of(format!(
+            "--search: '{text}' was given; accepted: N:X, a percentile above 0 and below 100 and its bound in \
+             microseconds, such as 95:1000"
+        ))
+    };
+    let (percentile, bound) = text.split_once(':').ok_or_else(accepted)?;
+    let (percentile, bound_us) = (leading_number(percentile), leading_number(bound));
+    let is_read = percentile > 0.0 && percentile < 100.0 && bound_us > 0.0;
+    is_read.then_some(SearchBound { percentile, bound_us }).ok_or_else(accepted)
+}
+
+fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
+    let accepted = || {
+        Refusal::of(format!(
+            "--scan: '{text}' was given; accepted: MIN:MAX:STEP, rates from 0 and a step above 0, such as 1000:5000:1000"
+        ))
+    };
+    let fields: Option<Vec<u64>> = text
+        .split(':')
+        .filter(|field| !field.is_empty())
+        .map(|field| u64::try_from(crate::options::leading_integer(field)).ok())
+        .collect();
+    match fields.ok_or_else(accepted)?.as_slice() {
+        [min, max, step, ..] if *step > 0 => Ok(ScanRange { min: *min, max: *max, step: *step }),
+        _ => Err(accepted()),
+    }
+}
+
+/// What was given and has no effect, each in a sentence.
+fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
+    let has = |long: &str| scanned.has(long);
+    let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
+    let rules: [(bool, &str); 20] = [
+        (
+            line.username.is_some() && !line.binary,
+            "--username: without effect; credentials are asked for with --binary only",
+        ),
+        (
+            line.password.is_some() && line.username.is_none(),
+            "--password: without effect; nobody logs in without --username",
+        ),
+        (line.affinity && line.threads == 1, "--affinity: without effect; one thread is not pinned"),
+        (
+            line.roundrobin && line.threads == 1,
+            "--roundrobin: without effect; one thread has connections to every server",
+        ),
+        (
+            line.iadist.is_some() && !is_paced,
+            "--iadist: without effect; without --qps a request follows a reply, and nothing is drawn",
+        ),
+        (
+            line.skip,
+            "--skip: without effect; a request that is late is sent all the same, for leaving it out would hide how long it waited",
+        ),
+        (
+            line.moderate && is_paced,
+            "--moderate: without effect on requests that a rate makes due; it moves none of them",
+        ),
+        (line.save.is_some() && line.scan.is_some(), "--save: without effect; a scan saves no samples"),
+        (line.scan.is_some() && line.search.is_some(), "--scan: without effect; --search was given as well"),
+        (
+            line.loadonly && (line.scan.is_some() || line.search.is_some()),
+            "--scan and --search: without effect; --loadonly measures nothing",
+        ),
+        (has("measure_qps"), "--measure_qps: without effect; it is of use with agents only"),
+        (has("measure_depth"), "--measure_depth: without effect; it is of use with agents only"),
+        (has("lambda_mul"), "--lambda_mul: without effect; it is of use with agents only"),
+        (has("agent_port"), "--agent_port: without effect; it is of use with agents only"),
+        (line.binary && line.redis, "--redis: without effect; --binary was given as well"),
+        (
+            line.getset && has("update"),
+            "--update: without effect; with --getset every request is a get, and a set follows a miss",
+        ),
+        (line.queries > 0 && has("time"), "--time: without effect; the run ends after --queries"),
+        (
+            has("misswindow"),
+            "--misswindow: without effect; windows that are counted in requests are missing for now",
+        ),
+        (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
+        (
+            line.measure_connections.is_some() && has("connections"),
+            "--connections: without effect; --measure_connections was given as well",
+        ),
+    ];
+    let strays =
+        scanned.strays.iter().map(|stray| format!("'{stray}': without effect; it belongs to no option"));
+    let given = rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned());
+    strays.chain(given).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<CommandLine, Refusal> {
+        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+            Asked::Run(line) => Ok(*line),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_mutilates() {
+        let line = parsed("-s h").unwrap();
+        assert_eq!((line.qps, line.time_s, line.records, line.update), (0, 5, 10_000, 0.0));
+        assert_eq!((line.threads, line.connections, line.depth), (1, 1, 1));
+        assert_eq!((line.keysize.as_str(), line.valuesize.as_str()), ("30", "200"));
+        assert!(line.warnings.is_empty() && !line.is_second);
+    }
+
+    #[test]
+    fn refusals_have_mutilates_codes() {
+        let table = [
+            ("-s h --bogus", 1, "--bogus is no option"),
+            ("-s h --meas 1", 1, "--meas may be any of"),
+            ("-s h -q 1 -q 2", 1, "--qps was given twice"),
+            ("-s", 1, "-s needs a value"),
+            ("-s h -q 10k", 1, "--qps: '10k' was given; accepted: a whole number"),
+            ("-s h -loadonly", 1, "--lambda_mul: 'oadonly' was given"),
+            ("-s h -d 0 -q -1", 255, "--depth: 0 was given"),
+            ("-s h -q -1", 255, "--qps: -1 was given"),
+            ("-s h -u 1.5", 255, "--update: 1.5 was given"),
+            ("-s h -t 0", 255, "--time: 0 was given"),
+            ("-s h -c 513", 255, "--connections: 513 was given; accepted: from 1 to 512"),
+            ("-t 1", 255, "--server: not given"),
+            ("-s h --search 95", 255, "--search: '95' was given"),
+            ("-s h --scan 1:2", 255, "--scan: '1:2' was given"),
+            ("-s h --scan 1:2:0", 255, "--scan: '1:2:0' was given"),
+            ("-s h --assoc=4", 255, "--assoc: given without --redis"),
+            ("-A", 255, "--agentmode is not supported yet: agents on other hosts are missing"),
+            ("-s h -a x", 255, "--agent is not supported yet"),
+            ("-s h -T 0", 255, "--threads: 0 was given"),
+            ("-s h --read_file x", 255, "--read_file is not supported yet: traces are missing"),
+        ];
+        for (line, code, message) in table {
+            let refusal = parsed(line).unwrap_err();
+            assert_eq!(refusal.code, code, "{line}: {refusal}");
+            assert!(refusal.message.starts_with(message), "{line}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_said() {
+        let table = [
+            ("-s h stray", "'stray'"),
+            ("-s h -U me", "--username"),
+            ("-s h -Q 5", "--measure_qps"),
+            ("-s h -S", "--skip"),
+            ("-s h -q 5 --moderate", "--moderate"),
+            ("-s h -i fb_ia", "--iadist"),
+            ("-s h -N 5 -t 1", "--time"),
+        ];
+        for (line, option) in table {
+            let warnings = parsed(line).unwrap().warnings;
+            assert!(
+                matches!(warnings.as_slice(), [warning] if warning.starts_with(option)),
+                "{line}: {warnings:?}"
+            );
+        }
+        assert!(parsed("-s h -q 5 -i fb_ia --binary -U me -P x").unwrap().warnings.is_empty());
+    }
+
+    #[test]
+    fn options_of_the_second_generation_are_told_apart() {
+        for line in ["--redis", "--getset", "-N 5", "-m 5", "--prefix x", "--successful", "--unix_socket"] {
+            assert!(parsed(&format!("-s h {line}")).unwrap().is_second, "{line}");
+        }
+        assert!(!parsed("-s h -q 5 -v -v -R").unwrap().is_second);
+    }
+
+    #[test]
+    fn no_two_options_share_a_name() {
+        for (index, rule) in OPTIONS.iter().enumerate() {
+            let same =
+                |other: &Rule| other.long == rule.long || (rule.short.is_some() && other.short == rule.short);
+            assert!(!OPTIONS[..index].iter().any(same), "{}", rule.long);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The distributions of `-K`, `-V` and `-i`: mutilate's way to write them, and what each becomes in a plan.
+//!
+//! Not a sampler. Invariant: the length of every key is mutilate's, to the byte; a value's is distributed as mutilate's.
+
+use crate::options::{leading_integer, leading_number};
+use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::law::{FB_INTERARRIVAL, FB_KEY, FB_VALUE_TAIL, Generalised, Law};
+use std::fmt;
+
+/// The longest key that memcached takes.
+const KEY_BYTES_MAX: u32 = 250;
+/// Where the tail of a value's length is cut: with its key it fits memcached's default limit of 1 MiB.
+const VALUE_BYTES_MAX: u32 = 1_000_000;
+
+/// A distribution as mutilate understands its text. Parameters that are left out are 0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Generator {
+    /// Always the same.
+    Fixed(f64),
+    /// From 0 to this.
+    Uniform(f64),
+    /// Mean and standard deviation.
+    Normal(f64, f64),
+    /// The rate; 0 or below always draws 0.
+    Exponential(f64),
+    /// Generalised Pareto.
+    Pareto(Generalised),
+    /// Generalised extreme value.
+    Gev(Generalised),
+    /// Facebook's key sizes.
+    FbKey,
+    /// Facebook's value sizes.
+    FbValue,
+    /// Facebook's gaps.
+    FbInterarrival,
+}
+
+/// The length of keys, and whether some may have had to be cut to what memcached takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeySize {
+    /// For the plan.
+    pub distribution: SizeDistribution,
+    /// mutilate would have asked for longer ones.
+    pub is_cut: bool,
+}
+
+impl Generator {
+    /// Reads `fb_key`, a number, or a name and its parameters behind a colon. The name may stand anywhere in the text and in any
+    /// case, and the first of the list below wins: mutilate looks for it so.
+    ///
+    /// # Errors
+    /// The text names none; for a user.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "fb_key" => return Ok(Self::FbKey),
+            "fb_value" => return Ok(Self::FbValue),
+            "fb_ia" => return Ok(Self::FbInterarrival),
+            _ if leading_integer(text) != 0 || text == "0" => return Ok(Self::Fixed(leading_number(text))),
+            _ => {}
+        }
+        let behind = text.split_once(':').map_or("", |(_, arguments)| arguments);
+        let mut arguments = behind.split(',').map(leading_number);
+        let mut next = || arguments.next().unwrap_or(0.0);
+        let lower = text.to_ascii_lowercase();
+        let name = ["fixed", "normal", "exponential", "pareto", "gev", "uniform"];
+        let Some(name) = name.into_iter().find(|name| lower.contains(name)) else {
+            return Err(format!(
+                "'{text}' was given; accepted: a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, \
+                 pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, fb_key, fb_value or fb_ia"
+            ));
+        };
+        let mut generalised = || Generalised { location: next(), scale: next(), shape: next() };
+        Ok(match name {
+            "pareto" => Self::Pareto(generalised()),
+            "gev" => Self::Gev(generalised()),
+            "fixed" => Self::Fixed(next()),
+            "normal" => Self::Normal(next(), next()),
+            "exponential" => Self::Exponential(next()),
+            _ => Self::Uniform(next()),
+        })
+    }
+
+    /// The length of keys of at least so many digits, behind a prefix of so many bytes.
+    ///
+    /// # Errors
+    /// No plan has such keys; for a user.
+    pub fn key_size(&self, digits: u32, prefix: u32) -> Result<KeySize, String> {
+        let least = (digits + prefix).min(KEY_BYTES_MAX);
+        let behind = f64::from(prefix);
+        let fixed = |length: f64| {
+            let length = length.round() + behind;
+            let cut = length.clamp(f64::from(least), f64::from(KEY_BYTES_MAX));
+            Ok(KeySize {
+                distribution: SizeDistribution::Fixed(cut as u32),
+                is_cut: length > f64::from(KEY_BYTES_MAX),
+            })
+        };
+        // The prefix moves a law by its length.
+        let moved = |law: &Generalised| Generalised { location: law.location + behind, ..*law };
+        let (law, usual_max) = match self {
+            Self::Fixed(length) => return fixed(*length),
+            Self::Uniform(max) if *max <= 0.0 => return fixed(0.0),
+            Self::Normal(mean, 0.0) => return fixed(*mean),
+            Self::Exponential(lambda) if *lambda <= 0.0 => return fixed(0.0),
+            Self::FbValue => {
+                return Err("fb_value draws lengths that no record number repeats, so that nobody finds a key again; \
+                            accepted: fb_key, or any other distribution"
+                    .to_owned());
+            }
+            Self::Uniform(max) => (Law::Uniform { min: behind, max: behind + max }, behind + max),
+            Self::Normal(mean, sd) => {
+                (Law::Normal { mean: mean + behind, sd: *sd }, behind + mean + 3.0 * sd)
+            }
+            Self::Exponential(lambda) => {
+                let law = Generalised { location: behind, scale: 1.0 / lambda, shape: 0.0 };
+                (Law::Pareto(law), behind + 5.0 / lambda)
+            }
+            Self::Pareto(law) => (Law::Pareto(with_shape(&moved(law))?), behind + law.location),
+            Self::Gev(law) => (Law::Gev(with_shape(&moved(law))?), behind + law.location),
+            Self::FbKey => (Law::Gev(moved(&FB_KEY)), behind),
+            Self::FbInterarrival => (Law::Pareto(moved(&FB_INTERARRIVAL)), behind),
+        };
+        law.check()?;
+        Ok(KeySize {
+            distribution: SizeDistribution::Mutilate { law, min: least, max: KEY_BYTES_MAX },
+            is_cut: usual_max > f64::from(KEY_BYTES_MAX),
+        })
+    }
+
+    /// The length of values. mutilate truncates what it draws and plans round, so that a law is moved by half a byte.
+    ///
+    /// # Errors
+    /// No plan has such values; for a user.
+    pub fn value_size(&self) -> Result<SizeDistribution, String> {
+        let moved = |law: &Generalised| Generalised { location: law.location - 0.5, ..*law };
+        let fixed = |length: f64| match length.trunc() {
+            whole if (0.0..=f64::from(u32::MAX)).contains(&whole) => {
+                Ok(SizeDistribution::Fixed(whole as u32))
+            }
+            _ => Err(format!("a length of {length} bytes was given; accepted: 0 or more")),
+        };
+        let law = match self {
+            Self::Fixed(length) => return fixed(*length),
+            Self::Uniform(max) if *max <= 1.0 => return fixed(0.0),
+            Self::Uniform(max) => {
+                let most = (max.ceil() - 1.0).min(f64::from(u32::MAX));
+                return Ok(SizeDistribution::Uniform { min: 0, max: most as u32 });
+            }
+            Self::Normal(mean, 0.0) => return fixed(*mean),
+            Self::Exponential(lambda) if *lambda <= 0.0 => return fixed(0.0),
+            Self::Normal(mean, sd) => Law::Normal { mean: mean - 0.5, sd: *sd },
+            Self::Exponential(lambda) => {
+                Law::Pareto(Generalised { location: -0.5, scale: 1.0 / lambda, shape: 0.0 })
+            }
+            Self::Pareto(law) => Law::Pareto(moved(&with_shape(law)?)),
+            Self::Gev(law) => Law::Gev(moved(&with_shape(law)?)),
+            Self::FbKey => Law::Gev(moved(&FB_KEY)),
+            Self::FbInterarrival => Law::Pareto(moved(&FB_INTERARRIVAL)),
+            // Most of it is a table of whole numbers, which rounding leaves alone.
+            Self::FbValue => Law::FbValue,
+        };
+        law.check()?;
+        Ok(SizeDistribution::Law { law, min: 0, max: VALUE_BYTES_MAX })
+    }
+
+    /// How arrivals are spaced: only the shape counts, for the mean follows from the rate.
+    ///
+    /// # Errors
+    /// It is no law of gaps; for a user.
+    pub fn arrival(&self) -> Result<Arrival, String> {
+        let law = match self {
+            Self::Fixed(_) | Self::Normal(_, 0.0) => return Ok(Arrival::Uniform),
+            Self::Exponential(_) => return Ok(Arrival::Poisson),
+            // Without a shape it is the exponential law.
+            Self::Pareto(law) if law.shape == 0.0 && law.location == 0.0 => return Ok(Arrival::Poisson),
+            Self::Uniform(_) => Law::Uniform { min: 0.0, max: 2.0 },
+            Self::Normal(mean, sd) => Law::Normal { mean: *mean, sd: *sd },
+            // mutilate overwrites the scale in any case.
+            Self::Pareto(law) if law.location == 0.0 => Law::Pareto(Generalised { scale: 1.0, ..*law }),
+            Self::Pareto(law) => Law::Pareto(*law),
+            Self::FbInterarrival => Law::FbInterarrival,
+            Self::Gev(_) | Self::FbKey | Self::FbValue => {
+                return Err("no law of gaps; accepted: exponential, fixed, uniform, normal:MEAN,SD, \
+                            pareto:LOC,SCALE,SHAPE or fb_ia"
+                    .to_owned());
+            }
+        };
+        law.check()?;
+        // Whether a law of gaps makes sense is known where arrivals are read.
+        law.to_string().parse()
+    }
+}
+
+impl fmt::Display for Generator {
+    /// As mutilate's log names it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let generalised = |name: &str, law: &Generalised, formatter: &mut fmt::Formatter<'_>| {
+            write!(formatter, "{name}({:.6},{:.6},{:.6})", law.location, law.scale, law.shape)
+        };
+        match self {
+            Self::Fixed(value) => write!(formatter, "Fixed({value:.6})"),
+            Self::Uniform(max) => write!(formatter, "Uniform({max:.6})"),
+            Self::Normal(mean, sd) => write!(formatter, "Normal({mean:.6},{sd:.6})"),
+            Self::Exponential(lambda) => write!(formatter, "Exponential({lambda:.6})"),
+            Self::Pareto(law) => generalised("GPareto", law, formatter),
+            Self::Gev(law) => generalised("GEV", law, formatter),
+            Self::FbKey => generalised("GEV", &FB_KEY, formatter),
+            Self::FbInterarrival => generalised("GPareto", &FB_INTERARRIVAL, formatter),
+            Self::FbValue => generalised("GPareto", &FB_VALUE_TAIL, formatter),
+        }
+    }
+}
+
+/// mutilate's formulas divide by the shape.
+fn with_shape(law: &Generalised) -> Result<Generalised, String> {
+    if law.shape == 0.0 { Err("SHAPE is 0; accepted: any other number".to_owned()) } else { Ok(*law) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_as_mutilate_reads_them() {
+        let table = [
+            ("200", Generator::Fixed(200.0)),
+            ("1e3", Generator::Fixed(1000.0)),
+            ("100abc", Generator::Fixed(100.0)),
+            ("0", Generator::Fixed(0.0)),
+            ("fixed:0.5", Generator::Fixed(0.5)),
+            ("Exponential", Generator::Exponential(0.0)),
+            ("exponential:0.9", Generator::Exponential(0.9)),
+            ("normal:200,2", Generator::Normal(200.0, 2.0)),
+            ("normal:200", Generator::Normal(200.0, 0.0)),
+            ("uniform:1000", Generator::Uniform(1000.0)),
+            ("fb_ia", Generator::FbInterarrival),
+            (
+                "pareto:0.0,16.0292,0.154971",
+                Generator::Pareto(Generalised { location: 0.0, scale: 16.0292, shape: 0.154_971 }),
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(Generator::parse(text), Ok(expected), "{text}");
+        }
+        for text in ["foo", "0.5", "", "n:1,2"] {
+            assert!(
+                Generator::parse(text).unwrap_err().starts_with(&format!("'{text}' was given")),
+                "{text}"
+            );
+        }
+    }
+
+    fn key_size(text: &str, digits: u32, prefix: u32) -> String {
+        match Generator::parse(text).and_then(|generator| generator.key_size(digits, prefix)) {
+            Ok(KeySize { distribution, is_cut }) => {
+                format!("{distribution}{}", if is_cut { " cut" } else { "" })
+            }
+            Err(fault) => fault,
+        }
+    }
+
+    #[test]
+    fn keys() {
+        // (text, digits, prefix, in the plan)
+        let table = [
+            ("30", 4, 0, "fixed:30"),
+            ("2", 4, 0, "fixed:4"),
+            ("30", 4, 3, "fixed:33"),
+            ("300", 4, 0, "fixed:250 cut"),
+            ("fb_key", 5, 0, "mutilate:gev:30.7984,8.20449,0.078688@5..250"),
+            ("fb_key", 5, 2, "mutilate:gev:32.7984,8.20449,0.078688@7..250"),
+            ("uniform:1000", 4, 0, "mutilate:uniform:0,1000@4..250 cut"),
+            ("normal:200,2", 4, 0, "mutilate:normal:200,2@4..250"),
+            ("exponential", 4, 0, "fixed:4"),
+            ("exponential:0.1", 4, 0, "mutilate:pareto:0,10,0@4..250"),
+            ("gev:1,2", 4, 0, "SHAPE is 0; accepted: any other number"),
+        ];
+        for (text, digits, prefix, expected) in table {
+            assert_eq!(key_size(text, digits, prefix), expected, "{text}");
+        }
+        assert!(key_size("fb_value", 4, 0).contains("nobody finds a key again"));
+    }
+
+    #[test]
+    fn values_are_truncated() {
+        let table = [
+            ("200", "fixed:200"),
+            ("fixed:3.9", "fixed:3"),
+            ("uniform:64", "uniform:0,63"),
+            ("normal:2000,2", "normal:1999.5,2"),
+            ("exponential:0.01", "pareto:-0.5,100,0"),
+            ("pareto:15,214,0.3", "pareto:14.5,214,0.3@0..1000000"),
+            ("fb_value", "fb_value"),
+        ];
+        for (text, expected) in table {
+            let size = Generator::parse(text).unwrap().value_size().unwrap();
+            assert_eq!(size.to_string(), expected, "{text}");
+        }
+        assert!(Generator::parse("-5").unwrap().value_size().is_err());
+    }
+
+    #[test]
+    fn gaps_keep_their_shape() {
+        let table = [
+            ("exponential", "poisson"),
+            ("exponential:1", "poisson"),
+            ("fixed", "uniform"),
+            ("normal", "uniform"),
+            ("normal:10,1", "normal:10,1"),
+            ("uniform:1000", "uniform:0,2"),
+            ("pareto", "poisson"),
+            ("pareto:0,16,0.15", "pareto:0,1,0.15"),
+            ("fb_ia", "fb_ia"),
+        ];
+        for (text, expected) in table {
+            let arrival = Generator::parse(text).unwrap().arrival().unwrap();
+            assert_eq!(arrival.to_string(), expected, "{text}");
+        }
+        for text in ["fb_value", "gev:1,2,0.1", "pareto:0,1,1.5"] {
+            assert!(Generator::parse(text).unwrap().arrival().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The help of `brunt mutilate`, in our own words.
+//!
+//! What is honoured, repaired or refused in detail stands in docs/compat.md.
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+brunt mutilate: takes the command line of mutilate, both generations, and prints its report
+
+Usage: mutilate -s HOST[:PORT] [options]
+
+Whom to load
+  -s, --server=HOST[:PORT]     a server; several times, or a list with commas [port: 11211]
+      --unix_socket            -s is the path of a socket
+      --binary                 memcached's binary protocol
+      --redis                  Redis's protocol
+  -U, --username=NAME          log in with this name (--binary)
+  -P, --password=WORD          and this password
+  -R, --roundrobin             deal the servers out to the threads
+
+How much
+  -q, --qps=N                  requests per second in all; 0 is as fast as it goes [0]
+  -i, --iadist=DISTRIBUTION    of the gaps between requests, scaled to -q [exponential]
+  -t, --time=SECONDS           length of the measurement [5]
+  -N, --queries=N              end after so many requests instead
+  -w, --warmup=SECONDS         run so long before
+  -W, --wait=SECONDS           do not measure before so long after the start
+  -T, --threads=N              [1]
+  -c, --connections=N          per server and thread, 1 to 512 [1]
+  -d, --depth=N                requests in flight on a connection [1]
+  -C, --measure_connections=N  takes the place of -c here
+      --affinity               pin threads to processors
+  -B, --blocking               sleep between requests, never spin
+      --moderate               without -q: pause 250 us behind each reply
+  -S, --skip                   accepted; requests that are late are sent all the same
+
+What
+  -K, --keysize=DISTRIBUTION   [30]
+  -V, --valuesize=DISTRIBUTION [200]
+  -r, --records=N              keys, divided by the number of servers [10000]
+  -u, --update=FRACTION        of requests that are sets [0.0]
+      --prefix=TEXT            before every key
+      --getset                 gets, and a set behind every miss
+      --noload                 do not store the keys first
+      --loadonly               store the keys and end
+
+What for
+      --scan=MIN:MAX:STEP      a row for each rate
+      --search=N:X             the highest rate with an N-th percentile of reads below X us
+      --save=FILE              the time and latency of every read
+      --successful             rows and rate of what succeeded only
+      --legacy-latency         latency from when a request was sent, not from when it was due
+      --quiet                  nothing on standard error
+  -v, --verbose                more there; twice: still more
+  -h, --help                   this
+      --version                version, and end
+
+Not yet: --agentmode --agent --no_nodelay --getsetorset --read_file --twitter_trace --delete90 --assoc.
+Accepted without effect until there are agents: --agent_port --lambda_mul --measure_qps --measure_depth.
+
+A DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,
+gev:LOC,SCALE,SHAPE, or one of Facebook's: fb_key, fb_value, fb_ia.
+";

@@ -1,0 +1,371 @@
+//! What a command line comes to: plans for the load and for the measurements, and what is printed of them.
+//!
+//! Not a run. Invariant: the data set and the offered load are mutilate's; how requests are spread over connections is ours, and
+//! docs/compat.md says where that differs.
+
+use super::Generation;
+use super::command_line::{CommandLine, Refusal, ScanRange, SearchBound};
+use super::generator::Generator;
+use brunt_plan::cpus::CpuList;
+use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::login::Password;
+use brunt_plan::mix::Mix;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::{MeterKind, OnMiss, Placement, Protocol, Wait};
+use brunt_plan::server::{ServerAddress, ServerList};
+use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
+use brunt_plan::units::{Count, DurationNs, Rate};
+use brunt_plan::url::NamedServer;
+
+/// memcached's port, which mutilate takes for Redis as well.
+const PORT: u16 = 11211;
+/// How long `--moderate` pauses.
+const MODERATE: DurationNs = DurationNs(250_000);
+/// Weights of a mix are millionths.
+const MILLION: f64 = 1e6;
+/// No more raw samples are kept, at 72 bytes each.
+const SAMPLES_MAX: u64 = 20_000_000;
+/// Requests per second that a run without a rate is prepared for, per thread.
+const SAMPLES_PER_SECOND: u64 = 500_000;
+
+/// What is to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Campaign {
+    /// The data set is stored, and that is all.
+    LoadOnly,
+    /// One measurement.
+    Run,
+    /// One for each rate.
+    Scan(ScanRange),
+    /// As many as it takes.
+    Search(SearchBound),
+}
+
+/// What a command line comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Invocation {
+    /// What is to be run.
+    pub campaign: Campaign,
+    /// The rate of a single measurement; 0 is as fast as it goes.
+    pub qps: u64,
+    /// The data set is stored before anything is measured.
+    pub loads: bool,
+    /// Nothing is measured before so many seconds after the start.
+    pub wait_s: u64,
+    /// Warm-up before each measurement, in seconds.
+    pub warmup_s: u64,
+    /// Length of a measurement in seconds.
+    pub time_s: u64,
+    /// The columns of the report.
+    pub generation: Generation,
+    /// Rows of what succeeded only.
+    pub successful: bool,
+    /// Latencies from when a request was sent.
+    pub legacy_latency: bool,
+    /// Where samples go.
+    pub save: Option<String>,
+    /// How much is said on standard error; 0 is mutilate's usual.
+    pub verbose: usize,
+    /// Nothing is said there.
+    pub quiet: bool,
+    /// Keys on each server.
+    pub records: u64,
+    /// The servers as addressed.
+    pub servers: Vec<ServerAddress>,
+    /// The distributions of values, keys and gaps, as mutilate's log has them.
+    pub generators: Vec<String>,
+    /// What to tell the user beforehand, each without its prefix.
+    pub warnings: Vec<String>,
+    arrival: Arrival,
+    moderate: bool,
+    run: RunSpec,
+    class: ClassSpec,
+}
+
+impl Invocation {
+    /// What this command line comes to, on a host where these processors may be used.
+    ///
+    /// # Errors
+    /// No plan does what it asks for.
+    pub fn new(line: &CommandLine, generation: Generation, allowed_cpus: &[u32]) -> Result<Self, Refusal> {
+        let mut warnings = line.warnings.clone();
+        let servers = servers(line)?;
+        let records = (line.records / servers.len() as u64).max(1);
+        let arrival = line.iadist.as_deref().map_or(Ok(Arrival::Poisson), |text| {
+            Generator::parse(text).and_then(|generator| generator.arrival())
+        });
+        let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
+        let arrival = match arrival {
+            Ok(arrival) => arrival,
+            // Nothing is drawn from it.
+            Err(_) if !is_paced => Arrival::Poisson,
+            Err(fault) => return Err(Refusal::of(format!("--iadist: {fault}"))),
+        };
+        if line.search.is_some() && (line.update >= 1.0 && !line.getset) {
+            return Err(Refusal::of(
+                "--search: judges reads, and --update 1 has none; accepted: an --update below 1",
+            ));
+        }
+        let is_second = generation == Generation::Second || line.is_second;
+        Ok(Self {
+            campaign: match (line.loadonly, line.search, line.scan) {
+                (true, ..) => Campaign::LoadOnly,
+                (_, Some(bound), _) => Campaign::Search(bound),
+                (_, None, Some(range)) => Campaign::Scan(range),
+                (_, None, None) => Campaign::Run,
+            },
+            qps: line.qps,
+            loads: !line.noload,
+            wait_s: line.wait_s,
+            warmup_s: line.warmup_s,
+            time_s: line.time_s,
+            generation: if is_second { Generation::Second } else { Generation::First },
+            successful: line.successful,
+            legacy_latency: line.legacy_latency,
+            save: line.save.clone().filter(|_| line.search.is_some() || line.scan.is_none()),
+            verbose: line.verbose,
+            quiet: line.quiet,
+            records,
+            generators: logged(line, is_paced),
+            arrival,
+            moderate: line.moderate,
+            run: run_spec(line, &servers, allowed_cpus, &mut warnings)?,
+            class: class_spec(line, records, servers.len() as u32, &mut warnings)?,
+            servers,
+            warnings,
+        })
+    }
+
+    /// The plan that stores the data set and measures nothing.
+    pub fn loading(&self) -> PlanSpec {
+        let mut spec = self.measuring(0);
+        spec.run.preload = Some(self.loads);
+        spec.run.server_stats = Some(false).filter(|_| spec.run.protocol != Some(Protocol::Resp2));
+        spec.run.requests = None;
+        spec.run.time = Some(DurationNs(1));
+        spec.run.warmup = Some(DurationNs(0));
+        spec.run.samples_max = None;
+        spec
+    }
+
+    /// The plan of a measurement at this rate.
+    pub fn measuring(&self, qps: u64) -> PlanSpec {
+        let mut spec = PlanSpec { run: self.run.clone(), base: self.class.clone(), classes: Vec::new() };
+        spec.run.preload = Some(self.loads);
+        if qps > 0 {
+            spec.base.rate = Some(Rate::per_second(qps));
+            spec.base.arrival = Some(self.arrival.clone());
+        } else {
+            spec.base.think = self.moderate.then_some(MODERATE);
+        }
+        if self.save.is_some() || self.successful {
+            let threads = spec.run.threads.map_or(1, |threads| threads.0);
+            let per_second = if qps > 0 { qps + qps / 4 } else { SAMPLES_PER_SECOND * threads };
+            let expected = spec.run.requests.map_or(per_second * self.time_s, |requests| 2 * requests.0);
+            spec.run.samples_max = Some(Count((expected + 10_000).min(SAMPLES_MAX)));
+        }
+        spec
+    }
+}
+
+/// The distributions as mutilate's log has them; without a rate there are no gaps.
+fn logged(line: &CommandLine, is_paced: bool) -> Vec<String> {
+    let gaps = if is_paced { line.iadist.as_deref().unwrap_or("exponential:0") } else { "0" };
+    let texts = [line.valuesize.as_str(), line.keysize.as_str(), gaps];
+    texts.into_iter().filter_map(|text| Generator::parse(text).ok()).map(|held| held.to_string()).collect()
+}
+
+/// The servers with their ports.
+fn servers(line: &CommandLine) -> Result<Vec<ServerAddress>, Refusal> {
+    let read = |text: &String| {
+        let named = if line.unix_socket { format!("unix:{text}") } else { text.clone() };
+        let address = named.parse::<ServerAddress>();
+        address
+            .map(|address| address.at_port(PORT))
+            .map_err(|accepted| Refusal::of(format!("--server: '{text}' was given; {accepted}")))
+    };
+    line.servers.iter().map(read).collect()
+}
+
+fn run_spec(
+    line: &CommandLine,
+    servers: &[ServerAddress],
+    allowed_cpus: &[u32],
+    warnings: &mut Vec<String>,
+) -> Result<RunSpec, Refusal> {
+    let protocol = match (line.binary, line.redis) {
+        (true, _) => Protocol::MemcachedBinary,
+        (false, true) => Protocol::Resp2,
+        (false, false) => Protocol::MemcachedText,
+    };
+    let login = match (&line.username, &line.password) {
+        (Some(user), password) if line.binary => {
+            let password = password.as_ref().filter(|password| !password.is_empty()).ok_or_else(|| {
+                Refusal::of(
+                    "--username: given without --password; accepted: both, and a password that is not empty",
+                )
+            })?;
+            Some((user.clone(), Password::verbatim(password.clone())))
+        }
+        _ => None,
+    };
+    let connections = connections(line, servers.len() as u32);
+    let threads = line.threads.min(connections / servers.len() as u32);
+    if threads < line.threads {
+        warnings.push(format!(
+            "--threads: {threads} instead of {}, because each of ours has a connection to every server",
+            line.threads
+        ));
+    }
+    let bound = (line.queries > 0).then_some(Count(line.queries));
+    Ok(RunSpec {
+        server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
+        // Every server holds all records, and every connection takes its turn.
+        placement: (servers.len() > 1).then_some(Placement::RoundRobin),
+        protocol: Some(protocol),
+        user: login.as_ref().map(|(user, _)| user.clone()),
+        password: login.map(|(_, password)| password),
+        threads: Some(Count(u64::from(threads))),
+        cpus: (line.affinity && threads > 1).then(|| CpuList(allowed_cpus.to_vec())),
+        wait: Some(if line.blocking { Wait::Sleep } else { Wait::Hybrid }),
+        time: bound.is_none().then(|| DurationNs::from_secs(line.time_s)),
+        requests: bound,
+        warmup: Some(DurationNs::from_secs(line.warmup_s)),
+        meter: Some(vec![MeterKind::Outstanding]),
+        ..RunSpec::default()
+    })
+}
+
+/// Connections in all.
+fn connections(line: &CommandLine, servers: u32) -> u32 {
+    let each = line.measure_connections.unwrap_or(line.connections);
+    let pairs = match line.roundrobin && line.threads > 1 {
+        true => servers.max(line.threads),
+        false => servers.saturating_mul(line.threads),
+    };
+    each.saturating_mul(pairs)
+}
+
+fn class_spec(
+    line: &CommandLine,
+    records: u64,
+    servers: u32,
+    warnings: &mut Vec<String>,
+) -> Result<ClassSpec, Refusal> {
+    let named = |option: &'static str| move |fault: String| Refusal::of(format!("--{option}: {fault}"));
+    let digits = records.ilog10() + 1;
+    let keys = Generator::parse(&line.keysize)
+        .and_then(|generator| generator.key_size(digits, line.prefix.len() as u32))
+        .map_err(named("keysize"))?;
+    if keys.is_cut {
+        warnings.push("--keysize: keys end at 250 bytes, for memcached takes no longer ones".to_owned());
+    }
+    let values: SizeDistribution = Generator::parse(&line.valuesize)
+        .and_then(|generator| generator.value_size())
+        .map_err(named("valuesize"))?;
+    let updates = if line.getset { 0 } else { (line.update * MILLION).round() as u32 };
+    let weights = [(OpKind::Get, MILLION as u32 - updates), (OpKind::Set, updates)];
+    Ok(ClassSpec {
+        connections: Some(Count(u64::from(connections(line, servers)))),
+        depth: Some(Count(u64::from(line.depth))),
+        mix: Some(Mix {
+            weights: weights.into_iter().filter(|(_, weight)| *weight > 0).collect(),
+            commands: Vec::new(),
+        }),
+        on_miss: line.getset.then_some(OnMiss::Set),
+        keys: Some(Count(records)),
+        prefix: (!line.prefix.is_empty()).then(|| line.prefix.clone()),
+        key_size: Some(keys.distribution),
+        value_size: Some(values),
+        ..ClassSpec::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_line::{Asked, parse};
+    use super::*;
+    use brunt_plan::resolve::{Host, resolve};
+
+    fn invocation(line: &str) -> Result<Invocation, Refusal> {
+        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+            Asked::Run(line) => Invocation::new(&line, Generation::First, &[0, 1, 2, 3]),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// The lines of the plan at its own rate that differ from those of `-s h`.
+    fn plan(line: &str) -> String {
+        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
+        let text = |line: &str| {
+            let invocation = invocation(line).unwrap();
+            let plan = resolve(&invocation.measuring(invocation.qps), &host).unwrap();
+            PlanSpec::from(&plan).to_toml()
+        };
+        let usual = text("-s h");
+        let lines = text(line);
+        lines.lines().filter(|line| !usual.lines().any(|held| held == *line)).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn plans() {
+        // (command line, what of the plan it changes)
+        let table = [
+            ("-s h", ""),
+            ("-s h -T 2 -c 8 -d 4", "threads = 2; connections = 16; depth = 4"),
+            (
+                "-s a,b:7 -c 2 -r 13",
+                "server = [\"a:11211\", \"b:7\"]; placement = \"round-robin\"; connections = 4; keys = 6",
+            ),
+            (
+                "-s a,b -T 4 -R -c 2 -r 13",
+                "server = [\"a:11211\", \"b:11211\"]; placement = \"round-robin\"; threads = 4; connections = 8; keys = 6",
+            ),
+            ("-s h -q 500 -i fb_ia", "rate = \"500/s\"; arrival = \"fb_ia\""),
+            ("-s h -q 500", "rate = \"500/s\"; arrival = \"poisson\""),
+            ("-s h --moderate", "think = \"250us\""),
+            ("-s h -u 0.03", "mix = \"get=970000,set=30000\""),
+            ("-s h -u 1", "mix = \"set=1000000\""),
+            ("-s h --getset -N 500 --noload", "requests = 500; preload = false; on-miss = \"set\""),
+            (
+                "-s h --prefix t1: -K fb_key",
+                "prefix = \"t1:\"; key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"",
+            ),
+            ("-s h -B -w 3 -t 9", "wait = \"sleep\"; time = \"9s\"; warmup = \"3s\""),
+            ("-s h --affinity -T 2", "threads = 2; cpus = \"0-3\"; connections = 2"),
+            ("-s h --redis", "protocol = \"resp2\""),
+            ("-s /tmp/mc.sock --unix_socket", "server = [\"unix:/tmp/mc.sock\"]; transport = \"unix\""),
+            (
+                "-s h --save f -q 1000 -t 2",
+                "time = \"2s\"; samples-max = 12500; rate = \"1000/s\"; arrival = \"poisson\"",
+            ),
+        ];
+        for (line, expected) in table {
+            assert_eq!(plan(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let table = [
+            ("-s h -K foo", "--keysize: 'foo' was given"),
+            ("-s h -V gev", "--valuesize: SHAPE is 0"),
+            ("-s h -q 5 -i fb_value", "--iadist: no law of gaps"),
+            ("-s h --binary -U me", "--username: given without --password"),
+            ("-s a:b", "--server: 'a:b' was given"),
+            ("-s h -u 1 --search 95:1", "--search: judges reads"),
+        ];
+        for (line, message) in table {
+            let refusal = invocation(line).unwrap_err();
+            assert!(refusal.code == 255 && refusal.message.starts_with(message), "{line}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_is_changed_is_said() {
+        let warned = |line: &str| invocation(line).unwrap().warnings.join("; ");
+        assert!(warned("-s h -K uniform:1000").contains("keys end at 250 bytes"));
+        assert!(warned("-s a,b -R -T 2").contains("--threads: 1 instead of 2"));
+        assert_eq!(warned("-s h -K fb_key"), "");
+    }
+}

@@ -1,0 +1,26 @@
+//! mutilate, both generations: [`command_line`] → [`invocation`], which has the plans; [`report`] from a summary.
+//!
+//! Not the loop over several runs: [`search`] says what comes next, the binary runs it.
+
+pub mod command_line;
+pub mod generator;
+pub mod help;
+pub mod invocation;
+pub mod report;
+pub mod search;
+
+/// Exit code where the command line cannot be read.
+pub const EXIT_SYNTAX: u8 = 1;
+/// Exit code of everything else that is wrong, the servers included.
+pub const EXIT_REFUSED: u8 = 255;
+/// What `--version` prints.
+pub const VERSION: &str = "mutilate 0.1";
+
+/// Which of the two tools: they differ in the columns of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// Eight columns.
+    First,
+    /// Ten: with the 50th and the 99.9th percentile.
+    Second,
+}

@@ -1,0 +1,330 @@
+//! The option rules of GNU getopt_long with gengetopt on top, which all tools written in C share.
+//!
+//! Not what an option means: that is each tool's. Invariant: every argument becomes an option of the table, a stray word, or a
+//! fault that names it.
+
+use std::fmt;
+
+/// An option that a tool knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name behind two dashes; any beginning of it that belongs to no other one will do.
+    pub long: &'static str,
+    /// Its letter behind one dash.
+    pub short: Option<char>,
+    /// A value follows it.
+    pub takes_value: bool,
+    /// It may be given several times.
+    pub repeats: bool,
+    /// Nothing behind it is looked at.
+    pub ends: bool,
+}
+
+/// An option that was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// Its long name.
+    pub long: &'static str,
+    /// Its value, of options that take one.
+    pub value: Option<String>,
+}
+
+/// A command line taken apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// The options in their order.
+    pub given: Vec<Given>,
+    /// Words that are neither options nor their values; they may stand anywhere.
+    pub strays: Vec<String>,
+}
+
+impl Scanned {
+    /// Was it given?
+    pub fn has(&self, long: &str) -> bool {
+        self.given.iter().any(|given| given.long == long)
+    }
+
+    /// How many times was it given?
+    pub fn count(&self, long: &str) -> usize {
+        self.given.iter().filter(|given| given.long == long).count()
+    }
+
+    /// Its value, where it was given.
+    pub fn value(&self, long: &str) -> Option<&str> {
+        self.given.iter().find(|given| given.long == long).and_then(|given| given.value.as_deref())
+    }
+
+    /// The parts of all its values, which commas separate; `\,` is a comma in a part.
+    pub fn list(&self, long: &str) -> Vec<String> {
+        let values = self.given.iter().filter(|given| given.long == long);
+        values.filter_map(|given| given.value.as_deref()).flat_map(split_commas).collect()
+    }
+}
+
+/// What is wrong with the syntax of a command line, for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault(pub String);
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Takes a command line apart, without the program's name.
+///
+/// # Errors
+/// An option is not known, may be several ones, lacks its value, has one that it does not take, or is given twice.
+pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<Scanned, Fault> {
+    let mut scanned = Scanned::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--" {
+            scanned.strays.extend(rest.cloned());
+            break;
+        }
+        let found = if let Some(long) = argument.strip_prefix("--") {
+            vec![scan_long(rules, long, &mut rest)?]
+        } else if argument.len() > 1 && argument.starts_with('-') {
+            scan_cluster(rules, &argument[1..], &mut rest)?
+        } else {
+            scanned.strays.push(argument.clone());
+            continue;
+        };
+        for (rule, value) in found {
+            if !rule.repeats && scanned.has(rule.long) {
+                return Err(Fault(format!("--{} was given twice; accepted: once", rule.long)));
+            }
+            scanned.given.push(Given { long: rule.long, value });
+            if rule.ends {
+                return Ok(scanned);
+            }
+        }
+    }
+    Ok(scanned)
+}
+
+type Found<'a> = (&'a Rule, Option<String>);
+
+/// An option behind two dashes, perhaps with its value behind an equals sign.
+fn scan_long<'a>(
+    rules: &'a [Rule],
+    text: &str,
+    rest: &mut std::slice::Iter<'_, String>,
+) -> Result<Found<'a>, Fault> {
+    let (name, attached) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.to_owned())),
+        None => (text, None),
+    };
+    let exact = rules.iter().find(|rule| rule.long == name);
+    let begun: Vec<&Rule> = rules.iter().filter(|rule| rule.long.starts_with(name)).collect();
+    let rule = match (exact, begun.as_slice()) {
+        (Some(rule), _) => rule,
+        (None, [rule]) => *rule,
+        (None, []) => return Err(Fault(format!("--{name} is no option; --help lists them"))),
+        (None, several) => {
+            let names: Vec<String> = several.iter().map(|rule| format!("--{}", rule.long)).collect();
+            return Err(Fault(format!("--{name} may be any of {}", names.join(" "))));
+        }
+    };
+    match (rule.takes_value, attached) {
+        (false, Some(value)) => {
+            Err(Fault(format!("--{}: '{value}' was given, but it takes no value", rule.long)))
+        }
+        (false, None) => Ok((rule, None)),
+        (true, Some(value)) => Ok((rule, Some(value))),
+        (true, None) => match rest.next() {
+            Some(value) => Ok((rule, Some(value.clone()))),
+            None => Err(Fault(format!("--{} needs a value", rule.long))),
+        },
+    }
+}
+
+/// Letters behind one dash: flags, the last of which may take what follows as its value.
+fn scan_cluster<'a>(
+    rules: &'a [Rule],
+    letters: &str,
+    rest: &mut std::slice::Iter<'_, String>,
+) -> Result<Vec<Found<'a>>, Fault> {
+    let mut found = Vec::new();
+    for (at, letter) in letters.char_indices() {
+        let Some(rule) = rules.iter().find(|rule| rule.short == Some(letter)) else {
+            return Err(Fault(format!("-{letter} is no option; --help lists them")));
+        };
+        if !rule.takes_value {
+            found.push((rule, None));
+            continue;
+        }
+        let attached = &letters[at + letter.len_utf8()..];
+        let value = if attached.is_empty() { rest.next().cloned() } else { Some(attached.to_owned()) };
+        match value {
+            Some(value) => found.push((rule, Some(value))),
+            None => return Err(Fault(format!("-{letter} needs a value"))),
+        }
+        break;
+    }
+    Ok(found)
+}
+
+fn split_commas(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if characters.peek() == Some(&',') => {
+                characters.next();
+                parts.last_mut().into_iter().for_each(|part| part.push(','));
+            }
+            ',' => parts.push(String::new()),
+            character => parts.last_mut().into_iter().for_each(|part| part.push(character)),
+        }
+    }
+    parts
+}
+
+/// A whole number as `strtol` reads it with base 0: `0x40` is 64 and `010` is 8. `None` where anything else follows, or where it
+/// does not fit an `int`.
+pub fn integer(text: &str) -> Option<i32> {
+    let (is_negative, digits) = sign(text);
+    let (radix, digits) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(hexadecimal) => (16, hexadecimal),
+        None if digits.len() > 1 && digits.starts_with('0') => (8, &digits[1..]),
+        None => (10, digits),
+    };
+    if !digits.starts_with(|digit: char| digit.is_digit(radix)) {
+        // Nothing at all is 0.
+        return text.is_empty().then_some(0);
+    }
+    let number = i64::from_str_radix(digits, radix).ok()?;
+    i32::try_from(if is_negative { -number } else { number }).ok()
+}
+
+/// A number as `strtod` reads it, to the end of the text.
+pub fn number(text: &str) -> Option<f64> {
+    let (_, unsigned) = sign(text);
+    let is_decimal = unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    text.trim_start().parse::<f64>().ok().filter(|_| is_decimal)
+}
+
+/// The number that a text begins with, as `atof` reads it; 0 where it begins with none.
+pub fn leading_number(text: &str) -> f64 {
+    let text = text.trim_start();
+    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
+    ends.map(|end| &text[..end]).find_map(number).unwrap_or(0.0)
+}
+
+/// The whole number that a text begins with, as `atoi` reads it; 0 where it begins with none.
+pub fn leading_integer(text: &str) -> i64 {
+    let (is_negative, unsigned) = sign(text);
+    let end = unsigned.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(unsigned.len());
+    let number = unsigned[..end].parse::<i64>().unwrap_or(if end == 0 { 0 } else { i64::MAX });
+    if is_negative { -number } else { number }
+}
+
+fn sign(text: &str) -> (bool, &str) {
+    let text = text.trim_start();
+    match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn rule(long: &'static str, short: char, takes_value: bool) -> Rule {
+        Rule { long, short: Some(short), takes_value, repeats: false, ends: false }
+    }
+
+    const RULES: [Rule; 6] = [
+        Rule { repeats: true, ..rule("verbose", 'v', false) },
+        Rule { repeats: true, ..rule("server", 's', true) },
+        rule("save", 'f', true),
+        rule("measure_qps", 'Q', true),
+        rule("measure_depth", 'D', true),
+        Rule { ends: true, ..rule("help", 'h', false) },
+    ];
+
+    fn scanned(line: &str) -> Result<Scanned, Fault> {
+        scan(&RULES, &line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn options_are_read_as_getopt_long_reads_them() {
+        // (line, options in order, stray words)
+        let table = [
+            ("-s a -sb --server=c --server d", "server=a server=b server=c server=d", ""),
+            ("--serv a --measure_q=3", "server=a measure_qps=3", ""),
+            ("x -vv y -vsz", "verbose verbose verbose server=z", "x y"),
+            ("-v -- -s --bogus", "verbose", "-s --bogus"),
+            ("-Q -5 - --save=", "measure_qps=-5 save=", "-"),
+            ("-v -h --bogus", "verbose help", ""),
+        ];
+        for (line, options, strays) in table {
+            let scanned = scanned(line).unwrap();
+            let shown: Vec<String> = scanned
+                .given
+                .iter()
+                .map(|given| match &given.value {
+                    Some(value) => format!("{}={value}", given.long),
+                    None => given.long.to_owned(),
+                })
+                .collect();
+            assert_eq!(
+                (shown.join(" "), scanned.strays.join(" ")),
+                (options.to_owned(), strays.to_owned()),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn faults_name_the_option() {
+        let table = [
+            ("--bogus", "--bogus is no option; --help lists them"),
+            ("-vx", "-x is no option; --help lists them"),
+            ("--meas 1", "--meas may be any of --measure_qps --measure_depth"),
+            ("-Q 1 -Q 2", "--measure_qps was given twice; accepted: once"),
+            ("-s", "-s needs a value"),
+            ("--sa", "--save needs a value"),
+            ("--verbose=1", "--verbose: '1' was given, but it takes no value"),
+        ];
+        for (line, fault) in table {
+            assert_eq!(scanned(line), Err(Fault(fault.to_owned())), "{line}");
+        }
+    }
+
+    #[test]
+    fn lists_are_split_at_commas() {
+        let scanned = scanned(r"-s a,b -s c\,d,").unwrap();
+        assert_eq!(scanned.list("server"), ["a", "b", "c,d", ""]);
+    }
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        let table = [
+            ("0x40", Some(64)),
+            ("010", Some(8)),
+            ("08", None),
+            ("-3", Some(-3)),
+            (" +7", Some(7)),
+            ("0", Some(0)),
+            ("10k", None),
+            ("1.5", None),
+            ("2147483648", None),
+            ("--1", None),
+            ("0x", None),
+            ("", Some(0)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(integer(text), expected, "{text:?}");
+        }
+        assert_eq!([number("0.25"), number(".5"), number("1e3")], [Some(0.25), Some(0.5), Some(1e3)]);
+        assert_eq!([number("half"), number("1x"), number("inf"), number("")], [None; 4]);
+        assert_eq!(["200", "1e3", "100abc", "-5", "abc"].map(leading_number), [200.0, 1e3, 100.0, -5.0, 0.0]);
+        assert_eq!(["12", "-7x", "x", "99.9"].map(leading_integer), [12, -7, 0, 99]);
+    }
+}

@@ -1,0 +1,303 @@
+//! `brunt mutilate`, and a link of that name: mutilate's command line run as plans, its report printed.
+//!
+//! Not where options are read or rows are written: that is `brunt-compat`. Invariant: standard output holds what mutilate's would,
+//! and everything else is a line on standard error.
+
+use crate::cli::ProgressFlags;
+use crate::exit::Failure;
+use crate::interrupt;
+use crate::measurement::{Servers, Step, measure};
+use brunt_compat::mutilate::command_line::{Asked, Refusal, SearchBound, parse};
+use brunt_compat::mutilate::help::HELP;
+use brunt_compat::mutilate::invocation::{Campaign, Invocation};
+use brunt_compat::mutilate::report::{self, Layout};
+use brunt_compat::mutilate::search::Search;
+use brunt_compat::mutilate::{EXIT_REFUSED, Generation, VERSION};
+use brunt_engine::run::DataSets;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::server::ServerAddress;
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::summary::Summary;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Ctrl-C, as the shell counts it.
+const EXIT_INTERRUPTED: u8 = 130;
+const SILENT: ProgressFlags = ProgressFlags { progress: None, no_progress: true, quiet: true };
+
+/// The name of a tool that we stand in for.
+pub(crate) fn generation_of(name: &str) -> Option<Generation> {
+    match name {
+        "mutilate" => Some(Generation::First),
+        "mutilate-g2" => Some(Generation::Second),
+        _ => None,
+    }
+}
+
+/// Carries out a command line, without the program's name.
+pub(crate) fn mutilate(arguments: &[String], generation: Generation) -> ExitCode {
+    let began = Instant::now();
+    let ended = parse(arguments).map_err(Ended::from).and_then(|asked| match asked {
+        Asked::Help => Ok(write!(io::stdout(), "{HELP}")?),
+        Asked::Version => Ok(writeln!(io::stdout(), "{VERSION}")?),
+        Asked::Run(line) => {
+            let host =
+                Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: crate::run::random_seed() };
+            let invocation = Invocation::new(&line, generation, &host.allowed_cpus)?;
+            Session { invocation, host, began, stop: interrupt::flag()? }.run()
+        }
+    });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Ended::ReaderGone) => ExitCode::SUCCESS,
+        Err(Ended::Interrupted) => ExitCode::from(EXIT_INTERRUPTED),
+        Err(Ended::Wrong(Refusal { code, message })) => {
+            // Also where mutilate is told to be quiet: a failure without a reason helps nobody.
+            eprintln!("mutilate: {message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Why a command line was not carried out to its end.
+enum Ended {
+    Wrong(Refusal),
+    Interrupted,
+    ReaderGone,
+}
+
+impl From<Refusal> for Ended {
+    fn from(refusal: Refusal) -> Self {
+        Self::Wrong(refusal)
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            _ => Self::Wrong(Refusal { code: EXIT_REFUSED, message: error.to_string() }),
+        }
+    }
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        match failure.exit {
+            crate::exit::Exit::Interrupted => Self::Interrupted,
+            _ => Self::Wrong(Refusal { code: EXIT_REFUSED, message: format!("{:#}", failure.error) }),
+        }
+    }
+}
+
+/// A command line that is being carried out.
+struct Session {
+    invocation: Invocation,
+    host: Host,
+    began: Instant,
+    stop: Arc<AtomicBool>,
+}
+
+impl Session {
+    fn run(&self) -> Result<(), Ended> {
+        let invocation = &self.invocation;
+        invocation.warnings.iter().for_each(|warning| self.say(&format!("warning: {warning}")));
+        self.verbose(2, &format!("options->records = {}", invocation.records));
+        let loading = self.plan(&invocation.loading())?;
+        let servers = Servers::open(&loading)?;
+        self.name_servers();
+        if invocation.loads || invocation.campaign == Campaign::LoadOnly {
+            self.verbose(1, "Loading database.");
+            measure(&loading, &servers, &self.stop, &SILENT, &Step::default())?;
+            self.verbose(2, "Finished loading.");
+        }
+        match invocation.campaign {
+            Campaign::LoadOnly => Ok(()),
+            Campaign::Run => {
+                let summary = self.measure(&servers, invocation.qps)?;
+                self.report(&summary, None)
+            }
+            Campaign::Scan(range) => {
+                report::write_scan_head(&mut io::stdout())?;
+                let mut qps = range.min;
+                while qps <= range.max {
+                    let summary = self.measure(&servers, qps)?;
+                    report::write_scan_row(&mut io::stdout(), &summary, self.layout(), qps)?;
+                    self.remark(&summary)?;
+                    qps += range.step;
+                }
+                Ok(())
+            }
+            Campaign::Search(bound) => self.search(&servers, bound),
+        }
+    }
+
+    fn search(&self, servers: &Servers, bound: SearchBound) -> Result<(), Ended> {
+        let SearchBound { percentile, bound_us } = bound;
+        self.inform(&format!("Search-mode.  Find QPS @ {bound_us}us {percentile}th percentile."));
+        let mut search = Search::new(bound_us);
+        let mut qps = self.invocation.qps;
+        let mut peak = None;
+        let mut best = None;
+        loop {
+            let summary = self.measure(servers, qps)?;
+            let achieved = report::rate(&summary, self.layout());
+            // Where nothing was read nothing can be judged, and the bound is not met.
+            let nth_us =
+                report::read_percentile_us(&summary, self.layout(), percentile).unwrap_or(f64::INFINITY);
+            match peak {
+                None => self.inform(&format!("peak qps = {achieved:.0}, nth = {nth_us:.1}")),
+                Some(_) => {
+                    self.inform(&format!("cur_qps = {qps}, get_qps = {achieved:.6}, nth = {nth_us:.6}"))
+                }
+            }
+            peak = peak.or(Some(achieved));
+            let decision = search.decide(achieved, nth_us);
+            if decision.is_best {
+                best = Some(summary);
+            }
+            match decision.next_qps {
+                Some(next) => qps = next,
+                None => break,
+            }
+        }
+        if !search.has_met() {
+            self.say(&format!(
+                "warning: no run had a {percentile}th percentile of at most {bound_us} us; the last one is shown"
+            ));
+        }
+        best.map_or(Ok(()), |summary| self.report(&summary, peak))
+    }
+
+    /// One measurement of the stored data set.
+    fn measure(&self, servers: &Servers, qps: u64) -> Result<Summary, Ended> {
+        let plan = self.plan(&self.invocation.measuring(qps))?;
+        self.wait()?;
+        let data = if self.invocation.loads { DataSets::Stored } else { DataSets::ToStore };
+        let summary = measure(&plan, servers, &self.stop, &SILENT, &Step { data, ..Step::default() })?;
+        let (window, now) = (&summary.window, unix_seconds());
+        let ago = |at_ns: u64| window.drained_ns.saturating_sub(at_ns) as f64 / 1e9;
+        self.verbose(1, &format!("started at {:.6}", now - ago(window.measure_ns)));
+        let time_s = self.invocation.time_s;
+        self.verbose(1, &format!("stopped at {:.6}  options.time = {time_s}", now - ago(window.end_ns)));
+        if summary.interrupted {
+            return Err(Ended::Interrupted);
+        }
+        let is_answered = |summary: &Summary| {
+            summary.total.requests.completed() + summary.total.requests.outcome(OutcomeClass::Error) > 0
+        };
+        if summary.total.requests.scheduled > 0 && !is_answered(&summary) {
+            let message = format!("{} gave no valid reply to any request", summary.server);
+            return Err(Refusal { code: EXIT_REFUSED, message }.into());
+        }
+        Ok(summary)
+    }
+
+    /// Until `--wait` allows what is measured, warm-up before it.
+    fn wait(&self) -> Result<(), Ended> {
+        let before_s = self.invocation.wait_s.saturating_sub(self.invocation.warmup_s);
+        let until = self.began + Duration::from_secs(before_s);
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        self.verbose(1, &format!("Sleeping {:.1}s for -W.", left.as_secs_f64()));
+        // Nothing is due yet, so that a whole wait may be one call; Ctrl-C ends it.
+        let interrupted = interrupt::descriptor()?;
+        while let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now())) {
+            if left == Timespec::default() {
+                break;
+            }
+            match poll(&mut [PollFd::new(&interrupted, PollFlags::IN)], Some(&left)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Err(Ended::Interrupted),
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, summary: &Summary, peak_qps: Option<f64>) -> Result<(), Ended> {
+        report::write_report(&mut io::stdout(), summary, self.layout(), peak_qps)?;
+        if let Some(path) = &self.invocation.save {
+            writeln!(io::stdout(), "Saving latency samples to {path}.")?;
+            let opened = File::create(path).map_err(|error| Refusal {
+                code: EXIT_REFUSED,
+                message: format!("--save: cannot write '{path}' ({error}); accepted: the path of a file"),
+            })?;
+            let ended_s = self.began.elapsed().as_secs_f64();
+            let since_s = summary.window.drained_ns.saturating_sub(summary.window.measure_ns) as f64 / 1e9;
+            let mut out = BufWriter::new(opened);
+            report::write_samples(&mut out, summary, self.layout(), ended_s - since_s)?;
+        }
+        self.remark(summary)
+    }
+
+    fn remark(&self, summary: &Summary) -> Result<(), Ended> {
+        io::stdout().flush()?;
+        report::remarks(summary, self.layout()).iter().for_each(|remark| self.say(remark));
+        Ok(())
+    }
+
+    fn layout(&self) -> Layout {
+        Layout {
+            generation: self.invocation.generation,
+            successful: self.invocation.successful,
+            legacy_latency: self.invocation.legacy_latency,
+        }
+    }
+
+    fn plan(&self, spec: &PlanSpec) -> Result<Plan, Ended> {
+        let refused = |error: brunt_plan::resolve::PlanError| Refusal {
+            code: EXIT_REFUSED,
+            message: error.to_string(),
+        };
+        Ok(resolve(spec, &self.host).map_err(refused)?)
+    }
+
+    /// What mutilate says of its servers and its distributions when it is asked for everything.
+    fn name_servers(&self) {
+        for server in &self.invocation.servers {
+            match server {
+                ServerAddress::Network { host, .. } => {
+                    self.verbose(2, &format!("Resolved {host} to {server}"));
+                }
+                ServerAddress::Unix { .. } => {}
+            }
+            for generator in &self.invocation.generators {
+                self.verbose(2, generator);
+            }
+            self.verbose(2, &format!("Connected to {server}."));
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.invocation.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A line of mutilate's log, at its usual level.
+    fn inform(&self, text: &str) {
+        self.say(&format!("mutilate(0): {text}"));
+    }
+
+    /// One for which it has to be asked: its level stands where mutilate has a line of its source.
+    fn verbose(&self, level: usize, text: &str) {
+        if self.invocation.verbose >= level {
+            self.say(&format!("mutilate({level}): {text}"));
+        }
+    }
+}
+
+fn unix_seconds() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
