@@ -243,6 +243,12 @@ impl Session {
 
     fn remark(&self, summary: &Summary) -> Result<(), Ended> {
         io::stdout().flush()?;
+        if self.invocation.misswindow > 0 {
+            let windows = report::miss_windows(summary, self.invocation.misswindow, self.invocation.follows);
+            windows
+                .iter()
+                .for_each(|(requests, part)| self.say(&format!("note: misswindow {requests},{part:.4}")));
+        }
         report::remarks(summary, self.layout()).iter().for_each(|remark| self.say(remark));
         Ok(())
     }

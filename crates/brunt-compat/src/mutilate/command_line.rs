@@ -114,7 +114,7 @@ const OF_SECOND_GENERATION: [&str; 12] = [
 ];
 
 /// What cannot be done yet, and why not.
-const NOT_YET: [(&str, &str); 10] = [
+const NOT_YET: [(&str, &str); 9] = [
     ("agentmode", "agents on other hosts are missing"),
     ("agent", "agents on other hosts are missing"),
     ("agent-sampling", "agents on other hosts are missing"),
@@ -124,7 +124,6 @@ const NOT_YET: [(&str, &str); 10] = [
     ("twitter_trace", "traces are missing"),
     ("delete90", "a deletion in the middle of a run is missing"),
     ("assoc", "keys that are split into hash and field are missing"),
-    ("misswindow", "windows that are counted in requests are missing"),
 ];
 
 /// `--scan MIN:MAX:STEP`.
@@ -185,6 +184,8 @@ pub struct CommandLine {
     pub getset: bool,
     pub successful: bool,
     pub prefix: String,
+    /// 0 is no windows.
+    pub misswindow: u64,
     /// 0 is no bound.
     pub queries: u64,
     pub legacy_latency: bool,
@@ -309,6 +310,7 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
     outside("measure_connections", 1..=512, "from 1 to 512")?;
     outside("warmup", least(0), "0 seconds or more")?;
     outside("wait", least(0), "0 seconds or more")?;
+    outside("misswindow", least(0), "0 (no windows) or more requests")?;
     outside("queries", least(0), "0 (no bound) or more")
 }
 
@@ -317,8 +319,6 @@ fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
         return Err(Refusal::of("--assoc: given without --redis; accepted: both, for hashes are Redis's"));
     }
     match NOT_YET.iter().find(|(long, _)| scanned.has(long)) {
-        // What has no effect in mutilate is missed by nobody.
-        Some((long, _)) if *long == "misswindow" => Ok(()),
         Some((long, why)) => Err(Refusal::of(format!("--{long} is not supported yet: {why}"))),
         None => Ok(()),
     }
@@ -361,6 +361,7 @@ fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Ref
         getset: scanned.has("getset"),
         successful: scanned.has("successful"),
         prefix: text("prefix").unwrap_or_default(),
+        misswindow: numbers.count("misswindow", 0),
         queries: numbers.count("queries", 0),
         legacy_latency: scanned.has("legacy-latency"),
         is_second: OF_SECOND_GENERATION.iter().any(|long| scanned.has(long)),
@@ -404,7 +405,7 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
 fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
     let has = |long: &str| scanned.has(long);
     let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
-    let rules: [(bool, &str); 20] = [
+    let rules: [(bool, &str); 19] = [
         (
             line.username.is_some() && !line.binary,
             "--username: without effect; credentials are asked for with --binary only",
@@ -446,10 +447,6 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
             "--update: without effect; with --getset every request is a get, and a set follows a miss",
         ),
         (line.queries > 0 && has("time"), "--time: without effect; the run ends after --queries"),
-        (
-            has("misswindow"),
-            "--misswindow: without effect; windows that are counted in requests are missing for now",
-        ),
         (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
         (
             line.measure_connections.is_some() && has("connections"),

@@ -47,6 +47,7 @@ What for
       --scan=MIN:MAX:STEP      a row for each rate
       --search=N:X             the highest rate with an N-th percentile of reads below X us
       --save=FILE              the time and latency of every read
+  -m, --misswindow=N           the part of reads that missed, on standard error, of every N requests
       --successful             rows and rate of what succeeded only
       --legacy-latency         latency from when a request was sent, not from when it was due
       --quiet                  nothing on standard error

@@ -58,6 +58,10 @@ pub struct Invocation {
     pub time_s: u64,
     /// The columns of the report.
     pub generation: Generation,
+    /// Requests in a window of misses; 0 is no windows.
+    pub misswindow: u64,
+    /// Sets follow misses, and are no requests of the user's.
+    pub follows: bool,
     /// Rows of what succeeded only.
     pub successful: bool,
     /// Latencies from when a request was sent.
@@ -120,6 +124,8 @@ impl Invocation {
             warmup_s: line.warmup_s,
             time_s: line.time_s,
             generation: if is_second { Generation::Second } else { Generation::First },
+            misswindow: line.misswindow,
+            follows: line.getset,
             successful: line.successful,
             legacy_latency: line.legacy_latency,
             save: line.save.clone().filter(|_| line.search.is_some() || line.scan.is_none()),
@@ -158,7 +164,7 @@ impl Invocation {
         } else {
             spec.base.think = self.moderate.then_some(MODERATE);
         }
-        if self.save.is_some() || self.successful {
+        if self.save.is_some() || self.successful || self.misswindow > 0 {
             let threads = spec.run.threads.map_or(1, |threads| threads.0);
             let per_second = if qps > 0 { qps + qps / 4 } else { SAMPLES_PER_SECOND * threads };
             let expected = spec.run.requests.map_or(per_second * self.time_s, |requests| 2 * requests.0);

@@ -275,6 +275,37 @@ pub fn write_samples(
     out.flush()
 }
 
+/// The part of reads that missed in every `window` requests of the measured window, in the order of their replies: how many
+/// requests there were by then, and the part. Sets that follow misses are no requests.
+pub fn miss_windows(summary: &Summary, window: u64, follows: bool) -> Vec<(u64, f64)> {
+    let measured = summary.window.measure_ns..summary.window.end_ns;
+    let is_request = |sample: &&Sample| {
+        measured.contains(&sample.times.intended_ns)
+            && sample.outcome.class.is_completed()
+            && (sample.op == OpKind::Get || !follows)
+    };
+    let mut samples: Vec<&Sample> = summary.samples.iter().filter(is_request).collect();
+    samples.sort_by_key(|sample| sample.times.done_ns);
+    let seen =
+        samples.iter().map(|sample| (sample.op == OpKind::Get, sample.outcome.class == OutcomeClass::Miss));
+    windows_of(seen, window)
+}
+
+/// Of requests, each with whether it read and whether it missed.
+fn windows_of(seen: impl Iterator<Item = (bool, bool)>, window: u64) -> Vec<(u64, f64)> {
+    let (mut requests, mut reads, mut misses, mut windows) = (0_u64, 0_u64, 0_u64, Vec::new());
+    for (is_read, is_miss) in seen {
+        requests += 1;
+        reads += u64::from(is_read);
+        misses += u64::from(is_miss);
+        if requests.is_multiple_of(window) && reads > 0 {
+            windows.push((requests, misses as f64 / reads as f64));
+            (reads, misses) = (0, 0);
+        }
+    }
+    windows
+}
+
 /// What the columns have no place for, each in a sentence behind its prefix, for standard error.
 pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
     let mut remarks = Vec::new();
@@ -300,6 +331,12 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
     if summary.samples_overflow > 0 {
         warn(format!("{} samples there was no room for", summary.samples_overflow));
     }
+    if summary.steady.cut_ns > 0 && !layout.successful {
+        let cut_ms = summary.steady.cut_ns as f64 / 1e6;
+        remarks.push(format!(
+            "note: the rows leave out the first {cut_ms:.0} ms, in which latency had not settled; a longer --warmup covers that"
+        ));
+    }
     if let Some(reads) = op(summary, OpKind::Get).map(|row| &row.summary.latency) {
         let p99 = |held: &Histogram| held.quantile(Quantile::P99).map(|value_ns| value_ns as f64 / 1e3);
         if let (Some(due), Some(sent)) = (p99(&reads.response.histogram), p99(&reads.service.histogram))
@@ -320,4 +357,55 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
         ));
     }
     remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_mutilates_columns() {
+        let row =
+            Row { count: 5, mean: 41.34, stddev: 36.4, min: 1_234_567.25, percentiles: vec![29.2, 72.6] };
+        assert_eq!(line("read", &row), "read       41.3    36.4 1234567.2    29.2    72.6");
+        let names = |layout: &Layout| layout.percentiles().iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        let of = |generation| Layout { generation, successful: false, legacy_latency: false };
+        let head_of = |generation| head(["avg", "std", "min"].into_iter().chain(names(&of(generation))));
+        assert_eq!(
+            head_of(Generation::First),
+            "#type       avg     std     min     5th    10th    90th    95th    99th"
+        );
+        assert_eq!(
+            head_of(Generation::Second),
+            "#type       avg     std     min     5th    10th    50th    90th    95th    99th  99.9th"
+        );
+        assert_eq!(
+            head(SCAN_COLUMNS),
+            "#type       avg     min     1st     5th    10th    90th    95th    99th"
+        );
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_samples() {
+        let mut histogram = Histogram::new();
+        (1..=1_000).for_each(|us| histogram.record(us * 1_000));
+        let layout = Layout { generation: Generation::Second, successful: false, legacy_latency: false };
+        let row = layout.row(&histogram);
+        assert_eq!((row.count, row.mean, row.min), (1_000, 500.5, 1.0));
+        for (found, expected) in row.percentiles.iter().zip([50.0, 100.0, 500.0, 900.0, 950.0, 990.0, 999.0])
+        {
+            assert!((expected..expected * 1.001).contains(found), "{found}, not {expected}");
+        }
+        let none = layout.row(&Histogram::new());
+        assert_eq!(line("update", &none), format!("update {}", "     0.0".repeat(10)));
+    }
+
+    #[test]
+    fn windows_of_misses() {
+        let (hit, miss, set) = ((true, false), (true, true), (false, false));
+        let seen = [hit, miss, set, miss, set, set, hit, hit, miss, hit];
+        assert_eq!(windows_of(seen.into_iter(), 3), [(3, 0.5), (6, 1.0), (9, 1.0 / 3.0)]);
+        // A window without reads goes on.
+        assert_eq!(windows_of([set, set, miss, hit].into_iter(), 2), [(4, 0.5)]);
+    }
 }

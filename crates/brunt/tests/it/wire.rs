@@ -84,13 +84,13 @@ fn packet_times(capture: &[u8]) -> Vec<u64> {
     times
 }
 
-/// The largest distance between the distribution of the gaps and the exponential of this rate.
-fn distance_to_exponential(times: &[u64], rate: f64) -> f64 {
+/// The largest distance between the distribution of the gaps and this one, of which the argument is in seconds.
+fn distance_to(times: &[u64], below: impl Fn(f64) -> f64) -> f64 {
     let mut gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect();
     gaps.sort_by(f64::total_cmp);
     let count = gaps.len() as f64;
     let distance = |(index, gap): (usize, &f64)| {
-        let expected = 1.0 - (-rate * gap).exp();
+        let expected = below(*gap);
         (expected - index as f64 / count).abs().max((expected - (index + 1) as f64 / count).abs())
     };
     gaps.iter().enumerate().map(distance).fold(0.0, f64::max)
@@ -112,7 +112,38 @@ fn poisson_arrivals_are_poisson_on_the_wire() {
                 return;
             }
         }
+        check_gaps_of_mutilate(per_second, send_cost_s);
     }
+}
+
+/// The same of mutilate's command line: gaps follow the Pareto law of `fb_ia`, whatever the number of connections. At 0 its density is
+/// rate / (1 - shape), so that this much more of it is missing below the cost of a send.
+fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
+    const SHAPE: f64 = 0.154_971;
+    let server = Server::reference(&[]);
+    let port = server.address.rsplit_once(':').unwrap().1.to_owned();
+    let time = if is_full() { "10" } else { "2" };
+    let Some(capture) = Capture::begin(&port) else { return };
+    let rate = format!("{per_second:.0}");
+    let options = ["-i", "fb_ia", "-c", "16", "-d", "32", "--noload", "-t", time, "-q", &rate];
+    let output = brunt(&["mutilate", "-s", &server.address]).args(options).output().unwrap();
+    let times = capture.end();
+    let (text, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let total = text.split_once(" QPS = ").and_then(|(_, rest)| rest.split_once('(')?.1.split_once(" /"));
+    let total: u64 = total.unwrap_or_else(|| panic!("{text}{said}")).0.parse().unwrap();
+    let scale = (1.0 - SHAPE) / per_second;
+    let distance = distance_to(&times, |gap| 1.0 - (1.0 + SHAPE * gap / scale).powf(-1.0 / SHAPE));
+    let bound = 1.0 - (-send_cost_s / scale).exp() + 0.01;
+    eprintln!(
+        "wire of mutilate -q {rate} -i fb_ia: KS distance {distance:.4}, bound {bound:.4}, {} packets of {total} requests",
+        times.len()
+    );
+    let (missing_max, allowed) = if is_full() { (total / 50, bound) } else { (total / 5, 3.0 * bound) };
+    let is_pareto = total.abs_diff(times.len() as u64) <= missing_max && distance <= allowed;
+    assert!(
+        is_pareto || said.contains("NOT TRUSTED, STEAL"),
+        "KS distance {distance}, bound {bound}: {text}{said}"
+    );
 }
 
 /// One run, epoll's first; false where nothing can be captured.
@@ -135,7 +166,7 @@ fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> b
     let sent = measured.count("requests.sent");
     let missing = sent.abs_diff(times.len() as u64);
     let bound = 1.0 - (-per_second * *send_cost_s).exp() + 0.01;
-    let distance = distance_to_exponential(&times, per_second);
+    let distance = distance_to(&times, |gap| 1.0 - (-per_second * gap).exp());
     eprintln!(
         "wire at {rate}/s, {io}: KS distance {distance:.4}, bound {bound:.4}, send cost p50 {:.2} us, {} packets of {sent} requests",
         *send_cost_s * 1e6,
