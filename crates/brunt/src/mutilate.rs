@@ -19,6 +19,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::spec::PlanSpec;
+use brunt_plan::units::DurationNs;
 use brunt_stats::summary::Summary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -111,7 +112,9 @@ impl Session {
         let invocation = &self.invocation;
         invocation.warnings.iter().for_each(|warning| self.say(&format!("warning: {warning}")));
         self.verbose(2, &format!("options->records = {}", invocation.records));
-        let loading = self.plan(&invocation.loading())?;
+        let mut loading = self.plan(&invocation.loading())?;
+        // A window of no length: the run is over when everything is stored, and nothing is asked for.
+        loading.stop.time = Some(DurationNs(0));
         let servers = Servers::open(&loading)?;
         self.name_servers();
         if invocation.loads || invocation.campaign == Campaign::LoadOnly {
@@ -123,7 +126,8 @@ impl Session {
             Campaign::LoadOnly => Ok(()),
             Campaign::Run => {
                 let summary = self.measure(&servers, invocation.qps)?;
-                self.report(&summary, None)
+                self.report(&summary, None)?;
+                check_whole(&summary)
             }
             Campaign::Scan(range) => {
                 report::write_scan_head(&mut io::stdout())?;
@@ -132,6 +136,7 @@ impl Session {
                     let summary = self.measure(&servers, qps)?;
                     report::write_scan_row(&mut io::stdout(), &summary, self.layout(), qps)?;
                     self.remark(&summary)?;
+                    check_whole(&summary)?;
                     qps += range.step;
                 }
                 Ok(())
@@ -149,6 +154,7 @@ impl Session {
         let mut best = None;
         loop {
             let summary = self.measure(servers, qps)?;
+            check_whole(&summary)?;
             let achieved = report::rate(&summary, self.layout());
             // Where nothing was read nothing can be judged, and the bound is not met.
             let nth_us =
@@ -188,9 +194,6 @@ impl Session {
         self.verbose(1, &format!("started at {:.6}", now - ago(window.measure_ns)));
         let time_s = self.invocation.time_s;
         self.verbose(1, &format!("stopped at {:.6}  options.time = {time_s}", now - ago(window.end_ns)));
-        if summary.interrupted {
-            return Err(Ended::Interrupted);
-        }
         let is_answered = |summary: &Summary| {
             summary.total.requests.completed() + summary.total.requests.outcome(OutcomeClass::Error) > 0
         };
@@ -302,6 +305,11 @@ impl Session {
             self.say(&format!("mutilate({level}): {text}"));
         }
     }
+}
+
+/// Was the run not cut short by Ctrl-C?
+fn check_whole(summary: &Summary) -> Result<(), Ended> {
+    if summary.interrupted { Err(Ended::Interrupted) } else { Ok(()) }
 }
 
 fn unix_seconds() -> f64 {

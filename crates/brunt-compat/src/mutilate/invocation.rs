@@ -142,7 +142,7 @@ impl Invocation {
         })
     }
 
-    /// The plan that stores the data set and measures nothing.
+    /// The plan that stores the data set; whoever runs it gives its window no length, which a specification cannot.
     pub fn loading(&self) -> PlanSpec {
         let mut spec = self.measuring(0);
         spec.run.preload = Some(self.loads);

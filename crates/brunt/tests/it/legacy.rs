@@ -89,7 +89,11 @@ fn a_store_that_we_load_is_found_by_mutilate() {
         let reply = say(&server, &format!("get {key}\r\n"), "END\r\n");
         assert!(reply.starts_with(&format!("VALUE {key} 0 64\r\n")), "{key}: {reply}");
     }
-    assert_eq!(server.statistics()["curr_items"], 6);
+    let counts = server.statistics();
+    // Ours above, and none of its own.
+    assert_eq!((counts["curr_items"], counts["cmd_set"], counts["cmd_get"]), (6, 6, 6));
+    assert_eq!(report(&mutilate(&server, "--loadonly --noload")), "");
+    assert_eq!(server.statistics()["cmd_get"], 6);
 }
 
 #[test]
