@@ -352,6 +352,40 @@ mod tests {
     }
 
     #[test]
+    fn command_lines_of_known_scripts_become_plans() {
+        let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
+        let table = [
+            "-s localhost",
+            "-s zephyr2-10g -T 24 -c 8",
+            "-s memcached_server --loadonly",
+            "-vv --binary -s 10.10.1.1:11211 --loadonly -K fb_key -V fb_value",
+            "-s 172.16.0.18 --noload -T 4 -c 4 -t 1 -i exponential:1 --scan=200:4000:100 -v",
+            "-T 8 -s 10.0.0.1 -K fb_key -V fb_value -i fb_ia -r 1000000 -c 20 -q 400000 -d 1 -u 0.03 --noload -t 30",
+            "-s 10.0.0.1 -t 20 -w 5 -W 5 -B -T 4 -c 16 -V 64",
+            "--search 99:1000 --server 127.0.0.1 --time 1 --save tmp/search.log",
+            "--search 99:9 -s 127.0.0.1 -t 1 -T 4 -c 64",
+            "--scan 0:80000:10000 --time 1 --save tmp/scan.log -s 127.0.0.1",
+            "-s ip:11211 -K gev:30.7984,8.20449,0.078688 -i pareto:0.0,16.0292,0.154971 -r 50000000 -u 1",
+            "--server=127.0.0.1:3001 -T 10 -t 60 -K uniform:1000 -i uniform:1000",
+            "--server=127.0.0.1:3001 -T 10 -t 60 -K normal:10000,1000 -i exponential:0.9",
+            "-s h --loadonly -K normal:200,2 -V normal:2000,2",
+            "--server h --valuesize=1024000 --threads=10 --affinity -t 5",
+            "-s 127.0.0.1:11211 -T 8 -Q 20000 -C 64 -t 600 -K 50 -V 400",
+            "--records=1000000 --binary --keysize=19 --valuesize=2 --server=IP:11211 --loadonly",
+            "--keysize=16 --valuesize=128 --records=10000 --roundrobin --server=ip:11211 --server=ip:11212 --noload --qps=0 \
+             --time=300 --update=0.0 --threads=8 --connections=8 --depth=4 --measure_connections=8 --measure_qps=1000 \
+             --measure_depth=1 --iadist=exponential:0.0 --binary",
+            "--redis -s h:6379 --getset -N 100000 -m 1000 -K fb_key -V fb_value -r 1000000 --noload",
+        ];
+        for line in table {
+            let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));
+            for spec in [invocation.loading(), invocation.measuring(0), invocation.measuring(200)] {
+                resolve(&spec, &host).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+        }
+    }
+
+    #[test]
     fn refusals() {
         let table = [
             ("-s h -K foo", "--keysize: 'foo' was given"),
