@@ -137,13 +137,14 @@ impl<C: Codec> Connection<C> {
         self.link == Link::Up && !self.stuck && !self.retiring
     }
 
-    /// Queues the bytes of a request, whose operation has been written down, and puts that on the chain. False if there is
+    /// Queues the bytes of a request behind those of a preamble, whose operation has been written down, and puts that on the chain. False if there is
     /// no room before the connection has sent: then the operation is written down no more. `index` is the connection's own
     /// number.
     #[inline(always)]
     pub(crate) fn queue(
         &mut self,
         index: u32,
+        preamble: &[u8],
         request: &Request<'_>,
         id: EntryId,
         in_flight: &mut InFlight<C>,
@@ -151,8 +152,13 @@ impl<C: Codec> Connection<C> {
     ) -> bool {
         let (keys, value) = (&request.keys, &request.value);
         let copied = value.head.len() + Out::copied_len(value.len);
-        let needed = self.codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), copied);
-        self.queue_with(index, needed, id, in_flight, recording, |codec, out| codec.encode(request, out))
+        let needed = preamble.len() + self.codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), copied);
+        self.queue_with(index, needed, id, in_flight, recording, |codec, out| {
+            if !preamble.is_empty() {
+                out.put(preamble);
+            }
+            codec.encode(request, out)
+        })
     }
 
     /// The same with a request that `encode` appends, and that takes as many bytes as `needed` at most.

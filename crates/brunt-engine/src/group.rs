@@ -149,6 +149,14 @@ impl Groups {
         self.count_down(id)
     }
 
+    /// A part that was sent, and then sent on, will never be sent there. Yields the group when it was the last.
+    pub(crate) fn end_sent_on(&mut self, id: GroupId, first_sent_ns: u64) -> Option<Group> {
+        let group = &mut self.groups[id as usize];
+        group.sent_ns = group.sent_ns.max(first_sent_ns);
+        group.failure.get_or_insert(Outcome::without_reply(OutcomeClass::Lost));
+        self.count_down(id)
+    }
+
     fn count_down(&mut self, id: GroupId) -> Option<Group> {
         let group = &mut self.groups[id as usize];
         group.left -= 1;

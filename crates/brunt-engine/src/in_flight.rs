@@ -4,6 +4,7 @@
 //! always does. Invariant: every entry is either free for one connection or on exactly one chain of one, and the slab never
 //! grows.
 
+use crate::detour::{DetourId, NO_DETOUR};
 use crate::group::{GroupId, NO_GROUP};
 use crate::lane::Picked;
 use crate::lease::{LeaseId, NO_LEASE};
@@ -72,11 +73,13 @@ pub(crate) struct Rest {
     /// Keys that the reply held so far.
     pub hits: u32,
     /// How many of a multi-get's keys the reply has gone past.
-    pub key_cursor: u32,
+    pub key_cursor: u16,
     /// The multi-get that it is a part of.
     pub group: GroupId,
     /// The slot that it shares with operations that follow it.
     pub lease: LeaseId,
+    /// What it brings along where another node has sent it on.
+    pub detour: DetourId,
     /// How many keys.
     pub count: u16,
     template: u16,
@@ -100,6 +103,7 @@ impl Rest {
             key_cursor: 0,
             group: NO_GROUP,
             lease: NO_LEASE,
+            detour: NO_DETOUR,
             count,
             template,
             expectation,
@@ -109,8 +113,8 @@ impl Rest {
 
     fn of(picked: &Picked) -> Self {
         let Op { count, value, ttl_s, operand, expectation, template, .. } = picked.op;
-        let Picked { group, lease, .. } = *picked;
-        Self { value, operand, ttl_s, group, lease, count, template, expectation, ..Self::BLANK }
+        let Picked { group, lease, detour, .. } = *picked;
+        Self { value, operand, ttl_s, group, lease, detour, count, template, expectation, ..Self::BLANK }
     }
 }
 
@@ -426,6 +430,7 @@ mod tests {
             route: 0,
             group: NO_GROUP,
             lease: NO_LEASE,
+            detour: NO_DETOUR,
         }
     }
 

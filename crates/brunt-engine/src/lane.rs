@@ -5,6 +5,7 @@
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
 
+use crate::detour::DetourId;
 use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
@@ -43,6 +44,8 @@ pub(crate) struct Picked {
     pub group: GroupId,
     /// The slot that it shares with the operation it follows, if any.
     pub lease: LeaseId,
+    /// What it brings along where another node has sent it on.
+    pub detour: DetourId,
 }
 
 /// Which of a lane's routes an operation takes.
@@ -52,6 +55,8 @@ pub(crate) enum Routing {
     Only,
     /// The one where its key lives.
     ByKey(Arc<Router>),
+    /// To the node of a cluster that has the slot of its key; one of a node is as good as any where no key decides.
+    BySlot,
     /// One after the other; the next one.
     InTurn(u32),
     /// Any.
@@ -63,7 +68,7 @@ impl Routing {
     pub(crate) fn any(&mut self, routes: u32) -> u32 {
         match self {
             Self::Only => 0,
-            Self::ByKey(_) => unreachable!("the key decides, and the caller has it"),
+            Self::ByKey(_) | Self::BySlot => unreachable!("the key decides, and the caller has it"),
             Self::InTurn(next) => {
                 let route = *next;
                 *next = (route + 1) % routes;
@@ -207,7 +212,7 @@ impl Lane {
     /// May the keys of an operation live on several servers?
     #[inline]
     pub(crate) fn splits(&self, op: &Op) -> bool {
-        op.kind == OpKind::Mget && matches!(self.routing, Routing::ByKey(_))
+        op.kind == OpKind::Mget && matches!(self.routing, Routing::ByKey(_) | Routing::BySlot)
     }
 }
 

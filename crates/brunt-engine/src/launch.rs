@@ -13,6 +13,7 @@ use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
 use crate::run::{DataSets, Endpoint, Hand};
+use crate::slots::{MapBoard, Slots, SlotsRoom};
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::transport::tls::Tls;
 use crate::transport::tls::client::TlsClient;
@@ -23,13 +24,14 @@ use brunt_plan::plan::{
 };
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
-use brunt_proto::Codec;
 use brunt_proto::memcached::binary::sasl;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::handshake::{self, Handshake, Version};
+use brunt_proto::resp::slot::ASKING;
 use brunt_proto::resp::template::{Template, Templates};
+use brunt_proto::{Codec, KEY_BYTES_MAX};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::{HEAD_LEN, Payload};
@@ -78,6 +80,9 @@ pub(crate) struct Blueprint {
     is_to_store: bool,
     /// Where keys live, if that is what decides.
     router: Option<Arc<Router>>,
+    /// Who has which slot, where the servers are nodes of a cluster; and the commands whose keys decide.
+    board: Option<Arc<MapBoard>>,
+    commands: Arc<[Template]>,
     pub layout: Layout,
 }
 
@@ -108,11 +113,13 @@ impl Blueprint {
         let choosers = plan.classes.iter().map(chooser).collect();
         let value_max = plan.classes.iter().map(|class| class.keyspace.value_size.max()).max().unwrap_or(0);
         let servers: Vec<ServerAddress> = endpoints.iter().map(|endpoint| endpoint.server.clone()).collect();
-        let by_key = servers.len() > 1 && plan.placement.is_by_key();
+        let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
         Self {
             payload: Arc::new(Payload::new(plan.data_seed, value_max)),
             layout: Layout::of(&plan),
             router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
+            board: None,
+            commands: Arc::new([]),
             data_sets,
             data_set_of_class,
             choosers,
@@ -122,21 +129,11 @@ impl Blueprint {
         }
     }
 
-    /// The codec of a connection to a Redis.
-    pub(crate) fn resp_codec(&self) -> io::Result<RespCodec> {
-        let templates: Result<Vec<Template>, String> =
-            self.plan.commands.iter().map(|command| Template::parse(command)).collect();
-        let login = &self.plan.login;
-        let handshake = Handshake::new(&handshake::Login {
-            version: if self.plan.protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
-            user: login.user.clone(),
-            password: login.password.as_ref().map(|password| password.secret().to_owned()),
-            client_name: login.client_name.clone(),
-            database: login.database,
-        });
-        // Whoever made the plan has checked its commands, so this is a mistake of ours.
-        let templates = Templates::new(templates.map_err(io::Error::other)?);
-        Ok(RespCodec::new(templates, Some(Arc::new(handshake))))
+    /// The same, of a plan whose servers are the nodes of a cluster: the board has who has which slot.
+    pub(crate) fn with_slots(mut self, board: Option<Arc<MapBoard>>) -> io::Result<Self> {
+        self.commands = templates(&self.plan)?.into();
+        self.board = board;
+        Ok(self)
     }
 
     /// The codec of a connection to a memcached that is spoken to in binary.
@@ -218,9 +215,9 @@ impl Blueprint {
         }
         for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
             let of_class = &links[set.class];
-            let spans: Vec<&[Range<u32>]> = match self.router {
-                Some(_) => vec![of_class.as_slice()],
-                None => of_class.chunks(1).collect(),
+            let spans: Vec<&[Range<u32>]> = match self.router.is_some() || self.board.is_some() {
+                true => vec![of_class.as_slice()],
+                false => of_class.chunks(1).collect(),
             };
             for span in spans {
                 let count = span.iter().map(|range| range.len() as u32).sum();
@@ -268,6 +265,9 @@ impl Blueprint {
         lane.routes = first..first + spans.len() as u32;
         if let (Some(router), true) = (&self.router, spans.len() > 1) {
             lane.routing = Routing::ByKey(router.clone());
+        }
+        if self.board.is_some() {
+            lane.routing = Routing::BySlot;
         }
         let index = lanes.lanes.len() as u32;
         lanes.routes.extend(spans.iter().map(|span| Route::new(index, span.clone(), room)));
@@ -317,7 +317,8 @@ impl Blueprint {
         let class = &self.plan.classes[class_index];
         let connections: u32 = part.spans.iter().map(|span| span.len() as u32).sum();
         // A slot has a connection of its own only where its operations can go nowhere else.
-        let has_one_route = part.spans.len() == 1;
+        // In a cluster its operations may be handed out in parts, or go elsewhere.
+        let has_one_route = part.spans.len() == 1 && self.board.is_none();
         let lifetime = &class.lifetime;
         // Slots that a connection has no call for must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
@@ -345,7 +346,9 @@ impl Blueprint {
         let room = RouteRoom {
             depth: class.depth,
             waiting_max,
-            extra: slots + if follows { slots * follow_ups_of(class) } else { 0 },
+            extra: slots
+                + if follows { slots * follow_ups_of(class) } else { 0 }
+                + self.sent_on(class, slots, if is_open { waiting_max } else { 0 }),
             parks: !is_open && has_one_route,
         };
         let set = &self.data_sets[self.data_set_of_class[class_index]];
@@ -358,6 +361,27 @@ impl Blueprint {
         lane.is_audited = self.plan.verify.is_some();
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
         self.add_lane(lanes, lane, &part.spans, room);
+    }
+
+    /// Operations that may wait on a route because another node has sent them there, or because they are parts of one; those
+    /// that came from the queues of other routes among them. What nobody has used of it is no memory.
+    fn sent_on(&self, class: &Class, slots: usize, waiting_max: usize) -> usize {
+        match self.board {
+            Some(_) => slots * follow_ups_of(class) + waiting_max * self.endpoints.len(),
+            None => 0,
+        }
+    }
+
+    /// Who has which slot, as a worker begins with it.
+    fn slots(&self, worker: u32, bounds: &Bounds, keys: usize) -> Option<Slots> {
+        let board = self.board.clone()?;
+        let command_bytes = |text: &String| text.len() + text.matches("{key}").count() * KEY_BYTES_MAX;
+        let room = SlotsRoom {
+            operations: bounds.in_flight * keys + bounds.waiting,
+            keys,
+            routed_bytes: self.plan.commands.iter().map(command_bytes).max().unwrap_or(0),
+        };
+        Some(Slots::new(board, self.commands.clone(), room, worker))
     }
 
     /// Which server an operation goes to, where its key does not decide.
@@ -402,12 +426,14 @@ struct Bounds {
     in_flight: usize,
     groups: usize,
     leases: usize,
+    /// In queues, over all routes, of open loops.
+    waiting: usize,
 }
 
 impl Bounds {
     fn of(blueprint: &Blueprint, links: &[ClassLinks], preload_depth: u32) -> Self {
         let servers = blueprint.endpoints.len();
-        let mut bounds = Self { in_flight: 0, groups: 0, leases: 0 };
+        let mut bounds = Self { in_flight: 0, groups: 0, leases: 0, waiting: 0 };
         let routes: usize =
             blueprint.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class, links) in blueprint.plan.classes.iter().zip(links) {
@@ -417,17 +443,37 @@ impl Bounds {
             let extra = if follows { slots * follow_ups_of(class) } else { 0 };
             bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
             bounds.leases += if follows { slots } else { 0 };
-            if servers > 1 && class.mix.contains(OpKind::Mget) {
-                let waiting = if matches!(class.load, Load::Open { .. }) {
-                    servers * (WAITING_MAX / routes).max(WAITING_MIN)
-                } else {
-                    0
-                };
+            let waiting = if matches!(class.load, Load::Open { .. }) {
+                servers * (WAITING_MAX / routes).max(WAITING_MIN)
+            } else {
+                0
+            };
+            bounds.waiting += waiting;
+            let splits = servers > 1 || blueprint.board.is_some();
+            if splits && class.mix.contains(OpKind::Mget) {
                 bounds.groups += slots + waiting;
             }
         }
         bounds
     }
+}
+
+/// The commands of a plan. Whoever made it has checked them, so that an error is a mistake of ours.
+fn templates(plan: &Plan) -> io::Result<Vec<Template>> {
+    plan.commands.iter().map(|command| Template::parse(command).map_err(io::Error::other)).collect()
+}
+
+/// The codec of a connection to a Redis.
+pub(crate) fn resp_codec(plan: &Plan) -> io::Result<RespCodec> {
+    let login = &plan.login;
+    let handshake = Handshake::new(&handshake::Login {
+        version: if plan.protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
+        user: login.user.clone(),
+        password: login.password.as_ref().map(|password| password.secret().to_owned()),
+        client_name: login.client_name.clone(),
+        database: login.database,
+    });
+    Ok(RespCodec::new(Templates::new(templates(plan)?), Some(Arc::new(handshake))))
 }
 
 /// Builds a worker with its connections, lanes and memory.
@@ -464,7 +510,8 @@ pub(crate) fn build<C: Codec, I: Io>(
         room: codec
             .encoded_len_max(keys_max, key_bytes_max, value_copied)
             .max(codec.greeting().bytes.len())
-            .max(ROOM_MIN),
+            .max(ROOM_MIN)
+            + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
         links: link_plans(&links),
         servers: blueprint.endpoints.len(),
@@ -472,6 +519,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         keys_max,
         key_bytes_max,
         in_flight_max: bounds.in_flight,
+        slots: blueprint.slots(shard.part.index, &bounds, keys_max),
         groups_max: bounds.groups,
         leases_max: bounds.leases,
         recording,
@@ -549,7 +597,7 @@ pub(crate) fn spawn(
             Protocol::MemcachedText => own.work(&blueprint, TextCodec::default(), &notices),
             Protocol::MemcachedMeta => own.work(&blueprint, MetaCodec::new(), &notices),
             Protocol::MemcachedBinary => own.work(&blueprint, blueprint.binary_codec(), &notices),
-            Protocol::Resp2 | Protocol::Resp3 => own.work(&blueprint, blueprint.resp_codec()?, &notices),
+            Protocol::Resp2 | Protocol::Resp3 => own.work(&blueprint, resp_codec(&blueprint.plan)?, &notices),
         }
     })?;
     Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })

@@ -9,7 +9,9 @@
 mod agenda;
 mod audit;
 mod clock;
+pub mod cluster;
 mod connection;
+mod detour;
 mod group;
 mod health;
 pub mod host;
@@ -25,6 +27,7 @@ mod ready;
 mod recording;
 pub mod rehearsal;
 pub mod run;
+mod slots;
 mod stamp_trial;
 mod stamper;
 mod tokens;

@@ -4,6 +4,7 @@
 //! a single-producer ring and goes on with the other, which the control thread has read and cleared. Invariant: no
 //! hand-over waits. When the other set is not back yet, the interval simply goes on.
 
+use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::Entry;
 use brunt_plan::op::Op;
@@ -167,7 +168,9 @@ impl Recording {
     #[inline]
     pub(crate) fn sent(&mut self, entry: &Entry) {
         if entry.rest.group == NO_GROUP {
-            self.set.sent_many(entry.account, 1, entry.rest.wire_requests);
+            // One that was sent on is sent once more, but booked as sent already.
+            let count = u32::from(entry.rest.detour == NO_DETOUR);
+            self.set.sent_many(entry.account, count, entry.rest.wire_requests);
         }
     }
 
@@ -211,6 +214,11 @@ impl Recording {
     /// A request to a server failed.
     pub(crate) fn failed_at(&mut self, server: u16) {
         self.set.failed_at(server);
+    }
+
+    /// A server sent a request on to another node.
+    pub(crate) fn redirected(&mut self, server: u16) {
+        self.set.redirected(server);
     }
 
     /// A server was gone for a while.

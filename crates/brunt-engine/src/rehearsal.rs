@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::io::Io;
 pub use crate::io::canned::Calls;
 use crate::io::canned::{Canned, Time};
-use crate::launch::{Blueprint, build, pin};
+use crate::launch::{Blueprint, build, pin, resp_codec};
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint};
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
@@ -175,7 +175,7 @@ fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
         Protocol::MemcachedMeta => lead_with(MetaCodec::new(), blueprint, part, io),
         Protocol::MemcachedBinary => lead_with(blueprint.binary_codec(), blueprint, part, io),
         Protocol::Resp2 | Protocol::Resp3 => {
-            let codec = blueprint.resp_codec().expect("a rehearsal has no commands");
+            let codec = resp_codec(&blueprint.plan).expect("a rehearsal has no commands");
             lead_with(codec, blueprint, part, io)
         }
     }
@@ -347,7 +347,7 @@ mod tests {
                 Protocol::MemcachedMeta => allocations_of(MetaCodec::new(), &blueprint),
                 Protocol::MemcachedBinary => allocations_of(blueprint.binary_codec(), &blueprint),
                 Protocol::Resp2 | Protocol::Resp3 => {
-                    allocations_of(blueprint.resp_codec().unwrap(), &blueprint)
+                    allocations_of(resp_codec(&blueprint.plan).unwrap(), &blueprint)
                 }
             };
             assert_eq!(sum, 0, "{protocol}");

@@ -4,6 +4,7 @@
 //! single latency. Invariant: every set that a worker hands over is read exactly once, the last one included.
 
 use crate::clock::Clock;
+use crate::cluster::{self, LastMap, Mapper};
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, KernelInterface, choose};
 use crate::launch::{Blueprint, allowed_cpus, spawn};
@@ -16,6 +17,7 @@ use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::error::ErrorPrefix;
+use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FirstGarbage};
 use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
@@ -71,6 +73,13 @@ pub enum RunError {
         /// What it said.
         reason: String,
     },
+    /// A server that is to be a node of a cluster has no map of one.
+    NoCluster {
+        /// The server as named in the plan.
+        server: ServerAddress,
+        /// What it said.
+        reason: String,
+    },
     /// TLS cannot be agreed on with a server, or one of its certificates and ours is refused.
     NoTls {
         /// The server as named in the plan.
@@ -101,6 +110,9 @@ impl fmt::Display for RunError {
             Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
             Self::TurnedAway { server, reason } => {
                 write!(formatter, "{server} does not let us in: {reason}")
+            }
+            Self::NoCluster { server, reason } => {
+                write!(formatter, "--cluster: {server} has no map of a cluster: {reason}")
             }
             Self::NoTls { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
             Self::PreloadFailed { confirmed, wanted, reason } => {
@@ -180,6 +192,8 @@ pub struct RunData {
     pub error_replies: Vec<(&'static str, u64)>,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
+    /// What it saw of the cluster that its servers are nodes of, if they are.
+    pub cluster: Option<ClusterRecord>,
     /// How the workers waited.
     pub wait: Wait,
     /// Which kernel interface ran.
@@ -248,7 +262,9 @@ pub fn run(
     stop: &AtomicBool,
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Result<RunData, RunError> {
-    let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints.to_vec(), data));
+    let board = if plan.is_cluster { Some(Arc::new(cluster::board(plan, endpoints)?)) } else { None };
+    let blueprint = Blueprint::new(plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
+    let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
     let rings: Vec<_> = shards(plan).iter().map(|shard| blueprint.ring_of(shard)).collect();
     let chosen = choose(plan, &rings).map_err(RunError::NoInterface)?;
     let clock = Clock::start();
@@ -259,9 +275,18 @@ pub fn run(
     let witnesses =
         if plan.server_stats { Witnesses::start(endpoints, clock) } else { Ok(Witnesses::none()) };
     let witnesses = witnesses.map_err(RunError::System)?;
+    let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
+    let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
     let begun_ns = clock.now_ns();
-    let mut control =
-        Control { orders: orders.clone(), hands: Vec::new(), intervals, clock, observe, watch: None };
+    let mut control = Control {
+        orders: orders.clone(),
+        hands: Vec::new(),
+        intervals,
+        clock,
+        observe,
+        watch: None,
+        is_cluster: plan.is_cluster,
+    };
     for shard in shards(plan) {
         match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone(), chosen.interface) {
             Ok(hand) => control.hands.push(hand),
@@ -297,7 +322,11 @@ pub fn run(
         }
     }
     let interrupted = control.attend(&incoming, stop);
-    let data = control.conclude(interrupted, prepare_ns)?;
+    let mut data = control.conclude(interrupted, prepare_ns)?;
+    if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
+        let LastMap { slots, is_final, refreshes } = mapper.end();
+        (record.slots, record.is_final, record.refreshes) = (slots, is_final, refreshes);
+    }
     let Chosen { interface, reason } = chosen;
     Ok(RunData { server_records: witnesses.end(), io: interface, io_reason: reason, ..data })
 }
@@ -380,6 +409,8 @@ struct Control<'a> {
     observe: &'a mut dyn FnMut(Observed<'_>) -> Wish,
     /// From the start of the schedule on.
     watch: Option<Watch>,
+    /// The servers are nodes of a cluster.
+    is_cluster: bool,
 }
 
 impl Control<'_> {
@@ -500,6 +531,7 @@ impl Control<'_> {
             renewals: RenewalCounts::default(),
             error_replies: Vec::new(),
             stamps: StampCounts::default(),
+            cluster: self.is_cluster.then(ClusterRecord::default),
             wait: Wait::Sleep,
             io: KernelInterface::Epoll,
             io_reason: None,
@@ -552,5 +584,8 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
         }
     }
     data.stamps.merge(&end.stamps);
+    if let Some(record) = &mut data.cluster {
+        record.redirections.merge(end.redirections);
+    }
     data.wait = end.wait;
 }

@@ -3,6 +3,7 @@
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
 mod capacity;
+mod cluster;
 mod faults;
 mod lifetimes;
 mod noreply;

@@ -14,6 +14,7 @@ pub(crate) mod greeting;
 mod losing;
 mod matching;
 mod receiving;
+mod redirecting;
 mod sending;
 mod stamping;
 mod verifying;
@@ -21,6 +22,7 @@ mod verifying;
 use crate::agenda::Agenda;
 use crate::audit::Audit;
 use crate::connection::{Connection, Leftovers};
+use crate::detour::NO_DETOUR;
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
 use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
@@ -28,11 +30,13 @@ use crate::lane::{Lane, Lanes, Picked, Route, RouteId, Routing};
 use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
+use crate::slots::Slots;
 use crate::stamper::Stamper;
 use crate::traffic::greeting::TurnedAway;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
+use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Keys, Request, Value};
 use brunt_workload::keys::COUNTER_START;
 use brunt_workload::payload::{HEAD_LEN, Payload};
@@ -139,6 +143,8 @@ pub(crate) struct Traffic<C: Codec> {
     /// The keys of the multi-get whose reply is being read, and which one that is.
     reply_ids: Vec<u64>,
     reply_ids_of: EntryId,
+    /// Who has which slot, where the servers are a cluster.
+    pub slots: Option<Slots>,
     /// A server has not let a connection in, and nobody has been told.
     turned_away: Option<TurnedAway>,
 }
@@ -166,6 +172,8 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub checking: Checking,
     /// One for each class, where keys are checked in full.
     pub audits: Vec<Audit>,
+    /// Who has which slot, where the servers are a cluster.
+    pub slots: Option<Slots>,
 }
 
 impl<C: Codec> Traffic<C> {
@@ -204,6 +212,7 @@ impl<C: Codec> Traffic<C> {
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),
             reply_ids_of: NO_ENTRY,
+            slots: parts.slots,
             turned_away: None,
         }
     }
@@ -239,7 +248,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Operations that are due and have not been sent.
     pub(crate) fn backlog(&self) -> usize {
-        self.routes.iter().map(Route::backlog).sum()
+        self.routes.iter().map(Route::backlog).sum::<usize>() + self.paused()
     }
 
     /// No lane will ever send again of itself, and nothing is waiting or in flight.
@@ -313,6 +322,7 @@ impl<C: Codec> Traffic<C> {
             route: first_route,
             group: NO_GROUP,
             lease: NO_LEASE,
+            detour: NO_DETOUR,
         };
         if splits {
             return self.split(lane_index, picked);
@@ -341,6 +351,7 @@ impl<C: Codec> Traffic<C> {
                 }
                 first + router.route(&self.key_bytes)
             }
+            Routing::BySlot => first + self.node_of(lane_index, op),
             Routing::InTurn(_) | Routing::AtRandom(_) => first + lane.routing.any(lane.routes.len() as u32),
         }
     }
@@ -348,7 +359,7 @@ impl<C: Codec> Traffic<C> {
     /// Hands a multi-get out in as many parts as there are servers that hold its keys.
     fn split(&mut self, lane_index: u32, picked: Picked) -> bool {
         let lane = &self.lanes[lane_index as usize];
-        let Routing::ByKey(router) = &lane.routing else { return self.submit(picked) };
+        let Routing::ByKey(router) = &lane.routing else { return self.split_by_slot(lane_index, picked) };
         self.route_keys.fill(0);
         for id in lane.session.ids(&picked.op) {
             self.key_bytes.clear();
@@ -482,18 +493,25 @@ impl<C: Codec> Traffic<C> {
             return id;
         }
         let mut first_id = None;
+        let is_part = picked.group != NO_GROUP;
         let (router, op) = match &lane.routing {
-            Routing::ByKey(router) if picked.group != NO_GROUP => {
-                (Some(router), &self.groups.get(picked.group).op)
-            }
+            Routing::ByKey(router) if is_part => (Some(router), &self.groups.get(picked.group).op),
+            Routing::BySlot if is_part => (None, &self.groups.get(picked.group).op),
             _ => (None, &picked.op),
         };
+        let slot = (C::REDIRECTS && is_part).then_some(picked.op.operand);
         for id in lane.session.ids(op) {
             let start = self.key_bytes.len();
             lane.keyspace.write_key(id, &mut self.key_bytes);
             if let Some(router) = router
                 && lane.routes.start + router.route(&self.key_bytes[start..]) != picked.route
             {
+                self.key_bytes.truncate(start);
+                continue;
+            }
+            if slot.is_some_and(|slot| {
+                self.slots.is_some() && u64::from(slot_of(&self.key_bytes[start..])) != slot
+            }) {
                 self.key_bytes.truncate(start);
                 continue;
             }
@@ -513,7 +531,8 @@ impl<C: Codec> Traffic<C> {
         let op = &picked.op;
         let mut head = [0; HEAD_LEN];
         let value = value_of(lane, op, first_id, &self.payload, &mut head);
-        let id = self.in_flight.fill(connection_index, picked, lane.is_alone(picked));
+        let is_alone = lane.is_alone(picked) && !(C::REDIRECTS && picked.detour != NO_DETOUR);
+        let id = self.in_flight.fill(connection_index, picked, is_alone);
         let request = Request {
             kind: op.kind,
             keys: Keys { bytes: &self.key_bytes, ends: &self.key_ends },
@@ -525,10 +544,16 @@ impl<C: Codec> Traffic<C> {
             token: self.in_flight.token(id),
             template: op.template,
         };
+        let preamble = if C::REDIRECTS { self.preamble(picked.detour) } else { &[] };
         let connection = &mut self.connections[connection_index as usize];
-        if !connection.queue(connection_index, &request, id, &mut self.in_flight, &mut self.recording) {
+        let (in_flight, recording) = (&mut self.in_flight, &mut self.recording);
+        if !connection.queue(connection_index, preamble, &request, id, in_flight, recording) {
             return false;
         }
+        if !preamble.is_empty() {
+            self.note_asking(picked.detour);
+        }
+        let connection = &mut self.connections[connection_index as usize];
         if versioned.is_some() {
             self.audits[usize::from(picked.op.class)].write_begins(first_id, picked.picked_ns);
         }

@@ -10,6 +10,7 @@ use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
 use crate::run::saying;
+use crate::slots::Slots;
 use crate::traffic::greeting::{Greeted, TurnedAway};
 use crate::traffic::{Traffic, Window};
 use crate::transport::address::Address;
@@ -17,6 +18,7 @@ use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
+use brunt_stats::cluster::RedirectionCounts;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::stamps::StampCounts;
@@ -127,6 +129,8 @@ pub(crate) struct WorkerEnd {
     pub wait: brunt_plan::plan::Wait,
     /// What became of the requests whose kernel timestamps were asked for.
     pub stamps: StampCounts,
+    /// What the nodes of a cluster sent elsewhere.
+    pub redirections: RedirectionCounts,
 }
 
 /// One thread's loop.
@@ -381,6 +385,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             return;
         }
         let mut next_ns = now_ns + LOOK_UP_NS;
+        next_ns = next_ns.min(self.traffic.resume(now_ns));
         next_ns = next_ns.min(self.dial(now_ns));
         if self.bury_retired(now_ns) {
             // The next one follows at once.
@@ -782,6 +787,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             window: self.traffic.window,
             drained_ns: self.drained_ns,
             stamps,
+            redirections: self.traffic.slots.map(Slots::end).unwrap_or_default(),
             usage: self.usage,
             colocation: self.colocation,
             retransmits: self.retransmits,

@@ -451,6 +451,8 @@ pub struct Plan {
     pub tls: TlsOptions,
     /// Which server an op goes to, where there are several.
     pub placement: Placement,
+    /// The servers are nodes of one cluster, which says itself who has which key: those of the target are asked for the others.
+    pub is_cluster: bool,
     /// Workers, at least 1; every class has at least one connection on each, to every server.
     pub threads: u32,
     /// The processors that workers are pinned to, in turn; none: wherever the kernel puts them.
@@ -557,7 +559,7 @@ impl Plan {
 
     /// How many times preload stores each key: on every server, unless the key decides where it lives.
     pub fn copies(&self) -> u64 {
-        if self.placement.is_by_key() { 1 } else { self.server_count() as u64 }
+        if self.is_cluster || self.placement.is_by_key() { 1 } else { self.server_count() as u64 }
     }
 
     /// Stores that preload makes.

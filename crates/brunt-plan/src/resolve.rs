@@ -3,6 +3,7 @@
 //! Pure: what depends on the host comes in as [`Host`]. Every error names the option, what was given and what is
 //! accepted; nothing that was given is ignored.
 
+mod cluster;
 mod transport;
 mod url;
 
@@ -14,7 +15,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
-    Profile, Protocol, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Profile, Protocol, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::ServerAddress;
@@ -23,6 +24,7 @@ use crate::units::{Count, DurationNs};
 use crate::until::Until;
 use crate::url::NamedServer;
 use crate::version::Version;
+pub use cluster::of_nodes;
 use std::fmt;
 
 /// What the defaults need to know of the machine and the moment.
@@ -129,7 +131,9 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
     check_dialect(spec, protocol, &classes)?;
     let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
-    let threads = resolve_threads(&complaint, run, &classes, servers, host)?;
+    // Those of a cluster are not the nodes that it will turn out to have.
+    let known = if run.cluster == Some(true) { 1 } else { servers };
+    let threads = resolve_threads(&complaint, run, &classes, known, host)?;
     let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
@@ -140,12 +144,17 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         transport: transport::resolve(&complaint, run)?,
         tls: transport::resolve_tls(&complaint, run)?,
         placement: resolve_placement(&complaint, run, servers)?,
+        is_cluster: cluster::resolve(&complaint, run, protocol)?,
         threads,
         cpus: resolve_cpus(&complaint, run, host)?,
         io: resolve_io(&complaint, run)?,
         wait: run.wait.unwrap_or(Wait::Hybrid),
         profile,
-        refill: run.refill.unwrap_or(profile.refill()),
+        refill: run.refill.unwrap_or(if run.cluster == Some(true) {
+            Refill::Eager
+        } else {
+            profile.refill()
+        }),
         gather: run.gather.unwrap_or(profile.gather()),
         timeout,
         drain: run.drain.unwrap_or(timeout),
@@ -782,6 +791,7 @@ mod tests {
             "protocol = 'memcached-binary'\nserver = 'a:5'\nuser = 'u'\npassword = '@f'",
             "protocol = 'resp3'\nserver = 'a'\nmix = 'get=9,raw=2+0+1'\ncommand = ['A', 'B', 'C']\n[[class]]\n\
              [[class]]\nmix = 'raw=0+1+0'\nname='b'",
+            "protocol = 'resp3'\nserver = ['a', 'b']\ncluster = true\nconnections = 1\nprofile = 'peak'",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();

@@ -91,6 +91,7 @@ options! {
     run {
         server: ServerList,
         placement: Placement,
+        cluster: bool,
         protocol: Protocol,
         user: String,
         password: Password,
@@ -283,7 +284,8 @@ impl From<&Plan> for PlanSpec {
                     Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect()))
                 }
             },
-            placement: (plan.server_count() > 1).then_some(plan.placement),
+            placement: (plan.server_count() > 1 && !plan.is_cluster).then_some(plan.placement),
+            cluster: plan.is_cluster.then_some(true),
             protocol: Some(plan.protocol),
             user: plan.login.user.clone(),
             password: plan.login.password.clone(),

@@ -275,6 +275,9 @@ pub trait Codec: Clone + Send + 'static {
     /// May a connection have something to say before its first request?
     const GREETS: bool = false;
 
+    /// May an error reply send a request to another server (see [`resp::redirect`])?
+    const REDIRECTS: bool = false;
+
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
     const UNIT_BYTES_MAX: usize;
 

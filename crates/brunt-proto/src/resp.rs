@@ -149,6 +149,8 @@ impl Codec for RespCodec {
 
     const GREETS: bool = true;
 
+    const REDIRECTS: bool = true;
+
     const UNIT_BYTES_MAX: usize = 2048;
 
     #[inline]

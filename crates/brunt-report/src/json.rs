@@ -4,6 +4,7 @@
 //! keep their names, units and meaning, and new ones may be added; counts and times are exact integers (times in
 //! nanoseconds), and what there are too few samples for is `null`.
 
+mod cluster;
 mod statistics;
 
 use crate::calibration::{floor_value, headroom_value};
@@ -87,6 +88,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "connections": connections(summary),
         "connect_ns": distribution(&summary.connect_time),
         "handshake_ns": distribution(&summary.handshake_time),
+        "cluster": cluster::cluster(summary),
         "servers": list(&indices(&summary.servers), |(index, counts)| server_counts(summary, *index, counts)),
         "server_stats": statistics::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
@@ -483,6 +485,8 @@ fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Valu
         "server": server::name(summary, index),
         "answered": counts.answered,
         "failed": counts.failed,
+        "redirected": counts.redirected,
+        "slots": cluster::slots(summary, index),
     })
 }
 

@@ -84,7 +84,9 @@ fn all_paths() -> Vec<String> {
     paths(&json_of(&overload), "", &mut found);
     let mut others = Vec::new();
     paths(&json_of(&run::churn()), "", &mut others);
-    found.extend(others.into_iter().filter(|path| path.starts_with(".outages[]")));
+    found.extend(
+        others.into_iter().filter(|path| path.starts_with(".outages[]") || path.starts_with(".cluster.")),
+    );
     let mut others = Vec::new();
     paths(&json_of(&run::open_loop()), "", &mut others);
     let of_servers =
@@ -370,8 +372,8 @@ fn connections_servers_and_outages_are_told() {
     check_distribution("connect", &value["connect_ns"], connect_ns.collect());
     // Every second get; 275 sets follow misses, which the first server has.
     let servers = serde_json::json!([
-        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0 },
-        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost },
+        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0, "redirected": 0, "slots": 8_192 },
+        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost, "redirected": 0, "slots": 8_000 },
     ]);
     assert_eq!(value["servers"], servers);
     let outages = value["outages"].as_array().unwrap();

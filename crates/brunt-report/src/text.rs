@@ -5,6 +5,7 @@
 //! it be believed. Readable without colour, at most 110 columns for all but extreme numbers.
 
 mod assertions;
+mod cluster;
 mod floor;
 mod header;
 mod latency;

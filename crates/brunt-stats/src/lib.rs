@@ -14,6 +14,7 @@ pub mod book;
 pub mod calibration;
 pub mod capacity;
 pub mod climb;
+pub mod cluster;
 pub mod confidence;
 pub mod connection;
 pub mod contrast;

@@ -332,6 +332,11 @@ impl RecorderSet {
         self.servers[usize::from(server)].0.failed += 1;
     }
 
+    /// A server sent a request on to another node of its cluster.
+    pub fn redirected(&mut self, server: u16) {
+        self.servers[usize::from(server)].0.redirected += 1;
+    }
+
     /// Trouble with a server is over, or the run. What there is no room for is counted.
     pub fn outage(&mut self, span: OutageSpan) {
         self.outages.note(span);

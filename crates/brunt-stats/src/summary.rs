@@ -8,6 +8,7 @@ use crate::assertion::Assertion;
 use crate::batch::batches;
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
 use crate::calibration::Lookup;
+use crate::cluster::ClusterRecord;
 use crate::confidence::{PercentileInterval, intervals};
 use crate::connection::ConnectionCounts;
 use crate::convergence::{Convergence, Looked};
@@ -115,6 +116,8 @@ pub struct SummaryInput {
     pub pushes: u64,
     /// Replies that no operation waited for, over all phases, where replies carry tokens.
     pub stray_replies: u64,
+    /// What the run saw of its cluster, where its servers are nodes of one.
+    pub cluster: Option<ClusterRecord>,
     /// Values that a server marked as to be renewed.
     pub renewals: RenewalCounts,
     /// What became of the requests whose kernel timestamps were asked for.
@@ -318,6 +321,8 @@ pub struct Summary {
     pub pushes: u64,
     /// Replies that no operation waited for, over all phases, where replies carry tokens.
     pub stray_replies: u64,
+    /// What the run saw of its cluster, where its servers are nodes of one.
+    pub cluster: Option<ClusterRecord>,
     /// Values that a server marked as to be renewed.
     pub renewals: RenewalCounts,
     /// Raw samples by intended time, where the plan asked for them.
@@ -405,6 +410,7 @@ impl Summary {
             error_replies: input.error_replies,
             pushes: input.pushes,
             stray_replies: input.stray_replies,
+            cluster: input.cluster,
             renewals: input.renewals,
             samples,
             samples_overflow: input.samples_overflow,

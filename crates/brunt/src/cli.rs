@@ -352,6 +352,9 @@ pub(crate) struct TargetFlags {
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
     pub placement: Option<Placement>,
+    /// Redis, Valkey: the servers are nodes of a cluster, and any of them says who has which key
+    #[arg(long)]
+    pub cluster: bool,
     /// The dialect on the wire: memcached-text, memcached-meta, memcached-binary, resp2 or resp3 [default: memcached-text]
     #[arg(long)]
     pub protocol: Option<Protocol>,
@@ -911,6 +914,7 @@ impl TargetFlags {
         RunSpec {
             server: given(&self.server).map(ServerList),
             placement: self.placement,
+            cluster: self.cluster.then_some(true),
             protocol: self.protocol,
             user: self.user.clone(),
             password: self.password.clone(),

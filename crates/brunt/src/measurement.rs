@@ -11,9 +11,11 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
+use brunt_engine::cluster::find_nodes;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
+use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
@@ -30,6 +32,10 @@ pub(crate) struct Servers {
     endpoints: Vec<Endpoint>,
     /// As the report names them.
     name: String,
+    /// Those of a cluster, which the plan does not name.
+    nodes: Option<Vec<ServerAddress>>,
+    /// How many of its slots nobody had.
+    unserved: u16,
 }
 
 impl Servers {
@@ -49,6 +55,10 @@ impl Servers {
         };
         let tls = (plan.transport == Transport::Tls).then(|| TlsSettings::read(&plan.tls));
         let tls = tls.transpose().map_err(Failure::usage)?;
+        let (servers, unserved) = match plan.is_cluster {
+            true => nodes_of(plan, &servers, tls.as_ref())?,
+            false => (servers, 0),
+        };
         let names = servers.iter().map(ServerAddress::to_string).collect::<Vec<_>>().join(", ");
         Ok(Self {
             endpoints: servers
@@ -57,8 +67,11 @@ impl Servers {
                 .collect::<Result<Vec<_>, _>>()?,
             name: match embedded {
                 Some(_) => format!("reference server, started for this run at {names}"),
+                None if plan.is_cluster => format!("cluster of {names}"),
                 None => names,
             },
+            nodes: plan.is_cluster.then_some(servers),
+            unserved,
             _embedded: embedded,
         })
     }
@@ -119,6 +132,7 @@ pub(crate) fn measure(
     shown: &cli::ProgressFlags,
     step: &Step,
 ) -> Result<Summary, Failure> {
+    let plan = &plan_for(plan, servers, shown.quiet)?;
     foresee(plan, &servers.endpoints, shown.quiet)?;
     let mut progress = Progress::new(shown, plan, &step.label);
     let mut convergence = step.convergence.clone();
@@ -144,6 +158,7 @@ pub(crate) fn measure(
             RunError::Unreachable { .. }
             | RunError::TurnedAway { .. }
             | RunError::NoTls { .. }
+            | RunError::NoCluster { .. }
             | RunError::PreloadFailed { .. } => Exit::Unreachable,
             RunError::Interrupted => Exit::Interrupted,
             RunError::System(_) => Exit::Failed,
@@ -152,6 +167,54 @@ pub(crate) fn measure(
         Failure::new(exit, error)
     })?;
     Ok(summarise(plan, servers, step, data, convergence))
+}
+
+/// The nodes of a cluster, of which the plan names some, and how many slots nobody has.
+fn nodes_of(
+    plan: &Plan,
+    seeds: &[ServerAddress],
+    tls: Option<&TlsSettings>,
+) -> Result<(Vec<ServerAddress>, u16), Failure> {
+    let mut endpoints = Vec::new();
+    let mut unknown = None;
+    for seed in seeds {
+        match find(seed, tls) {
+            Ok(endpoint) => endpoints.push(endpoint),
+            // One that has gone from the name service is no worse than one that is down.
+            Err(failure) => unknown = Some(failure),
+        }
+    }
+    match unknown {
+        Some(failure) if endpoints.is_empty() => Err(failure),
+        _ => {
+            let nodes = find_nodes(plan, &endpoints);
+            let nodes = nodes.map_err(|error| Failure::new(Exit::Unreachable, error))?;
+            Ok((nodes.servers, nodes.unserved))
+        }
+    }
+}
+
+/// The plan that runs: that for the nodes, where the servers are a cluster.
+fn plan_for(plan: &Plan, servers: &Servers, quiet: bool) -> Result<Plan, Failure> {
+    let Some(nodes) = &servers.nodes else { return Ok(plan.clone()) };
+    let own = of_nodes(plan, nodes.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
+    if quiet {
+        return Ok(own);
+    }
+    if servers.unserved > 0 {
+        let unserved = servers.unserved;
+        eprintln!(
+            "note: no node of the cluster has {unserved} of the 16384 slots; operations on their keys will fail"
+        );
+    }
+    if own.threads < plan.threads {
+        let (threads, nodes) = (own.threads, nodes.len());
+        eprintln!(
+            "note: --threads {threads}, not {}: every worker needs a connection of every class to each of the {nodes} nodes",
+            plan.threads
+        );
+    }
+    Ok(own)
 }
 
 /// Refuses a plan that this host has no room for, and says where it may become tight.
@@ -223,6 +286,7 @@ fn summarise(
         error_replies: data.error_replies,
         pushes: data.pushes,
         stray_replies: data.stray_replies,
+        cluster: data.cluster,
         renewals: data.renewals,
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
         host: data.host,

@@ -94,6 +94,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         error_replies: Vec::new(),
         pushes: 0,
         stray_replies: 0,
+        cluster: None,
         renewals: RenewalCounts::default(),
         stamps: outcome.end.stamps,
         // The processor and the host are not of this world.

@@ -5,6 +5,7 @@
 //! scheduled and picked, on a connection's chain, and as one of those with something to send.
 
 use super::Traffic;
+use crate::detour::NO_DETOUR;
 use crate::group::NO_GROUP;
 use crate::lane::Picked;
 use crate::lease::NO_LEASE;
@@ -54,6 +55,7 @@ impl<C: Codec> Traffic<C> {
                 route,
                 group: NO_GROUP,
                 lease: NO_LEASE,
+                detour: NO_DETOUR,
             };
             let entry = in_flight.fill(index, &picked, !lane.follows);
             let key_len = lane.keyspace.key_len(id);

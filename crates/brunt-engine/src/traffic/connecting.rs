@@ -85,6 +85,7 @@ impl<C: Codec> Traffic<C> {
         let is_idle =
             self.in_flight.len() == 0 && self.agenda.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
         is_idle
+            && self.paused() == 0
             && (0..self.connections.len() as u32)
                 .all(|link| self.connections[link as usize].withheld == 0 || self.is_over(link))
             && self

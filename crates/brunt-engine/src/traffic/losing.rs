@@ -6,6 +6,7 @@
 
 use super::Traffic;
 use crate::connection::Link;
+use crate::detour::NO_DETOUR;
 use crate::group::NO_GROUP;
 use crate::in_flight::{Chain, Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
@@ -135,6 +136,7 @@ impl<C: Codec> Traffic<C> {
             route,
             group: entry.rest.group,
             lease: entry.rest.lease,
+            detour: entry.rest.detour,
         });
     }
 
@@ -143,7 +145,10 @@ impl<C: Codec> Traffic<C> {
     fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
-        if entry.rest.group == NO_GROUP {
+        if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
+            // Not there, but elsewhere before.
+            self.book(index, &entry, Outcome::without_reply(OutcomeClass::Lost), now_ns, now_ns);
+        } else if entry.rest.group == NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             self.recording.unsent(entry.phase, &entry.op());
             self.recording.abandoned(entry.picked_ns, now_ns);
@@ -224,13 +229,18 @@ impl<C: Codec> Traffic<C> {
             let (mut waiting, mut parked) =
                 (std::mem::take(&mut route.waiting), std::mem::take(&mut route.parked));
             for picked in waiting.drain(..).chain(parked.drain(..)) {
-                if picked.group == NO_GROUP {
+                if picked.detour != NO_DETOUR {
+                    self.close_detour(&picked, now_ns);
+                } else if picked.group == NO_GROUP {
                     self.recording.unsent(picked.phase, &picked.op);
                     self.recording.abandoned(picked.picked_ns, now_ns);
                 } else if let Some(group) = self.groups.end_unsent(picked.group) {
                     self.close_group(&group, now_ns);
                 }
             }
+        }
+        while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
+            self.close_detour(&picked, now_ns);
         }
         for lane in &mut self.lanes {
             // Still in the schedule, because the queue before it was full.
@@ -254,6 +264,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Books an operation, or a part of one, that has not ended when the run has.
     fn close_entry(&mut self, entry: &Entry, now_ns: u64) {
+        let entry = &self.off_detour(entry);
         if entry.rest.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
@@ -274,7 +285,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Books an operation in parts that has not ended when the run has.
-    fn close_group(&mut self, group: &crate::group::Group, now_ns: u64) {
+    pub(super) fn close_group(&mut self, group: &crate::group::Group, now_ns: u64) {
         if group.sent_ns == 0 {
             self.recording.unsent(group.phase, &group.op);
         } else {

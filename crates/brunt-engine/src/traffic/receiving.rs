@@ -4,7 +4,9 @@
 //! reply ends the operation that it answers, once.
 
 use super::finding::Read;
+use super::redirecting::Said;
 use super::{Checking, Traffic};
+use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
 use crate::lane::{Picked, Routing};
@@ -13,6 +15,7 @@ use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
+use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, Renewal};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
@@ -136,6 +139,9 @@ impl<C: Codec> Traffic<C> {
             }
             Event::End { reply, number, text, .. } => {
                 self.end_value(index, id, at_ns);
+                if C::REDIRECTS && self.goes_on(index, id, Said { reply, text, at_ns, polled_ns }) {
+                    return Ok(());
+                }
                 let outcome = self.end_reply(index, id, reply, number, text, at_ns);
                 self.finish(index, id, outcome, at_ns, polled_ns);
             }
@@ -280,12 +286,12 @@ impl<C: Codec> Traffic<C> {
     /// passed over. Yields the key's id if it was asked for.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
         self.fetch_reply_ids(index, head);
-        let cursor = self.in_flight.get(head).rest.key_cursor as usize;
+        let cursor = usize::from(self.in_flight.get(head).rest.key_cursor);
         let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
         // A key that is not named is the next one.
         let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
-        self.in_flight.get_mut(head).rest.key_cursor += place as u32 + 1;
+        self.in_flight.get_mut(head).rest.key_cursor += place as u16 + 1;
         if self.lanes[self.lane_of(index) as usize].minds_misses() {
             for at in cursor..cursor + place {
                 self.missed(index, head, self.reply_ids[at], at_ns);
@@ -301,7 +307,7 @@ impl<C: Codec> Traffic<C> {
         if let (KeyRef::Id(_), 1) = (entry.key(), entry.rest.count) {
             entry.rest.key_cursor += 1;
             // What follows the miss of an only key follows when the reply is over.
-            return entry.rest.key_cursor + entry.rest.hits == 1;
+            return u32::from(entry.rest.key_cursor) + entry.rest.hits == 1;
         }
         let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
         if self.lanes[self.lane_of(index) as usize].minds_misses() {
@@ -330,6 +336,16 @@ impl<C: Codec> Traffic<C> {
                     }
                 }
             }
+            Routing::BySlot if entry.rest.group != NO_GROUP => {
+                let slot = entry.op().operand;
+                for id in lane.session.ids(&self.groups.get(entry.rest.group).op) {
+                    self.key_bytes.clear();
+                    lane.keyspace.write_key(id, &mut self.key_bytes);
+                    if u64::from(slot_of(&self.key_bytes)) == slot {
+                        self.reply_ids.push(id);
+                    }
+                }
+            }
             _ => self.reply_ids.extend(lane.session.ids(&entry.op())),
         }
     }
@@ -349,7 +365,7 @@ impl<C: Codec> Traffic<C> {
             }
             _ => {
                 self.fetch_reply_ids(index, head);
-                for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
+                for at in usize::from(self.in_flight.get(head).rest.key_cursor)..self.reply_ids.len() {
                     self.missed(index, head, self.reply_ids[at], at_ns);
                 }
             }
@@ -370,7 +386,7 @@ impl<C: Codec> Traffic<C> {
         // A server that others could stand in for is filled itself, and the others keep their turns.
         let route = match self.lanes[lane_index as usize].routing {
             Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index as usize].route,
-            Routing::Only | Routing::ByKey(_) => self.route_of(lane_index, &op),
+            Routing::Only | Routing::ByKey(_) | Routing::BySlot => self.route_of(lane_index, &op),
         };
         self.enqueue(Picked {
             op,
@@ -382,6 +398,7 @@ impl<C: Codec> Traffic<C> {
             route,
             group: NO_GROUP,
             lease,
+            detour: NO_DETOUR,
         });
     }
 
@@ -418,25 +435,10 @@ impl<C: Codec> Traffic<C> {
     /// Ends an operation of a connection and books it.
     #[inline]
     fn finish(&mut self, index: u32, id: EntryId, outcome: Outcome, at_ns: u64, polled_ns: u64) {
-        let connection = &mut self.connections[index as usize];
-        let after = self.in_flight.get(id).next();
-        let Some(mut entry) = self.in_flight.remove(index, &mut connection.chain, id) else { return };
-        self.reply_ids_of = NO_ENTRY;
-        if entry.sent_ns == 0 {
-            // A reply to a request that has not gone out whole: the server refused it early.
-            if connection.unsent == id {
-                connection.unsent = after;
-            }
-            entry.sent_ns = at_ns;
-            self.recording.sent(&entry);
-        }
+        let Some(entry) = self.take_answered(index, id, at_ns) else { return };
         if outcome.reply != ReplyKind::None {
             // Only a reply shows that this connection is of use.
-            connection.failures = 0;
-        }
-        let (route, outstanding) = (connection.route, connection.outstanding());
-        if connection.is_usable() {
-            self.routes[route as usize].ready.set(index, outstanding);
+            self.connections[index as usize].failures = 0;
         }
         let class = if entry.rest.mismatched && outcome.class == OutcomeClass::Hit {
             OutcomeClass::Mismatch
@@ -446,6 +448,28 @@ impl<C: Codec> Traffic<C> {
         self.note_health(index, entry.sent_ns, class, polled_ns, at_ns);
         self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
         self.check_retired(index);
+    }
+
+    /// Takes an operation off its connection, to which there is a reply.
+    #[inline(always)]
+    pub(super) fn take_answered(&mut self, index: u32, id: EntryId, at_ns: u64) -> Option<Entry> {
+        let connection = &mut self.connections[index as usize];
+        let after = self.in_flight.get(id).next();
+        let mut entry = self.in_flight.remove(index, &mut connection.chain, id)?;
+        self.reply_ids_of = NO_ENTRY;
+        if entry.sent_ns == 0 {
+            // A reply to a request that has not gone out whole: the server refused it early.
+            if connection.unsent == id {
+                connection.unsent = after;
+            }
+            entry.sent_ns = at_ns;
+            self.recording.sent(&entry);
+        }
+        let (route, outstanding) = (connection.route, connection.outstanding());
+        if connection.is_usable() {
+            self.routes[route as usize].ready.set(index, outstanding);
+        }
+        Some(entry)
     }
 
     /// What a reply says of its server.
@@ -478,6 +502,10 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was sent, or of a part of one, and gives its slot back.
     #[inline]
     pub(super) fn book(&mut self, index: u32, entry: &Entry, outcome: Outcome, done_ns: u64, polled_ns: u64) {
+        if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
+            let entry = self.off_detour(entry);
+            return self.book(index, &entry, outcome, done_ns, polled_ns);
+        }
         self.end_write(entry, outcome.class, done_ns);
         if entry.rest.group != NO_GROUP {
             if let Some(group) = self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {

@@ -8,6 +8,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::version::Version;
 use brunt_stats::calibration::{Calibration, Fit, Floor, HostIdentity, Lookup, Shape};
+use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::headroom::{Headroom, Limit};
@@ -197,6 +198,7 @@ impl Scene {
             error_replies: Vec::new(),
             pushes: 0,
             stray_replies: 0,
+            cluster: None,
             renewals: RenewalCounts::default(),
             usage: ClientUsage {
                 cpu_user_ns: 4_000_000,
@@ -505,7 +507,27 @@ pub(super) fn churn() -> Run {
         ]);
         let second = record(&[(99 * S, said(0, 0, 0, 2)), (105 * S + 500 * MS, said(500, 0, 0, 3))]);
         input.server_records = vec![first, second];
+        input.cluster = Some(clustered());
     })
+}
+
+/// What a run over two nodes may have seen while slots went to a third one.
+fn clustered() -> ClusterRecord {
+    ClusterRecord {
+        redirections: RedirectionCounts {
+            operations: 1_530,
+            moved: 1_200,
+            ask: 331,
+            try_again: 12,
+            hops_max: 5,
+            too_many: 1,
+            unknown: 4,
+            unknown_node: Some("10.0.0.3:11212".to_owned()),
+        },
+        slots: SlotCounts { of_servers: vec![8_192, 8_000], elsewhere: 91, unserved: 101 },
+        is_final: false,
+        refreshes: 3,
+    }
 }
 
 /// Sets that ask for no reply.

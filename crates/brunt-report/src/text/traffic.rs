@@ -2,7 +2,7 @@
 //!
 //! Not latencies. Lines about trouble stand there only when there was some.
 
-use super::{Row, quoted, trouble};
+use super::{Row, cluster, quoted, trouble};
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::paragraph;
 use crate::quantity::{self, count};
@@ -26,8 +26,10 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     values(out, summary);
     wire(out, summary);
     trouble::connections(out, summary);
+    cluster::write(out, summary);
     unexpected(out, summary);
     trouble::servers(out, summary);
+    cluster::nodes(out, summary);
     trouble::outages(out, summary);
     faults(out, summary);
 }

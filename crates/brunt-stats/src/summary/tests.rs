@@ -144,6 +144,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         error_replies: Vec::new(),
         pushes: 0,
         stray_replies: 0,
+        cluster: None,
         renewals: RenewalCounts::default(),
         usage: ClientUsage::default(),
         host: HostEvidence::default(),
@@ -418,7 +419,10 @@ fn connections_servers_and_outages_travel_to_the_summary() {
     assert_eq!((connect.count, connect.mean_ns, connect.max_ns), (3, Some(100_000.0), Some(150_000)));
     assert_eq!(
         summary.servers,
-        [ServerCounts { answered: 0, failed: 3 }, ServerCounts { answered: 6, failed: 0 }]
+        [
+            ServerCounts { failed: 3, ..ServerCounts::default() },
+            ServerCounts { answered: 6, ..ServerCounts::default() }
+        ]
     );
     let told: Vec<_> = summary
         .outages

@@ -15,6 +15,7 @@ mod accuracy;
 mod assertions;
 mod calibrate;
 mod campaigns;
+mod cluster;
 mod command_line;
 mod compare;
 mod convictions;

@@ -166,6 +166,18 @@ impl Server {
         Some(Self { child, address: format!("127.0.0.1:{port}"), directory: None }.once_it_listens())
     }
 
+    /// A real redis-server that is ready to be a node of a cluster: it speaks to the others at this port.
+    pub(crate) fn redis_node(bus_port: &str) -> Option<Self> {
+        let directory = own_directory();
+        let place = directory.display().to_string();
+        let flags = ["--dir", &place, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"];
+        let network = ["--cluster-port", bus_port, "--cluster-announce-ip", "127.0.0.1"];
+        let trouble = ["--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"];
+        let mut node = Self::redis(&[&flags[..], &network, &trouble].concat())?;
+        node.directory = Some(directory);
+        Some(node)
+    }
+
     fn once_it_listens(mut self) -> Self {
         while connect(&self.address).is_err() {
             assert!(self.child.try_wait().unwrap().is_none(), "the server ended early");

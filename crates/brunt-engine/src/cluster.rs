@@ -1,0 +1,303 @@
+//! A cluster as its nodes describe it: who has which slots, asked before a run, while one goes on, and behind it.
+//!
+//! Not the load: these are connections of their own, on threads that carry none, and what is learned goes up on a board
+//! where the workers find it. Invariants: whatever a node does, an asking ends within [`ANSWER`]; and while a run goes on
+//! nobody is asked unless a worker was sent elsewhere, and at most once a second.
+
+use crate::clock::Clock;
+use crate::launch::resp_codec;
+use crate::run::{Endpoint, RunError};
+use crate::slots::MapBoard;
+use crate::transport::blocking::Stream;
+use brunt_plan::outcome::ReplyKind;
+use brunt_plan::plan::Plan;
+use brunt_plan::server::ServerAddress;
+use brunt_proto::resp::RespCodec;
+use brunt_proto::resp::reply::WholeReply;
+use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NoSlotMap, NodeAddress, SlotMap};
+use brunt_proto::{Codec, Event};
+use brunt_stats::cluster::SlotCounts;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// From beginning to ask a node until its answer is there, connecting included.
+const ANSWER: Duration = Duration::from_secs(1);
+/// From one asking to the next, while a run goes on.
+const PERIOD_NS: u64 = 1_000_000_000;
+/// How often it is looked whether a worker was sent elsewhere. What is not known yet costs a request one more hop, so this
+/// may be slow, and a thread that seldom wakes takes nothing from the workers.
+const LOOK: Duration = Duration::from_millis(50);
+/// What a server says, in part, that is part of no cluster.
+const NO_CLUSTER: &str = "cluster support disabled";
+
+/// The nodes of a cluster that have slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nodes {
+    /// Where they are, as they announce it themselves.
+    pub servers: Vec<ServerAddress>,
+    /// How many slots nobody has.
+    pub unserved: u16,
+}
+
+/// Asks one after the other of these servers who else is in their cluster, until one answers.
+///
+/// # Errors
+/// None does, or what they answer is no map.
+pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
+    let codec = resp_codec(plan).map_err(RunError::System)?;
+    let map = first_map(seeds, &codec, 0).map(|(_, map)| map)?;
+    let mut nodes = map.nodes().to_vec();
+    // Every node lists them in an order of its own, and a report shall not depend on who was asked.
+    nodes.sort_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
+    let servers = nodes.into_iter().map(|node| ServerAddress::network(node.host, node.port)).collect();
+    Ok(Nodes { servers, unserved: map.uncovered() })
+}
+
+/// The board for a run over these nodes, with the map as it is now.
+pub(crate) fn board(plan: &Plan, nodes: &[Endpoint]) -> Result<MapBoard, RunError> {
+    let codec = resp_codec(plan).map_err(RunError::System)?;
+    let (_, map) = first_map(nodes, &codec, 0)?;
+    let addresses = nodes.iter().map(|node| address_of(&node.server)).collect();
+    Ok(MapBoard::new(addresses, &map))
+}
+
+fn address_of(server: &ServerAddress) -> NodeAddress {
+    match server {
+        ServerAddress::Network { host, port } => NodeAddress { host: host.clone(), port: *port },
+        // A plan for a cluster has none of these.
+        ServerAddress::Unix { path } => NodeAddress { host: path.clone(), port: 0 },
+    }
+}
+
+/// The first map that is given, by whom; the one in place `from` is asked first. Where nobody gives one, the reason is that of
+/// the first who answered at all.
+fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(usize, SlotMap), RunError> {
+    let mut reason: Option<RunError> = None;
+    for place in (0..endpoints.len()).map(|nth| (from + nth) % endpoints.len()) {
+        let endpoint = &endpoints[place];
+        match ask(endpoint, codec) {
+            Ok(map) => return Ok((place, map)),
+            Err(refusal) => {
+                let is_silent =
+                    reason.as_ref().is_none_or(|reason| matches!(reason, RunError::Unreachable { .. }));
+                let says_more = !matches!(refusal, Refusal::Silent(_));
+                if reason.is_none() || is_silent && says_more {
+                    reason = Some(refusal.of(&endpoint.server));
+                }
+            }
+        }
+    }
+    Err(reason.unwrap_or_else(|| RunError::System(io::Error::other("a cluster without a server to ask"))))
+}
+
+/// Why a node gave no map.
+enum Refusal {
+    /// It cannot be reached, or says nothing.
+    Silent(io::Error),
+    /// It does not let us in.
+    TurnedAway(String),
+    /// It says something else.
+    NoMap(String),
+}
+
+impl Refusal {
+    fn of(self, server: &ServerAddress) -> RunError {
+        let server = server.clone();
+        match self {
+            Self::Silent(reason) => RunError::Unreachable { server, reason },
+            Self::TurnedAway(reason) => RunError::TurnedAway { server, reason },
+            Self::NoMap(reason) => RunError::NoCluster { server, reason },
+        }
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Silent(match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER.as_secs()))
+            }
+            _ => error,
+        })
+    }
+}
+
+/// A connection that ends by a deadline.
+struct Asking {
+    stream: Stream,
+    deadline: Instant,
+}
+
+impl Asking {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.stream.set_timeout(left_until(self.deadline)?)?;
+            match self.stream.read(bytes) {
+                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "it closes the connection")),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.set_timeout(left_until(self.deadline)?)?;
+        self.stream.write_all(bytes)?;
+        self.stream.flush()
+    }
+
+    /// Says what every connection says first, and sees it let in.
+    fn greet(&mut self, codec: &RespCodec) -> Result<(), Refusal> {
+        let greeting = codec.greeting();
+        if greeting.replies == 0 {
+            return Ok(());
+        }
+        self.write(greeting.bytes)?;
+        let (mut decoder, mut bytes, mut piece) = (codec.clone(), Vec::new(), [0; 4096]);
+        let (mut used, mut number) = (0, 0);
+        while number < greeting.replies {
+            let len = self.read(&mut piece)?;
+            bytes.extend_from_slice(&piece[..len]);
+            while let (step, Some(event)) = decoder.decode(&bytes[used..]) {
+                let (reply, text) = match event {
+                    Event::End { reply, text, .. } => (reply, text),
+                    Event::Found { .. } => (ReplyKind::Value, &[][..]),
+                    Event::Bad(reason) => return Err(Refusal::TurnedAway(reason.describe().to_owned())),
+                    _ => {
+                        used += step;
+                        continue;
+                    }
+                };
+                if reply != ReplyKind::Ok {
+                    return Err(Refusal::TurnedAway(codec.refusal(number, reply, text)));
+                }
+                number += 1;
+                used += step;
+            }
+        }
+        Ok(())
+    }
+
+    fn question(&mut self, question: &[u8]) -> Result<WholeReply, Refusal> {
+        self.write(question)?;
+        let (mut reply, mut piece) = (WholeReply::default(), [0; 16 << 10]);
+        loop {
+            let len = self.read(&mut piece)?;
+            if reply.take(&piece[..len]).map_err(|no| Refusal::NoMap(no.to_string()))? {
+                return Ok(reply);
+            }
+        }
+    }
+}
+
+fn left_until(deadline: Instant) -> io::Result<Duration> {
+    match deadline.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(ErrorKind::TimedOut.into()),
+        left => Ok(left),
+    }
+}
+
+/// The map that a node gives, in the words of servers since 7 or, where it does not know those, in the old ones.
+fn ask(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Refusal> {
+    let mut asking = connect(endpoint)?;
+    asking.greet(codec)?;
+    let host = address_of(&endpoint.server).host;
+    let by_tls = endpoint.tls.is_some();
+    let whole = asking.question(ASK_SHARDS)?;
+    let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
+        Err(declined @ NoSlotMap::Declined(_)) => declined,
+        Err(other) => return Err(Refusal::NoMap(other.to_string())),
+        Ok(map) => return Ok(map),
+    };
+    if declined.to_string().contains(NO_CLUSTER) {
+        return Err(Refusal::NoMap(declined.to_string()));
+    }
+    let whole = asking.question(ASK_SLOTS)?;
+    map_of(&whole, |value| SlotMap::of_slots(value, &host))
+        .map_err(|reason| Refusal::NoMap(reason.to_string()))
+}
+
+fn map_of(
+    whole: &WholeReply,
+    read: impl FnOnce(&brunt_proto::resp::reply::Value<'_>) -> Result<SlotMap, NoSlotMap>,
+) -> Result<SlotMap, NoSlotMap> {
+    read(&whole.value().ok_or(NoSlotMap::OtherForm)?)
+}
+
+/// A connection by the first address that accepts one.
+fn connect(endpoint: &Endpoint) -> Result<Asking, Refusal> {
+    let deadline = Instant::now() + ANSWER;
+    let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
+    for address in &endpoint.addresses {
+        match Stream::connect(address, endpoint.tls.as_ref(), left_until(deadline)?) {
+            Ok(stream) => return Ok(Asking { stream, deadline }),
+            Err(error) => last = error,
+        }
+    }
+    Err(last.into())
+}
+
+/// What there was to know when a run was over.
+#[derive(Clone, Debug)]
+pub(crate) struct LastMap {
+    pub slots: SlotCounts,
+    /// Did somebody still answer?
+    pub is_final: bool,
+    pub refreshes: u64,
+}
+
+/// Whoever asks for maps while a run goes on, on a thread. Dropping it ends it, without a word.
+pub(crate) struct Mapper {
+    end: Sender<()>,
+    thread: JoinHandle<LastMap>,
+}
+
+impl Mapper {
+    /// Begins to look whether the map on this board is out of date, which the nodes are asked about then.
+    pub(crate) fn start(
+        plan: &Plan,
+        board: Arc<MapBoard>,
+        nodes: Vec<Endpoint>,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let codec = resp_codec(plan)?;
+        let (end, ended) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("brunt-mapper".to_owned()).spawn(move || {
+            let (mut from, mut asked_ns, mut refreshes) = (0, 0, 0);
+            let mut refresh = || match first_map(&nodes, &codec, from) {
+                Ok((place, map)) => {
+                    board.put_up(&map);
+                    from = place;
+                    true
+                }
+                Err(_) => false,
+            };
+            // An end that is ordered, or nobody left to order one.
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(LOOK) {
+                let is_due = clock.now_ns() >= asked_ns + PERIOD_NS;
+                if is_due && board.is_outdated.swap(false, Ordering::Relaxed) {
+                    asked_ns = clock.now_ns();
+                    refreshes += u64::from(refresh());
+                }
+            }
+            let is_final = refresh();
+            LastMap { slots: board.counts(), is_final, refreshes }
+        })?;
+        Ok(Self { end, thread })
+    }
+
+    /// Asks for the last time.
+    pub(crate) fn end(self) -> LastMap {
+        // One that is gone will be found gone when it is joined.
+        let _ = self.end.send(());
+        match self.thread.join() {
+            Ok(last) => last,
+            // A broken invariant of ours: the message is on stderr already.
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}

@@ -1,0 +1,537 @@
+//! Clusters: operations that nodes send elsewhere, exactly when they are sent and what they are booked as.
+//!
+//! The world is three nodes without any data, of which each request takes 100 us there and back, and a script that says what
+//! a node answers. What the worker is to know about slots is computed here by the definition of the hash alone.
+
+use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
+use crate::allocations::allocations;
+use crate::io::sim::EPOCH_NS;
+use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::launch::{Blueprint, build, resp_codec};
+use crate::recording::Exchange;
+use crate::run::DataSets;
+use crate::slots::{MapBoard, TRY_AGAIN_NS};
+use crate::transport::address::Address;
+use crate::worker::{Notice, Orders, WorkerEnd};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use brunt_plan::shard::shards;
+use brunt_proto::resp::reply::WholeReply;
+use brunt_proto::resp::slot::{NodeAddress, SlotMap};
+use brunt_stats::book::Book;
+use brunt_stats::recorder::RecorderSet;
+use brunt_stats::sample::Sample;
+use brunt_stats::server::ServerCounts;
+use brunt_stats::store::IntervalStore;
+use std::collections::BTreeMap;
+use std::io::IoSlice;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// There and back again.
+const WAY_NS: u64 = 100 * US;
+/// The first slots of the nodes, and the end.
+const BOUNDS: [u16; 4] = [0, 5_000, 10_000, 16_384];
+
+/// A command as it reaches a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    node: u16,
+    at_ns: u64,
+    words: Vec<String>,
+    /// It stands behind an `ASKING` on its connection.
+    asking: bool,
+}
+
+impl Asked {
+    fn name(&self) -> &str {
+        &self.words[0]
+    }
+
+    /// Redis's definition of a slot, bit by bit.
+    fn slot(&self) -> u16 {
+        slot(&self.words[1])
+    }
+}
+
+fn slot(key: &str) -> u16 {
+    let hashed = match key.split_once('{').and_then(|(_, behind)| behind.split_once('}')) {
+        Some((tag, _)) if !tag.is_empty() => tag,
+        _ => key,
+    };
+    let step = |crc: u16, _| if crc & 0x8000 != 0 { (crc << 1) ^ 0x1021 } else { crc << 1 };
+    hashed.bytes().fold(0, |crc, byte| (0..8).fold(crc ^ (u16::from(byte) << 8), step)) % 16_384
+}
+
+fn home(slot: u16) -> u16 {
+    (0..3).find(|node| slot < BOUNDS[usize::from(*node) + 1]).unwrap()
+}
+
+/// What a node answers: an error, or `None` for what is right. `heard` is all that came before, of all nodes.
+type Script = fn(asked: &Asked, heard: &[Asked]) -> Option<String>;
+
+struct World {
+    now_ns: u64,
+    script: Script,
+    heard: Vec<Asked>,
+    /// The node of each link, and whether it stands behind an `ASKING`.
+    links: Vec<(u16, bool)>,
+    coming: BTreeMap<(u64, usize), (LinkId, What, Vec<u8>)>,
+    made: usize,
+    current: Vec<u8>,
+    /// Memory of the world's own.
+    allocations: u64,
+}
+
+impl World {
+    fn make(&mut self, link: LinkId, what: What, bytes: Vec<u8>) {
+        self.made += 1;
+        self.coming.insert((self.now_ns + WAY_NS, self.made), (link, what, bytes));
+    }
+
+    fn answer(&mut self, link: LinkId, words: Vec<String>) {
+        let (node, asking) = &mut self.links[link as usize];
+        let asked = Asked { node: *node, at_ns: self.now_ns, words, asking: std::mem::take(asking) };
+        *asking = asked.name() == "ASKING";
+        let said = if *asking { None } else { (self.script)(&asked, &self.heard) };
+        let right = || match asked.name() {
+            "ASKING" | "SET" => "+OK\r\n".to_owned(),
+            "MGET" => format!("*{}\r\n{}", asked.words.len() - 1, "$-1\r\n".repeat(asked.words.len() - 1)),
+            _ => "$-1\r\n".to_owned(),
+        };
+        let reply = said.map_or_else(right, |error| format!("-{error}\r\n"));
+        let what = What::Received(Chunk { start: 0, len: reply.len() });
+        self.make(link, what, reply.into_bytes());
+        self.heard.push(asked);
+    }
+}
+
+/// The commands in these bytes, each an array of strings; of values only what is text.
+fn commands(mut bytes: &[u8]) -> Vec<Vec<String>> {
+    let mut number = |kind: u8, skipped: usize| {
+        bytes = &bytes[skipped..];
+        let end = bytes.iter().position(|byte| *byte == b'\r').unwrap_or(0);
+        let (head, rest) = bytes.split_at(end);
+        let number =
+            head.strip_prefix(&[kind]).map(|digits| std::str::from_utf8(digits).unwrap().parse().unwrap());
+        bytes = rest.get(2..).unwrap_or_default();
+        number.map(|number: usize| (number, bytes))
+    };
+    let (mut commands, mut skipped) = (Vec::new(), 0);
+    while let Some((count, _)) = number(b'*', std::mem::take(&mut skipped)) {
+        let mut words = Vec::new();
+        for _ in 0..count {
+            let (len, rest) = number(b'$', std::mem::take(&mut skipped)).unwrap();
+            words.push(String::from_utf8_lossy(&rest[..len]).into_owned());
+            skipped = len + 2;
+        }
+        commands.push(words);
+    }
+    commands
+}
+
+impl Io for World {
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+
+    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
+        let before = allocations();
+        self.links[link as usize] = (address.network().unwrap().port() - 1, false);
+        self.make(link, What::Connected, Vec::new());
+        self.allocations += allocations() - before;
+        Ok(())
+    }
+
+    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let before = allocations();
+        let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        commands(&bytes).into_iter().for_each(|words| self.answer(link, words));
+        let taken = bytes.len();
+        drop(bytes);
+        self.allocations += allocations() - before;
+        Some(SendResult { taken: Ok(taken), at_ns: self.now_ns })
+    }
+
+    fn close(&mut self, link: LinkId, _: CloseHow) {
+        self.coming.retain(|_, (held, ..)| *held != link);
+    }
+
+    fn wait(&mut self, _: u64, until: Until) -> u64 {
+        let until_ns = match until {
+            Until::Instant(at_ns) => at_ns,
+            Until::Now => self.now_ns + 50,
+        };
+        let first_ns = self.coming.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
+        self.now_ns = self.now_ns.max(until_ns.min(first_ns));
+        self.now_ns
+    }
+
+    fn next(&mut self) -> Option<Completion> {
+        let before = allocations();
+        let first = self.coming.first_entry().filter(|entry| entry.key().0 <= self.now_ns)?;
+        let (link, what, bytes) = first.remove();
+        self.current = bytes;
+        self.allocations += allocations() - before;
+        Some(Completion { link, at_ns: self.now_ns, polled_ns: self.now_ns, what })
+    }
+
+    fn bytes(&self, chunk: Chunk) -> &[u8] {
+        &self.current[chunk.start..][..chunk.len]
+    }
+
+    fn syscalls(&self) -> u64 {
+        0
+    }
+
+    fn retransmits(&mut self) -> u64 {
+        0
+    }
+
+    fn shares_cpu(&mut self, _: LinkId) -> Option<bool> {
+        None
+    }
+}
+
+/// What a run came to.
+struct Ended {
+    /// By intended time.
+    samples: Vec<Sample>,
+    book: Book,
+    heard: Vec<Asked>,
+    servers: Vec<ServerCounts>,
+    end: WorkerEnd,
+}
+
+impl Ended {
+    /// How often a command was heard.
+    fn heard(&self, name: &str) -> u64 {
+        self.heard.iter().filter(|asked| asked.name() == name).count() as u64
+    }
+
+    fn hops(&self) -> [u64; 3] {
+        let counts = &self.end.redirections;
+        [counts.moved, counts.ask, counts.try_again]
+    }
+
+    /// What the nodes heard was counted, and each of them by its own.
+    fn check(&self, toml: &str) {
+        let commands: u64 = self.heard.iter().filter(|asked| asked.name() != "ASKING").count() as u64;
+        assert_eq!(self.book.requests.wire_requests, commands, "{toml}");
+        for (node, counts) in self.servers.iter().enumerate() {
+            let heard = |asked: &&Asked| usize::from(asked.node) == node && asked.name() != "ASKING";
+            let heard = self.heard.iter().filter(heard).count() as u64;
+            assert_eq!(counts.answered + counts.failed + counts.redirected, heard, "{toml} {node}");
+        }
+        let away: u64 = self.servers.iter().map(|counts| counts.redirected).sum();
+        assert_eq!(away, self.end.redirections.hops(), "{toml}");
+    }
+}
+
+/// The map of nodes a, b and c at port 1, 2 and 3.
+fn map() -> SlotMap {
+    let mut reply = "*3\r\n".to_owned();
+    for (node, name) in ["a", "b", "c"].iter().enumerate() {
+        let (first, last, port) = (BOUNDS[node], BOUNDS[node + 1] - 1, node + 1);
+        reply += &format!("*3\r\n:{first}\r\n:{last}\r\n*2\r\n$1\r\n{name}\r\n:{port}\r\n");
+    }
+    let mut whole = WholeReply::default();
+    assert!(whole.take(reply.as_bytes()).unwrap());
+    SlotMap::of_slots(&whole.value().unwrap(), "asked").unwrap()
+}
+
+/// Runs a plan of one thread against nodes that answer so. Every node is host `a`, `b` or `c`, at port 1, 2 or 3.
+fn run(toml: &str, script: Script) -> Ended {
+    let plan = plan(&format!(
+        "protocol = 'resp2'\nserver = ['a:1', 'b:2', 'c:3']\ncluster = true\nwarmup = '0s'\npreload = false\n{toml}"
+    ));
+    let nodes = ["a", "b", "c"].into_iter().zip(1..);
+    let nodes = nodes.map(|(host, port)| NodeAddress { host: host.to_owned(), port }).collect();
+    let board = Arc::new(MapBoard::new(nodes, &map()));
+    let shard = shards(&plan).remove(0);
+    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let io = World {
+        now_ns: EPOCH_NS,
+        script,
+        heard: Vec::new(),
+        links: vec![(0, false); links],
+        coming: BTreeMap::new(),
+        made: 0,
+        current: Vec::new(),
+        allocations: 0,
+    };
+    let codec = resp_codec(&plan).unwrap();
+    let blueprint = Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore);
+    let blueprint = Arc::new(blueprint.with_slots(Some(board)).unwrap());
+    let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
+    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let orders = Arc::new(Orders::default());
+    let exchange = Exchange { filled, spares: spares_in };
+    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
+    let mut kept =
+        Kept { store: IntervalStore::new(&blueprint.layout), spans: Vec::new(), meters: Vec::new() };
+    let mut turns = 0;
+    while worker.is_running() {
+        let is_counted = worker.is_measuring();
+        let before = allocations() - worker.io_mut().allocations;
+        worker.turn();
+        let made = allocations() - worker.io_mut().allocations - before;
+        assert!(made == 0 || !is_counted, "a running worker allocates nothing: {toml}");
+        while let Ok(mut filled) = filled_out.pop() {
+            kept.keep(&filled.set.take_interval(0, filled.start_ns, filled.end_ns));
+            spares.push(filled.set).unwrap();
+        }
+        if let Some(notice) = worker.take_notice() {
+            assert!(matches!(notice, Notice::Prepared { .. }), "{notice:?}");
+            orders.start_ns.store(worker.now_ns() + START_AHEAD_NS, Ordering::Relaxed);
+        }
+        turns += 1;
+        assert!(turns < TURNS_MAX && worker.now_ns() < EPOCH_NS + 100 * SECOND, "it does not end: {toml}");
+    }
+    let heard = std::mem::take(&mut worker.io_mut().heard);
+    let mut end = worker.end();
+    kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
+    let mut book = Book::default();
+    for entry in kept.store.books().entries() {
+        assert!(entry.book.balances(), "{entry:?}");
+        assert_eq!(entry.phase, Phase::Measure);
+        book.merge(&entry.book);
+    }
+    let mut samples = end.recording.tap.samples().to_vec();
+    samples.sort_by_key(|sample| sample.times.intended_ns);
+    let ended = Ended { samples, book, heard, servers: kept.store.servers().to_vec(), end };
+    ended.check(toml);
+    ended
+}
+
+/// A request each millisecond, of keys in turn.
+const OPEN: &str =
+    "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 4\nkeys = 100\npopularity = 'sequential'\n";
+
+/// Without trouble each key is asked for at the node that has its slot, tags and commands of the user's included.
+#[test]
+fn keys_are_asked_for_where_their_slots_are() {
+    let loads = ["rate = 2000", ""];
+    for (load, prefix) in
+        loads.into_iter().flat_map(|load| ["", "user{42}:", "{"].map(|prefix| (load, prefix)))
+    {
+        let toml = format!(
+            "{load}\nconnections = 6\ndepth = 3\nrequests = 3000\nkeys = 1000\nmix = 'get=4,set=1,raw=1+1+1'\n\
+             prefix = '{prefix}'\ncommand = ['STRLEN l:{{key}}', 'PFADD {{key}} x', 'PING']"
+        );
+        let ended = run(&toml, |_, _| None);
+        assert_eq!((ended.hops(), ended.book.requests.completed()), ([0; 3], 3_000), "{toml}");
+        let by_key = ended.heard.iter().filter(|asked| asked.name() != "PING");
+        by_key.for_each(|asked| assert_eq!(asked.node, home(asked.slot()), "{asked:?}"));
+        let pings = |node: u16| {
+            ended.heard.iter().filter(|asked| asked.name() == "PING" && asked.node == node).count()
+        };
+        let pings = [0, 1, 2].map(pings);
+        assert!(pings.iter().max().unwrap() - pings.iter().min().unwrap() <= 1, "in turn: {pings:?}");
+    }
+}
+
+/// A slot that has moved costs its first request a hop, and no other.
+#[test]
+fn moved_is_learned() {
+    // Node a has nothing any more: all of it is b's.
+    let script: Script = |asked, _| {
+        let slot = asked.slot();
+        (asked.node == 0).then(|| format!("MOVED {slot} b:2"))
+    };
+    let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 500"), script);
+    let slots: std::collections::BTreeSet<u16> =
+        ended.heard.iter().map(Asked::slot).filter(|slot| home(*slot) == 0).collect();
+    let moved = slots.len() as u64;
+    assert!(moved > 10 && moved < 100, "{moved}");
+    assert_eq!((ended.hops(), ended.end.redirections.operations), ([moved, 0, 0], moved));
+    let requests = &ended.book.requests;
+    assert_eq!((requests.scheduled, requests.sent, requests.completed()), (500, 500, 500));
+    assert_eq!((requests.wire_requests, ended.samples.len()), (500 + moved, 500));
+    let mut seen = std::collections::BTreeSet::new();
+    for (nth, sample) in ended.samples.iter().enumerate() {
+        let times = &sample.times;
+        let slot = slot(&format!("{:030}", nth % 100));
+        let hops = u64::from(home(slot) == 0 && seen.insert(slot));
+        // One sample, from the first send to the last reply.
+        assert_eq!([times.intended_ns, times.picked_ns, times.sent_ns], [times.intended_ns; 3], "{nth}");
+        assert_eq!(times.done_ns - times.sent_ns, (1 + hops) * WAY_NS, "{nth}");
+        assert_eq!(times.first_byte_ns, times.done_ns, "{nth}");
+    }
+    assert_eq!(seen.len() as u64, moved);
+}
+
+/// A key that is on its way is asked for behind an `ASKING`, each time: nothing is learned.
+#[test]
+fn ask_is_followed_once() {
+    let script: Script = |asked, _| match (home(asked.slot()), asked.node, asked.asking) {
+        (1, 1, _) => Some(format!("ASK {} :3", asked.slot())),
+        (1, 2, false) => Some(format!("MOVED {} b:2", asked.slot())),
+        _ => None,
+    };
+    // "ASK slot :3" names the host that was asked, which is b: there is no b:3.
+    let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 200"), script);
+    assert!(ended.end.redirections.unknown > 0 && ended.hops() == [0; 3]);
+    let script: Script = |asked, _| match (home(asked.slot()), asked.node, asked.asking) {
+        (1, 1, _) => Some(format!("ASK {} c:3", asked.slot())),
+        (1, 2, false) => Some(format!("MOVED {} b:2", asked.slot())),
+        _ => None,
+    };
+    let ended = run(&format!("{OPEN}mix = 'get=3,set=1'\nrequests = 400\nverify = '100%'"), script);
+    let there = ended.heard.iter().filter(|asked| asked.node == 1).count() as u64;
+    assert!(there > 100, "{there}");
+    assert_eq!((ended.hops(), ended.heard("ASKING")), ([0, there, 0], there));
+    assert_eq!((ended.book.requests.completed(), ended.end.redirections.hops_max), (400, 1));
+    assert_eq!(ended.book.requests.wire_requests, 400 + there);
+    let slow = ended.samples.iter().filter(|sample| sample.times.service_ns() == 2 * WAY_NS).count() as u64;
+    assert_eq!((slow, ended.samples.len()), (there, 400));
+    assert!(ended.samples.iter().all(|sample| [1, 2].contains(&(sample.times.service_ns() / WAY_NS))));
+}
+
+/// Nodes that send a request round and round: five hops, and the sixth answer is its end.
+#[test]
+fn hops_are_bounded() {
+    let script: Script = |asked, _| {
+        let next = (asked.node + 1) % 3;
+        Some(format!("MOVED {} {}:{}", asked.slot(), ["a", "b", "c"][usize::from(next)], next + 1))
+    };
+    for load in ["rate = 500\narrival = 'uniform'", ""] {
+        let ended = run(
+            &format!("{load}\nconnections = 3\ndepth = 2\nkeys = 50\nmix = 'get'\nrequests = 60"),
+            script,
+        );
+        assert_eq!(ended.hops(), [300, 0, 0], "{load}");
+        let counts = &ended.end.redirections;
+        assert_eq!((counts.operations, counts.too_many, counts.hops_max), (60, 60, 5), "{load}");
+        assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 60, "{load}");
+        assert_eq!((ended.book.requests.sent, ended.book.requests.wire_requests), (60, 360), "{load}");
+        // In closed loop a request may find the connections of the next node taken.
+        let longest_ns = if load.is_empty() { u64::MAX } else { 6 * WAY_NS };
+        let services = ended.samples.iter().map(|sample| sample.times.service_ns());
+        assert!(services.into_iter().all(|ns| (6 * WAY_NS..=longest_ns).contains(&ns)), "{load}");
+        let moved = brunt_proto::resp::error::ErrorPrefix::Moved as usize;
+        assert_eq!(ended.end.recording.notes.errors[moved], 60, "{load}");
+    }
+}
+
+/// A node that is none of ours: the request fails by the name of the error, and the node is named.
+#[test]
+fn strangers_are_named() {
+    let script: Script = |asked, _| (asked.node == 2).then(|| format!("MOVED {} d:4", asked.slot()));
+    let ended = run(&format!("{OPEN}mix = 'get'\nrequests = 300"), script);
+    let there = ended.heard.iter().filter(|asked| asked.node == 2).count() as u64;
+    let counts = &ended.end.redirections;
+    assert_eq!((counts.unknown, counts.unknown_node.as_deref(), counts.hops()), (there, Some("d:4"), 0));
+    assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), there);
+    assert_eq!(ended.servers[2].failed, there);
+}
+
+/// Keys of one multi-get that are not all in one place: asked for again where it was, a little later.
+#[test]
+fn what_is_to_be_tried_again_is() {
+    let script: Script = |asked, heard| {
+        let times = heard.iter().filter(|before| before.words == asked.words).count();
+        (times < 3).then(|| "TRYAGAIN Multiple keys request during rehashing of slot".to_owned())
+    };
+    let toml = "rate = 1\narrival = 'uniform'\nconnections = 3\nkeys = 1000\nprefix = '{tag}'\nmix = 'mget'\nmultiget = 7\n\
+                requests = 20\npopularity = 'uniform'";
+    let ended = run(toml, script);
+    assert_eq!((ended.hops(), ended.book.requests.completed()), ([0, 0, 60], 20));
+    for sample in &ended.samples {
+        // Whoever goes on after a pause is found by a look of its own, which takes a little.
+        let service_ns = sample.times.service_ns();
+        assert!((0..US).contains(&(service_ns - 4 * WAY_NS - 3 * TRY_AGAIN_NS)), "{service_ns}");
+    }
+    assert!(ended.heard.iter().all(|asked| asked.words.len() == 8 && asked.node == home(slot("{tag}"))));
+}
+
+/// A multi-get of many slots is one sample, its parts have one slot each, and each goes its own way.
+#[test]
+fn multi_gets_are_split_by_slot() {
+    let script: Script = |asked, _| {
+        let slots: Vec<u16> = asked.words[1..].iter().map(|key| slot(key)).collect();
+        if slots.iter().any(|slot| *slot != slots[0]) {
+            return Some("CROSSSLOT Keys in request don't hash to the same slot".to_owned());
+        }
+        match (home(slots[0]), asked.node, asked.asking) {
+            (0, 0, _) => Some(format!("MOVED {} b:2", slots[0])),
+            (1, 1, _) => Some(format!("ASK {} c:3", slots[0])),
+            _ => None,
+        }
+    };
+    for load in ["rate = 300", ""] {
+        // Seven keys out of nine: many multi-gets have a key twice, which is one slot.
+        let toml = format!(
+            "{load}\nconnections = 6\ndepth = 4\nkeys = 9\nmix = 'mget'\nmultiget = 7\nrequests = 400"
+        );
+        let ended = run(&toml, script);
+        let requests = &ended.book.requests;
+        assert_eq!((requests.sent, requests.completed(), ended.samples.len()), (400, 400, 400), "{toml}");
+        assert_eq!((ended.book.keys.asked, ended.book.keys.miss), (2_800, 2_800), "{toml}");
+        let [moved, ask, again] = ended.hops();
+        assert!(moved > 0 && ask > 400 && again == 0, "{toml}: {moved} {ask}");
+        assert_eq!(ended.heard("MGET"), requests.wire_requests, "{toml}");
+        assert!(ended.heard.iter().any(|asked| asked.words.len() > 2), "{toml}");
+    }
+}
+
+/// What has been sent on when the run ends was sent, and has no reply.
+#[test]
+fn an_end_between_hops_is_in_the_books() {
+    let script: Script = |_, _| Some("TRYAGAIN".to_owned());
+    for (mix, keys) in [("get", 1), ("mget", 4)] {
+        let toml = format!(
+            "rate = 1000\narrival = 'uniform'\nconnections = 3\ndepth = 50\nkeys = 100\nmix = '{mix}'\nmultiget = {keys}\n\
+             time = '30ms'\ndrain = '1ms'"
+        );
+        let toml = if keys == 1 { toml.replace("multiget = 1\n", "") } else { toml };
+        let ended = run(&toml, script);
+        let requests = &ended.book.requests;
+        assert_eq!((requests.scheduled, requests.sent, requests.unsent), (30, 30, 0), "{mix}");
+        assert_eq!(requests.in_flight, 30 - requests.outcome(OutcomeClass::Error), "{mix}");
+        assert!(requests.in_flight > 20, "{mix}");
+    }
+}
+
+/// A closed loop goes on with as many slots as it had, whatever was sent elsewhere.
+#[test]
+fn slots_of_a_closed_loop_are_not_lost() {
+    let script: Script = |asked, heard| match heard.len() % 3 {
+        0 => Some(format!("MOVED {} {}", asked.slot(), ["b:2", "c:3", "a:1"][usize::from(asked.node)])),
+        1 => Some(format!("ASK {} {}", asked.slot(), ["b:2", "c:3", "a:1"][usize::from(asked.node)])),
+        _ => None,
+    };
+    for (depth, on_miss) in [(1, "ignore"), (5, "ignore"), (5, "set")] {
+        let toml = format!(
+            "connections = 3\ndepth = {depth}\nkeys = 500\nmix = 'get'\non-miss = '{on_miss}'\ntime = '1s'"
+        );
+        let ended = run(&toml, script);
+        let requests = &ended.book.requests;
+        let hops = ended.end.redirections.hops();
+        assert!(hops > 1_000, "{toml}: {hops}");
+        assert_eq!(requests.failed(), ended.end.redirections.too_many, "{toml}");
+        // One way takes 100 us, and slots wait for each other's connections now and then; but no more at the end than before.
+        let most = 3 * depth * SECOND / WAY_NS;
+        let half_ns = ended.end.window.start_ns + SECOND / 2;
+        let early = ended.heard.iter().filter(|asked| asked.at_ns < half_ns).count() as u64;
+        let late = ended.heard.len() as u64 - early;
+        assert!(
+            early.min(late) > most / 4 && early.abs_diff(late) < most / 20,
+            "{toml}: {early} {late} of {most}"
+        );
+    }
+}
+
+/// The schedule is not waited for by whoever is sent elsewhere.
+#[test]
+fn the_schedule_goes_on() {
+    let script: Script = |asked, _| (asked.node != 2).then(|| format!("ASK {} c:3", asked.slot()));
+    let ended = run(&format!("{OPEN}mix = 'get'\ntime = '100ms'"), script);
+    assert_eq!(ended.samples.len(), 100);
+    for pair in ended.samples.windows(2) {
+        assert_eq!(pair[1].times.intended_ns - pair[0].times.intended_ns, MS);
+        assert_eq!(pair[1].times.sent_ns, pair[1].times.intended_ns);
+    }
+}

@@ -1,0 +1,313 @@
+//! The slots of a cluster: who has which, as one worker knows it, and the board on which a new map is put up for all.
+//!
+//! Not the network: nothing is asked here. A worker's table is its own: it learns from what it is told by nodes, and takes
+//! over what the board has when it finds something new there, between two turns. Invariant: every slot has a node to be
+//! asked; where nobody is known to have it, that is any of them, which knows better or says that nobody has it.
+
+use crate::detour::Detours;
+use crate::lane::Picked;
+use brunt_proto::resp::redirect::{Host, Redirect};
+use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
+use brunt_proto::resp::template::Template;
+use brunt_stats::cluster::{RedirectionCounts, SlotCounts};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+
+/// Nobody has the slot.
+const UNSERVED: u16 = u16::MAX;
+/// A node has it that was none when the run began.
+const ELSEWHERE: u16 = u16::MAX - 1;
+/// Before keys that are on their way from node to node are asked for again. A key takes less, unless it is huge; and five of
+/// these are a twentieth of a second.
+pub(crate) const TRY_AGAIN_NS: u64 = 10_000_000;
+/// The longest name of a node that is kept.
+const NODE_NAME_MAX: usize = 300;
+
+/// What all workers and the one who asks for maps share.
+#[derive(Debug)]
+pub(crate) struct MapBoard {
+    /// The nodes that have slots when the run begins; the plan's servers, in their order.
+    pub nodes: Vec<NodeAddress>,
+    /// Which of them has each slot. Written by one thread while workers read: what a worker reads may be half of the new map
+    /// and half of the old one, until the number of the new one is there.
+    table: Box<[AtomicU16]>,
+    /// The number of the map that is in the table.
+    edition: AtomicU64,
+    /// A worker has been told that the map has changed.
+    pub is_outdated: AtomicBool,
+}
+
+impl MapBoard {
+    /// A board for these nodes, with this map.
+    pub(crate) fn new(nodes: Vec<NodeAddress>, map: &SlotMap) -> Self {
+        let board = Self {
+            nodes,
+            table: (0..SLOTS).map(|_| AtomicU16::new(UNSERVED)).collect(),
+            edition: AtomicU64::new(0),
+            is_outdated: AtomicBool::new(false),
+        };
+        board.put_up(map);
+        board
+    }
+
+    /// Puts up another map.
+    pub(crate) fn put_up(&self, map: &SlotMap) {
+        let known = self.places(map);
+        for slot in 0..SLOTS {
+            let node = map.node_of(slot).map_or(UNSERVED, |node| known[usize::from(node)]);
+            self.table[usize::from(slot)].store(node, Ordering::Relaxed);
+        }
+        self.edition.fetch_add(1, Ordering::Release);
+    }
+
+    /// Which of ours each node of a map is.
+    fn places(&self, map: &SlotMap) -> Vec<u16> {
+        let place = |node: &NodeAddress| {
+            self.nodes.iter().position(|known| known == node).map_or(ELSEWHERE, |place| place as u16)
+        };
+        map.nodes().iter().map(place).collect()
+    }
+
+    /// Who has how many, by the map that is put up.
+    pub(crate) fn counts(&self) -> SlotCounts {
+        let mut counts = SlotCounts { of_servers: vec![0; self.nodes.len()], ..SlotCounts::default() };
+        for slot in &self.table {
+            match slot.load(Ordering::Relaxed) {
+                UNSERVED => counts.unserved += 1,
+                ELSEWHERE => counts.elsewhere += 1,
+                node => counts.of_servers[usize::from(node)] += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// Where a redirection leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// To this one of the nodes.
+    Node(u16),
+    /// To none of them.
+    Unknown,
+}
+
+/// How much a worker must hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SlotsRoom {
+    /// Operations at a time, on connections and waiting.
+    pub operations: usize,
+    /// Keys of a multi-get.
+    pub keys: usize,
+    /// Bytes of the longest argument that decides where a command of the user's goes.
+    pub routed_bytes: usize,
+}
+
+/// The slots as one worker knows them, and its operations that are neither on a connection nor on a route.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    board: Arc<MapBoard>,
+    /// The edition of the board that was taken over last.
+    edition: u64,
+    table: Box<[u16]>,
+    /// The node that is asked next where any will do.
+    any: u32,
+    templates: Arc<[Template]>,
+    routed: Vec<u8>,
+    /// Those of the keys of the multi-get in hand.
+    pub of_keys: Vec<u16>,
+    pub detours: Detours,
+    /// To be sent again, and when: in this order, because all wait as long.
+    pub paused: VecDeque<(u64, Picked)>,
+    pub counts: RedirectionCounts,
+    unknown_node: String,
+}
+
+impl Slots {
+    /// What the board has, for a worker with these commands and so much room; `first` is the node that is asked first where
+    /// any will do.
+    pub(crate) fn new(board: Arc<MapBoard>, templates: Arc<[Template]>, room: SlotsRoom, first: u32) -> Self {
+        let mut slots = Self {
+            table: vec![UNSERVED; usize::from(SLOTS)].into_boxed_slice(),
+            edition: 0,
+            any: first % board.nodes.len() as u32,
+            templates,
+            routed: Vec::with_capacity(room.routed_bytes),
+            of_keys: Vec::with_capacity(room.keys),
+            detours: Detours::with_capacity(room.operations),
+            paused: VecDeque::with_capacity(room.operations),
+            counts: RedirectionCounts::default(),
+            unknown_node: String::with_capacity(NODE_NAME_MAX),
+            board,
+        };
+        slots.look();
+        slots
+    }
+
+    /// Takes over what is new on the board, if anything is.
+    pub(crate) fn look(&mut self) {
+        let edition = self.board.edition.load(Ordering::Acquire);
+        if edition != self.edition {
+            self.edition = edition;
+            self.table
+                .iter_mut()
+                .zip(&self.board.table)
+                .for_each(|(own, up)| *own = up.load(Ordering::Relaxed));
+        }
+    }
+
+    /// The node to be asked for a slot, or, where no key decides, the next one.
+    #[inline]
+    pub(crate) fn node_of(&mut self, slot: Option<u16>) -> u32 {
+        let known = slot.map_or(UNSERVED, |slot| self.table[usize::from(slot)]);
+        if known < ELSEWHERE {
+            return u32::from(known);
+        }
+        let node = self.any;
+        self.any = (node + 1) % self.board.nodes.len() as u32;
+        node
+    }
+
+    /// The slot of a command of the user's with this key; `None` where no argument of it is a key that we know of.
+    pub(crate) fn slot_of_command(&mut self, template: u16, key: &[u8]) -> Option<u16> {
+        self.routed.clear();
+        let command = &self.templates[usize::from(template)];
+        command.write_routed(key, &mut self.routed).then(|| slot_of(&self.routed))
+    }
+
+    /// Where a redirection leads that this node gave.
+    pub(crate) fn lead(&self, redirect: &Redirect<'_>, from: u16) -> Lead {
+        let nodes = &self.board.nodes;
+        let host = match redirect.host {
+            Host::Named(host) => Some(host),
+            Host::Asked => Some(nodes[usize::from(from)].host.as_str()),
+            Host::Unknown => None,
+        };
+        let is_it =
+            |node: &NodeAddress| node.port == redirect.port && host.is_none_or(|host| node.host == host);
+        // A node without a name is told by its port, if that is one node's alone.
+        let mut found = nodes.iter().enumerate().filter(|(_, node)| is_it(node));
+        match (found.next(), found.next()) {
+            (Some((place, _)), None) => Lead::Node(place as u16),
+            _ => Lead::Unknown,
+        }
+    }
+
+    /// A slot has moved to this one of the nodes, for good; others may have, too.
+    pub(crate) fn learn(&mut self, slot: u16, node: u16) {
+        self.table[usize::from(slot)] = node;
+        self.want_map();
+    }
+
+    /// Lets whoever asks for maps know that ours is out of date.
+    pub(crate) fn want_map(&self) {
+        self.board.is_outdated.store(true, Ordering::Relaxed);
+    }
+
+    /// A redirection leads to nobody that we know of.
+    #[cold]
+    pub(crate) fn note_unknown(&mut self, redirect: &Redirect<'_>) {
+        self.counts.unknown += 1;
+        self.want_map();
+        let (Host::Named(host), true) = (redirect.host, self.unknown_node.is_empty()) else { return };
+        // Neither a name of more than 255 bytes nor the port behind it needs more than there is room for.
+        if host.len() + 8 <= NODE_NAME_MAX {
+            let mut port = [0; 5];
+            self.unknown_node.push_str(host);
+            self.unknown_node.push(':');
+            self.unknown_node.push_str(decimal(redirect.port, &mut port));
+        }
+    }
+
+    /// What was counted.
+    pub(crate) fn end(self) -> RedirectionCounts {
+        let unknown_node = (!self.unknown_node.is_empty()).then_some(self.unknown_node);
+        RedirectionCounts { unknown_node, ..self.counts }
+    }
+}
+
+/// A number in digits, without memory of its own.
+fn decimal(mut number: u16, digits: &mut [u8; 5]) -> &str {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[at..]).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_proto::resp::redirect::RedirectKind;
+    use brunt_proto::resp::reply::WholeReply;
+
+    /// The map of nodes 127.0.0.1:7001 and so on, each with the slots from one of these up to the next.
+    fn map(ranges: &[(u16, u16, u16)]) -> SlotMap {
+        let mut reply = format!("*{}\r\n", ranges.len());
+        for (first, last, port) in ranges {
+            reply += &format!("*3\r\n:{first}\r\n:{last}\r\n*2\r\n$9\r\n127.0.0.1\r\n:{port}\r\n");
+        }
+        let mut whole = WholeReply::default();
+        assert!(whole.take(reply.as_bytes()).unwrap());
+        SlotMap::of_slots(&whole.value().unwrap(), "asked").unwrap()
+    }
+
+    fn slots(board: &Arc<MapBoard>) -> Slots {
+        let room = SlotsRoom { operations: 4, keys: 1, routed_bytes: 0 };
+        Slots::new(board.clone(), Arc::new([]), room, 2)
+    }
+
+    #[test]
+    fn a_slot_has_a_node_to_be_asked() {
+        let first = map(&[(0, 99, 7001), (200, 16383, 7002)]);
+        let board = Arc::new(MapBoard::new(first.nodes().to_vec(), &first));
+        let mut slots = slots(&board);
+        let mut nodes =
+            |wanted: &[Option<u16>]| wanted.iter().map(|slot| slots.node_of(*slot)).collect::<Vec<_>>();
+        assert_eq!(nodes(&[Some(0), Some(99), Some(200), Some(16_383)]), [0, 0, 1, 1]);
+        assert_eq!(nodes(&[Some(100), None, Some(199), None]), [0, 1, 0, 1], "any, in turn");
+        assert_eq!(board.counts(), SlotCounts { of_servers: vec![100, 16_184], elsewhere: 0, unserved: 100 });
+        // The board has something new: a slot of a node that was none before.
+        slots.learn(7, 1);
+        assert!(board.is_outdated.load(Ordering::Relaxed));
+        assert_eq!(slots.node_of(Some(7)), 1);
+        board.put_up(&map(&[(0, 99, 7002), (100, 200, 7003), (201, 16_383, 7001)]));
+        assert_eq!(slots.node_of(Some(300)), 1, "not before it is looked at");
+        slots.look();
+        assert_eq!([7, 300].map(|slot| slots.node_of(Some(slot))), [1, 0]);
+        assert_eq!(board.counts(), SlotCounts { of_servers: vec![16_183, 100], elsewhere: 101, unserved: 0 });
+    }
+
+    #[test]
+    fn a_redirection_leads_to_a_node_or_is_noted() {
+        let all = map(&[(0, 99, 7001), (100, 16_383, 7002)]);
+        let board = Arc::new(MapBoard::new(all.nodes().to_vec(), &all));
+        let mut slots = slots(&board);
+        let table = [
+            ("MOVED 5 127.0.0.1:7002", Lead::Node(1)),
+            ("ASK 5 127.0.0.1:7001", Lead::Node(0)),
+            ("MOVED 5 :7002", Lead::Node(1)),
+            ("MOVED 5 ?:7002", Lead::Node(1)),
+            ("MOVED 5 127.0.0.1:7003", Lead::Unknown),
+            ("MOVED 5 10.0.0.1:7001", Lead::Unknown),
+            ("MOVED 5 ?:7003", Lead::Unknown),
+        ];
+        for (text, expected) in table {
+            let redirect = Redirect::of(text.as_bytes()).unwrap();
+            assert_eq!(slots.lead(&redirect, 0), expected, "{text}");
+            if expected == Lead::Unknown {
+                slots.note_unknown(&redirect);
+            }
+        }
+        let ends = slots.end();
+        assert_eq!((ends.unknown, ends.unknown_node.as_deref()), (3, Some("127.0.0.1:7003")));
+        assert_eq!(Redirect::of(b"ASK 5 a:1").unwrap().kind, RedirectKind::Ask);
+        let mut digits = [0; 5];
+        assert_eq!(["0", "7", "65535"], [0, 7, 65_535].map(|number| decimal(number, &mut digits).to_owned()));
+    }
+}

@@ -1,0 +1,277 @@
+//! Redirecting: where in a cluster an operation goes, and goes on to when a node sends it elsewhere.
+//!
+//! Not who has which slot (that is [`crate::slots`]'s). An operation that is sent on waits for a connection to the other
+//! node like any other, and keeps its intended and picked time; it is one sample, which was sent when it was first sent.
+//! Invariants: it is booked as sent once, and each of its sends is a command on the wire; it takes at most
+//! [`HOPS_MAX`] hops.
+
+use super::Traffic;
+use crate::detour::{DetourId, NO_DETOUR};
+use crate::group::NO_GROUP;
+use crate::in_flight::{Entry, EntryId};
+use crate::lane::Picked;
+use crate::slots::{Lead, Slots, TRY_AGAIN_NS};
+use brunt_plan::op::{Op, OpKind};
+use brunt_plan::outcome::{OutcomeClass, ReplyKind};
+use brunt_proto::Codec;
+use brunt_proto::resp::error::ErrorPrefix;
+use brunt_proto::resp::redirect::{Redirect, RedirectKind};
+use brunt_proto::resp::slot::{ASKING, slot_of};
+use brunt_stats::cluster::HOPS_MAX;
+
+/// The end of a reply.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Said<'a> {
+    pub reply: ReplyKind,
+    pub text: &'a [u8],
+    pub at_ns: u64,
+    pub polled_ns: u64,
+}
+
+/// What a node says of an operation that it does not carry out.
+#[derive(Clone, Copy, Debug)]
+enum Hop {
+    /// Another node has the slot.
+    Moved(u16),
+    /// Another node has the key, for now.
+    Ask(u16),
+    /// Nobody has all of the keys, for now.
+    Again,
+}
+
+impl<C: Codec> Traffic<C> {
+    /// The node, as a place among the lane's routes, that an operation goes to.
+    pub(super) fn node_of(&mut self, lane_index: u32, op: &Op) -> u32 {
+        let Self { lanes, slots: Some(slots), key_bytes, .. } = self else { return 0 };
+        let lane = &lanes[lane_index as usize];
+        key_bytes.clear();
+        if let Some(id) = lane.session.ids(op).next() {
+            lane.keyspace.write_key(id, key_bytes);
+        }
+        let slot = match op.kind {
+            OpKind::Raw => slots.slot_of_command(op.template, key_bytes),
+            _ => Some(slot_of(key_bytes)),
+        };
+        slots.node_of(slot)
+    }
+
+    /// Hands a multi-get out in as many parts as its keys have slots: a node takes keys of one slot only in a request.
+    pub(super) fn split_by_slot(&mut self, lane_index: u32, picked: Picked) -> bool {
+        let Self { lanes, slots: Some(slots), key_bytes, .. } = self else { return false };
+        let lane = &lanes[lane_index as usize];
+        let first_route = lane.routes.start;
+        slots.of_keys.clear();
+        for id in lane.session.ids(&picked.op) {
+            key_bytes.clear();
+            lane.keyspace.write_key(id, key_bytes);
+            slots.of_keys.push(slot_of(key_bytes));
+        }
+        slots.of_keys.sort_unstable();
+        let parts = slots.of_keys.chunk_by(|one, next| one == next).count() as u32;
+        let group = match parts {
+            1 => NO_GROUP,
+            _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
+        };
+        let (mut flush_first, mut at) = (false, 0);
+        while let Some(slots) = &mut self.slots
+            && let Some(slot) = slots.of_keys.get(at).copied()
+        {
+            let count = slots.of_keys[at..].iter().take_while(|other| **other == slot).count();
+            at += count;
+            // By its slot a part finds its keys again.
+            let op = Op { count: count as u16, operand: u64::from(slot), ..picked.op };
+            let route = first_route + slots.node_of(Some(slot));
+            flush_first |= self.submit(Picked { op, route, group, ..picked });
+        }
+        flush_first
+    }
+
+    /// What goes in front of the request of an operation.
+    #[inline]
+    pub(super) fn preamble(&self, detour: DetourId) -> &'static [u8] {
+        match &self.slots {
+            Some(slots) if detour != NO_DETOUR && slots.detours.get(detour).asks => ASKING,
+            _ => &[],
+        }
+    }
+
+    /// The request of an operation is queued behind its preamble.
+    pub(super) fn note_asking(&mut self, detour: DetourId) {
+        if let Some(slots) = &mut self.slots {
+            slots.detours.get_mut(detour).is_asking = true;
+        }
+    }
+
+    /// Is a reply not the end of its operation? Then it has been sent on, or the reply was to what went before its request.
+    #[inline]
+    pub(super) fn goes_on(&mut self, index: u32, id: EntryId, said: Said<'_>) -> bool {
+        self.slots.is_some() && self.follow_lead(index, id, said)
+    }
+
+    fn follow_lead(&mut self, index: u32, id: EntryId, said: Said<'_>) -> bool {
+        let Self { in_flight, slots: Some(slots), connections, .. } = self else { return false };
+        let entry = in_flight.get_mut(id);
+        let detour = entry.rest.detour;
+        if detour != NO_DETOUR && std::mem::take(&mut slots.detours.get_mut(detour).is_asking) {
+            entry.rest.first_byte_ns = 0;
+            return true;
+        }
+        let hops = if detour == NO_DETOUR { 0 } else { slots.detours.get(detour).hops };
+        match hop_of(slots, &said, connections[index as usize].server) {
+            None => false,
+            Some(_) if hops == HOPS_MAX => {
+                slots.counts.too_many += 1;
+                false
+            }
+            Some(hop) => {
+                self.send_on(index, id, hop, said);
+                true
+            }
+        }
+    }
+
+    /// Takes an operation from the connection on which it was answered, and lets it wait for another one.
+    fn send_on(&mut self, index: u32, id: EntryId, hop: Hop, said: Said<'_>) {
+        let Some(entry) = self.take_answered(index, id, said.at_ns) else { return };
+        self.note_sent_on(index, entry.sent_ns, said);
+        // It will be begun anew.
+        self.end_write(&entry, OutcomeClass::Refused, entry.picked_ns);
+        if entry.rest.group != NO_GROUP {
+            self.groups.get_mut(entry.rest.group).wire_requests += entry.rest.wire_requests;
+        }
+        let own_route = self.connections[index as usize].route;
+        let first_route = self.lanes[self.routes[own_route as usize].lane as usize].routes.start;
+        let Some(slots) = &mut self.slots else { return };
+        let picked = Picked {
+            op: entry.op(),
+            phase: entry.phase,
+            account: entry.account,
+            intended_ns: entry.intended_ns,
+            picked_ns: entry.picked_ns,
+            // No lane of a cluster binds operations to connections.
+            connection: None,
+            route: match hop {
+                Hop::Moved(node) | Hop::Ask(node) => first_route + u32::from(node),
+                Hop::Again => own_route,
+            },
+            group: entry.rest.group,
+            lease: entry.rest.lease,
+            detour: take_hop(slots, &entry, hop),
+        };
+        match hop {
+            Hop::Again => {
+                slots.paused.push_back((said.at_ns + TRY_AGAIN_NS, picked));
+                // The loop is to set itself a timer.
+                self.lost_any = true;
+            }
+            Hop::Moved(_) | Hop::Ask(_) => self.enqueue(picked),
+        }
+        self.check_retired(index);
+    }
+
+    /// What a redirection says of the node that gave it: it answers.
+    fn note_sent_on(&mut self, index: u32, sent_ns: u64, said: Said<'_>) {
+        let server = self.connections[index as usize].server;
+        self.recording.redirected(server);
+        let health = &mut self.servers[usize::from(server)];
+        let was_silent = !health.answers;
+        if let Some(span) = health.success(sent_ns, said.polled_ns, said.at_ns) {
+            self.recording.outage(span);
+        }
+        if was_silent {
+            self.wake(server, said.at_ns);
+        }
+    }
+
+    /// The operation as it is booked: it was sent when it was first sent, wherever it is now.
+    pub(super) fn off_detour(&mut self, entry: &Entry) -> Entry {
+        let mut entry = *entry;
+        if let Some(slots) = self.slots.as_mut().filter(|_| entry.rest.detour != NO_DETOUR) {
+            let detour = slots.detours.close(std::mem::replace(&mut entry.rest.detour, NO_DETOUR));
+            if entry.sent_ns == 0 {
+                // Its sends before are counted already.
+                entry.rest.wire_requests = 0;
+            }
+            entry.sent_ns = detour.first_sent_ns;
+        }
+        entry
+    }
+
+    /// Lets operations wait for a connection that have paused long enough, and takes over a new map of the slots. Returns when
+    /// to look again.
+    pub(crate) fn resume(&mut self, now_ns: u64) -> u64 {
+        let Some(slots) = &mut self.slots else { return u64::MAX };
+        slots.look();
+        let mut next_ns = u64::MAX;
+        while let Some(slots) = &mut self.slots
+            && let Some((due_ns, picked)) = slots.paused.front().copied()
+        {
+            if due_ns > now_ns {
+                return next_ns.min(due_ns);
+            }
+            slots.paused.pop_front();
+            self.enqueue(picked);
+            next_ns = now_ns;
+        }
+        next_ns
+    }
+
+    /// Operations that pause.
+    pub(super) fn paused(&self) -> usize {
+        self.slots.as_ref().map_or(0, |slots| slots.paused.len())
+    }
+
+    /// The run is over, and an operation that was sent on waits: it was sent, and has no reply.
+    pub(super) fn close_detour(&mut self, picked: &Picked, now_ns: u64) {
+        let Some(slots) = &mut self.slots else { return };
+        let first_sent_ns = slots.detours.close(picked.detour).first_sent_ns;
+        if picked.group == NO_GROUP {
+            self.recording.in_flight(picked.phase, &picked.op, first_sent_ns);
+            self.recording.abandoned(picked.picked_ns, now_ns);
+        } else if let Some(group) = self.groups.end_sent_on(picked.group, first_sent_ns) {
+            self.close_group(&group, now_ns);
+        }
+    }
+}
+
+/// What a node says, if it is a hop to somewhere that we know of. What is learned by it is learned.
+fn hop_of(slots: &mut Slots, said: &Said<'_>, server: u16) -> Option<Hop> {
+    if !said.reply.is_error() {
+        return None;
+    }
+    let Some(redirect) = Redirect::of(said.text) else {
+        return (ErrorPrefix::of(said.text) == ErrorPrefix::TryAgain).then_some(Hop::Again);
+    };
+    let Lead::Node(node) = slots.lead(&redirect, server) else {
+        slots.note_unknown(&redirect);
+        return None;
+    };
+    Some(match redirect.kind {
+        RedirectKind::Moved => {
+            slots.learn(redirect.slot, node);
+            Hop::Moved(node)
+        }
+        RedirectKind::Ask => Hop::Ask(node),
+    })
+}
+
+/// Counts a hop of an operation. Yields the detour that it is on.
+fn take_hop(slots: &mut Slots, entry: &Entry, hop: Hop) -> DetourId {
+    let id = match entry.rest.detour {
+        NO_DETOUR => {
+            slots.counts.operations += 1;
+            slots.detours.open(entry.sent_ns)
+        }
+        id => id,
+    };
+    let detour = slots.detours.get_mut(id);
+    detour.hops += 1;
+    slots.counts.hops_max = slots.counts.hops_max.max(detour.hops);
+    match hop {
+        Hop::Moved(_) => (detour.asks, slots.counts.moved) = (false, slots.counts.moved + 1),
+        Hop::Ask(_) => (detour.asks, slots.counts.ask) = (true, slots.counts.ask + 1),
+        // Asked again where it was, behind what it was asked behind.
+        Hop::Again => slots.counts.try_again += 1,
+    }
+    id
+}

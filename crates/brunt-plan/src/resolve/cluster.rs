@@ -1,0 +1,134 @@
+//! Clusters: what a plan for one may say, and the plan for the nodes that it turns out to have.
+//!
+//! Not who has which slot: that changes while a run goes on, and a plan does not.
+
+use super::{Complaint, PlanError, SERVERS_MAX};
+use crate::plan::{Plan, Protocol, Refill, Target};
+use crate::server::ServerAddress;
+use crate::spec::RunSpec;
+use crate::units::Count;
+use crate::url::NamedServer;
+
+/// Is the target a cluster?
+pub(super) fn resolve(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    protocol: Protocol,
+) -> Result<bool, PlanError> {
+    if !run.cluster.unwrap_or(false) {
+        return Ok(false);
+    }
+    let refuse = |accepted: &str| Err(complaint.error("cluster", true, accepted));
+    if !protocol.is_resp() {
+        return refuse("--cluster together with --protocol resp2 or resp3");
+    }
+    let servers = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
+    if servers.is_empty() {
+        return refuse("--cluster together with a --server that is one of its nodes");
+    }
+    if let Some(path) = servers.iter().filter_map(NamedServer::address).find(|server| server.is_unix()) {
+        let accepted = "hosts together with --cluster, whose nodes name each other by host and port";
+        return Err(complaint.error("server", path, accepted));
+    }
+    if let Some(placement) = run.placement {
+        let accepted = "no --placement together with --cluster, which says itself where keys live";
+        return Err(complaint.error("placement", placement, accepted));
+    }
+    if let Some(refill @ Refill::Batch) = run.refill {
+        let accepted = "eager together with --cluster, where a slot belongs to no connection whose pipeline could be awaited";
+        return Err(complaint.error("refill", refill, accepted));
+    }
+    if let Some(database @ Count(1..)) = run.database {
+        return Err(complaint.error("database", database, "0 together with --cluster, which has no other"));
+    }
+    Ok(true)
+}
+
+/// The plan that runs when these, at least one, turn out to be the nodes of its cluster. Workers that would not have a
+/// connection of every class to every node are left out.
+///
+/// # Errors
+/// There are too few connections for a single worker, or too many nodes.
+///
+/// # Panics
+/// If there are no nodes.
+pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanError> {
+    assert!(!nodes.is_empty(), "somebody has answered");
+    let complaint = Complaint { class: None };
+    if nodes.len() > SERVERS_MAX {
+        let accepted =
+            format!("a cluster of up to {SERVERS_MAX} nodes that have slots; this one has {}", nodes.len());
+        return Err(complaint.error("cluster", true, accepted));
+    }
+    let fewest = plan.classes.iter().map(|class| class.connections).min().unwrap_or(1);
+    let most = fewest / nodes.len() as u32;
+    if most == 0 {
+        let accepted = format!("at least {}, one for each node of the cluster", nodes.len());
+        return Err(complaint.error("connections", fewest, accepted));
+    }
+    Ok(Plan { target: Target::Servers(nodes), threads: plan.threads.min(most), ..plan.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::resolved;
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_redis_by_hosts() {
+        let table = [
+            (
+                "server = 'a'",
+                "--cluster: 'true' was given; accepted: --cluster together with --protocol resp2 or resp3",
+            ),
+            (
+                "protocol = 'resp2'",
+                "--cluster: 'true' was given; accepted: --cluster together with a --server that is one of its nodes",
+            ),
+            (
+                "protocol = 'resp3'\nserver = 'unix:/a'",
+                "--server: 'unix:/a' was given; accepted: hosts together with --cluster, whose nodes name each other by \
+                 host and port",
+            ),
+            (
+                "protocol = 'resp3'\nserver = ['a', 'b']\nplacement = 'ketama'",
+                "--placement: 'ketama' was given; accepted: no --placement together with --cluster, which says itself where \
+                 keys live",
+            ),
+            (
+                "server = 'redis://a/3'",
+                "--database: '3' was given; accepted: 0 together with --cluster, which has no other",
+            ),
+            (
+                "protocol = 'resp3'\nserver = 'a'\nrefill = 'batch'",
+                "--refill: 'batch' was given; accepted: eager together with --cluster, where a slot belongs to no connection \
+                 whose pipeline could be awaited",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(&format!("cluster = true\n{toml}")).unwrap_err(), message, "{toml}");
+        }
+        let peak = resolved("cluster = true\nserver = 'redis://a'\nprofile = 'peak'").unwrap();
+        assert_eq!(peak.refill, Refill::Eager);
+        assert!(!resolved("cluster = false").unwrap().is_cluster);
+        assert!(resolved("cluster = true\nserver = 'rediss://a/0'").unwrap().is_cluster);
+    }
+
+    /// Seeds may be fewer or more than the nodes; connections are counted against the nodes alone.
+    #[test]
+    fn nodes_take_the_place_of_seeds() {
+        let nodes =
+            |count: u16| (0..count).map(|port| ServerAddress::network("n", 7_000 + port)).collect::<Vec<_>>();
+        let cluster = "cluster = true\nprotocol = 'resp3'\nserver = ['a', 'b', 'c']\n";
+        let plan = resolved(&format!("{cluster}connections = 2\nthreads = 2")).unwrap();
+        assert_eq!((plan.threads, plan.copies()), (2, 1));
+        let two = of_nodes(&plan, nodes(2)).unwrap();
+        assert_eq!((two.threads, two.servers()), (1, &nodes(2)[..]));
+        assert_eq!(of_nodes(&plan, nodes(1)).unwrap().threads, 2);
+        assert_eq!(
+            of_nodes(&plan, nodes(3)).unwrap_err().to_string(),
+            "--connections: '2' was given; accepted: at least 3, one for each node of the cluster"
+        );
+        assert!(of_nodes(&plan, nodes(1025)).unwrap_err().to_string().contains("up to 1024 nodes"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What a cluster did beside answering, in a paragraph, and its nodes side by side.
+//!
+//! Not errors: those that redirections ended in stand among the others.
+
+use crate::paragraph::{self, printable};
+use crate::quantity::{self, count};
+use crate::server;
+use crate::table::Table;
+use brunt_stats::cluster::HOPS_MAX;
+use brunt_stats::summary::Summary;
+
+/// All slots of a cluster.
+const SLOTS: u64 = 16_384;
+
+pub(super) fn write(out: &mut String, summary: &Summary) {
+    let Some(record) = &summary.cluster else { return };
+    let counts = &record.redirections;
+    let mut facts = vec![format!(
+        "redirections: moved {}, ask {}, tryagain {}",
+        count(counts.moved),
+        count(counts.ask),
+        count(counts.try_again)
+    )];
+    if counts.operations > 0 {
+        facts.push(format!(
+            "{} sent on, {} at most",
+            quantity::things(counts.operations, "request"),
+            quantity::things(u64::from(counts.hops_max), "hop")
+        ));
+    }
+    if counts.too_many > 0 {
+        facts.push(format!("{} failed after {HOPS_MAX} hops: too many redirections", count(counts.too_many)));
+    }
+    if counts.unknown > 0 {
+        let node = counts.unknown_node.as_ref();
+        let first = node.map_or(String::new(), |node| printable(&format!(" (first: {node})")));
+        facts.push(format!(
+            "{} failed, sent to nodes without slots at the start{first}",
+            count(counts.unknown)
+        ));
+    }
+    let slots =
+        [("of nodes not known at the start", record.slots.elsewhere), ("nobody's", record.slots.unserved)];
+    for (whose, number) in slots.into_iter().filter(|(_, number)| *number > 0) {
+        facts.push(format!("{} {whose}", quantity::things(u64::from(number), "slot")));
+    }
+    if !record.is_final {
+        facts.push("no node says who has which slot at the end".to_owned());
+    }
+    paragraph::facts(out, "cluster", &facts);
+}
+
+/// The nodes side by side: who has how much of the keys at the end, and sent how much elsewhere.
+pub(super) fn nodes(out: &mut String, summary: &Summary) {
+    let Some(record) = &summary.cluster else { return };
+    let mut table = Table::new(&["node", "slots", "share", "sent on"]);
+    for (index, slots) in record.slots.of_servers.iter().copied().map(u64::from).enumerate() {
+        let redirected = summary.servers.get(index).map_or(0, |counts| counts.redirected);
+        table.push(vec![
+            printable(&server::name(summary, index)),
+            count(slots),
+            quantity::share(slots, SLOTS),
+            count(redirected),
+        ]);
+    }
+    paragraph::part(out);
+    table.write(out);
+    out.push('\n');
+}

@@ -1,0 +1,335 @@
+//! A cluster of three real nodes: keys live where its map says, redirections are followed while slots move, and a node that
+//! is gone is the trouble of its own slots alone.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, ended, lasting_port};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Whatever is waited for comes sooner, or never.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The first slot of each node, and where the last one's end.
+const BOUNDS: [u16; 4] = [0, 5_461, 10_923, 16_384];
+
+/// Three nodes that know each other, each with a third of the slots.
+struct Cluster {
+    nodes: Vec<Server>,
+    /// What each calls itself.
+    ids: Vec<String>,
+}
+
+impl Cluster {
+    /// `None` (and a word on stderr) where there is no redis-server, and that was allowed.
+    fn start() -> Option<Self> {
+        let mut nodes = Vec::new();
+        let mut buses = Vec::new();
+        for _ in 0..BOUNDS.len() - 1 {
+            let bus = lasting_port().to_string();
+            nodes.push(Server::redis_node(&bus)?);
+            buses.push(bus);
+        }
+        let asked = |node: &Server, question: &str| say(node, &[question]).remove(0);
+        for (place, node) in nodes.iter().enumerate() {
+            let (first, last) = (BOUNDS[place], BOUNDS[place + 1] - 1);
+            // Who has been configured first gives way; without numbers of their own they would have to agree on that.
+            let configured = format!("CLUSTER SET-CONFIG-EPOCH {}", place + 1);
+            let owned = format!("CLUSTER ADDSLOTSRANGE {first} {last}");
+            let (host, port) = nodes[0].address.split_once(':').unwrap();
+            let met = format!("CLUSTER MEET {host} {port} {}", buses[0]);
+            for command in [configured, owned, met] {
+                assert_eq!(asked(node, &command), "OK", "{command}");
+            }
+        }
+        let ids = nodes.iter().map(|node| asked(node, "CLUSTER MYID")).collect();
+        let cluster = Self { nodes, ids };
+        let knows_all = |node: &Server| {
+            let info = say(node, &["CLUSTER INFO"]).remove(0);
+            ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_size:3"]
+                .iter()
+                .all(|line| info.contains(line))
+        };
+        wait_until("the nodes know each other", || cluster.nodes.iter().all(knows_all));
+        Some(cluster)
+    }
+
+    /// A run against it, by way of its second node.
+    fn run(&self, flags: &[&str]) -> Child {
+        let mut command =
+            brunt(&["run", "--cluster", "--no-progress", "--json", "-", "-s", &self.nodes[1].address]);
+        command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Waits until a run has stored its keys.
+    fn await_keys(&self, keys: usize) {
+        let held = |node: &Server| say(node, &["DBSIZE"])[0].parse::<usize>().unwrap();
+        wait_until("every key is stored", || self.nodes.iter().map(held).sum::<usize>() == keys);
+    }
+
+    /// One count over all nodes, of a command: `calls` or `rejected_calls`.
+    fn count(&self, command: &str, what: &str) -> u64 {
+        self.nodes.iter().map(|node| command_counts(node, command).get(what).copied().unwrap_or(0)).sum()
+    }
+
+    /// Moves these slots from one node to another, keys and all, while a run goes on; between the keys and the slots, and
+    /// behind the slots, it waits until the run has noticed.
+    fn move_slots(&self, slots: &[u16], from: usize, to: usize) {
+        let each = |node: usize, command: &dyn Fn(u16) -> String| {
+            let commands: Vec<String> = slots.iter().map(|slot| command(*slot)).collect();
+            let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+            say(&self.nodes[node], &commands)
+        };
+        let all_ok = |replies: Vec<String>| assert!(replies.iter().all(|reply| reply == "OK"), "{replies:?}");
+        all_ok(each(to, &|slot| format!("CLUSTER SETSLOT {slot} IMPORTING {}", self.ids[from])));
+        all_ok(each(from, &|slot| format!("CLUSTER SETSLOT {slot} MIGRATING {}", self.ids[to])));
+        let (host, port) = self.nodes[to].address.split_once(':').unwrap();
+        for keys in each(from, &|slot| format!("CLUSTER GETKEYSINSLOT {slot} 1000")) {
+            let keys = keys.split_whitespace().collect::<Vec<_>>();
+            for batch in keys.chunks(10) {
+                let command = format!("MIGRATE {host} {port} \"\" 0 5000 KEYS {}", batch.join(" "));
+                assert_eq!(say(&self.nodes[from], &[&command]), ["OK"]);
+            }
+        }
+        let asked = self.count("asking", "calls");
+        wait_until("keys are asked for that are on their way", || self.count("asking", "calls") > asked + 5);
+        let moved = || {
+            let errors = say(&self.nodes[from], &["INFO errorstats"]).remove(0);
+            let line = errors.lines().find_map(|line| line.strip_prefix("errorstat_MOVED:count="));
+            line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
+        };
+        let before = moved();
+        for node in [to, from, 3 - to - from] {
+            all_ok(each(node, &|slot| format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to])));
+        }
+        wait_until("keys are asked for where they were", || moved() > before);
+    }
+}
+
+/// What a node answers to each of these commands; an array is its elements with blanks between them.
+fn say(node: &Server, commands: &[&str]) -> Vec<String> {
+    let mut stream = TcpStream::connect(&node.address).unwrap();
+    stream.write_all(format!("{}\r\nQUIT\r\n", commands.join("\r\n")).as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let mut rest = text.as_str();
+    commands.iter().map(|_| one_reply(&mut rest)).collect()
+}
+
+fn one_reply(rest: &mut &str) -> String {
+    let (head, behind) = rest.split_once("\r\n").unwrap();
+    *rest = behind;
+    let (kind, body) = head.split_at(1);
+    match kind {
+        "$" => {
+            let (value, behind) = rest.split_at(body.parse().unwrap());
+            *rest = &behind[2..];
+            value.to_owned()
+        }
+        "*" => (0..body.parse::<usize>().unwrap()).map(|_| one_reply(rest)).collect::<Vec<_>>().join(" "),
+        _ => body.to_owned(),
+    }
+}
+
+/// The counts of a command by a node's own account.
+fn command_counts(node: &Server, command: &str) -> BTreeMap<String, u64> {
+    let info = say(node, &["INFO commandstats"]).remove(0);
+    let head = format!("cmdstat_{command}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&head)).unwrap_or_default();
+    let pair = |pair: &str| {
+        let (name, count) = pair.split_once('=')?;
+        Some((name.to_owned(), count.trim().parse().ok()?))
+    };
+    line.split(',').filter_map(pair).collect()
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "in vain: {what}");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Ends a run now, with its report.
+fn finish(run: Child) -> Measured {
+    kill_process(Pid::from_child(&run), Signal::INT).unwrap();
+    Measured::of(&run.wait_with_output().unwrap())
+}
+
+/// Slots move while a run goes on: whoever is sent elsewhere goes there, nothing is lost, nothing fails, every key is found;
+/// and what we say was sent is what the nodes say they got.
+#[test]
+fn slots_move_and_nothing_is_lost() {
+    let _beside = beside_others();
+    for (version, mix) in [("resp2", "get=6,set=2,mget=2"), ("resp3", "get=6,set=1,mget=1,raw=1+1")] {
+        let Some(cluster) = Cluster::start() else { return };
+        let flags = ["--protocol", version, "-t", "60s", "--warmup", "0s", "-c", "6", "-d", "4", "-T", "1"];
+        let keys = ["--keys", "20000", "--mix", mix, "--multiget", "4", "--verify", "--value-size", "60"];
+        let commands = ["--command", "STRLEN {key}", "--command", "PING"];
+        let commands = if mix.contains("raw") { &commands[..] } else { &[] };
+        let run = cluster.run(&[&flags[..], &keys, commands].concat());
+        cluster.await_keys(20_000);
+        // From the first node to the second, and from the third to the first.
+        for (first, from, to) in [(0, 0, 1), (200, 0, 1), (16_000, 2, 0)] {
+            cluster.move_slots(&(first..first + 200).collect::<Vec<_>>(), from, to);
+        }
+        let measured = finish(run);
+        let text = &measured.text;
+        measured.check_books();
+        measured.check_connections();
+        for bad in ["error", "timeout", "mismatch", "lost"] {
+            assert_eq!(measured.over_phases(&format!("requests.{bad}")), 0, "{version} {bad}\n{text}");
+        }
+        for bad in ["keys.miss", "keys.failed"] {
+            assert_eq!(measured.over_phases(bad), 0, "{version} {bad}\n{text}");
+        }
+        assert_eq!(measured.json["error_replies"], serde_json::json!({}), "{text}");
+        assert_eq!(measured.json["value_faults"], serde_json::json!([]), "{text}");
+        let redirected = |key: &str| measured.count(&format!("cluster.redirections.{key}"));
+        let [moved, ask, again, hops] = ["moved", "ask", "tryagain", "hops"].map(redirected);
+        assert!(moved > 0 && ask > 0 && hops == moved + ask + again, "{text}");
+        assert_eq!((redirected("too_many"), redirected("unknown")), (0, 0), "{text}");
+        let servers = measured.at("servers").as_array().unwrap();
+        let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
+        assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
+        assert!(text.contains(" slots") && text.contains("redirections: moved "), "{text}");
+
+        // Each command was carried out once for each part of each operation, and turned away once for each hop.
+        let ops: &[(&str, &[&str])] =
+            &[("get", &["get"]), ("set", &["set"]), ("mget", &["mget"]), ("raw", &["strlen", "ping"])];
+        let (mut sent, mut rejected) = (0, 0);
+        for (op, commands) in ops {
+            let [calls, turned_away] = ["calls", "rejected_calls"]
+                .map(|what| commands.iter().map(|command| cluster.count(command, what)).sum::<u64>());
+            // The preload stores.
+            let before =
+                if *op == "set" { measured.count("phases.preload.requests.wire_requests") } else { 0 };
+            let ours = before + measured.count_or_0(&format!("ops.{op}.requests.wire_requests"));
+            assert_eq!(calls + turned_away, ours, "{version} {op}\n{text}");
+            sent += ours;
+            rejected += turned_away;
+        }
+        assert_eq!(
+            (sent, rejected),
+            (measured.over_phases("requests.wire_requests"), hops),
+            "{version}\n{text}"
+        );
+        let asking = cluster.count("asking", "calls");
+        assert!(ask <= asking && asking <= ask + again, "{version}: {asking} of {ask}\n{text}");
+    }
+}
+
+/// One node stands still: what lives there fails, and the others notice nothing.
+#[test]
+fn a_node_that_is_gone_is_gone_alone() {
+    let _beside = beside_others();
+    let Some(cluster) = Cluster::start() else { return };
+    let flags =
+        ["--protocol", "resp3", "-t", "4s", "--warmup", "0s", "-c", "6", "-d", "4", "-T", "1", "-r", "2000"];
+    let run = cluster.run(
+        &[&flags[..], &["--keys", "5000", "--mix", "get", "--timeout", "400ms", "--drain", "1s"]].concat(),
+    );
+    cluster.await_keys(5_000);
+    let gets = |node: &Server| command_counts(node, "get").get("calls").copied().unwrap_or(0);
+    let gone = &cluster.nodes[2];
+    wait_until("every node is asked", || cluster.nodes.iter().all(|node| gets(node) > 50));
+    kill_process(gone.pid(), Signal::STOP).unwrap();
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    kill_process(gone.pid(), Signal::CONT).unwrap();
+    let text = &measured.text;
+    measured.check_books();
+    measured.check_connections();
+    let servers = measured.at("servers").as_array().unwrap();
+    assert_eq!(servers.len(), 3);
+    for server in servers {
+        let is_gone = server["server"] == gone.address.as_str();
+        assert_eq!(server["failed"].as_u64().unwrap() > 0, is_gone, "{server}\n{text}");
+        assert!(server["answered"].as_u64().unwrap() > 1_000, "{server}\n{text}");
+    }
+    // What failed was sent to that node, or still waits for it.
+    let [timeout, lost, unsent] =
+        ["timeout", "lost", "unsent"].map(|key| measured.count(&format!("requests.{key}")));
+    assert!(timeout > 0 && unsent > 0, "{text}");
+    let failed: u64 = servers.iter().map(|server| server["failed"].as_u64().unwrap()).sum();
+    assert_eq!((timeout + lost, measured.count("requests.error")), (failed, 0), "{text}");
+    let outages = measured.at("outages").as_array().unwrap();
+    assert!(
+        !outages.is_empty() && outages.iter().any(|outage| outage["server"] == gone.address.as_str()),
+        "{text}"
+    );
+    // The others have a third of the requests each, and all of them are answered.
+    let third = measured.count("requests.scheduled") as f64 / 3.0;
+    let completed = measured.count("requests.completed") as f64;
+    assert!(completed > 2.0 * third * 0.95, "{completed} of {third} each\n{text}");
+}
+
+/// Whoever is no node of a cluster, or is not there, is named in one line; what only a single server has is refused.
+#[test]
+fn what_is_no_cluster_is_named() {
+    let _beside = beside_others();
+    let Some(server) = Server::redis(&[]) else { return };
+    let nobody = format!("127.0.0.1:{}", lasting_port());
+    let no_cluster = format!(
+        "--cluster: {} has no map of a cluster: it answers \"ERR This instance has cluster support disabled\"",
+        server.address
+    );
+    let refused = format!("cannot connect to {nobody}: Connection refused (os error 111)");
+    let table: [(&[&str], i32, &str); 4] = [
+        (&["-s", &server.address], 5, &no_cluster),
+        (&["-s", &nobody], 5, &refused),
+        // Who has something to say says more than who is not there.
+        (&["-s", &nobody, "-s", &server.address], 5, &no_cluster),
+        (
+            &["-s", &server.address, "--database", "3"],
+            2,
+            "--database: '3' was given; accepted: 0 together with --cluster",
+        ),
+    ];
+    for version in ["resp2", "resp3"] {
+        for (flags, exit, message) in table {
+            let output = ended(&[&["--cluster", "--protocol", version][..], flags].concat());
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(exit), "{version} {flags:?}: {text}");
+            assert!(text.contains(message) && text.lines().count() == 1, "{version} {flags:?}: {text}");
+        }
+    }
+}
+
+/// Slots that nobody has fail by what the nodes say of them, and are counted by its name.
+#[test]
+fn slots_that_nobody_has_fail_by_name() {
+    let _beside = beside_others();
+    let Some(cluster) = Cluster::start() else { return };
+    for (place, node) in cluster.nodes.iter().enumerate() {
+        // A slot is forgotten by each for itself; the last of every node's here.
+        for end in &BOUNDS[1..] {
+            let range = format!("CLUSTER DELSLOTSRANGE {} {}", end - 500, end - 1);
+            assert_eq!(say(node, &[&range]), ["OK"], "{place}");
+        }
+    }
+    let flags = [
+        "--protocol",
+        "resp3",
+        "-n",
+        "5000",
+        "--warmup",
+        "0s",
+        "--keys",
+        "5000",
+        "--mix",
+        "get",
+        "--no-preload",
+    ];
+    let measured = Measured::of(&cluster.run(&flags).wait_with_output().unwrap());
+    let text = &measured.text;
+    measured.check_books();
+    assert!(text.contains("note: no node of the cluster has 1500 of the 16384 slots"), "{text}");
+    let errors = measured.count("requests.error");
+    assert!(errors > 0, "{text}");
+    assert_eq!(measured.json["error_replies"], serde_json::json!({ "CLUSTERDOWN": errors }), "{text}");
+    assert_eq!(measured.count("cluster.slots_unserved"), 1_500, "{text}");
+    assert_eq!(measured.count("requests.completed") + errors, 5_000, "{text}");
+}
