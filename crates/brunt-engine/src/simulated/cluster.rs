@@ -296,7 +296,8 @@ fn run(toml: &str, script: Script) -> Ended {
     let mut book = Book::default();
     for entry in kept.store.books().entries() {
         assert!(entry.book.balances(), "{entry:?}");
-        assert_eq!(entry.phase, Phase::Measure);
+        // What follows a miss at the end of the window is due behind it.
+        assert!(matches!(entry.phase, Phase::Measure | Phase::Drain), "{entry:?}");
         book.merge(&entry.book);
     }
     let mut samples = end.recording.tap.samples().to_vec();
@@ -357,7 +358,7 @@ fn moved_is_learned() {
         let hops = u64::from(home(slot) == 0 && seen.insert(slot));
         // One sample, from the first send to the last reply.
         assert_eq!([times.intended_ns, times.picked_ns, times.sent_ns], [times.intended_ns; 3], "{nth}");
-        assert_eq!(times.done_ns - times.sent_ns, (1 + hops) * WAY_NS, "{nth}");
+        assert_eq!(times.service_ns(), (1 + hops) * WAY_NS, "{nth}");
         assert_eq!(times.first_byte_ns, times.done_ns, "{nth}");
     }
     assert_eq!(seen.len() as u64, moved);
