@@ -1,7 +1,7 @@
 //! A cluster as its nodes describe it: who has which slots, asked before a run, while one goes on, and behind it.
 //!
 //! Not the load: these are connections of their own, on threads that carry none, and what is learned goes up on a board
-//! where the workers find it. Invariants: whatever a node does, an asking ends within [`ANSWER`]; and while a run goes on
+//! where the workers find it. Invariants: whatever a node does, an asking of a node ends within a second; and while a run goes on
 //! nobody is asked unless a worker was sent elsewhere, and at most once a second.
 
 use crate::clock::Clock;
