@@ -8,17 +8,20 @@
 
 mod transcript;
 
-use brunt_proto::Codec;
+use brunt_plan::op::OpKind;
 use brunt_proto::memcached::binary::BinaryCodec;
+use brunt_proto::memcached::datagram::DatagramCodec;
 use brunt_proto::memcached::meta::MetaCodec;
 use brunt_proto::memcached::statistics::StatisticsReply;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::memcached::udp::{Arrival, Header, Reassembly};
+use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::resp::template::Template;
+use brunt_proto::{Arrived, Codec, Event, Keys, Request};
 use transcript::Transcript;
 
 /// A target: its name and what must hold.
@@ -69,8 +72,43 @@ fn check_cuts<C: Codec>(codec: &C, data: &[u8]) {
     }
 }
 
+/// Datagrams to sockets on which requests wait: whatever comes, each request that waits gets one end at most, under its token.
+fn check_sockets<C: Codec>(dialect: C, data: &[u8]) {
+    let mut codec = DatagramCodec::new(dialect, WAITING as usize, 2);
+    let mut out = Out::with_room(4096);
+    for token in 0..WAITING {
+        let keys = Keys { bytes: b"key", ends: &[3] };
+        codec.encode(&Request { token, ..Request::of(OpKind::Get, keys) }, &mut out);
+    }
+    let (mut ended, mut rest) = (std::collections::BTreeSet::new(), data);
+    while let Some((&len, behind)) = rest.split_first() {
+        let (datagram, behind) = behind.split_at(behind.len().min(usize::from(len)));
+        rest = behind;
+        let Arrived::Reply { payload, .. } = codec.arrive(datagram) else { continue };
+        let mut used = 0;
+        while let (step, Some(event)) = codec.decode(&payload[used..]) {
+            used += step;
+            match event {
+                Event::Bad(_) => codec.skip(),
+                Event::Found { token, .. } | Event::End { token, .. } if token < WAITING => {
+                    assert!(!codec.is_reading() && ended.insert(token), "{token} twice");
+                }
+                _ => {}
+            }
+        }
+    }
+    for token in 0..WAITING {
+        assert_eq!(codec.give_up(token).is_none(), ended.contains(&token), "{token}");
+    }
+}
+
+/// Requests that wait there.
+const WAITING: u32 = 3;
+
 /// Datagrams: a length in one byte, then the datagram. What is handed on is every datagram of a train, once, in order.
 pub fn memcached_udp(data: &[u8]) {
+    check_sockets(TextCodec::new(), data);
+    check_sockets(MetaCodec::new(), data);
     let (mut reassembly, mut rest) = (Reassembly::default(), data);
     // Of the train under way: how many datagrams it has, how many were handed on, and which are held.
     let (mut total, mut next, mut held) = (0, 0, std::collections::BTreeSet::new());

@@ -233,6 +233,8 @@ pub enum Malformed {
     TooDeep,
     /// A value whose length is not told in advance.
     Streamed,
+    /// A key that the reply has told of before.
+    Repeated,
 }
 
 impl Malformed {
@@ -245,6 +247,7 @@ impl Malformed {
             Self::ValueNotTerminated => "a value that is not followed by its line end",
             Self::TooDeep => "values within values, deeper than any reply is",
             Self::Streamed => "a value whose length is not told in advance, which no server is known to send",
+            Self::Repeated => "a key that the reply has told of before",
         }
     }
 }
@@ -264,6 +267,51 @@ impl Greeting<'_> {
     pub const NONE: Greeting<'static> = Greeting { bytes: &[], replies: 0 };
 }
 
+/// What a datagram turned out to be, for a codec over datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived<'a> {
+    /// It continues the reply that is waited for in a place: its bytes are to be decoded, behind those that were left over of the
+    /// same reply, and then those that are held behind it.
+    Reply {
+        /// Which place.
+        place: usize,
+        /// Its bytes of the reply.
+        payload: &'a [u8],
+        /// Its number in its train.
+        sequence: u16,
+        /// How many are held that follow it.
+        held: u16,
+    },
+    /// It is to be held, because others are to come before it.
+    Held {
+        /// For which place.
+        place: usize,
+        /// Its bytes of the reply.
+        payload: &'a [u8],
+        /// Its number in its train.
+        sequence: u16,
+    },
+    /// There is nothing to be done about it, and nothing to be said.
+    Nothing,
+    /// It is of no use.
+    Astray(Astray),
+}
+
+/// Why a datagram is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Astray {
+    /// It answers a request that was given up, or one so old that nobody knows any more.
+    Late,
+    /// It has been here.
+    Duplicate,
+    /// It answers nothing that was sent, or a request that asked for no reply.
+    Stray,
+    /// It cannot be put in its order: it has overtaken too many.
+    Disordered,
+    /// It is no reply.
+    Malformed,
+}
+
 /// A dialect. One value per connection.
 pub trait Codec: Clone + Send + 'static {
     /// How replies find their requests.
@@ -277,6 +325,9 @@ pub trait Codec: Clone + Send + 'static {
 
     /// May an error reply send a request to another server (see [`resp::redirect`])?
     const REDIRECTS: bool = false;
+    /// Is each request, and each piece of a reply, a datagram of its own? Then replies find their requests by what stands before
+    /// them in their datagrams, and [`Codec::decode`] reads what [`Codec::arrive`] was shown last.
+    const DATAGRAMS: bool = false;
 
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
     const UNIT_BYTES_MAX: usize;
@@ -332,6 +383,38 @@ pub trait Codec: Clone + Send + 'static {
     /// What an error reply begins with, for protocols whose errors are told apart by their first word.
     fn error_prefix(text: &[u8]) -> Option<ErrorPrefix> {
         let _ = text;
+        None
+    }
+
+    // --- Over datagrams ---
+
+    /// In how many places requests wait, each for its own reply.
+    fn places(&self) -> usize {
+        0
+    }
+
+    /// How many datagrams of a train may be held for those before them, at most.
+    fn ahead_max(&self) -> u16 {
+        0
+    }
+
+    /// A datagram has come.
+    fn arrive<'a>(&mut self, datagram: &'a [u8]) -> Arrived<'a> {
+        let _ = datagram;
+        unreachable!("a stream has no datagrams")
+    }
+
+    /// Is there more of a reply to be read than was, of the one that the last datagram was for?
+    fn is_reading(&self) -> bool {
+        false
+    }
+
+    /// What is being decoded is not to be read: a train that was here before, or one that is no reply. The request goes on waiting.
+    fn skip(&mut self) {}
+
+    /// The request with this token is waited for no more. Yields the place where it waited.
+    fn give_up(&mut self, token: u32) -> Option<usize> {
+        let _ = token;
         None
     }
 }

@@ -1,6 +1,7 @@
 //! memcached's dialects, one file each, and what it says of itself.
 
 pub mod binary;
+pub mod datagram;
 mod line;
 pub mod meta;
 pub mod statistics;
@@ -8,6 +9,7 @@ pub mod text;
 pub mod udp;
 
 pub use binary::BinaryCodec;
+pub use datagram::DatagramCodec;
 pub use meta::MetaCodec;
 pub use text::TextCodec;
 

@@ -25,6 +25,9 @@ pub const DATAGRAM_BYTES_MAX: usize = 1400;
 /// The most that a datagram carries of a reply.
 pub const PAYLOAD_BYTES_MAX: usize = DATAGRAM_BYTES_MAX - HEADER_BYTES;
 
+/// Room for a datagram that is received. One that fills it may have been cut, and no server is known to send any as long.
+pub const DATAGRAM_ROOM: usize = 2048;
+
 /// How many datagrams a later one may overtake and still be held for them.
 pub const AHEAD_MAX: u16 = u64::BITS as u16;
 
@@ -72,37 +75,6 @@ impl Header {
     }
 }
 
-/// The ids that requests of one socket were given, in turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequestIds {
-    issued: u64,
-}
-
-/// What a datagram is whose id no request waits under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unclaimed {
-    /// More of a reply that is over or was given up; or a copy of it.
-    Late,
-    /// The answer to nothing that this socket ever sent.
-    Stray,
-}
-
-impl RequestIds {
-    /// The id of the next request. After 65 536 of them they repeat: whoever lets a request wait for so long must know an
-    /// old reply from a new one by the token or the key in it.
-    #[inline]
-    pub const fn issue(&mut self) -> u16 {
-        let id = self.issued as u16;
-        self.issued += 1;
-        id
-    }
-
-    /// What a datagram under this id is, when no request waits under it.
-    pub const fn unclaimed(&self, request_id: u16) -> Unclaimed {
-        if (request_id as u64) < self.issued { Unclaimed::Late } else { Unclaimed::Stray }
-    }
-}
-
 /// How far the train has come that a waiting request is receiving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reassembly {
@@ -137,6 +109,18 @@ pub enum Arrival {
 }
 
 impl Reassembly {
+    /// Is no train under way?
+    #[inline]
+    pub const fn is_between(&self) -> bool {
+        self.total == 0
+    }
+
+    /// How many datagrams this one has overtaken, if it is of the train under way or of a new one.
+    #[inline]
+    pub const fn ahead(&self, header: Header) -> u16 {
+        header.sequence.saturating_sub(self.next)
+    }
+
     /// Takes note of a datagram with so many bytes behind its header.
     #[inline]
     pub fn arrive(&mut self, header: Header, payload_len: usize) -> Arrival {

@@ -1,0 +1,484 @@
+//! Codecs over datagrams: one of the text dialects behind memcached's header of eight bytes.
+//!
+//! Not a socket and no memory for datagrams that have to wait for others: whoever owns these asks here what to do with each. An id
+//! of a request is the number of a place and, in the bits above it, how often that was used before; the place has a codec of its
+//! own, because replies overtake one another, and knows the token of the request that waits in it. Places are taken in turn, so that
+//! an id comes back as late as can be. Invariant: nothing that bears an id of another request reaches the codec of a place.
+
+use super::udp::{AHEAD_MAX, Arrival, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly};
+use crate::out::Out;
+use crate::{Arrived, Astray, Codec, Encoded, Event, KeyNames, Malformed, Matching, NO_TOKEN, Request};
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::ReplyKind;
+
+/// No place.
+const NOWHERE: usize = usize::MAX;
+/// At least so many places, however few requests wait at a time: what comes twice is known as long as its place is not used again.
+const PLACES_MIN: usize = 32;
+/// At most so many, so that every one has four ids at least.
+const PLACES_MAX: usize = 1 << 14;
+
+/// The most requests of a connection that may wait at a time.
+pub const WAITING_MAX: usize = PLACES_MAX / 2;
+
+/// How a place stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// No request waits in it, and the last one was answered; or there was none.
+    #[default]
+    Answered,
+    /// No request waits in it, and the last one was given up.
+    GivenUp,
+    /// No request waits in it, and the last one asked for no reply.
+    Silent,
+    /// A request waits for its reply.
+    Waiting,
+}
+
+/// Where one request after the other waits for its reply.
+#[derive(Clone, Debug)]
+struct Place<C> {
+    codec: C,
+    /// As it was before the train that is being read.
+    before: C,
+    reassembly: Reassembly,
+    /// A key of the reply was told of.
+    has_key: bool,
+    token: u32,
+    /// Requests that had this place, modulo 2³².
+    used: u32,
+    state: State,
+    /// What is left of the train under way is not to be read.
+    skips: bool,
+}
+
+/// One of the text dialects over datagrams: the state of one socket.
+#[derive(Debug)]
+pub struct DatagramCodec<C> {
+    fresh: C,
+    places: Box<[Place<C>]>,
+    /// Those in which nobody waits, the one that has rested longest first.
+    resting: Box<[u16]>,
+    resting_first: usize,
+    resting_count: usize,
+    /// Bits of an id that are the number of a place.
+    place_bits: u32,
+    /// How many datagrams one of a train may overtake.
+    ahead_max: u16,
+    /// The place whose reply is being read.
+    current: usize,
+}
+
+impl<C: Codec> DatagramCodec<C> {
+    /// For a socket with at most so many requests waiting at a time, and so many datagrams of a reply held at most
+    /// for those before them.
+    ///
+    /// # Panics
+    /// If they are more than [`WAITING_MAX`].
+    pub fn new(fresh: C, waiting: usize, ahead_max: u16) -> Self {
+        assert!(waiting <= WAITING_MAX, "the plan bounds what waits on a connection");
+        let count = (2 * waiting).next_power_of_two().max(PLACES_MIN);
+        let place = Place {
+            codec: fresh.clone(),
+            before: fresh.clone(),
+            reassembly: Reassembly::default(),
+            has_key: false,
+            token: NO_TOKEN,
+            used: 0,
+            state: State::Answered,
+            skips: false,
+        };
+        let resting: Box<[u16]> = (0..count as u16).collect();
+        Self {
+            fresh,
+            places: vec![place; count].into_boxed_slice(),
+            resting_count: resting.len(),
+            resting,
+            resting_first: 0,
+            place_bits: count.trailing_zeros(),
+            ahead_max: ahead_max.min(AHEAD_MAX),
+            current: NOWHERE,
+        }
+    }
+
+    /// The dialect's codec, of a connection on which nothing was sent.
+    pub fn into_dialect(self) -> C {
+        self.fresh
+    }
+
+    /// A request comes to the place that has rested longest. Yields its number.
+    #[inline]
+    fn take_place(&mut self, token: u32) -> u16 {
+        assert!(self.resting_count > 0, "no more requests wait than the plan lets wait");
+        let number = self.resting[self.resting_first];
+        self.resting_first = (self.resting_first + 1) % self.resting.len();
+        self.resting_count -= 1;
+        let place = &mut self.places[usize::from(number)];
+        place.codec.clone_from(&self.fresh);
+        place.reassembly = Reassembly::default();
+        (place.has_key, place.skips) = (false, false);
+        (place.token, place.state) = (token, State::Waiting);
+        number
+    }
+
+    /// A request has left its place.
+    #[inline]
+    fn leave_place(&mut self, number: usize, state: State) {
+        self.places[number].state = state;
+        let at = (self.resting_first + self.resting_count) % self.resting.len();
+        self.resting[at] = number as u16;
+        self.resting_count += 1;
+    }
+
+    /// The header of the request that has this place now.
+    #[inline]
+    fn put_header(&mut self, number: u16, out: &mut Out) {
+        let place = &mut self.places[usize::from(number)];
+        let id = (place.used << self.place_bits) as u16 | number;
+        place.used = place.used.wrapping_add(1);
+        out.put(&Header::request(id).to_bytes());
+    }
+
+    /// What a datagram of this id is to the place with that number, unless a request waits there under it.
+    #[inline]
+    fn astray(&self, request_id: u16, number: usize) -> Option<Astray> {
+        let place = &self.places[number];
+        // Of more uses than there are ids of a place every one was sent some time.
+        let generations = 1u32 << (u16::BITS - self.place_bits);
+        let generation = u32::from(request_id >> self.place_bits);
+        let is_last = place.used > 0 && generation == (place.used - 1) % generations;
+        match place.state {
+            State::Waiting if is_last => None,
+            State::Answered if is_last => Some(Astray::Duplicate),
+            State::Silent if is_last => Some(Astray::Stray),
+            _ if generation < place.used => Some(Astray::Late),
+            _ => Some(Astray::Stray),
+        }
+    }
+
+    /// The request that waits where a reply is being read has got all of it.
+    #[inline]
+    fn end(&mut self, token: u32) {
+        if token == self.places[self.current].token {
+            self.leave_place(self.current, State::Answered);
+            self.current = NOWHERE;
+        }
+    }
+}
+
+/// Is this how a reply begins, with a key? Read where a key has been told of, it is a copy of the first train.
+fn is_first_key<C: Codec>(fresh: &mut C, input: &[u8]) -> bool {
+    let mut used = 0;
+    while let (step, Some(event)) = fresh.decode(&input[used..]) {
+        match event {
+            Event::Begin => used += step,
+            event => return matches!(event, Event::Key { .. }),
+        }
+    }
+    false
+}
+
+impl<C: Codec> Clone for DatagramCodec<C> {
+    fn clone(&self) -> Self {
+        Self {
+            fresh: self.fresh.clone(),
+            places: self.places.clone(),
+            resting: self.resting.clone(),
+            ..*self
+        }
+    }
+
+    /// Takes no memory where both are for as many requests.
+    fn clone_from(&mut self, source: &Self) {
+        self.fresh.clone_from(&source.fresh);
+        self.places.clone_from(&source.places);
+        self.resting.clone_from(&source.resting);
+        let Self { resting_first, resting_count, place_bits, ahead_max, current, .. } = *source;
+        (self.resting_first, self.resting_count, self.place_bits) =
+            (resting_first, resting_count, place_bits);
+        (self.ahead_max, self.current) = (ahead_max, current);
+    }
+}
+
+impl<C: Codec> Codec for DatagramCodec<C> {
+    /// By the id, whatever the dialect has beside it.
+    const MATCHING: Matching = Matching::Token;
+
+    const KEY_NAMES: KeyNames = C::KEY_NAMES;
+
+    const DATAGRAMS: bool = true;
+
+    const UNIT_BYTES_MAX: usize = C::UNIT_BYTES_MAX;
+
+    #[inline]
+    fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
+        HEADER_BYTES + self.fresh.encoded_len_max(keys, key_bytes, value_bytes)
+    }
+
+    #[inline]
+    fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
+        let number = self.take_place(request.token);
+        self.put_header(number, out);
+        let encoded = self.fresh.encode(request, out);
+        if !encoded.replied {
+            self.leave_place(usize::from(number), State::Silent);
+        }
+        encoded
+    }
+
+    #[inline]
+    fn encode_get(
+        &mut self,
+        key_len: usize,
+        token: u32,
+        out: &mut Out,
+        write: impl FnOnce(&mut [u8]),
+    ) -> Encoded {
+        let number = self.take_place(token);
+        self.put_header(number, out);
+        self.fresh.encode_get(key_len, token, out, write)
+    }
+
+    /// Reads the reply of the place that the last datagram was for; nothing once that is over.
+    #[inline]
+    fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        let Some(place) = self.places.get_mut(self.current) else { return (0, None) };
+        let (used, mut event) = place.codec.decode(input);
+        let own = place.token;
+        // Errors name no request, and nor does anything in a dialect without tokens.
+        let is_own = |token: &u32| C::MATCHING == Matching::Fifo || *token == NO_TOKEN;
+        match &mut event {
+            Some(Event::Key { token, .. }) => {
+                place.has_key = true;
+                if is_own(token) {
+                    *token = own;
+                }
+            }
+            Some(Event::Found { token, .. } | Event::End { token, .. }) => {
+                if is_own(token) {
+                    *token = own;
+                }
+                self.end(*token);
+            }
+            Some(Event::Bad(reason)) => {
+                let mut fresh = self.fresh.clone();
+                if place.has_key && is_first_key(&mut fresh, input) {
+                    *reason = Malformed::Repeated;
+                }
+            }
+            _ => {}
+        }
+        (used, event)
+    }
+
+    #[inline]
+    fn meaning(kind: OpKind, reply: ReplyKind, number: u64) -> ReplyKind {
+        C::meaning(kind, reply, number)
+    }
+
+    fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    fn ahead_max(&self) -> u16 {
+        self.ahead_max
+    }
+
+    fn arrive<'a>(&mut self, datagram: &'a [u8]) -> Arrived<'a> {
+        self.current = NOWHERE;
+        let Some((header, payload)) = Header::split(datagram).filter(|_| datagram.len() < DATAGRAM_ROOM)
+        else {
+            return Arrived::Astray(Astray::Malformed);
+        };
+        let number = usize::from(header.request_id) & (self.places.len() - 1);
+        if let Some(astray) = self.astray(header.request_id, number) {
+            return Arrived::Astray(astray);
+        }
+        let place = &mut self.places[number];
+        if place.reassembly.ahead(header) > self.ahead_max {
+            return Arrived::Astray(Astray::Disordered);
+        }
+        if place.reassembly.is_between() {
+            // To be gone back to, should this turn out to be a train that was here before.
+            place.before.clone_from(&place.codec);
+        }
+        match place.reassembly.arrive(header, payload.len()) {
+            Arrival::Next { .. } if place.skips => {
+                place.skips = !place.reassembly.is_between();
+                Arrived::Nothing
+            }
+            Arrival::Next { held } => {
+                self.current = number;
+                Arrived::Reply { place: number, payload, sequence: header.sequence, held }
+            }
+            Arrival::Ahead => Arrived::Held { place: number, payload, sequence: header.sequence },
+            Arrival::Hollow => Arrived::Nothing,
+            Arrival::Duplicate => Arrived::Astray(Astray::Duplicate),
+            Arrival::Disordered => Arrived::Astray(Astray::Disordered),
+            Arrival::Malformed => Arrived::Astray(Astray::Malformed),
+        }
+    }
+
+    fn is_reading(&self) -> bool {
+        self.current != NOWHERE
+    }
+
+    fn skip(&mut self) {
+        let Some(place) = self.places.get_mut(self.current) else { return };
+        place.codec.clone_from(&place.before);
+        place.skips = !place.reassembly.is_between();
+        self.current = NOWHERE;
+    }
+
+    fn give_up(&mut self, token: u32) -> Option<usize> {
+        let is_it = |place: &Place<C>| place.state == State::Waiting && place.token == token;
+        let number = self.places.iter().position(is_it)?;
+        self.leave_place(number, State::GivenUp);
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Keys;
+    use crate::memcached::{MetaCodec, TextCodec};
+
+    /// A get of this token, and the id that it bears.
+    fn ask<C: Codec>(codec: &mut DatagramCodec<C>, token: u32, noreply: bool) -> u16 {
+        let mut out = Out::with_room(300);
+        let kind = if noreply { OpKind::Delete } else { OpKind::Get };
+        let keys = Keys { bytes: b"key", ends: &[3] };
+        codec.encode(&Request { token, noreply, ..Request::of(kind, keys) }, &mut out);
+        let (header, _) = Header::split(out.contiguous().unwrap()).unwrap();
+        assert_eq!(header, Header::request(header.request_id));
+        header.request_id
+    }
+
+    fn datagram(id: u16, sequence: u16, total: u16, payload: &[u8]) -> Vec<u8> {
+        let header = Header { request_id: id, sequence, total, reserved: 0 };
+        [&header.to_bytes(), payload].concat()
+    }
+
+    /// What a datagram is, and of one that is read whose token its events bear and what they end with.
+    fn arrive<C: Codec>(codec: &mut DatagramCodec<C>, datagram: &[u8]) -> (String, Option<(u32, ReplyKind)>) {
+        match codec.arrive(datagram) {
+            Arrived::Astray(astray) => (format!("{astray:?}"), None),
+            Arrived::Nothing => ("Nothing".to_owned(), None),
+            Arrived::Held { sequence, .. } => (format!("Held {sequence}"), None),
+            Arrived::Reply { payload, held, .. } => {
+                let (mut used, mut end) = (0, None);
+                while let (step, Some(event)) = codec.decode(&payload[used..]) {
+                    used += step;
+                    match event {
+                        Event::Found { token, .. } => end = Some((token, ReplyKind::Value)),
+                        Event::End { token, reply, .. } => end = Some((token, reply)),
+                        Event::Bad(reason) => return (format!("{reason:?}"), None),
+                        _ => {}
+                    }
+                }
+                (format!("Reply, {held} held, {}", if codec.is_reading() { "more" } else { "over" }), end)
+            }
+        }
+    }
+
+    const FOUND: &[u8] = b"VALUE key 0 2\r\nab\r\nEND\r\n";
+
+    #[test]
+    fn replies_find_their_requests_in_any_order() {
+        let mut codec = DatagramCodec::new(TextCodec::new(), 4, 2);
+        let ids = [70, 71, 72].map(|token| ask(&mut codec, token, false));
+        assert!(ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
+        let over = |token, reply| ("Reply, 0 held, over".to_owned(), Some((token, reply)));
+        assert_eq!(arrive(&mut codec, &datagram(ids[2], 0, 1, FOUND)), over(72, ReplyKind::Value));
+        assert_eq!(arrive(&mut codec, &datagram(ids[0], 0, 1, b"END\r\n")), over(70, ReplyKind::NotFound));
+        // In two pieces, and between them a copy.
+        let [front, back] = [&FOUND[..17], &FOUND[17..]];
+        assert_eq!(arrive(&mut codec, &datagram(ids[1], 0, 2, front)).0, "Reply, 0 held, more");
+        assert_eq!(arrive(&mut codec, &datagram(ids[1], 0, 2, front)).0, "Duplicate");
+        assert_eq!(arrive(&mut codec, &datagram(ids[1], 1, 2, back)), over(71, ReplyKind::Value));
+        assert_eq!(codec.decode(FOUND), (0, None), "nothing is read once it is over");
+    }
+
+    #[test]
+    fn what_is_of_no_use_is_told_apart() {
+        let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);
+        let [answered, given_up, waiting] = [1, 2, 3].map(|token| ask(&mut codec, token, false));
+        let silent = ask(&mut codec, 4, true);
+        let reply = b"HD OsAAAAAAAA\r\n";
+        let said = |codec: &mut DatagramCodec<MetaCodec>, datagram: &[u8]| arrive(codec, datagram).0;
+        let error = datagram(answered, 0, 1, b"SERVER_ERROR out of memory\r\n");
+        assert_eq!(arrive(&mut codec, &error).1, Some((1, ReplyKind::ServerError)), "it names no request");
+        assert_eq!(said(&mut codec, &error), "Duplicate");
+        assert_eq!(codec.give_up(2), Some(usize::from(given_up)));
+        assert_eq!(codec.give_up(2), None);
+        assert_eq!(said(&mut codec, &datagram(given_up, 0, 1, reply)), "Late");
+        assert_eq!(said(&mut codec, &datagram(silent, 0, 1, reply)), "Stray");
+        assert_eq!(said(&mut codec, &datagram(silent + 1, 0, 1, reply)), "Stray");
+        assert_eq!(said(&mut codec, &datagram(waiting | 0x8000, 0, 1, reply)), "Stray");
+        assert_eq!(said(&mut codec, &datagram(waiting, 1, 3, reply)), "Held 1");
+        assert_eq!(said(&mut codec, &datagram(waiting, 3, 9, reply)), "Disordered");
+        assert_eq!(said(&mut codec, &datagram(waiting, 1, 1, reply)), "Malformed");
+        assert_eq!(said(&mut codec, &[1, 2, 3]), "Malformed");
+        assert_eq!(said(&mut codec, &vec![0; DATAGRAM_ROOM]), "Malformed", "it may have been cut");
+    }
+
+    /// What cannot be read is passed over, and the right reply is read all the same.
+    #[test]
+    fn a_train_that_is_no_reply_is_as_if_it_had_not_come() {
+        let mut codec = DatagramCodec::new(TextCodec::new(), 4, 2);
+        let id = ask(&mut codec, 7, false);
+        assert_eq!(arrive(&mut codec, &datagram(id, 0, 2, b"nonsense\r\n")).0, "UnknownReply");
+        codec.skip();
+        assert_eq!(arrive(&mut codec, &datagram(id, 1, 2, b"more of it\r\n")).0, "Nothing");
+        assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1, Some((7, ReplyKind::Value)));
+    }
+
+    /// The first train of a multi-get's reply in the meta protocol cannot stand behind another.
+    #[test]
+    fn a_second_copy_of_the_first_train_is_one() {
+        let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);
+        let keys = Keys { bytes: b"ab", ends: &[1, 2] };
+        let mut out = Out::with_room(300);
+        codec.encode(&Request { token: 5, ..Request::of(OpKind::Mget, keys) }, &mut out);
+        let id = Header::split(out.contiguous().unwrap()).unwrap().0.request_id;
+        let first = datagram(id, 0, 1, b"VA 1 ka f0 Om@@@@@@@E\r\nx\r\n");
+        assert_eq!(arrive(&mut codec, &first).0, "Reply, 0 held, more");
+        assert_eq!(arrive(&mut codec, &first).0, "Repeated");
+        codec.skip();
+        assert_eq!(
+            arrive(&mut codec, &datagram(id, 0, 1, b"VA 1 kb f0 Oq@@@@@@@E\r\ny\r\n")).0,
+            "Reply, 0 held, more"
+        );
+        assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, b"MN\r\n")).1, Some((5, ReplyKind::Value)));
+    }
+
+    #[test]
+    fn ids_come_back_as_late_as_can_be() {
+        for waiting in [1, 16, 100, WAITING_MAX] {
+            let mut codec = DatagramCodec::new(TextCodec::new(), waiting, 0);
+            let mut seen = std::collections::HashSet::new();
+            for number in 0..=u32::from(u16::MAX) {
+                let id = ask(&mut codec, number, false);
+                assert!(seen.insert(id), "{waiting}: {id} again after {number}");
+                assert_eq!(
+                    arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1,
+                    Some((number, ReplyKind::Value))
+                );
+            }
+            let again = ask(&mut codec, 9, false);
+            assert_eq!(arrive(&mut codec, &datagram(again, 0, 1, FOUND)).1, Some((9, ReplyKind::Value)));
+        }
+    }
+
+    #[test]
+    fn beginning_anew_forgets_everything() {
+        let fresh = DatagramCodec::new(TextCodec::new(), 4, 2);
+        let mut codec = fresh.clone();
+        let ids = [1, 2].map(|token| ask(&mut codec, token, false));
+        assert_eq!(arrive(&mut codec, &datagram(ids[0], 0, 2, &FOUND[..9])).0, "Reply, 0 held, more");
+        codec.clone_from(&fresh);
+        assert_eq!(arrive(&mut codec, &datagram(ids[1], 0, 1, FOUND)).0, "Stray");
+        assert_eq!([3, 4].map(|token| ask(&mut codec, token, false)), ids);
+    }
+}
