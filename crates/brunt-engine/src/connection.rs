@@ -208,13 +208,14 @@ impl<C: Codec> Connection<C> {
         self.chain.len + self.unacknowledged.len
     }
 
-    /// Forgets everything that belonged to the old connection. The chains must have been emptied.
-    pub(crate) fn reset(&mut self, codec: C, link: Link) {
+    /// Forgets everything that belonged to the old connection; `codec` is that of one on which nothing was sent. The chains must have
+    /// been emptied.
+    pub(crate) fn reset(&mut self, codec: &C, link: Link) {
         debug_assert_eq!(self.outstanding(), 0);
         self.link = link;
         self.retiring = false;
         self.retire_ns = u64::MAX;
-        self.codec = codec;
+        self.codec.clone_from(codec);
         self.out.reset();
         self.stuck = false;
         self.greeted = 0;

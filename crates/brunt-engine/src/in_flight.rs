@@ -284,6 +284,11 @@ impl<C: Codec> InFlight<C> {
         }
     }
 
+    /// The token of an operation that waits for its reply.
+    pub(crate) fn waiting_token(&self, id: EntryId) -> u32 {
+        self.tokens.of(id)
+    }
+
     /// An operation is about to be linked into a chain of this connection, where it will wait for its reply.
     #[inline(always)]
     pub(crate) fn expect_reply(&mut self, connection: u32, chain: &Chain, id: EntryId) {

@@ -25,7 +25,8 @@ use brunt_plan::plan::{
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
 use brunt_proto::memcached::binary::sasl;
-use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
+use brunt_proto::memcached::udp::{AHEAD_MAX, DATAGRAM_ROOM, PAYLOAD_BYTES_MAX};
+use brunt_proto::memcached::{BinaryCodec, DatagramCodec, MetaCodec, TextCodec};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::handshake::{self, Handshake, Version};
@@ -57,6 +58,13 @@ const REPLY_FRAME_BYTES: usize = 48;
 const PRELOAD_DEPTH_MIN: u32 = 32;
 /// …unless the connections of a worker are so many that they are busy with less: each request in flight takes memory.
 const PRELOAD_IN_FLIGHT: u32 = 8192;
+
+/// Over UDP a preload is this deep, over all connections: a server's socket holds as many as that in the memory that it usually has
+/// (212 992 bytes, of which a datagram of 1 400 takes 2 304).
+const PRELOAD_DATAGRAMS: u32 = 64;
+/// Datagrams that wait for others take this much memory in a worker, or one for every request that may wait; what is never held is
+/// no memory.
+const HELD_BYTES: usize = 256 << 20;
 
 /// A data set as the engine uses it.
 struct DataSet {
@@ -189,14 +197,40 @@ impl Blueprint {
 
     /// What the ring of the worker with this shard must hold.
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
-        let reply = |class: &Class| {
-            let (keys, values) =
-                (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
-            let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
-            (REPLY_FRAME_BYTES + keys + values).saturating_mul(count * class.depth as usize)
-        };
+        let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
-        uring::Shape { links: links_of(shard), reply_bytes, gather: Gather::of(&self.plan) }
+        let datagrams = self.plan.transport == Transport::Udp;
+        uring::Shape { links: links_of(shard), reply_bytes, datagrams, gather: Gather::of(&self.plan) }
+    }
+
+    /// A codec of this dialect over datagrams, for the worker with this shard.
+    pub(crate) fn datagram_codec<C: Codec>(&self, codec: C, shard: &Shard) -> DatagramCodec<C> {
+        let waiting = |class: &Class| {
+            let follow_ups = if class.on_miss == OnMiss::Set { follow_ups_of(class) } else { 1 };
+            (class.depth as usize * follow_ups).max(self.preload_depth(links_of(shard)) as usize)
+        };
+        let waiting = self.plan.classes.iter().map(waiting).max().unwrap_or(1);
+        // The longest train is a whole reply.
+        let longest = self.plan.classes.iter().map(reply_bytes_max).max().unwrap_or(0);
+        let others = longest.div_ceil(PAYLOAD_BYTES_MAX).saturating_sub(1).min(usize::from(AHEAD_MAX));
+        let codec = DatagramCodec::new(codec, waiting, 0);
+        let place_bytes = links_of(shard) * codec.places() * DATAGRAM_ROOM;
+        let room = (HELD_BYTES / place_bytes.max(1)).max(1);
+        DatagramCodec::new(codec.into_dialect(), waiting, others.min(room) as u16)
+    }
+
+    /// How many stores of a preload a connection has under way, in a worker with so many.
+    fn preload_depth(&self, connections: usize) -> u32 {
+        let depth_max = self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
+        if !self.is_to_store {
+            return depth_max;
+        }
+        let connections = (connections as u32).max(1);
+        if self.plan.transport == Transport::Udp {
+            // Whatever a server's socket has no room for is lost, and is missed for a whole time-out.
+            return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
+        }
+        depth_max.max((PRELOAD_IN_FLIGHT / connections).clamp(1, PRELOAD_DEPTH_MIN))
     }
 
     /// The clients of a worker's connections.
@@ -416,6 +450,13 @@ fn routes_of(class: &Class, links: &ClassLinks) -> usize {
     }
 }
 
+/// The longest reply to an operation of a class, as far as the plan knows what values there are.
+fn reply_bytes_max(class: &Class) -> usize {
+    let (keys, values) = (class.keyspace.key_size.max() as usize, class.keyspace.value_size.max() as usize);
+    let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
+    (REPLY_FRAME_BYTES + keys + values).saturating_mul(count)
+}
+
 /// Operations that may follow one of a class.
 fn follow_ups_of(class: &Class) -> usize {
     if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 }
@@ -488,14 +529,7 @@ pub(crate) fn build<C: Codec, I: Io>(
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
     let links = blueprint.links(&shard);
-    let depth_max = plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
-    let preload_depth = if blueprint.is_to_store {
-        let connections: usize = links.iter().flatten().map(|range| range.len()).sum();
-        let enough = PRELOAD_IN_FLIGHT / (connections as u32).max(1);
-        depth_max.max(enough.clamp(1, PRELOAD_DEPTH_MIN))
-    } else {
-        depth_max
-    };
+    let preload_depth = blueprint.preload_depth(links_of(&shard));
     let bounds = Bounds::of(blueprint, &links, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
     let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
@@ -593,7 +627,14 @@ pub(crate) fn spawn(
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         pin(&blueprint.plan.cpus, shard.part.index)?;
         let own = Own { shard, orders, exchange, clock, interface };
+        let is_by_datagram = blueprint.plan.transport == Transport::Udp;
         match blueprint.plan.protocol {
+            Protocol::MemcachedText if is_by_datagram => {
+                own.work_by_datagram(&blueprint, TextCodec::default(), &notices)
+            }
+            Protocol::MemcachedMeta if is_by_datagram => {
+                own.work_by_datagram(&blueprint, MetaCodec::new(), &notices)
+            }
             Protocol::MemcachedText => own.work(&blueprint, TextCodec::default(), &notices),
             Protocol::MemcachedMeta => own.work(&blueprint, MetaCodec::new(), &notices),
             Protocol::MemcachedBinary => own.work(&blueprint, blueprint.binary_codec(), &notices),
@@ -613,6 +654,28 @@ struct Own {
 }
 
 impl Own {
+    /// Does the work of this thread in the dialect of `codec`, over datagrams.
+    fn work_by_datagram<C: Codec>(
+        self,
+        blueprint: &Arc<Blueprint>,
+        codec: C,
+        notices: &mpsc::Sender<Notice>,
+    ) -> io::Result<WorkerEnd> {
+        let Self { shard, orders, exchange, clock, interface } = self;
+        let codec = blueprint.datagram_codec(codec, &shard);
+        let may_spin = shard.part.of <= parallelism();
+        Ok(match interface {
+            KernelInterface::Epoll => {
+                let io = Epoll::of_datagrams(links_of(&shard), Gather::of(&blueprint.plan), clock)?;
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+            }
+            KernelInterface::Uring => {
+                let io = Uring::new(blueprint.ring_of(&shard), clock)?;
+                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+            }
+        })
+    }
+
     /// Does the work of this thread in the dialect of `codec`.
     fn work<C: Codec>(
         self,
@@ -625,9 +688,13 @@ impl Own {
         let may_spin = shard.part.of <= parallelism();
         let gather = Gather::of(&blueprint.plan);
         let plan = &blueprint.plan;
+        if plan.transport == Transport::Udp {
+            // Whoever made the plan has seen to it, so that this is a mistake of ours.
+            return Err(io::Error::other("a protocol that has no datagrams"));
+        }
         // Plain transports differ in their sockets alone, which are connected by the kind of their address.
         Ok(match (interface, plan.timestamps, plan.transport) {
-            (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix) => {
+            (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix | Transport::Udp) => {
                 let io = Epoll::new(links, gather, clock)?;
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
@@ -636,7 +703,7 @@ impl Own {
                 let io = Epoll::stamping(links, gather, clock)?;
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
-            (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix) => {
+            (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix | Transport::Udp) => {
                 let io = Uring::new(blueprint.ring_of(&shard), clock)?;
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }

@@ -10,9 +10,10 @@ use crate::in_flight::Entry;
 use brunt_plan::op::Op;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
-use brunt_proto::Renewal;
 use brunt_proto::resp::error::ErrorPrefix;
+use brunt_proto::{Astray, Renewal};
 use brunt_stats::connection::ConnectionEvent;
+use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::outage::OutageSpan;
 use brunt_stats::presence::{Presence, PresenceTotal};
@@ -63,6 +64,8 @@ pub(crate) struct ReplyNotes {
     pub pushes: u64,
     /// Replies that no operation waited for.
     pub strays: u64,
+    /// Datagrams that were of no use.
+    pub datagrams: DatagramCounts,
     /// Values that were marked.
     pub renewals: RenewalCounts,
     /// Error replies by what they begin with; `prefix as usize` is the index.
@@ -251,6 +254,19 @@ impl Recording {
     /// A reply that no operation waited for.
     pub(crate) fn note_stray(&mut self) {
         self.notes.strays += 1;
+    }
+
+    /// A datagram is of no use.
+    #[cold]
+    pub(crate) fn note_astray(&mut self, astray: Astray) {
+        let counts = &mut self.notes.datagrams;
+        *match astray {
+            Astray::Late => &mut counts.late,
+            Astray::Duplicate => &mut counts.duplicate,
+            Astray::Stray => &mut counts.stray,
+            Astray::Disordered => &mut counts.disordered,
+            Astray::Malformed => &mut counts.malformed,
+        } += 1;
     }
 
     /// A value was marked.

@@ -18,6 +18,7 @@ use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::shards;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::cluster::ClusterRecord;
+use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FirstGarbage};
 use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
@@ -186,6 +187,8 @@ pub struct RunData {
     pub pushes: u64,
     /// Replies that no operation waited for, where replies carry tokens.
     pub stray_replies: u64,
+    /// Datagrams that were of no use.
+    pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
     pub renewals: RenewalCounts,
     /// Error replies by what they begin with, each word once, where a protocol has such words; over all phases.
@@ -528,6 +531,7 @@ impl Control<'_> {
             verification: Verification::default(),
             pushes: 0,
             stray_replies: 0,
+            datagrams: DatagramCounts::default(),
             renewals: RenewalCounts::default(),
             error_replies: Vec::new(),
             stamps: StampCounts::default(),
@@ -573,9 +577,10 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.samples_overflow += end.recording.tap.overflow();
     data.values_foreign += end.recording.values_foreign;
     data.verification.merge(&end.recording.verification);
-    let ReplyNotes { pushes, strays, renewals, errors } = end.recording.notes;
+    let ReplyNotes { pushes, strays, datagrams, renewals, errors } = end.recording.notes;
     data.pushes += pushes;
     data.stray_replies += strays;
+    data.datagrams.merge(&datagrams);
     data.renewals.merge(&renewals);
     for (prefix, count) in ErrorPrefix::ALL.into_iter().zip(errors).filter(|(_, count)| *count > 0) {
         match data.error_replies.iter_mut().find(|(name, _)| *name == prefix.name()) {

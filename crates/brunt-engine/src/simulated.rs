@@ -4,6 +4,7 @@
 
 mod capacity;
 mod cluster;
+mod datagrams;
 mod faults;
 mod lifetimes;
 mod noreply;
@@ -26,11 +27,13 @@ use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{MeterKind, Plan, Timestamps};
+use brunt_plan::plan::{MeterKind, Plan, Protocol, Timestamps, Transport};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::shards;
+use brunt_plan::shard::{Shard, shards};
 use brunt_plan::spec::PlanSpec;
+use brunt_proto::Codec;
+use brunt_proto::memcached::MetaCodec;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_server::cache::Counters;
 use brunt_server::text::{Command, Parsed, Verb, parse};
@@ -187,8 +190,8 @@ fn preload_stores(plan: &Plan) -> Vec<u64> {
 }
 
 /// A worker with the control thread's part of the work.
-struct Run {
-    worker: Worker<TextCodec, Sim>,
+struct Run<C: Codec> {
+    worker: Worker<C, Sim>,
     blueprint: Arc<Blueprint>,
     orders: Arc<Orders>,
     filled: rtrb::Consumer<Filled>,
@@ -213,8 +216,8 @@ impl Kept {
     }
 }
 
-impl Run {
-    fn new(plan: Plan, options: SimOptions) -> Self {
+impl<C: Codec> Run<C> {
+    fn new(plan: Plan, options: SimOptions, codec: impl FnOnce(&Blueprint, &Shard) -> C) -> Self {
         let endpoints = endpoints(&plan);
         let shard = shards(&plan).remove(0);
         let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
@@ -224,9 +227,10 @@ impl Run {
         let orders = Arc::new(Orders::default());
         let links = shard.classes.iter().map(|class| class.connections.len()).sum();
         let exchange = Exchange { filled, spares: spares_in };
+        let codec = codec(&blueprint, &shard);
         let sim = Sim::new(links, options);
         Self {
-            worker: build(&blueprint, shard, orders.clone(), exchange, TextCodec::default(), sim, true),
+            worker: build(&blueprint, shard, orders.clone(), exchange, codec, sim, true),
             kept: Kept {
                 store: IntervalStore::new(&blueprint.layout),
                 spans: Vec::new(),
@@ -330,7 +334,29 @@ fn simulate_observed(
     bound_ns: u64,
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Outcome {
-    let mut run = Run::new(plan, options);
+    let datagrams = plan.transport == Transport::Udp;
+    let options = SimOptions { datagrams, ..options };
+    match plan.protocol {
+        Protocol::MemcachedMeta if datagrams => {
+            let codec =
+                |blueprint: &Blueprint, shard: &Shard| blueprint.datagram_codec(MetaCodec::new(), shard);
+            observed(Run::new(plan, options, codec), bound_ns, observe)
+        }
+        _ if datagrams => {
+            let codec =
+                |blueprint: &Blueprint, shard: &Shard| blueprint.datagram_codec(TextCodec::default(), shard);
+            observed(Run::new(plan, options, codec), bound_ns, observe)
+        }
+        _ => observed(Run::new(plan, options, |_, _| TextCodec::default()), bound_ns, observe),
+    }
+}
+
+/// Lets a run come to its end.
+fn observed<C: Codec>(
+    mut run: Run<C>,
+    bound_ns: u64,
+    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+) -> Outcome {
     let (mut turns, mut look_ns) = (0, 0);
     while run.worker.is_running() {
         run.turn();

@@ -2,13 +2,15 @@
 //!
 //! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
 //! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `matching` finds out whose it is,
-//! `stamping` knows which of these the kernel's timestamps belong to, `connecting` lets connections come and go, `losing` books what goes wrong.
+//! `stamping` knows which of these the kernel's timestamps belong to, `connecting` lets connections come and go,
+//! `datagrams` puts replies together where they come in such, `losing` books what goes wrong.
 //! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
 //! unsent.
 
 mod asking;
 mod connecting;
+mod datagrams;
 mod finding;
 pub(crate) mod greeting;
 mod losing;
@@ -32,6 +34,7 @@ use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
 use crate::slots::Slots;
 use crate::stamper::Stamper;
+use crate::traffic::datagrams::Datagrams;
 use crate::traffic::greeting::TurnedAway;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
@@ -136,6 +139,7 @@ pub(crate) struct Traffic<C: Codec> {
     /// Routes with waiting operations.
     listed: Vec<RouteId>,
     leftovers: Leftovers,
+    datagrams: Datagrams,
     key_bytes: Vec<u8>,
     key_ends: Vec<u32>,
     /// How many keys of the multi-get in hand each route has.
@@ -184,6 +188,7 @@ impl<C: Codec> Traffic<C> {
         let mut dials = Agenda::new(count as u32);
         (0..count as u32).for_each(|link| dials.set(link, 0));
         Self {
+            datagrams: Datagrams::new(count, &parts.codec),
             connections: parts.links.iter().map(connection).collect(),
             codec: parts.codec,
             lanes: Vec::new(),
@@ -207,7 +212,7 @@ impl<C: Codec> Traffic<C> {
             retired: Vec::with_capacity(count),
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
-            leftovers: Leftovers::new(count, C::UNIT_BYTES_MAX),
+            leftovers: Leftovers::new(if C::DATAGRAMS { 0 } else { count }, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),

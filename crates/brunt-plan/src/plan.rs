@@ -110,6 +110,8 @@ words! {
         Unix = "unix",
         /// TLS over TCP.
         Tls = "tls",
+        /// UDP: a datagram for every request, with memcached's header.
+        Udp = "udp",
     }
 }
 

@@ -4,6 +4,7 @@
 //! accepted; nothing that was given is ignored.
 
 mod cluster;
+mod datagrams;
 mod transport;
 mod url;
 
@@ -134,14 +135,23 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     // Those of a cluster are not the nodes that it will turn out to have.
     let known = if run.cluster == Some(true) { 1 } else { servers };
     let threads = resolve_threads(&complaint, run, &classes, known, host)?;
-    let timeout = positive(&complaint, "timeout", run.timeout, DEFAULT_TIMEOUT)?;
+    let transport = transport::resolve(&complaint, run)?;
+    let preload = run.preload.unwrap_or(true);
+    let default_timeout = match transport {
+        Transport::Udp => {
+            datagrams::check(&complaint, protocol, preload, &classes)?;
+            datagrams::DEFAULT_TIMEOUT
+        }
+        Transport::Tcp | Transport::Unix | Transport::Tls => DEFAULT_TIMEOUT,
+    };
+    let timeout = positive(&complaint, "timeout", run.timeout, default_timeout)?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
         target: resolve_target(&complaint, run, protocol)?,
         protocol,
         login: resolve_login(&complaint, run, protocol)?,
         commands: run.command.clone().unwrap_or_default(),
-        transport: transport::resolve(&complaint, run)?,
+        transport,
         tls: transport::resolve_tls(&complaint, run)?,
         placement: resolve_placement(&complaint, run, servers)?,
         is_cluster: cluster::resolve(&complaint, run, protocol)?,
@@ -164,7 +174,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
             false => DEFAULT_WARMUP,
         }),
         stop: resolve_stop(&complaint, run, &classes)?,
-        preload: run.preload.unwrap_or(true),
+        preload,
         verify: resolve_verify(&complaint, run, &classes, threads, servers)?,
         server_stats: resolve_server_stats(&complaint, run, protocol)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),

@@ -4,22 +4,23 @@
 //! no password in it, even if it could not be read.
 
 use crate::login::Password;
+use crate::plan::Transport;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::units::serde_as_text;
 use std::fmt;
 use std::str::FromStr;
 
 /// What is accepted.
-pub(crate) const ACCEPTED: &str = "HOST[:PORT], unix:PATH, or memcached://, memcacheds://, redis:// or rediss:// and \
-                                   [USER:PASSWORD@]HOST[:PORT][/DATABASE], such as 127.0.0.1:11211 or [::1]:11211";
+pub(crate) const ACCEPTED: &str = "HOST[:PORT], unix:PATH, or memcached://, memcacheds://, memcached+udp://, redis:// or \
+                                   rediss:// and [USER:PASSWORD@]HOST[:PORT][/DATABASE], such as 127.0.0.1:11211 or [::1]:11211";
 
 /// What a URL begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
     /// It is a Redis's, else a memcached's.
     pub is_redis: bool,
-    /// By TLS.
-    pub is_tls: bool,
+    /// What carries the bytes: TCP, TLS or UDP.
+    pub transport: Transport,
 }
 
 /// A server with what its URL says beside its address.
@@ -38,7 +39,7 @@ pub struct ServerUrl {
 }
 
 /// A server as a user names it. Text forms: those of [`ServerAddress`], and
-/// `memcached[s]://[USER:PASSWORD@]HOST[:PORT]` or `redis[s]://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`; in user and password `%40`
+/// `memcached[s|+udp]://[USER:PASSWORD@]HOST[:PORT]` or `redis[s]://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`; in user and password `%40`
 /// and the like stand for bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedServer {
@@ -106,14 +107,15 @@ impl FromStr for NamedServer {
 
 /// The scheme of this name.
 fn scheme(name: &str) -> Option<Scheme> {
-    let (is_redis, is_tls) = match name {
-        "memcached" => (false, false),
-        "memcacheds" => (false, true),
-        "redis" => (true, false),
-        "rediss" => (true, true),
+    let (is_redis, transport) = match name {
+        "memcached" => (false, Transport::Tcp),
+        "memcacheds" => (false, Transport::Tls),
+        "memcached+udp" => (false, Transport::Udp),
+        "redis" => (true, Transport::Tcp),
+        "rediss" => (true, Transport::Tls),
         _ => return None,
     };
-    Some(Scheme { is_redis, is_tls })
+    Some(Scheme { is_redis, transport })
 }
 
 /// The URL of the scheme of this name; `None` where it is none.
@@ -166,7 +168,11 @@ fn encoded(name: &str) -> String {
 impl fmt::Display for ServerUrl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(if self.scheme.is_redis { "redis" } else { "memcached" })?;
-        formatter.write_str(if self.scheme.is_tls { "s://" } else { "://" })?;
+        formatter.write_str(match self.scheme.transport {
+            Transport::Tls => "s://",
+            Transport::Udp => "+udp://",
+            Transport::Tcp | Transport::Unix => "://",
+        })?;
         match (&self.user, &self.password) {
             (None, None) => {}
             (user, None) => write!(formatter, "{}@", encoded(user.as_deref().unwrap_or_default()))?,
@@ -204,6 +210,8 @@ mod tests {
             ("memcached://cache:5000", Some("memcached://cache:5000")),
             ("memcached://cache", Some("memcached://cache:11211")),
             ("memcacheds://[::1]", Some("memcacheds://[::1]:11211")),
+            ("memcached+udp://cache", Some("memcached+udp://cache:11211")),
+            ("redis+udp://cache", None),
             ("redis://cache/", Some("redis://cache:6379")),
             ("rediss://cache:1/15", Some("rediss://cache:1/15")),
             ("redis://me@cache", Some("redis://me@cache:6379")),

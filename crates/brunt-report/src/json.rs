@@ -22,6 +22,7 @@ use brunt_stats::calibration::{Fit, Lookup};
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::convergence::{Finding, Goal, Looked};
+use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::Bytes;
@@ -99,12 +100,17 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "error_replies": object(&summary.error_replies, |(word, count)| ((*word).to_owned(), json!(count))),
         "pushes": summary.pushes,
         "stray_replies": summary.stray_replies,
+        "datagrams": summary.datagrams.as_ref().map(datagrams),
         "renewals": renewals(&summary.renewals),
         "values_foreign": summary.values_foreign,
         "values_checked": summary.plan.verify.map(|_| summary.verification.checked),
         "value_faults": list(&summary.verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))
+}
+
+fn datagrams(counts: &DatagramCounts) -> Value {
+    object(&counts.rows(), |(why, number)| ((*why).to_owned(), json!(number)))
 }
 
 fn renewals(counts: &RenewalCounts) -> Value {

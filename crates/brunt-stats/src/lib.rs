@@ -19,6 +19,7 @@ pub mod confidence;
 pub mod connection;
 pub mod contrast;
 pub mod convergence;
+pub mod datagrams;
 pub mod fault;
 pub mod headroom;
 pub mod histogram;

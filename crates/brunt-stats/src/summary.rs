@@ -12,6 +12,7 @@ use crate::cluster::ClusterRecord;
 use crate::confidence::{PercentileInterval, intervals};
 use crate::connection::ConnectionCounts;
 use crate::convergence::{Convergence, Looked};
+use crate::datagrams::DatagramCounts;
 use crate::fault::{FaultTable, FirstGarbage};
 use crate::histogram::Histogram;
 use crate::host::HostEvidence;
@@ -118,6 +119,8 @@ pub struct SummaryInput {
     pub stray_replies: u64,
     /// What the run saw of its cluster, where its servers are nodes of one.
     pub cluster: Option<ClusterRecord>,
+    /// Datagrams that were of no use, over all phases.
+    pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
     pub renewals: RenewalCounts,
     /// What became of the requests whose kernel timestamps were asked for.
@@ -323,6 +326,8 @@ pub struct Summary {
     pub stray_replies: u64,
     /// What the run saw of its cluster, where its servers are nodes of one.
     pub cluster: Option<ClusterRecord>,
+    /// Datagrams that were of no use, over all phases, where they carry the bytes.
+    pub datagrams: Option<DatagramCounts>,
     /// Values that a server marked as to be renewed.
     pub renewals: RenewalCounts,
     /// Raw samples by intended time, where the plan asked for them.
@@ -378,6 +383,7 @@ impl Summary {
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
         let mut evidence = evidence(&input, &total, &classes, &steady);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
+        let datagrams = (plan.transport == Transport::Udp).then_some(input.datagrams);
         let meters = store.meters();
         evidence.looked = input.convergence.map(|convergence| {
             let checks = verdict::while_running(&evidence);
@@ -411,6 +417,7 @@ impl Summary {
             pushes: input.pushes,
             stray_replies: input.stray_replies,
             cluster: input.cluster,
+            datagrams,
             renewals: input.renewals,
             samples,
             samples_overflow: input.samples_overflow,
@@ -621,6 +628,7 @@ fn evidence(
         workers: input.usage.workers.clone(),
         host: input.host.clone(),
         is_by_unix_socket: plan.transport == Transport::Unix,
+        is_by_udp: plan.transport == Transport::Udp,
         is_peer_verified: (plan.transport == Transport::Tls).then_some(!plan.tls.is_insecure),
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
             .iter()

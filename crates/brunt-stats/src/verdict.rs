@@ -239,6 +239,8 @@ pub struct Evidence {
     pub host: HostEvidence,
     /// The servers are reached by Unix sockets.
     pub is_by_unix_socket: bool,
+    /// They are reached by UDP.
+    pub is_by_udp: bool,
     /// Had the servers to prove who they are? `None` without TLS, where nobody has.
     pub is_peer_verified: Option<bool>,
     /// Were connections begun after the schedule was?

@@ -370,7 +370,7 @@ pub(crate) struct TargetFlags {
     /// Redis: what the connections are called in its list of clients, such as brunt [default: nothing]
     #[arg(long, value_name = "NAME")]
     pub client_name: Option<String>,
-    /// What carries it: tcp, unix or tls [default: as the server is named]
+    /// What carries it: tcp, unix, tls or udp, such as udp [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
     /// TLS: a file of the certificates that servers' must have been issued by, such as ca.pem [default: the host's]

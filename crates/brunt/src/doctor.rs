@@ -86,7 +86,7 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
         Err(reason) => {
             let remedy = match plan.transport {
                 Transport::Unix => "start the server, and look with: ls -l PATH",
-                Transport::Tcp | Transport::Tls => "check the name with: getent hosts NAME",
+                Transport::Tcp | Transport::Tls | Transport::Udp => "check the name with: getent hosts NAME",
             };
             findings.push(Finding::fix("server", reason, remedy));
             Vec::new()
@@ -116,8 +116,9 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
         // The reference server takes any free port.
         Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()]),
         Target::Servers(servers) => {
-            let first =
-                |server| measurement::find(server, None).map(|endpoint| endpoint.addresses[0].clone());
+            let first = |server| {
+                measurement::find(server, plan.transport, None).map(|endpoint| endpoint.addresses[0].clone())
+            };
             servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
         }
     }
@@ -164,6 +165,7 @@ fn judge(plan: &Plan, addresses: &[Address], needs: &Needs, facts: &Facts) -> Ve
         queue("somaxconn", "net.core.somaxconn", needs, facts.somaxconn, is_local),
         match plan.transport {
             Transport::Unix => Finding::ok("syn backlog", "none of Unix sockets"),
+            Transport::Udp => Finding::ok("syn backlog", "none of UDP"),
             Transport::Tcp | Transport::Tls => {
                 queue("syn backlog", "net.ipv4.tcp_max_syn_backlog", needs, facts.syn_backlog, is_local)
             }

@@ -6,7 +6,7 @@
 use anyhow::{Context, bail};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::SizeDistribution;
-use brunt_plan::plan::{DataSet, Plan};
+use brunt_plan::plan::{DataSet, Plan, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_workload::size::{SizeOf, Sizes};
 use std::io::{BufRead, BufReader};
@@ -33,6 +33,7 @@ impl Embedded {
             .args(["serve", "--port", "0", "--die-with-parent"])
             .arg(format!("--memory={}", memory_bytes(plan)))
             .arg(format!("--value-max={}", value_max_bytes(plan)))
+            .args((plan.transport == Transport::Udp).then_some("--udp"))
             .args(left_over(&brunt_engine::allowed_cpus(), &plan.cpus).map(|cpus| format!("--cpus={cpus}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

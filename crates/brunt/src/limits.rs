@@ -6,7 +6,7 @@
 
 use crate::facts::{Facts, TimeWaitReuse};
 use brunt_engine::Address;
-use brunt_plan::plan::{Class, Load, OpenRate, Plan};
+use brunt_plan::plan::{Class, Load, OpenRate, Plan, Transport};
 use brunt_plan::resolve::PlanError;
 use brunt_report::quantity;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -105,6 +105,8 @@ impl Needs {
         let wait_s = if is_reused { TIME_WAIT_REUSED_S } else { TIME_WAIT_S };
         // No more can rest than were closed since the beginning.
         let schedule_s = plan.stop.time.map(|time| (plan.warmup.0 + time.0) as f64 / 1e9);
+        // A port of UDP is free as soon as its socket is closed.
+        let wait_s = if plan.transport == Transport::Udp { 0.0 } else { wait_s };
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));
         // Unix sockets have none; a plan whose servers were not found counts as one that has.
         let has_ports = addresses.is_empty() || addresses.iter().any(|address| address.network().is_some());

@@ -63,7 +63,7 @@ impl Servers {
         Ok(Self {
             endpoints: servers
                 .iter()
-                .map(|server| find(server, tls.as_ref()))
+                .map(|server| find(server, plan.transport, tls.as_ref()))
                 .collect::<Result<Vec<_>, _>>()?,
             name: match embedded {
                 Some(_) => format!("reference server, started for this run at {names}"),
@@ -78,7 +78,11 @@ impl Servers {
 }
 
 /// Every address of a server's name, or the path of its socket.
-pub(crate) fn find(server: &ServerAddress, tls: Option<&TlsSettings>) -> Result<Endpoint, Failure> {
+pub(crate) fn find(
+    server: &ServerAddress,
+    transport: Transport,
+    tls: Option<&TlsSettings>,
+) -> Result<Endpoint, Failure> {
     let tls = match (tls, server) {
         (Some(settings), ServerAddress::Network { host, .. }) => {
             Some(settings.toward(host).map_err(Failure::usage)?)
@@ -87,7 +91,7 @@ pub(crate) fn find(server: &ServerAddress, tls: Option<&TlsSettings>) -> Result<
     };
     let found = match server {
         ServerAddress::Network { host, port } => {
-            resolve(host, *port).map_err(|reason| format!("cannot resolve {server}: {reason}"))
+            resolve(host, *port, transport).map_err(|reason| format!("cannot resolve {server}: {reason}"))
         }
         ServerAddress::Unix { path } => {
             socket_at(path).map_err(|reason| format!("cannot connect to {server}: {reason}"))
@@ -99,8 +103,9 @@ pub(crate) fn find(server: &ServerAddress, tls: Option<&TlsSettings>) -> Result<
     }
 }
 
-fn resolve(host: &str, port: u16) -> io::Result<Vec<Address>> {
-    let addresses: Vec<Address> = (host, port).to_socket_addrs()?.map(Address::from).collect();
+fn resolve(host: &str, port: u16, transport: Transport) -> io::Result<Vec<Address>> {
+    let address = if transport == Transport::Udp { Address::Datagram } else { Address::Network };
+    let addresses: Vec<Address> = (host, port).to_socket_addrs()?.map(address).collect();
     if addresses.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(addresses) }
 }
 
@@ -178,7 +183,7 @@ fn nodes_of(
     let mut endpoints = Vec::new();
     let mut unknown = None;
     for seed in seeds {
-        match find(seed, tls) {
+        match find(seed, plan.transport, tls) {
             Ok(endpoint) => endpoints.push(endpoint),
             // One that has gone from the name service is no worse than one that is down.
             Err(failure) => unknown = Some(failure),
@@ -287,6 +292,7 @@ fn summarise(
         pushes: data.pushes,
         stray_replies: data.stray_replies,
         cluster: data.cluster,
+        datagrams: data.datagrams,
         renewals: data.renewals,
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
         host: data.host,

@@ -4,13 +4,14 @@
 //! told of; one read per readiness into one buffer that all connections share; nanosecond timeouts through epoll_pwait2. A
 //! read that fills the buffer, or has the end of the connection behind it, leaves the rest to the next turn, which does not
 //! sleep then. Where the kernel takes timestamps, reads bring them along, and readiness may mean an entry of the error queue,
-//! which is no error of the connection.
+//! which is no error of the connection. Of datagrams one call reads many, and they are told of one by one.
 
 use super::kernel_stamps::{self, Control};
 use super::look::{has_slept, looked};
 use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
 use crate::clock::{Clock, WallReading};
 use crate::transport::address::Address;
+use crate::transport::datagrams::{self, Received};
 use crate::transport::socket::{self, Established};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
@@ -28,6 +29,10 @@ const EVENTS_MAX: usize = 1024;
 
 /// While several completions are waited for, they are looked for this often.
 const GATHER_STEP_NS: u64 = 50_000;
+
+fn offered(parts: &[IoSlice<'_>]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
+}
 
 fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
@@ -70,8 +75,8 @@ struct LinkStamps {
     transmitted: Transmitted,
 }
 
-/// The epoll backend of one worker; `STAMPING` if the kernel is to take timestamps.
-pub(crate) struct Epoll<const STAMPING: bool> {
+/// The epoll backend of one worker; `STAMPING` if the kernel is to take timestamps, `DATAGRAMS` if sockets are of UDP.
+pub(crate) struct Epoll<const STAMPING: bool, const DATAGRAMS: bool> {
     clock: Clock,
     gather: Gather,
     /// Connections that stand.
@@ -96,23 +101,34 @@ pub(crate) struct Epoll<const STAMPING: bool> {
     stamps: Vec<LinkStamps>,
     /// What came with the last read.
     control: Control,
+    /// Datagrams of the last read that were not told of, and what is told of each.
+    mail: Received,
+    mail_of: Completion,
+    mail_generation: u32,
 }
 
-impl Epoll<false> {
+impl Epoll<false, false> {
     /// A backend for links `0..links`.
     pub(crate) fn new(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         Self::with_links(links, gather, clock)
     }
 }
 
-impl Epoll<true> {
+impl Epoll<true, false> {
     /// A backend for links `0..links` that can ask for timestamps.
     pub(crate) fn stamping(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         Self::with_links(links, gather, clock)
     }
 }
 
-impl<const STAMPING: bool> Epoll<STAMPING> {
+impl Epoll<false, true> {
+    /// A backend for links `0..links`, each a socket of UDP.
+    pub(crate) fn of_datagrams(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
+        Self::with_links(links, gather, clock)
+    }
+}
+
+impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
     fn with_links(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
@@ -141,6 +157,9 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
             retransmits_closed: 0,
             stamps: vec![LinkStamps::default(); if STAMPING { links } else { 0 }],
             control: Control::EMPTY,
+            mail: Received::NOTHING,
+            mail_of: Completion { link: 0, at_ns: now_ns, polled_ns: now_ns, what: What::Writable },
+            mail_generation: 0,
         })
     }
 
@@ -171,6 +190,9 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
             None => {
                 self.links[link as usize].state = State::Open;
                 self.open += 1;
+                if DATAGRAMS {
+                    self.mind_room(link, false);
+                }
                 if flags.intersects(EventFlags::IN | ENDED) {
                     self.unread.push((link, flags.intersects(ENDED)));
                 }
@@ -184,8 +206,60 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         }
     }
 
+    /// Lets the kernel tell of room in a socket of UDP, or not: such a one has room again after every send.
+    #[cold]
+    fn mind_room(&mut self, link: LinkId, is_wanted: bool) {
+        let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
+        let Some(socket) = &self.links[link as usize].socket else { return };
+        self.syscalls += 1;
+        let minded = epoll::modify(&self.epoll, socket, self.data(link), interest);
+        debug_assert!(minded.is_ok(), "the socket is in the set: {minded:?}");
+    }
+
+    /// An open socket of UDP became readable: one call for as many datagrams as there is room for.
+    fn read_datagrams(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
+        let socket = self.links[link as usize].socket.as_ref()?;
+        self.syscalls += 1;
+        let received = datagrams::receive(socket, &mut self.receive);
+        let at_ns = self.clock.now_ns();
+        let entry = &mut self.links[link as usize];
+        let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
+        entry.unread_since_ns = 0;
+        self.mail_of = Completion { link, at_ns, polled_ns, what: What::Closed(None) };
+        match received {
+            Ok(mail) => {
+                if mail.is_full() {
+                    entry.unread_since_ns = polled_ns;
+                }
+                if mail.is_full() || is_ended {
+                    self.unread.push((link, is_ended));
+                }
+                (self.mail, self.mail_generation) = (mail, self.links[link as usize].generation);
+                self.next_datagram()
+            }
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            Err(errno) => {
+                self.close(link, CloseHow::Orderly);
+                Some(Completion { what: What::Closed(Some(errno.raw_os_error())), ..self.mail_of })
+            }
+        }
+    }
+
+    /// The next datagram of the last read, if its connection is still there.
+    #[inline]
+    fn next_datagram(&mut self) -> Option<Completion> {
+        if self.links[self.mail_of.link as usize].generation != self.mail_generation {
+            self.mail = Received::NOTHING;
+        }
+        let (start, len) = self.mail.next()?;
+        Some(Completion { what: What::Received(Chunk { start, len }), ..self.mail_of })
+    }
+
     /// An open socket became readable: one read. `is_ended`: no further event comes.
     fn read(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
+        if DATAGRAMS {
+            return self.read_datagrams(link, is_ended);
+        }
         let socket = self.links[link as usize].socket.as_ref()?;
         self.syscalls += 1;
         let read = if STAMPING {
@@ -214,7 +288,7 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
     }
 }
 
-impl<const STAMPING: bool> Epoll<STAMPING> {
+impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
     /// One poll, whose events come behind those that are there.
     #[inline]
     fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
@@ -248,9 +322,8 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
 
     /// What a send came to; the rest of what was offered waits for room.
     #[inline]
-    fn took(&mut self, link: LinkId, parts: &[IoSlice<'_>], sent: Result<usize, Errno>) -> SendResult {
+    fn took(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
         let at_ns = self.clock.now_ns();
-        let offered: usize = parts.iter().map(|part| part.len()).sum();
         let taken = match sent {
             Ok(taken) => Ok(taken),
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -262,6 +335,9 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
         }
         if matches!(taken, Ok(taken) if taken < offered) {
             self.links[link as usize].wants_room = true;
+            if DATAGRAMS {
+                self.mind_room(link, true);
+            }
         }
         SendResult { taken, at_ns }
     }
@@ -289,7 +365,7 @@ impl<const STAMPING: bool> Epoll<STAMPING> {
     }
 }
 
-impl<const STAMPING: bool> Io for Epoll<STAMPING> {
+impl<const STAMPING: bool, const DATAGRAMS: bool> Io for Epoll<STAMPING, DATAGRAMS> {
     const STAMPS: bool = STAMPING;
 
     #[inline]
@@ -322,7 +398,15 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
                 rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
             }
         };
-        Some(self.took(link, parts, sent))
+        Some(self.took(link, offered(parts), sent))
+    }
+
+    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
+        let Some(socket) = &self.links[link as usize].socket else {
+            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+        };
+        let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
+        self.took(link, bytes.len(), sent)
     }
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
@@ -378,6 +462,9 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
 
     #[inline]
     fn next(&mut self) -> Option<Completion> {
+        if DATAGRAMS && let Some(completion) = self.next_datagram() {
+            return Some(completion);
+        }
         while let Some(event) = self.events.get(self.cursor) {
             let (data, flags) = (event.data.u64(), event.flags);
             let (link, generation) = (data as u32, (data >> 32) as u32);
@@ -392,6 +479,9 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
             if flags.contains(EventFlags::OUT) && std::mem::take(&mut self.links[link as usize].wants_room) {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
+                if DATAGRAMS {
+                    self.mind_room(link, false);
+                }
                 let at_ns = self.clock.now_ns();
                 return Some(self.completion(link, at_ns, What::Writable));
             }
@@ -447,7 +537,7 @@ impl<const STAMPING: bool> Io for Epoll<STAMPING> {
         };
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
-        let result = self.took(link, parts, sent);
+        let result = self.took(link, offered(parts), sent);
         let stamps = &mut self.stamps[link as usize];
         stamps.awaited = Some(stamps.sent.wrapping_sub(1));
         stamps.transmitted = Transmitted::Unknown;

@@ -71,7 +71,7 @@ pub(crate) enum What {
     Connected,
     /// It could not be established: an errno.
     ConnectFailed(i32),
-    /// Bytes came in.
+    /// Bytes came in; of a connection of datagrams, one.
     Received(Chunk),
     /// What a send came to that was handed in with others: bytes taken, or the errno of a broken connection. `at_ns` is the clock
     /// just before they were.
@@ -152,6 +152,11 @@ pub(crate) trait Io {
     /// Where the result is `None`, the bytes stay what and where they are until it has come, or until the next `wait` has returned.
     #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
     unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult>;
+    /// Hands over datagrams of a connection that has such, at once and in order: what ends at the first of `ends`, at the second, and
+    /// so on. Fewer bytes than all are so many whole datagrams.
+    fn send_datagrams(&mut self, _link: LinkId, _bytes: &[u8], _ends: &[u32]) -> SendResult {
+        unreachable!("nobody sends datagrams where there are none")
+    }
     /// Hands in now what was to be handed in with the next wait. Results may follow.
     fn submit(&mut self) {}
     /// Ends a connection, established or not.

@@ -79,6 +79,8 @@ pub(crate) struct SimOptions {
     pub defers_sends: bool,
     /// Looking without sleeping costs this much, so that a spinning worker gets on.
     pub look_cost_ns: u64,
+    /// Every send is a datagram, and so is every reply or part of one.
+    pub datagrams: bool,
     /// Replies reach the client in pieces of at most this many bytes.
     pub piece_bytes: usize,
     /// The client stands still from the first instant for the second's length.
@@ -107,6 +109,7 @@ impl Default for SimOptions {
             send_cost_ns: 0,
             defers_sends: false,
             look_cost_ns: 50,
+            datagrams: false,
             piece_bytes: usize::MAX,
             pause: None,
             buffer_bytes: usize::MAX,
@@ -374,7 +377,11 @@ impl Sim {
             Event::AtServer { wire, bytes } => {
                 let Wire { server, peer, .. } = self.wires[wire];
                 if let Some(peer) = peer {
-                    self.servers[server].core.receive(peer, &bytes, at_ns);
+                    let core = &mut self.servers[server].core;
+                    match self.options.datagrams {
+                        true => core.receive_datagram(peer, &bytes, at_ns),
+                        false => core.receive(peer, &bytes, at_ns),
+                    }
                     if self.options.buffer_bytes != usize::MAX {
                         let bytes = bytes.len();
                         self.make(at_ns + self.options.latency_ns, Event::Read { wire, bytes });
@@ -423,7 +430,10 @@ impl Sim {
                 server.wires.len() as ConnectionId - 1
             });
             server.wires[peer as usize] = wire;
-            server.core.connect(peer);
+            match self.options.datagrams {
+                true => server.core.connect_peer(peer),
+                false => server.core.connect(peer),
+            }
             self.wires[wire].peer = Some(peer);
             None
         };
@@ -535,6 +545,21 @@ impl Sim {
         self.now_ns
     }
 
+    /// Takes datagrams as long as there is room for them.
+    fn take_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
+        let mut taken = 0;
+        for end in ends {
+            let result = self.take_bytes(link, &[IoSlice::new(&bytes[taken..*end as usize])]);
+            match result.taken {
+                Ok(1..) => taken = *end as usize,
+                Ok(0) => break,
+                Err(_) if taken > 0 => break,
+                Err(_) => return result,
+            }
+        }
+        SendResult { taken: Ok(taken), at_ns: self.now_ns }
+    }
+
     /// Takes bytes now, or with others when they are handed in.
     fn take_or_defer(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         if !self.options.defers_sends {
@@ -623,6 +648,10 @@ impl Io for Sim {
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
     unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         self.call(|sim| sim.take_or_defer(link, parts))
+    }
+
+    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
+        self.call(|sim| sim.take_datagrams(link, bytes, ends))
     }
 
     fn submit(&mut self) {

@@ -14,11 +14,14 @@ use super::look::{has_slept, looked};
 use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Until, What};
 use crate::clock::Clock;
 use crate::transport::address::Address;
+use crate::transport::datagrams;
 use crate::transport::socket::{self, Established};
+use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use entering::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use pool::{GROUP, Pool};
+use rustix::io::Errno;
 use socket2::Socket;
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -105,6 +108,7 @@ pub(crate) struct Uring {
     ring: IoUring,
     pool: Pool,
     abilities: Abilities,
+    datagrams: bool,
     gather: Gather,
     clock: Clock,
     links: Vec<Link>,
@@ -144,12 +148,20 @@ pub(crate) struct Shape {
     pub links: usize,
     /// Bytes of replies that a connection may have under way.
     pub reply_bytes: usize,
+    /// Sockets are of UDP: every completion of a receive is a datagram.
+    pub datagrams: bool,
     pub gather: Gather,
 }
 
 impl Shape {
     /// How many receive buffers of which size.
     fn buffers(self) -> (u16, usize) {
+        if self.datagrams {
+            // A datagram has a buffer of its own, and those of a reply come together.
+            let each = self.reply_bytes.div_ceil(DATAGRAM_BYTES_MAX);
+            let count = (self.links * each).next_power_of_two();
+            return (count.clamp(BUFFERS_MIN, BUFFERS_BYTES / DATAGRAM_ROOM) as u16, DATAGRAM_ROOM);
+        }
         let size = self.reply_bytes.clamp(BUFFER_MIN, BUFFER_MAX).next_power_of_two();
         let count = self.links.next_power_of_two().clamp(BUFFERS_MIN, BUFFERS_BYTES / size);
         (count as u16, size)
@@ -185,6 +197,7 @@ impl Uring {
             abilities: Abilities::of(&ring),
             ring,
             pool,
+            datagrams: shape.datagrams,
             gather: shape.gather,
             clock,
             links: (0..shape.links).map(link).collect(),
@@ -393,6 +406,14 @@ impl Uring {
             self.starved.push((link, entry.generation));
             return None;
         }
+        if self.datagrams && result == 0 {
+            // Not the end, but a datagram without a byte.
+            if !goes_on {
+                self.receive(link);
+            }
+            let what = What::Received(Chunk { start: 0, len: 0 });
+            return Some(Completion { link, at_ns: self.entered_ns, polled_ns, what });
+        }
         self.close(link, CloseHow::Orderly);
         let errno = (result < 0).then_some(-result);
         Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Closed(errno) })
@@ -485,6 +506,21 @@ impl Io for Uring {
         self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
         self.sends.push(Handed { link, generation, offered, taken: Ok(offered), at_ns: 0 });
         None
+    }
+
+    /// By a call of its own, which alone says how many were taken: of several entries some may fail, and those behind them succeed.
+    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
+        let Some(socket) = &self.links[link as usize].socket else {
+            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+        };
+        let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => sent.map_err(Errno::raw_os_error),
+        };
+        if matches!(taken, Ok(taken) if taken < bytes.len()) {
+            self.await_room(link, Kind::Room);
+        }
+        SendResult { taken, at_ns: self.clock.now_ns() }
     }
 
     fn submit(&mut self) {

@@ -13,6 +13,7 @@ use brunt_server::{CoreOptions, Service, law};
 use brunt_stats::calibration::Lookup;
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
+use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::host::HostEvidence;
 use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::summary::{Environment, MeasuredWindow, Summary, SummaryInput};
@@ -95,6 +96,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         pushes: 0,
         stray_replies: 0,
         cluster: None,
+        datagrams: DatagramCounts::default(),
         renewals: RenewalCounts::default(),
         stamps: outcome.end.stamps,
         // The processor and the host are not of this world.

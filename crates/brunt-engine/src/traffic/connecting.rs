@@ -154,7 +154,10 @@ impl<C: Codec> Traffic<C> {
         } else {
             Link::Down { retry_ns }
         };
-        self.connections[index as usize].reset(self.codec.clone(), link);
+        self.connections[index as usize].reset(&self.codec, link);
+        if C::DATAGRAMS {
+            self.datagrams.forget(index);
+        }
         self.dials.set(index, if link == Link::Idle { u64::MAX } else { retry_ns });
         self.lost_any = true;
     }

@@ -37,7 +37,7 @@ impl<C: Codec> Traffic<C> {
         }
         let connection = &mut self.connections[index as usize];
         // An attempt at another address may have come as far.
-        connection.reset(self.codec.clone(), connection.link);
+        connection.reset(&self.codec, connection.link);
         connection.out.put(greeting.bytes);
         self.send(io, index, at_ns);
         true

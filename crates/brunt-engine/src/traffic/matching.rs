@@ -85,7 +85,10 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn give_up_overdue(&mut self, index: u32, now_ns: u64) {
         loop {
             let connection = &mut self.connections[index as usize];
-            let is_dead = connection.given_up_ns != 0 && now_ns >= connection.given_up_ns + self.timeout_ns;
+            // What is lost on the way says nothing of the peer.
+            let is_dead = !C::DATAGRAMS
+                && connection.given_up_ns != 0
+                && now_ns >= connection.given_up_ns + self.timeout_ns;
             let head = connection.chain.head;
             let is_overdue = head != NO_ENTRY && {
                 let sent_ns = self.in_flight.get(head).sent_ns;
@@ -97,10 +100,14 @@ impl<C: Codec> Traffic<C> {
             if connection.given_up_ns == 0 {
                 connection.given_up_ns = now_ns;
             }
+            let token = self.in_flight.waiting_token(head);
             let Some(entry) = self.in_flight.pop(index, &mut connection.chain) else { return };
             let (route, outstanding) = (connection.route, connection.outstanding());
             if connection.is_usable() {
                 self.routes[route as usize].ready.set(index, outstanding);
+            }
+            if C::DATAGRAMS {
+                self.forget_datagrams(index, token);
             }
             self.reply_ids_of = NO_ENTRY;
             if self.stamper.awaited(index) == Some(entry.stream_end) {

@@ -31,6 +31,10 @@ impl<C: Codec> Traffic<C> {
         if C::MATCHING == Matching::Token {
             self.connections[index as usize].given_up_ns = 0;
         }
+        if C::DATAGRAMS {
+            self.take_datagram(index, input, at_ns, polled_ns);
+            return Ok(());
+        }
         let mut input = input;
         if self.connections[index as usize].leftover > 0 {
             let mut leftovers = self.leftovers.lend();
@@ -78,7 +82,13 @@ impl<C: Codec> Traffic<C> {
 
     /// Decodes as much as there is; how many bytes were used up.
     #[inline]
-    fn decode(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
+    pub(super) fn decode(
+        &mut self,
+        index: u32,
+        input: &[u8],
+        at_ns: u64,
+        polled_ns: u64,
+    ) -> Result<usize, ()> {
         let mut used = 0;
         loop {
             // What is usual first, then one reply of any other kind.
@@ -116,6 +126,9 @@ impl<C: Codec> Traffic<C> {
             }
             // What a command of the user's brings is its own business.
             Event::Key { .. } if self.in_flight.get(id).kind == OpKind::Raw => {}
+            Event::Key { hit: true, key, .. } if C::DATAGRAMS && self.is_repeated(index, id, key) => {
+                self.end_value(index, id, at_ns);
+            }
             Event::Key { hit: true, key, bytes, unique, renewal, .. } => {
                 if renewal != Renewal::NONE {
                     self.recording.note_renewal(renewal);
@@ -285,6 +298,9 @@ impl<C: Codec> Traffic<C> {
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
     /// passed over. Yields the key's id if it was asked for.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
+        if C::DATAGRAMS {
+            return self.pass_key_in_any_order(index, head, key);
+        }
         self.fetch_reply_ids(index, head);
         let cursor = usize::from(self.in_flight.get(head).rest.key_cursor);
         let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
@@ -317,7 +333,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Makes sure that the ids of this multi-get (of a part, those that it asked its server for) are at hand.
-    fn fetch_reply_ids(&mut self, index: u32, head: EntryId) {
+    pub(super) fn fetch_reply_ids(&mut self, index: u32, head: EntryId) {
         if self.reply_ids_of == head {
             return;
         }
@@ -365,7 +381,10 @@ impl<C: Codec> Traffic<C> {
             }
             _ => {
                 self.fetch_reply_ids(index, head);
-                for at in usize::from(self.in_flight.get(head).rest.key_cursor)..self.reply_ids.len() {
+                for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
+                    if C::DATAGRAMS && self.has_told(at) {
+                        continue;
+                    }
                     self.missed(index, head, self.reply_ids[at], at_ns);
                 }
             }
@@ -562,8 +581,13 @@ impl<C: Codec> Traffic<C> {
         self.release(index, group.lease, group.op.key, outcome, done_ns);
     }
 
-    /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up.
+    /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up; but of datagrams they
+    /// are passed over.
     fn garbage(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) -> Result<usize, ()> {
+        if C::DATAGRAMS {
+            self.pass_over(index, bytes, at_ns, reason);
+            return Err(());
+        }
         self.recording.note_garbage(bytes, at_ns, reason.describe());
         let oldest = self.connections[index as usize].chain.head;
         if oldest != NO_ENTRY {

@@ -53,6 +53,7 @@ impl<C: Codec> Traffic<C> {
             self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
         }
         let result = match connection.out.contiguous() {
+            _ if C::DATAGRAMS => self.send_datagrams(io, index),
             Some(bytes) => hand_over(io, index, &[IoSlice::new(bytes)], is_stamped),
             None => {
                 let mut parts = [IoSlice::new(&[]); PARTS_MAX];

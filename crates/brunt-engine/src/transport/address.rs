@@ -12,6 +12,8 @@ use std::path::PathBuf;
 pub enum Address {
     /// By TCP.
     Network(SocketAddr),
+    /// By UDP.
+    Datagram(SocketAddr),
     /// A stream socket of this host, by its path.
     Unix(PathBuf),
 }
@@ -20,7 +22,7 @@ impl Address {
     /// The address of the network, if it is one.
     pub fn network(&self) -> Option<SocketAddr> {
         match self {
-            Self::Network(address) => Some(*address),
+            Self::Network(address) | Self::Datagram(address) => Some(*address),
             Self::Unix(_) => None,
         }
     }
@@ -33,7 +35,7 @@ impl Address {
     /// As the kernel takes it. An error: the path is too long.
     pub(crate) fn to_socket_address(&self) -> io::Result<SockAddr> {
         match self {
-            Self::Network(address) => Ok(SockAddr::from(*address)),
+            Self::Network(address) | Self::Datagram(address) => Ok(SockAddr::from(*address)),
             Self::Unix(path) => SockAddr::unix(path),
         }
     }

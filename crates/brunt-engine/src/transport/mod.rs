@@ -2,5 +2,6 @@
 
 pub(crate) mod address;
 pub(crate) mod blocking;
+pub(crate) mod datagrams;
 pub(crate) mod socket;
 pub(crate) mod tls;

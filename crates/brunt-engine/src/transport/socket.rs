@@ -1,4 +1,4 @@
-//! Stream sockets: non-blocking, and where they are of TCP without delay.
+//! Sockets of streams and of datagrams: non-blocking, and where they are of TCP without delay.
 //!
 //! Not a connection: no state beyond the descriptor.
 
@@ -8,14 +8,25 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+/// Replies that a socket of UDP may hold, in the kernel's own measure, of which a datagram takes two or three times its length. No
+/// memory before there are as many; net.core.rmem_max bounds it.
+const RECEIVE_BYTES: usize = 4 << 20;
+
 /// Opens a socket and begins to connect it. TCP_NODELAY, because a request held back by Nagle's algorithm would be sent
 /// later than its `sent` stamp says. A Unix socket has no such thing; it is connected at once or not at all, and EAGAIN says that
-/// the queue of those who wait to be accepted is full.
+/// the queue of those who wait to be accepted is full. One of UDP has a port of its own and takes only what its peer sends; whether there
+/// is one, nothing says before something is sent.
 pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     let socket = match address {
         Address::Network(address) => {
             let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
             socket.set_tcp_nodelay(true)?;
+            socket
+        }
+        Address::Datagram(address) => {
+            let socket = Socket::new(Domain::for_address(*address), Type::DGRAM, Some(Protocol::UDP))?;
+            // As much as the host grants: what a socket has no room for is lost.
+            let _ = socket.set_recv_buffer_size(RECEIVE_BYTES);
             socket
         }
         Address::Unix(_) => Socket::new(Domain::UNIX, Type::STREAM, None)?,

@@ -1,7 +1,7 @@
 //! What the URLs of servers say, laid under the options: it fills in what is not given, and contradicts nothing.
 
 use super::{Complaint, PlanError};
-use crate::plan::{Protocol, Transport};
+use crate::plan::Protocol;
 use crate::spec::RunSpec;
 use crate::units::Count;
 use crate::url::{ACCEPTED, NamedServer, ServerUrl};
@@ -49,7 +49,7 @@ fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanE
         None => None,
         Some(_) => Some(Protocol::MemcachedText),
     };
-    let transport = if url.scheme.is_tls { Transport::Tls } else { Transport::Tcp };
+    let transport = url.scheme.transport;
     agree(url, "protocol", &given.protocol, &mut run.protocol, protocol)?;
     agree(url, "transport", &given.transport, &mut run.transport, Some(transport))?;
     agree(url, "user", &given.user, &mut run.user, url.user.clone())?;
@@ -102,6 +102,15 @@ mod tests {
         let table = [
             ("server = 'memcached://a'", Protocol::MemcachedText, Transport::Tcp, None, None, 0, "a:11211"),
             ("server = 'memcacheds://a:5'", Protocol::MemcachedText, Transport::Tls, None, None, 0, "a:5"),
+            (
+                "server = ['memcached+udp://a', 'b']\nprotocol = 'memcached-meta'",
+                Protocol::MemcachedMeta,
+                Transport::Udp,
+                None,
+                None,
+                0,
+                "a:11211 b:11211",
+            ),
             ("server = 'redis://a'", Protocol::Resp2, Transport::Tcp, None, None, 0, "a:6379"),
             (
                 "server = 'redis://a'\nprotocol = 'resp3'",
@@ -177,6 +186,14 @@ mod tests {
             (
                 "server = ['redis://a', 'memcached://b']",
                 "--server: 'memcached://b:11211' was given; accepted: servers that say the same of --protocol",
+            ),
+            (
+                "server = ['memcached+udp://a', 'memcached://b']",
+                "--server: 'memcached://b:11211' was given; accepted: servers that say the same of --transport",
+            ),
+            (
+                "server = 'memcached+udp://a'\ntransport = 'tcp'",
+                "--transport: 'tcp' was given; accepted: what --server memcached+udp://a:11211 says, or no --transport beside it",
             ),
             (
                 "server = ['redis://a', 'unix:/b']",

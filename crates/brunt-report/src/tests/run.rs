@@ -10,6 +10,7 @@ use brunt_plan::version::Version;
 use brunt_stats::calibration::{Calibration, Fit, Floor, HostIdentity, Lookup, Shape};
 use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
 use brunt_stats::connection::ConnectionEvent;
+use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{FaultKind, FirstGarbage};
 use brunt_stats::headroom::{Headroom, Limit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
@@ -199,6 +200,7 @@ impl Scene {
             pushes: 0,
             stray_replies: 0,
             cluster: None,
+            datagrams: DatagramCounts::default(),
             renewals: RenewalCounts::default(),
             usage: ClientUsage {
                 cpu_user_ns: 4_000_000,

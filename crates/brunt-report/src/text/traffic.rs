@@ -139,6 +139,14 @@ fn wire(out: &mut String, summary: &Summary) {
     if summary.stray_replies > 0 {
         facts.push(format!("{} replies that nobody waited for", count(summary.stray_replies)));
     }
+    if let Some(counts) = &summary.datagrams {
+        let of_use_to_nobody = counts.rows().into_iter().filter(|(_, number)| *number > 0);
+        let rows: Vec<String> =
+            of_use_to_nobody.map(|(why, number)| format!("{} {why}", count(number))).collect();
+        if !rows.is_empty() {
+            facts.push(format!("datagrams of no use: {}", rows.join(", ")));
+        }
+    }
     paragraph::facts(out, "wire", &facts);
 }
 

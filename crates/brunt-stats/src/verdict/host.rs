@@ -200,6 +200,10 @@ pub(super) fn network(evidence: &Evidence) -> Check {
     if evidence.is_by_unix_socket {
         return Check::skipped("NET", "Unix sockets lose nothing: there is no network", LOSSES.caution);
     }
+    if evidence.is_by_udp {
+        let message = "UDP sends nothing again: what was lost is among the time-outs";
+        return Check::skipped("NET", message, LOSSES.caution);
+    }
     let of_schedule = evidence.books.iter().filter(|entry| entry.phase != Phase::Preload);
     let sent: u64 = of_schedule.map(|entry| entry.book.requests.sent).sum();
     // Other servers of this host count into the same number: it concerns a run that connects.

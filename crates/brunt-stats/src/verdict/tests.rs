@@ -617,6 +617,12 @@ fn a_unix_socket_has_no_network() {
 }
 
 #[test]
+fn udp_sends_nothing_again() {
+    let found = check("NET", |evidence| evidence.is_by_udp = true);
+    assert!(found.status == Skipped && found.message.contains("time-outs"), "{found:?}");
+}
+
+#[test]
 fn whoever_answered_is_taken_for_the_server() {
     for (is_peer_verified, expected) in [(None, Skipped), (Some(true), Ok), (Some(false), Caution)] {
         let found = check("PEER", |evidence| evidence.is_peer_verified = is_peer_verified);

@@ -38,4 +38,5 @@ mod stamps;
 mod statistics;
 mod tls;
 mod transports;
+mod udp;
 mod wire;

@@ -1,0 +1,214 @@
+//! Datagrams: lost, twice, in another order, late, and to nobody, each of them counted to the last.
+//!
+//! The servers are the reference server's core, whose framing shares no code with ours.
+
+use super::*;
+use brunt_server::{DatagramFaults, Division, Every, Faults, Stall};
+use brunt_stats::datagrams::DatagramCounts;
+
+const DIALECTS: [Protocol; 2] = [Protocol::MemcachedText, Protocol::MemcachedMeta];
+/// Stores of the preload, which the script leaves alone.
+const KEYS: u64 = 200;
+
+/// A thousand requests, one each millisecond, in a world of these faults.
+fn lossy(protocol: Protocol, toml: &str, core: CoreOptions, latency_ns: u64) -> Outcome {
+    let toml = format!(
+        "transport = 'udp'\nprotocol = '{protocol}'\nrate = 1000\narrival = 'uniform'\ntime = '1s'\nwarmup = '0s'\n\
+         keys = {KEYS}\nconnections = 4\ndepth = 64\ntimeout = '20ms'\n{toml}"
+    );
+    let server = CoreOptions { script_after: KEYS, ..core };
+    let outcome = simulate(&toml, SimOptions { server, latency_ns, ..SimOptions::default() });
+    check_books(&outcome);
+    let preload = outcome.book(Phase::Preload).requests;
+    assert_eq!(preload.outcome(OutcomeClass::Done), preload.sent);
+    assert_eq!(outcome.allocations, 0, "{protocol} {toml}");
+    let connections = outcome.connections();
+    assert_eq!((connections.established, connections.lost), (4, 0), "a datagram takes no connection with it");
+    assert_eq!((outcome.end.recording.notes.strays, outcome.store.faults().total()), (0, 0));
+    outcome
+}
+
+fn counts(outcome: &Outcome) -> DatagramCounts {
+    outcome.end.recording.notes.datagrams
+}
+
+fn faults(drop: u64, duplicate: u64, swap: u64) -> DatagramFaults {
+    let [drop_every, duplicate_every, swap_every] = [drop, duplicate, swap].map(Every::new);
+    DatagramFaults { drop_every, duplicate_every, swap_every }
+}
+
+#[test]
+fn all_is_well() {
+    for protocol in DIALECTS {
+        for mix in ["get=2,set=1,incr=1,delete=1", "gets=2,cas=1,mget=1", "touch=1,append=1"] {
+            let outcome = lossy(protocol, &format!("mix = '{mix}'"), CoreOptions::default(), 50 * US);
+            let requests = outcome.book(Phase::Measure).requests;
+            assert_eq!((requests.sent, requests.completed()), (1_000, 1_000), "{protocol} {mix}");
+            assert_eq!(counts(&outcome), DatagramCounts::default(), "{protocol} {mix}");
+            for sample in &outcome.samples {
+                assert_eq!(sample.times.service_ns(), 100 * US);
+            }
+        }
+    }
+}
+
+/// What is lost is a time-out of its own, at the time-out's value, and nothing else is touched.
+#[test]
+fn what_is_lost_times_out_alone() {
+    for protocol in DIALECTS {
+        let core = CoreOptions { datagram_faults: faults(10, 0, 0), ..CoreOptions::default() };
+        let outcome = lossy(protocol, "mix = 'get=3,set=1'", core, 50 * US);
+        assert_eq!((outcome.count(OutcomeClass::Timeout), outcome.counters[0].datagrams_dropped), (100, 100));
+        assert_eq!(outcome.book(Phase::Measure).requests.completed(), 900);
+        for (number, sample) in outcome.samples.iter().enumerate() {
+            let expected_ns = if number % 10 == 9 { 20 * MS } else { 100 * US };
+            assert_eq!(sample.times.service_ns(), expected_ns, "{protocol} {number}");
+        }
+        assert_eq!(counts(&outcome), DatagramCounts::default());
+    }
+}
+
+#[test]
+fn what_comes_twice_is_counted_and_harmless() {
+    for protocol in DIALECTS {
+        for division in [Division::Reply, Division::Key] {
+            for mix in ["mix = 'get=3,set=1'", "mix = 'mget=1'\nmultiget = 12"] {
+                let core =
+                    CoreOptions { datagram_faults: faults(0, 3, 0), division, ..CoreOptions::default() };
+                let toml = format!("{mix}\nvalue-size = 400");
+                let outcome = lossy(protocol, &toml, core, 50 * US);
+                let requests = outcome.book(Phase::Measure).requests;
+                assert_eq!(requests.completed(), 1_000, "{protocol} {division} {mix} {requests:?}");
+                let keys = outcome.book(Phase::Measure).keys;
+                assert_eq!((keys.hit, keys.miss), (keys.asked, 0), "{protocol} {division} {mix}");
+                let duplicate = outcome.counters[0].datagrams_duplicated;
+                assert!(duplicate >= 333);
+                let expected = DatagramCounts { duplicate, ..DatagramCounts::default() };
+                assert_eq!(counts(&outcome), expected, "{protocol} {division} {mix}");
+            }
+        }
+    }
+}
+
+/// Replies of several datagrams, whatever the order; and with that, copies.
+#[test]
+fn disorder_is_put_right() {
+    for protocol in DIALECTS {
+        for (swap, duplicate) in [(1, 0), (2, 0), (3, 2)] {
+            let core = CoreOptions { datagram_faults: faults(0, duplicate, swap), ..CoreOptions::default() };
+            let toml = "mix = 'mget=1'\nmultiget = 12\nvalue-size = 'uniform:16,1200'\nverify = 1";
+            let outcome = lossy(protocol, toml, core, 50 * US);
+            let requests = outcome.book(Phase::Measure).requests;
+            assert_eq!(requests.outcome(OutcomeClass::Hit), 1_000, "{protocol} {swap} {requests:?}");
+            let keys = outcome.book(Phase::Measure).keys;
+            assert_eq!((keys.asked, keys.hit), (12_000, 12_000));
+            assert!(outcome.counters[0].datagrams_swapped > 1_000);
+            let expected = DatagramCounts {
+                duplicate: outcome.counters[0].datagrams_duplicated,
+                ..DatagramCounts::default()
+            };
+            assert_eq!(counts(&outcome), expected, "{protocol} {swap}");
+            assert_eq!(outcome.end.recording.verification.checked, 12_000);
+            assert_eq!(outcome.end.recording.verification.rows().count(), 0);
+        }
+    }
+}
+
+/// Every key's train on its own, and each changes places with the next: the keys are told apart by their names. The last train of a
+/// reply stands behind the others, or the keys behind it count as missing.
+#[test]
+fn trains_may_change_places() {
+    let core =
+        CoreOptions { datagram_faults: faults(0, 0, 1), division: Division::Key, ..CoreOptions::default() };
+    let outcome = lossy(Protocol::MemcachedText, "mix = 'mget=1'\nmultiget = 5\nverify = 1", core, 50 * US);
+    let book = outcome.book(Phase::Measure);
+    assert_eq!((book.requests.completed(), book.keys.asked), (1_000, 5_000));
+    assert_eq!(book.keys.hit + book.keys.miss, 5_000);
+    // What came behind the end has found the request answered.
+    assert_eq!(counts(&outcome), DatagramCounts { duplicate: book.keys.miss, ..DatagramCounts::default() });
+    assert_eq!(outcome.end.recording.verification.rows().count(), 0);
+}
+
+/// A server that stands still for longer than the time-out answers all the same.
+#[test]
+fn what_comes_late_is_counted() {
+    for protocol in DIALECTS {
+        // Counted from the first scripted request.
+        let stalls = vec![Stall { at_ns: 100 * MS, for_ns: 60 * MS }];
+        let core = CoreOptions { stalls, ..CoreOptions::default() };
+        let outcome = lossy(protocol, "mix = 'get'", core, 50 * US);
+        let (timeouts, late) = (outcome.count(OutcomeClass::Timeout), counts(&outcome).late);
+        assert!((39..=41).contains(&timeouts), "{timeouts}");
+        assert_eq!(counts(&outcome), DatagramCounts { late: timeouts, ..DatagramCounts::default() });
+        assert_eq!(outcome.book(Phase::Measure).requests.completed(), 1_000 - late);
+    }
+}
+
+/// Half of a reply is none: it times out. A refusal is an error, and takes nothing with it.
+#[test]
+fn faults_of_the_server_are_booked_as_they_are() {
+    for protocol in DIALECTS {
+        let faults = Faults {
+            drop_every: "50:1".parse().ok(),
+            cut_every: "50:11".parse().ok(),
+            error_every: "50:21".parse().ok(),
+            wrong_every: "50:31".parse().ok(),
+            ..Faults::default()
+        };
+        let outcome =
+            lossy(protocol, "mix = 'get'", CoreOptions { faults, ..CoreOptions::default() }, 50 * US);
+        let classes = [OutcomeClass::Timeout, OutcomeClass::Error, OutcomeClass::Mismatch, OutcomeClass::Hit];
+        assert_eq!(classes.map(|class| outcome.count(class)), [40, 20, 20, 920], "{protocol}");
+        assert_eq!(counts(&outcome), DatagramCounts::default(), "{protocol}");
+    }
+}
+
+/// Changes that ask for no reply end when they were sent; what a server says of them all the same is a stray.
+#[test]
+fn changes_without_a_reply() {
+    for protocol in DIALECTS {
+        let outcome = lossy(protocol, "mix = 'get=1,set=1'\nnoreply = true", CoreOptions::default(), 50 * US);
+        let silent = outcome.count(OutcomeClass::Unacknowledged);
+        assert_eq!(outcome.count(OutcomeClass::Hit) + silent, 1_000);
+        assert!(silent > 400 && counts(&outcome) == DatagramCounts::default(), "{silent}");
+        assert_eq!(outcome.counters[0].cmd_set, KEYS + silent);
+    }
+}
+
+/// A preload goes on until every key is confirmed.
+#[test]
+fn a_preload_is_confirmed_in_spite_of_losses() {
+    let server = CoreOptions { datagram_faults: faults(4, 0, 0), ..CoreOptions::default() };
+    let outcome = simulate(
+        "transport = 'udp'\nmix = 'get'\ntime = '100ms'\nrate = 1000\nwarmup = '0s'\nkeys = 300\ntimeout = '5ms'",
+        SimOptions { server, latency_ns: 50 * US, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let preload = outcome.book(Phase::Preload).requests;
+    assert_eq!(preload.outcome(OutcomeClass::Done), 300);
+    assert_eq!(preload.outcome(OutcomeClass::Timeout), preload.sent - 300);
+    assert!(preload.sent > 390, "{preload:?}");
+    assert_eq!(outcome.items[0], 300);
+}
+
+/// Datagrams that no server sends change nothing.
+#[test]
+fn rubbish_is_counted_and_passed_over() {
+    for protocol in DIALECTS {
+        let toml = format!(
+            "transport = 'udp'\nprotocol = '{protocol}'\nrate = 1000\narrival = 'uniform'\ntime = '1s'\nwarmup = '0s'\n\
+             keys = {KEYS}\nconnections = 1\ndepth = 64\ntimeout = '20ms'\nmix = 'get'\npreload = false"
+        );
+        let short: fn(&mut Vec<u8>) = |datagram| datagram.truncate(5);
+        let foreign: fn(&mut Vec<u8>) = |datagram| datagram[0] ^= 0x80;
+        let nonsense: fn(&mut Vec<u8>) = |datagram| datagram[8..].fill(b'?');
+        for tamper in [short, foreign, nonsense] {
+            let outcome = simulate(&toml, SimOptions { tamper: Some(tamper), ..SimOptions::default() });
+            check_books(&outcome);
+            assert_eq!(outcome.count(OutcomeClass::Timeout), 1_000, "{protocol}");
+            let counts = counts(&outcome);
+            assert_eq!(counts.malformed + counts.stray + counts.late, 1_000, "{protocol} {counts:?}");
+            assert_eq!(outcome.connections().lost, 0);
+        }
+    }
+}

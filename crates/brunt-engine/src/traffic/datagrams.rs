@@ -1,0 +1,251 @@
+//! Datagrams: one for each request, and replies put together from theirs.
+//!
+//! Not what a datagram is to whom (the codec knows its header) and not what a reply means ([`super::receiving`]). Here is the memory
+//! that a reply takes until it is complete: datagrams that came before others of it, the front of an event that was cut, the
+//! comparison of a value that is coming in. Invariant: nothing here outlives the request it belongs to.
+
+use super::Traffic;
+use super::receiving::is_asked_for;
+use crate::connection::Leftovers;
+use crate::in_flight::{EntryId, NO_ENTRY};
+use crate::io::{Io, LinkId, SendResult};
+use brunt_plan::op::KeyRef;
+use brunt_proto::memcached::udp::DATAGRAM_ROOM;
+use brunt_proto::{Arrived, Astray, Codec, Malformed};
+use brunt_workload::verify::Verifier;
+use std::io::IoSlice;
+
+/// What a request holds whose reply is not complete.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// Compares the value that is coming in with what was stored.
+    verifier: Option<Verifier>,
+    /// How many bytes of an event that was cut by the end of a datagram are kept.
+    leftover: usize,
+    /// Which of a multi-get's keys were told of.
+    told: u128,
+}
+
+/// What the datagrams of a worker take beside its connections; without datagrams, nothing.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    /// Places of a connection.
+    places: usize,
+    /// By connection and place.
+    waiting: Vec<Waiting>,
+    /// Which of its keys the reply has told of that is being read.
+    told: u128,
+    leftovers: Leftovers,
+    /// Datagrams held for each place, at most, and their lengths and bytes. In one piece, so that what was never needed is no memory.
+    ahead_max: usize,
+    held_lens: Vec<u16>,
+    held: Box<[u8]>,
+    /// A datagram that was held, and is being read.
+    taken: Box<[u8]>,
+    /// What was left over, and the datagram that goes on with it.
+    joined: Box<[u8]>,
+    /// Where the requests end that are about to be sent.
+    ends: Vec<u32>,
+}
+
+impl Datagrams {
+    /// For so many connections like this one.
+    pub(super) fn new<C: Codec>(connections: usize, codec: &C) -> Self {
+        let (places, ahead_max) = (codec.places(), usize::from(codec.ahead_max()));
+        let count = connections * places;
+        let room = if C::DATAGRAMS { DATAGRAM_ROOM } else { 0 };
+        let joined = if C::DATAGRAMS { C::UNIT_BYTES_MAX + DATAGRAM_ROOM } else { 0 };
+        Self {
+            places,
+            waiting: vec![Waiting::default(); count],
+            told: 0,
+            leftovers: Leftovers::new(count, C::UNIT_BYTES_MAX),
+            ahead_max,
+            held_lens: vec![0; count * ahead_max],
+            held: vec![0; count * ahead_max * room].into_boxed_slice(),
+            taken: vec![0; room].into_boxed_slice(),
+            joined: vec![0; joined].into_boxed_slice(),
+            ends: Vec::with_capacity(places),
+        }
+    }
+
+    /// Which of all places one of a connection is.
+    fn at(&self, index: u32, place: usize) -> usize {
+        index as usize * self.places + place
+    }
+
+    /// Where a datagram of this number is held: those that are held at a time differ by less than there is room for.
+    fn hold_at(&self, at: usize, sequence: u16) -> usize {
+        at * self.ahead_max + usize::from(sequence) % self.ahead_max
+    }
+
+    /// Holds a datagram for others before it.
+    fn hold(&mut self, at: usize, sequence: u16, payload: &[u8]) {
+        let hold_at = self.hold_at(at, sequence);
+        self.held_lens[hold_at] = payload.len() as u16;
+        self.held[hold_at * DATAGRAM_ROOM..][..payload.len()].copy_from_slice(payload);
+    }
+
+    /// A datagram that is held, put where it can be read. Yields its length.
+    fn take_held(&mut self, at: usize, sequence: u16) -> usize {
+        let hold_at = self.hold_at(at, sequence);
+        let len = usize::from(self.held_lens[hold_at]);
+        self.taken[..len].copy_from_slice(&self.held[hold_at * DATAGRAM_ROOM..][..len]);
+        len
+    }
+
+    /// Nothing is kept of a connection any more.
+    pub(super) fn forget(&mut self, index: u32) {
+        let first = self.at(index, 0);
+        self.waiting[first..first + self.places].fill(Waiting::default());
+    }
+}
+
+impl<C: Codec> Traffic<C> {
+    /// Takes in a datagram. Whatever is wrong with it concerns nothing but itself.
+    pub(super) fn take_datagram(&mut self, index: u32, datagram: &[u8], at_ns: u64, polled_ns: u64) {
+        match self.connections[index as usize].codec.arrive(datagram) {
+            Arrived::Nothing => {}
+            Arrived::Astray(astray) => {
+                if astray == Astray::Malformed {
+                    self.recording.note_garbage(datagram, at_ns, Malformed::UnknownReply.describe());
+                }
+                self.recording.note_astray(astray);
+            }
+            Arrived::Held { place, payload, sequence } => {
+                let at = self.datagrams.at(index, place);
+                self.datagrams.hold(at, sequence, payload);
+            }
+            Arrived::Reply { place, payload, sequence, held } => {
+                let at = self.datagrams.at(index, place);
+                self.read_payload(index, at, payload, at_ns, polled_ns);
+                for behind in 1..=held {
+                    if !self.connections[index as usize].codec.is_reading() {
+                        break;
+                    }
+                    let len = self.datagrams.take_held(at, sequence + behind);
+                    let taken = std::mem::take(&mut self.datagrams.taken);
+                    self.read_payload(index, at, &taken[..len], at_ns, polled_ns);
+                    self.datagrams.taken = taken;
+                }
+            }
+        }
+    }
+
+    /// Reads what a datagram has of a reply, behind what was left over of it.
+    fn read_payload(&mut self, index: u32, at: usize, payload: &[u8], at_ns: u64, polled_ns: u64) {
+        let before = self.datagrams.waiting[at];
+        self.connections[index as usize].verifier = before.verifier;
+        self.datagrams.told = before.told;
+        let mut joined = std::mem::take(&mut self.datagrams.joined);
+        let input = match before.leftover {
+            0 => payload,
+            leftover => {
+                joined[..leftover].copy_from_slice(&self.datagrams.leftovers.of(at as u32)[..leftover]);
+                joined[leftover..leftover + payload.len()].copy_from_slice(payload);
+                &joined[..leftover + payload.len()]
+            }
+        };
+        let read = self.decode(index, input, at_ns, polled_ns);
+        let connection = &mut self.connections[index as usize];
+        let verifier = connection.verifier.take();
+        self.datagrams.waiting[at] = match read {
+            Ok(used) if connection.codec.is_reading() => {
+                let rest = &input[used..];
+                self.datagrams.leftovers.of(at as u32)[..rest.len()].copy_from_slice(rest);
+                Waiting { verifier, leftover: rest.len(), told: self.datagrams.told }
+            }
+            Ok(_) => Waiting::default(),
+            // Passed over, as if it had not come.
+            Err(()) => before,
+        };
+        self.datagrams.joined = joined;
+    }
+
+    /// Bytes of a reply that cannot be read, or need not be because they were here before: they are passed over, and the request goes
+    /// on waiting.
+    #[cold]
+    pub(super) fn pass_over(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) {
+        self.connections[index as usize].codec.skip();
+        let astray = if reason == Malformed::Repeated { Astray::Duplicate } else { Astray::Malformed };
+        if astray == Astray::Malformed {
+            self.recording.note_garbage(bytes, at_ns, reason.describe());
+        }
+        self.recording.note_astray(astray);
+        self.reply_ids_of = NO_ENTRY;
+    }
+
+    /// A key of a multi-get is told, found or missing; in datagrams they come in any order. Yields its id, if it is one of those that
+    /// were not told of yet.
+    pub(super) fn pass_key_in_any_order(&mut self, index: u32, head: EntryId, key: &[u8]) -> Option<u64> {
+        self.fetch_reply_ids(index, head);
+        let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+        let told = self.datagrams.told;
+        let is_it = |(at, id): &(usize, &u64)| told & 1 << at == 0 && is_asked_for::<C>(keyspace, **id, key);
+        let (at, id) = self.reply_ids.iter().enumerate().find(is_it)?;
+        self.datagrams.told |= 1 << at;
+        Some(*id)
+    }
+
+    /// Has the reply that is being read told of this one of a multi-get's keys?
+    pub(super) fn has_told(&self, at: usize) -> bool {
+        self.datagrams.told & 1 << at != 0
+    }
+
+    /// Is this key told of once more? A multi-get's reply comes in several trains, and nothing but the key shows that one was here
+    /// before. What it holds is passed over, and what is behind that is not: that may be the end of the reply.
+    pub(super) fn is_repeated(&mut self, index: u32, head: EntryId, key: &[u8]) -> bool {
+        let entry = self.in_flight.get(head);
+        let is_repeated = if let (KeyRef::Id(_), 1) = (entry.key(), entry.rest.count) {
+            entry.rest.hits > 0
+        } else {
+            self.fetch_reply_ids(index, head);
+            let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+            let told = self.datagrams.told;
+            let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
+            let mut places = (0..).zip(&self.reply_ids).filter(|(_, id)| is_it(id)).map(|(at, _)| at);
+            let is_asked = places.clone().next().is_some();
+            is_asked && places.all(|at: u32| told & 1 << at != 0)
+        };
+        if is_repeated {
+            self.recording.note_astray(Astray::Duplicate);
+        }
+        is_repeated
+    }
+
+    /// The request with this token was given up.
+    pub(super) fn forget_datagrams(&mut self, index: u32, token: u32) {
+        if let Some(place) = self.connections[index as usize].codec.give_up(token) {
+            let at = self.datagrams.at(index, place);
+            self.datagrams.waiting[at] = Waiting::default();
+        }
+    }
+
+    /// Sends what is queued on a connection, a datagram for each request. `None`: handed in with others, and the result follows.
+    #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
+    pub(super) fn send_datagrams<I: Io>(&mut self, io: &mut I, index: LinkId) -> Option<SendResult> {
+        let connection = &self.connections[index as usize];
+        let bytes = connection.out.contiguous().expect("a value that fits into a datagram is copied");
+        let (sent_total, ends) = (connection.out.sent_total(), &mut self.datagrams.ends);
+        let (mut replied, mut silent) = (connection.unsent, connection.unacknowledged.head);
+        ends.clear();
+        loop {
+            let [of_replied, of_silent] = [replied, silent].map(|id| match id {
+                NO_ENTRY => u64::MAX,
+                id => self.in_flight.get(id).stream_end,
+            });
+            let end = of_replied.min(of_silent);
+            if end == u64::MAX {
+                break;
+            }
+            let next = if of_replied < of_silent { &mut replied } else { &mut silent };
+            *next = self.in_flight.get(*next).next();
+            ends.push((end - sent_total) as u32);
+        }
+        match ends.len() {
+            // SAFETY: as in `hand_over`, beside which this is called.
+            1 => unsafe { io.send(index, &[IoSlice::new(bytes)]) },
+            _ => Some(io.send_datagrams(index, bytes, ends)),
+        }
+    }
+}

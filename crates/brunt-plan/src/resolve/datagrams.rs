@@ -1,0 +1,174 @@
+//! What UDP allows: a dialect that has it, and requests that fit into a datagram.
+//!
+//! Not how long a request is in truth (that the codecs know): an upper bound, from the commands' grammar. Invariant: of a plan that is
+//! resolved no request is longer than [`REQUEST_BYTES_MAX`], its header included.
+
+use super::{Complaint, PlanError};
+use crate::op::OpKind;
+use crate::plan::{Class, OnMiss, Protocol, Transport};
+use crate::units::DurationNs;
+
+/// The longest request with its header, in bytes: memcached takes no request in several datagrams, and longer ones are not certain to
+/// travel in one piece (1 500 bytes of Ethernet, less what headers and tunnels take).
+pub(super) const REQUEST_BYTES_MAX: u64 = 1400;
+
+/// A request or its reply that is lost shows by nothing but the time: ten seconds, as on a stream, would be a slot out of use for as
+/// long as most runs measure. A server that is there answers in a fraction of this one.
+pub(super) const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(1);
+
+/// Requests of a connection that may wait at a time: of the 65 536 ids four are left to each, so that a late reply meets no other.
+const WAITING_MAX: u64 = 1 << 13;
+
+/// Keys of a multi-get, which come in any order and are told apart by a bit each.
+const KEYS_MAX: u64 = u128::BITS as u64;
+
+/// memcached's header, and what a command has beside its keys and its value: its word, numbers, opaque, line ends.
+const HEADER: u64 = 8;
+const WORD: u64 = "prepend ".len() as u64;
+const NUMBER: u64 = " 18446744073709551615".len() as u64;
+const OPAQUE: u64 = " Os00000000".len() as u64;
+const LINE_ENDS: u64 = 4;
+const NOREPLY: u64 = " noreply".len() as u64;
+
+/// Is a plan of these classes one for UDP?
+pub(super) fn check(
+    complaint: &Complaint<'_>,
+    protocol: Protocol,
+    preload: bool,
+    classes: &[Class],
+) -> Result<(), PlanError> {
+    if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
+        let accepted = format!(
+            "tcp, unix or tls with --protocol {protocol}: over UDP there are memcached-text and memcached-meta"
+        );
+        return Err(complaint.error("transport", Transport::Udp, accepted));
+    }
+    for class in classes {
+        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        check_store(&complaint, protocol, preload, class)?;
+        check_retrieval(&complaint, protocol, class)?;
+        let follow_ups = if class.mix.contains(OpKind::Mget) { u64::from(class.multiget) } else { 1 };
+        let each = if class.on_miss == OnMiss::Set { follow_ups } else { 1 };
+        if u64::from(class.depth) * each > WAITING_MAX {
+            let accepted = format!("at most {} with --transport udp", WAITING_MAX / each);
+            return Err(complaint.error("depth", class.depth, accepted));
+        }
+    }
+    Ok(())
+}
+
+fn check_store(
+    complaint: &Complaint<'_>,
+    protocol: Protocol,
+    preload: bool,
+    class: &Class,
+) -> Result<(), PlanError> {
+    let stores = |(kind, _): &(OpKind, u32)| kind.carries_value();
+    if !preload && class.on_miss != OnMiss::Set && !class.mix.weights.iter().any(stores) {
+        return Ok(());
+    }
+    let key = u64::from(class.keyspace.key_size.max());
+    let beside = HEADER + WORD + key + 4 * NUMBER + LINE_ENDS;
+    let beside = beside + if protocol == Protocol::MemcachedMeta { OPAQUE } else { NOREPLY };
+    let most = REQUEST_BYTES_MAX.saturating_sub(beside);
+    if u64::from(class.keyspace.value_size.max()) <= most {
+        return Ok(());
+    }
+    let keys = format!("with --transport udp and keys of {key} bytes");
+    let otherwise = if preload { ", or --no-preload and a --mix that only reads" } else { "" };
+    let accepted = format!(
+        "values of at most {most} bytes {keys}: a request is one datagram of {REQUEST_BYTES_MAX}{otherwise}"
+    );
+    Err(complaint.error("value-size", &class.keyspace.value_size, accepted))
+}
+
+fn check_retrieval(complaint: &Complaint<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
+    if !class.mix.contains(OpKind::Mget) {
+        return Ok(());
+    }
+    let key = u64::from(class.keyspace.key_size.max());
+    let (each, beside) = match protocol {
+        Protocol::MemcachedMeta => ("mg  k c f v q\r\n".len() as u64 + key + OPAQUE, "mn\r\n".len() as u64),
+        _ => (1 + key, WORD + LINE_ENDS),
+    };
+    let most = (REQUEST_BYTES_MAX.saturating_sub(HEADER + beside) / each).min(KEYS_MAX);
+    if u64::from(class.multiget) <= most {
+        return Ok(());
+    }
+    let accepted = format!(
+        "at most {most} keys with --transport udp, --protocol {protocol} and keys of {key} bytes: a request is one datagram of \
+         {REQUEST_BYTES_MAX}"
+    );
+    Err(complaint.error("multiget", class.multiget, accepted))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::Transport;
+    use crate::resolve::tests::resolved;
+    use crate::spec::PlanSpec;
+
+    #[test]
+    fn plans_that_fit() {
+        let table = [
+            "",
+            "value-size = 1200",
+            "protocol = 'memcached-meta'\nmix = 'gets=2,cas=1'\nvalue-size = 1100",
+            "mix = 'mget=1'\nmultiget = 44",
+            "value-size = 1000000\npreload = false\nmix = 'get=1'",
+            "server = 'memcached+udp://[::1]'\nnoreply = true",
+        ];
+        for toml in table {
+            let plan = resolved(&format!("transport = 'udp'\n{toml}")).unwrap();
+            assert_eq!((plan.transport, plan.timeout.0), (Transport::Udp, 1_000_000_000), "{toml}");
+            assert_eq!(resolved(&PlanSpec::from(&plan).to_toml()).unwrap(), plan, "{toml}");
+        }
+    }
+
+    #[test]
+    fn plans_that_do_not() {
+        let table = [
+            (
+                "protocol = 'memcached-binary'",
+                "--transport: 'udp' was given; accepted: tcp, unix or tls with --protocol memcached-binary: over UDP there are \
+                 memcached-text and memcached-meta",
+            ),
+            (
+                "protocol = 'resp3'",
+                "--transport: 'udp' was given; accepted: tcp, unix or tls with --protocol resp3: over UDP there are \
+                 memcached-text and memcached-meta",
+            ),
+            (
+                "server = 'unix:/a'",
+                "--transport: 'udp' was given; accepted: unix, for --server unix:/a is a path",
+            ),
+            (
+                "tls-insecure = true",
+                "--tls-insecure: 'true' was given; accepted: --tls-insecure together with --transport tls",
+            ),
+            ("timestamps = 'kernel'", "--timestamps: 'kernel' was given; accepted: off with --transport udp"),
+            (
+                "value-size = 1400",
+                "--value-size: 'fixed:1400' was given; accepted: values of at most 1258 bytes with --transport udp and keys of 30 \
+                 bytes: a request is one datagram of 1400, or --no-preload and a --mix that only reads",
+            ),
+            (
+                "value-size = 1400\npreload = false",
+                "--value-size: 'fixed:1400' was given; accepted: values of at most 1258 bytes with --transport udp and keys of 30 \
+                 bytes: a request is one datagram of 1400",
+            ),
+            (
+                "mix = 'mget=1'\nmultiget = 100",
+                "--multiget: '100' was given; accepted: at most 44 keys with --transport udp, --protocol memcached-text and \
+                 keys of 30 bytes: a request is one datagram of 1400",
+            ),
+            (
+                "depth = 9000\nconnections = 1",
+                "--depth: '9000' was given; accepted: at most 8192 with --transport udp",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(&format!("transport = 'udp'\n{toml}")).unwrap_err(), message, "{toml}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! memcached's dialects over UDP: against a real memcached, and against a server that loses, copies and swaps datagrams by number.
+//!
+//! Over loopback nothing is lost on the way, but a socket whose owner gets no processor may be full: what is missing then is a
+//! time-out, and the server says whether it was the request or the reply.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, ended, lasting_port};
+use crate::transports::INTERFACES;
+
+const DIALECTS: [&str; 2] = ["memcached-text", "memcached-meta"];
+
+/// What is the same in every run.
+const PLAN: [&str; 13] = [
+    "--transport",
+    "udp",
+    "--warmup",
+    "0s",
+    "--no-progress",
+    "--keys",
+    "1000",
+    "-T",
+    "1",
+    "-c",
+    "4",
+    "-d",
+    "4",
+];
+
+/// A real memcached that takes datagrams at the port of its streams.
+fn memcached() -> Option<Server> {
+    let port = i32::from(lasting_port());
+    Server::memcached_at("127.0.0.1", port, &["-U", &port.to_string()])
+}
+
+fn run(server: &Server, flags: &[&str]) -> Measured {
+    let measured = Measured::run(&server.address, &[&PLAN[..], flags].concat());
+    measured.check_books();
+    measured.check_connections();
+    assert_eq!(measured.at("plan.transport"), "udp", "{}", measured.text);
+    assert_eq!(measured.count("connections.lost"), 0, "{}", measured.text);
+    measured
+}
+
+/// The counts of datagrams that were of no use.
+fn astray(measured: &Measured) -> [u64; 5] {
+    ["late", "duplicate", "stray", "disordered", "malformed"]
+        .map(|why| measured.count(&format!("datagrams.{why}")))
+}
+
+#[test]
+fn a_real_memcached_is_counted_exactly() {
+    let _beside = beside_others();
+    for io in INTERFACES {
+        for dialect in DIALECTS {
+            let Some(server) = memcached() else { return };
+            let flags = ["-n", "25000", "--mix", "get=8,set=1,touch=1", "--protocol", dialect, "--io", io];
+            let measured = run(&server, &flags);
+            let text = &measured.text;
+            assert_eq!(measured.count("requests.sent"), 25_000, "{text}");
+            let timeouts = measured.over_phases("requests.timeout");
+            assert_eq!(measured.count("requests.error") + measured.count("requests.mismatch"), 0, "{text}");
+            assert_eq!(measured.count("requests.miss"), 0, "{text}");
+            let [late, duplicate, stray, disordered, malformed] = astray(&measured);
+            assert_eq!([duplicate, stray, disordered, malformed], [0; 4], "{text}");
+            assert!(late <= timeouts, "{text}");
+            // What was sent and what was served differ by what was lost, and by nothing else.
+            let statistics = server.statistics();
+            let sent = |kind: &str| measured.over_phases(&format!("ops.{kind}"));
+            for (kind, statistic) in [("get", "cmd_get"), ("set", "cmd_set"), ("touch", "cmd_touch")] {
+                let (ours, theirs) = (sent(kind), statistics[statistic]);
+                assert!((ours - timeouts..=ours).contains(&theirs), "{kind} {ours} {theirs}\n{text}");
+            }
+            assert!(text.contains("· udp"), "{text}");
+        }
+    }
+}
+
+/// Keys come one by one, each in a train of its own.
+#[test]
+fn a_real_memcached_answers_multi_gets() {
+    let _beside = beside_others();
+    for dialect in DIALECTS {
+        for io in INTERFACES {
+            let Some(server) = memcached() else { return };
+            let flags = [
+                "-n",
+                "5000",
+                "--mix",
+                "mget=1",
+                "--multiget",
+                "8",
+                "--protocol",
+                dialect,
+                "--io",
+                io,
+                "--verify",
+            ];
+            let measured = run(&server, &flags);
+            let (timeouts, keys) =
+                (measured.count("requests.timeout"), |key: &str| measured.count(&format!("keys.{key}")));
+            assert_eq!((keys("asked"), keys("miss")), (40_000, 0), "{}", measured.text);
+            assert_eq!(keys("hit"), 40_000 - 8 * timeouts, "{}", measured.text);
+            assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
+            assert_eq!(astray(&measured)[1..], [0; 4], "{}", measured.text);
+        }
+    }
+}
+
+/// Replies of many datagrams, of values that came by TCP.
+#[test]
+fn long_values_are_put_together() {
+    let _beside = beside_others();
+    for dialect in DIALECTS {
+        let Some(server) = memcached() else { return };
+        let data = ["--value-size", "uniform:100,9000"];
+        let loaded = crate::server::brunt(&["load", "-s", &server.address, "--keys", "1000"])
+            .args(data)
+            .output()
+            .unwrap();
+        assert!(loaded.status.success(), "{}", String::from_utf8_lossy(&loaded.stderr));
+        for io in INTERFACES {
+            let flags = ["-n", "5000", "--mix", "get=1", "--no-preload", "--protocol", dialect, "--io", io];
+            let measured = run(&server, &[&data[..], &flags].concat());
+            let timeouts = measured.count("requests.timeout");
+            assert_eq!(measured.count("requests.hit"), 5_000 - timeouts, "{}", measured.text);
+            assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
+        }
+    }
+}
+
+/// T7 over UDP: every reply that a script loses is a time-out, every one that it copies a duplicate.
+#[test]
+fn losses_and_copies_are_exact() {
+    let _beside = beside_others();
+    for dialect in DIALECTS {
+        for io in INTERFACES {
+            let script = ["--udp", "--udp-drop-every=200", "--udp-duplicate-every=7", "--script-after=1000"];
+            let server = Server::reference(&script);
+            let flags = [
+                "-n",
+                "20000",
+                "--mix",
+                "get=9,set=1",
+                "--timeout",
+                "300ms",
+                "--protocol",
+                dialect,
+                "--io",
+                io,
+                "--allow-untrusted",
+            ];
+            let measured = run(&server, &flags);
+            let text = &measured.text;
+            let statistics = server.statistics();
+            let (dropped, duplicated) = (statistics["datagrams_dropped"], statistics["datagrams_duplicated"]);
+            assert_eq!((dropped, measured.count("requests.timeout")), (100, 100), "{text}");
+            assert_eq!(measured.count("requests.completed"), 19_900, "{text}");
+            assert_eq!(astray(&measured), [0, duplicated, 0, 0, 0], "{text}");
+            assert!(text.contains(" duplicate"), "{text}");
+            assert_eq!(statistics["cmd_get"] + statistics["cmd_set"], 21_000, "{text}");
+        }
+    }
+}
+
+#[test]
+fn disorder_changes_nothing() {
+    let _beside = beside_others();
+    for dialect in DIALECTS {
+        let server = Server::reference(&["--udp", "--udp-swap-every=2", "--script-after=1000"]);
+        let flags = [
+            "-n",
+            "3000",
+            "--mix",
+            "mget=1",
+            "--multiget",
+            "10",
+            "--value-size",
+            "600",
+            "--protocol",
+            dialect,
+            "--verify",
+        ];
+        let measured = run(&server, &flags);
+        assert_eq!(measured.count("requests.hit"), 3_000, "{}", measured.text);
+        assert_eq!(measured.count("keys.hit"), 30_000, "{}", measured.text);
+        assert!(server.statistics()["datagrams_swapped"] > 3_000);
+        assert_eq!(astray(&measured), [0; 5], "{}", measured.text);
+        assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
+    }
+}
+
+/// The server that is started for a run takes datagrams where the plan sends such.
+#[test]
+fn without_a_server_there_is_one() {
+    let _beside = beside_others();
+    let output = ended(&["--transport", "udp", "--json", "-"]);
+    let measured = Measured::of(&output);
+    assert_eq!(measured.count("requests.completed"), 1_000, "{}", measured.text);
+}
+
+/// Where nobody listens, the host of the port says so, and that is a fault of a connection like any other.
+#[test]
+fn nobody_is_there() {
+    let _beside = beside_others();
+    let url = format!("memcached+udp://127.0.0.1:{}", lasting_port());
+    for io in INTERFACES {
+        let output = ended(&["-s", &url, "--io", io]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        assert!(text.contains("confirmed 0 of 100 keys") && text.contains("connection refused"), "{text}");
+        let output = ended(&["-s", &url, "--io", io, "--no-preload", "-t", "300ms", "--json", "-"]);
+        assert_eq!(output.status.code(), Some(5));
+        let measured = Measured::of(&output);
+        measured.check_books();
+        measured.check_connections();
+        let refused = measured.at("faults").as_array().unwrap().iter().find(|row| row["kind"] == "refused");
+        assert!(refused.is_some_and(|row| row["count"].as_u64() > Some(0)), "{}", measured.text);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_is_sent() {
+    let table: [(&[&str], &str); 4] = [
+        (
+            &["--value-size", "1300"],
+            "--value-size: 'fixed:1300' was given; accepted: values of at most 1258 bytes",
+        ),
+        (&["--mix", "mget=1", "--multiget", "60"], "--multiget: '60' was given; accepted: at most 44 keys"),
+        (
+            &["--protocol", "resp3"],
+            "--transport: 'udp' was given; accepted: tcp, unix or tls with --protocol resp3",
+        ),
+        (&["--timestamps", "kernel"], "--timestamps: 'kernel' was given; accepted: off with --transport udp"),
+    ];
+    for (flags, message) in table {
+        let output = ended(&[&["--transport", "udp"], flags].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+}
