@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod handshake;
+pub mod information;
 mod line;
 pub mod redirect;
 pub mod reply;
