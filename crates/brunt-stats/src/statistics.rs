@@ -14,7 +14,7 @@ pub use growth::Growth;
 
 use crate::summary::MeasuredWindow;
 
-/// Declares the statistics that are kept, with memcached's names for them, and whether they count or show a state.
+/// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.
 macro_rules! statistics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
         /// A statistic.
@@ -100,7 +100,72 @@ statistics! {
     Uptime = "uptime", false;
     /// Its process.
     Pid = "pid", false;
+    /// Redis: keys found by commands that read, `TOUCH` among them.
+    KeyspaceHits = "keyspace_hits", true;
+    /// Redis: keys not found by them.
+    KeyspaceMisses = "keyspace_misses", true;
+    /// Redis: calls of `GET`, as all calls without those that were refused before they were carried out.
+    CallsGet = "cmdstat_get", true;
+    /// Redis: calls of `MGET`, whatever the number of keys.
+    CallsMget = "cmdstat_mget", true;
+    /// Redis: calls of `SET`, whatever its options.
+    CallsSet = "cmdstat_set", true;
+    /// Redis: calls of `APPEND`.
+    CallsAppend = "cmdstat_append", true;
+    /// Redis: calls of `INCR`.
+    CallsIncr = "cmdstat_incr", true;
+    /// Redis: calls of `DECR`.
+    CallsDecr = "cmdstat_decr", true;
+    /// Redis: calls of `DEL`.
+    CallsDel = "cmdstat_del", true;
+    /// Redis: calls of `TOUCH`.
+    CallsTouch = "cmdstat_touch", true;
+    /// Redis: calls of `EXPIRE`.
+    CallsExpire = "cmdstat_expire", true;
+    /// Redis: commands of every kind, those of a greeting and our question among them.
+    CommandsProcessed = "total_commands_processed", true;
+    /// Redis: connections ever accepted.
+    ConnectionsReceived = "total_connections_received", true;
+    /// Redis: connections turned away because there were too many.
+    RejectedConnections = "rejected_connections", true;
+    /// Redis: keys removed before their time, to make room.
+    EvictedKeys = "evicted_keys", true;
+    /// Redis: keys removed because their time was over.
+    ExpiredKeys = "expired_keys", true;
+    /// Redis: processor time in user space of all its threads, in nanoseconds here.
+    UsedCpuUser = "used_cpu_user", true;
+    /// Redis: the same in the kernel.
+    UsedCpuSys = "used_cpu_sys", true;
+    /// Redis: processor time in user space of the thread that carries out commands, in nanoseconds here.
+    UsedCpuUserMain = "used_cpu_user_main_thread", true;
+    /// Redis: the same in the kernel.
+    UsedCpuSysMain = "used_cpu_sys_main_thread", true;
+    /// Redis: keys held, in all databases together.
+    Keys = "keys", false;
+    /// Redis: bytes that it has taken from the system's memory, whatever for.
+    UsedMemory = "used_memory", false;
+    /// Redis: how many it may take; 0 is any number.
+    MaxMemory = "maxmemory", false;
+    /// Redis: connections open, ours for the statistics among them.
+    ConnectedClients = "connected_clients", false;
+    /// Redis: seconds since it was started.
+    UptimeInSeconds = "uptime_in_seconds", false;
+    /// Redis: its process.
+    ProcessId = "process_id", false;
 }
+
+/// Redis's commands that are counted by themselves.
+const CALLS: [Statistic; 9] = [
+    Statistic::CallsGet,
+    Statistic::CallsMget,
+    Statistic::CallsSet,
+    Statistic::CallsAppend,
+    Statistic::CallsIncr,
+    Statistic::CallsDecr,
+    Statistic::CallsDel,
+    Statistic::CallsTouch,
+    Statistic::CallsExpire,
+];
 
 impl Statistic {
     /// What counts a request of its own, or a key of a retrieval.
@@ -118,11 +183,33 @@ impl Statistic {
 
     /// Is it a time, which is kept in nanoseconds?
     pub const fn is_time(self) -> bool {
-        matches!(self, Self::RusageUser | Self::RusageSystem)
+        matches!(
+            self,
+            Self::RusageUser
+                | Self::RusageSystem
+                | Self::UsedCpuUser
+                | Self::UsedCpuSys
+                | Self::UsedCpuUserMain
+                | Self::UsedCpuSysMain
+        )
+    }
+
+    /// Does it grow by being looked at, so that two who ask one server hear two numbers?
+    const fn counts_askings(self) -> bool {
+        matches!(
+            self,
+            Self::TotalConnections
+                | Self::ConnectionsReceived
+                | Self::CommandsProcessed
+                | Self::RejectedConnections
+        )
     }
 
     /// The number in a server's text.
     fn read(self, text: &str) -> Option<u64> {
+        if CALLS.contains(&self) {
+            return field(text, "calls");
+        }
         if !self.is_time() {
             return text.parse().ok();
         }
@@ -133,6 +220,12 @@ impl Statistic {
     }
 }
 
+/// The number under a name in one of Redis's rows: `NAME=NUMBER,NAME=NUMBER…`.
+fn field(row: &str, name: &str) -> Option<u64> {
+    let mut fields = row.split(',').filter_map(|field| field.split_once('='));
+    fields.find(|(held, _)| *held == name)?.1.parse().ok()
+}
+
 /// One server's statistics at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -140,7 +233,7 @@ pub struct Snapshot {
     pub asked_ns: u64,
     /// When the answer was there: the instant that the snapshot stands for.
     pub at_ns: u64,
-    /// The server's version.
+    /// The server's version, of a Redis with a name of its own behind that name.
     pub version: Option<String>,
     values: [Option<u64>; Statistic::COUNT],
 }
@@ -149,14 +242,40 @@ impl Snapshot {
     /// From the names and values that a server gave; what is unknown or no number is left out.
     pub fn new<'a>(asked_ns: u64, at_ns: u64, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut snapshot = Self { asked_ns, at_ns, version: None, values: [None; Statistic::COUNT] };
+        let mut own_name = None;
         for (name, value) in rows {
             match Statistic::ALL.iter().find(|statistic| statistic.name() == name) {
                 Some(statistic) => snapshot.values[*statistic as usize] = statistic.read(value),
-                None if name == "version" => snapshot.version = Some(value.to_owned()),
-                None => {}
+                None => match name {
+                    "version" | "redis_version" | "valkey_version" => {
+                        snapshot.version = Some(value.to_owned())
+                    }
+                    "server_name" => own_name = Some(value),
+                    // What has never been called, and a database without a key, have no row.
+                    "# Commandstats" => CALLS.into_iter().for_each(|calls| snapshot.set(calls, 0)),
+                    "# Keyspace" => snapshot.set(Statistic::Keys, 0),
+                    _ => snapshot.count_keys(name, value),
+                },
             }
         }
+        if let (Some(name), Some(version)) = (own_name, &snapshot.version) {
+            snapshot.version = Some(format!("{name} {version}"));
+        }
         snapshot
+    }
+
+    fn set(&mut self, statistic: Statistic, value: u64) {
+        self.values[statistic as usize] = Some(value);
+    }
+
+    /// Adds the keys of a database, if the row tells of one.
+    fn count_keys(&mut self, name: &str, value: &str) {
+        let is_number = |text: &str| text.parse::<u32>().is_ok();
+        if name.strip_prefix("db").is_some_and(is_number)
+            && let Some(keys) = field(value, "keys")
+        {
+            self.set(Statistic::Keys, self.get(Statistic::Keys).unwrap_or(0) + keys);
+        }
     }
 
     /// One of its numbers.
@@ -169,16 +288,64 @@ impl Snapshot {
         Statistic::ALL.iter().filter_map(|statistic| Some((*statistic, self.get(*statistic)?)))
     }
 
-    /// Processor time, user and system, in nanoseconds.
-    pub fn cpu_ns(&self) -> Option<u64> {
-        Some(self.get(Statistic::RusageUser)? + self.get(Statistic::RusageSystem)?)
+    /// What a server of either family calls by a name of its own.
+    fn either(&self, memcached: Statistic, redis: Statistic) -> Option<u64> {
+        self.get(memcached).or_else(|| self.get(redis))
     }
 
-    /// Requests that the server counted, a retrieval by its keys. Commands that it does not count at all are in none of
-    /// its statistics.
+    /// Processor time, user and system, in nanoseconds.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        let user = self.either(Statistic::RusageUser, Statistic::UsedCpuUser)?;
+        Some(user + self.either(Statistic::RusageSystem, Statistic::UsedCpuSys)?)
+    }
+
+    /// Requests that the server counted: of memcached a retrieval by its keys, of Redis all commands. Commands that memcached
+    /// does not count at all are in none of its statistics.
     pub fn requests(&self) -> Option<u64> {
         let rest = Statistic::REQUESTS.into_iter().filter_map(|statistic| self.get(statistic)).sum();
-        self.get(Statistic::CmdGet).and(self.get(Statistic::CmdSet)).map(|_| rest)
+        let by_kind = self.get(Statistic::CmdGet).and(self.get(Statistic::CmdSet)).map(|_| rest);
+        by_kind.or_else(|| self.get(Statistic::CommandsProcessed))
+    }
+
+    /// Keys found.
+    pub fn hits(&self) -> Option<u64> {
+        self.either(Statistic::GetHits, Statistic::KeyspaceHits)
+    }
+
+    /// Keys not found.
+    pub fn misses(&self) -> Option<u64> {
+        self.either(Statistic::GetMisses, Statistic::KeyspaceMisses)
+    }
+
+    /// What was removed before its time, to make room.
+    pub fn evictions(&self) -> Option<u64> {
+        self.either(Statistic::Evictions, Statistic::EvictedKeys)
+    }
+
+    /// Items held.
+    pub fn items(&self) -> Option<u64> {
+        self.either(Statistic::CurrItems, Statistic::Keys)
+    }
+
+    /// Bytes that they take, of Redis with everything else that it needs.
+    pub fn bytes(&self) -> Option<u64> {
+        self.either(Statistic::Bytes, Statistic::UsedMemory)
+    }
+
+    /// How many they may take; `None` where there is no bound.
+    pub fn bytes_max(&self) -> Option<u64> {
+        let redis = || self.get(Statistic::MaxMemory).filter(|bytes| *bytes > 0);
+        self.get(Statistic::LimitMaxbytes).or_else(redis)
+    }
+
+    /// Its process.
+    fn pid(&self) -> Option<u64> {
+        self.either(Statistic::Pid, Statistic::ProcessId)
+    }
+
+    /// Seconds since it was started.
+    fn uptime_s(&self) -> Option<u64> {
+        self.either(Statistic::Uptime, Statistic::UptimeInSeconds)
     }
 }
 
@@ -195,8 +362,10 @@ impl Upset {
     fn between(before: &Snapshot, after: &Snapshot) -> Option<Self> {
         let both = |statistic| before.get(statistic).zip(after.get(statistic));
         let went_back = |statistic| both(statistic).is_some_and(|(before, after)| after < before);
-        let is_other = both(Statistic::Pid).is_some_and(|(before, after)| before != after);
-        if is_other || went_back(Statistic::Uptime) {
+        let is_other = before.pid().zip(after.pid()).is_some_and(|(before, after)| before != after);
+        let is_younger =
+            before.uptime_s().zip(after.uptime_s()).is_some_and(|(before, after)| after < before);
+        if is_other || is_younger {
             return Some(Self::Restarted);
         }
         // Nobody resets the times; a server that divides them by samples may be off by one the next time.
@@ -282,11 +451,11 @@ impl ServerRecord {
     pub fn is_same_server(&self, other: &Self) -> bool {
         let Some((one, other)) = self.snapshots.last().zip(other.snapshots.last()) else { return false };
         let both = |statistic| one.get(statistic).zip(other.get(statistic));
-        let is_same_process = both(Statistic::Pid).is_some_and(|(one, other)| one == other)
+        let is_same_process = one.pid().zip(other.pid()).is_some_and(|(one, other)| one == other)
             // They are asked one after the other.
-            && both(Statistic::Uptime).is_some_and(|(one, other)| one.abs_diff(other) <= 1);
+            && one.uptime_s().zip(other.uptime_s()).is_some_and(|(one, other)| one.abs_diff(other) <= 1);
         let is_ours = |statistic: &&Statistic| {
-            statistic.is_counter() && !statistic.is_time() && **statistic != Statistic::TotalConnections
+            statistic.is_counter() && !statistic.is_time() && !statistic.counts_askings()
         };
         let counts = || Statistic::ALL.iter().filter(is_ours).filter_map(|statistic| both(*statistic));
         is_same_process && counts().all(|(one, other)| one == other) && counts().any(|(one, _)| one > 0)
@@ -305,7 +474,7 @@ pub struct ServerSpan {
     pub start_ns: u64,
     /// When the last one was.
     pub end_ns: u64,
-    /// Requests that the server counted, a retrieval by its keys.
+    /// Requests that the server counted, see [`Snapshot::requests`].
     pub requests: Option<u64>,
     /// Keys found.
     pub hits: Option<u64>,
@@ -328,18 +497,17 @@ impl ServerSpan {
         // Of another process, even a greater number is no sum.
         let is_same = Upset::between(from, to) != Some(Upset::Restarted);
         let difference = |from: Option<u64>, to: Option<u64>| to.filter(|_| is_same)?.checked_sub(from?);
-        let counted = |statistic| difference(from.get(statistic), to.get(statistic));
         Self {
             start_ns: from.at_ns,
             end_ns: to.at_ns,
             requests: difference(from.requests(), to.requests()),
-            hits: counted(Statistic::GetHits),
-            misses: counted(Statistic::GetMisses),
-            evictions: counted(Statistic::Evictions),
+            hits: difference(from.hits(), to.hits()),
+            misses: difference(from.misses(), to.misses()),
+            evictions: difference(from.evictions(), to.evictions()),
             cpu_ns: difference(from.cpu_ns(), to.cpu_ns()),
-            items: to.get(Statistic::CurrItems),
-            bytes: to.get(Statistic::Bytes),
-            bytes_max: to.get(Statistic::LimitMaxbytes),
+            items: to.items(),
+            bytes: to.bytes(),
+            bytes_max: to.bytes_max(),
         }
     }
 

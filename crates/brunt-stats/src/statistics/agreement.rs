@@ -5,6 +5,10 @@
 //! `T`), which is a miss of a retrieval where it finds none. What became of a request that was
 //! lost, timed out, ended in an error or asked for no reply is known to the server alone: our side of each comparison
 //! is a range, whose ends meet where every request has its answer.
+//!
+//! Redis counts calls of each command, carried out with an error or not, and keys of commands that read. What it refuses before
+//! it carries it out (`MOVED`, `OOM`, `NOPERM`) it does not count as a call. A user's own commands may call anything: what
+//! they are called by is not compared, nor are keys, and nothing where they are scripts.
 
 use super::{ServerRecord, Statistic};
 use crate::book::{Book, BookEntry};
@@ -76,6 +80,47 @@ struct Ours<'a> {
 impl Ours<'_> {
     /// At least and at most so many; `None` for a statistic that does not count our requests.
     fn range(&self, statistic: Statistic) -> Option<(u64, u64)> {
+        if self.plan.protocol.is_resp() { self.of_redis(statistic) } else { self.of_memcached(statistic) }
+    }
+
+    fn of_redis(&self, statistic: Statistic) -> Option<(u64, u64)> {
+        let names: Vec<String> = self.plan.commands.iter().map(|command| name_of(command)).collect();
+        let is_script = |name: &String| name.starts_with("eval") || name.starts_with("fcall");
+        let counts_keys = matches!(statistic, Statistic::KeyspaceHits | Statistic::KeyspaceMisses);
+        let own = statistic.name().strip_prefix("cmdstat_");
+        let is_theirs = |name: &String| counts_keys || own == Some(name.as_str()) || is_script(name);
+        if names.iter().any(is_theirs) {
+            return None;
+        }
+        // Without a time to live a touch is a TOUCH, which reads, with one an EXPIRE.
+        let expires = |entry: &BookEntry| self.plan.classes[usize::from(entry.class)].ttl_s > 0;
+        let touched = |with_ttl: bool, certain: fn(&Book) -> u64| {
+            self.changes_of(|entry| entry.op == OpKind::Touch && expires(entry) == with_ttl, certain)
+        };
+        let calls = |kinds: &[OpKind]| Some(self.changes(kinds, |book| book.requests.completed()));
+        match statistic {
+            Statistic::KeyspaceHits => Some(sum(
+                self.keys(|book| book.keys.hit),
+                touched(false, |book| book.requests.reply(ReplyKind::Touched)),
+            )),
+            Statistic::KeyspaceMisses => Some(sum(
+                self.keys(|book| book.keys.miss),
+                touched(false, |book| book.requests.reply(ReplyKind::NotFound)),
+            )),
+            Statistic::CallsGet => calls(&[OpKind::Get]),
+            Statistic::CallsMget => Some(self.multi_gets()),
+            Statistic::CallsSet => calls(&[OpKind::Set, OpKind::Add, OpKind::Replace]),
+            Statistic::CallsAppend => calls(&[OpKind::Append]),
+            Statistic::CallsIncr => calls(&[OpKind::Incr]),
+            Statistic::CallsDecr => calls(&[OpKind::Decr]),
+            Statistic::CallsDel => calls(&[OpKind::Delete]),
+            Statistic::CallsTouch => Some(touched(false, |book| book.requests.completed())),
+            Statistic::CallsExpire => Some(touched(true, |book| book.requests.completed())),
+            _ => None,
+        }
+    }
+
+    fn of_memcached(&self, statistic: Statistic) -> Option<(u64, u64)> {
         let replied =
             |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], |book| book.requests.reply(reply)));
         let touched = |reply| self.changes(&[OpKind::Touch], |book| book.requests.reply(reply));
@@ -110,12 +155,35 @@ impl Ours<'_> {
 
     /// Changes whose answer says that the server counted them, and those that may have been counted besides.
     fn changes(&self, kinds: &[OpKind], certain: impl Fn(&Book) -> u64) -> (u64, u64) {
+        self.changes_of(|entry| kinds.contains(&entry.op), certain)
+    }
+
+    fn changes_of(
+        &self,
+        is_meant: impl Fn(&BookEntry) -> bool,
+        certain: impl Fn(&Book) -> u64,
+    ) -> (u64, u64) {
         let (mut least, mut open) = (0, 0);
-        for BookEntry { book, .. } in self.books.iter().filter(|entry| kinds.contains(&entry.op)) {
+        for BookEntry { book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
             least += certain(book);
             open += book.requests.sent - book.requests.completed();
         }
         (least, least + open)
+    }
+
+    /// The same for multi-gets as commands, of which one that was split is several.
+    fn multi_gets(&self) -> (u64, u64) {
+        let (mut least, mut most) = (0, 0);
+        for BookEntry { class, book, .. } in self.books.iter().filter(|entry| entry.op == OpKind::Mget) {
+            let requests = &book.requests;
+            let parts_max = u64::from(self.plan.classes[usize::from(*class)].multiget);
+            let in_parts = if self.plan.server_count() > 1 { requests.unsent } else { 0 };
+            let open = requests.sent - requests.completed();
+            // How many parts those have that were answered is known only where all were.
+            least += if open + in_parts == 0 { requests.wire_requests } else { requests.completed() };
+            most += requests.wire_requests + (requests.in_flight + in_parts) * parts_max;
+        }
+        (least, most)
     }
 
     /// The same for keys of retrievals.
@@ -132,6 +200,11 @@ impl Ours<'_> {
         }
         (least, least + open)
     }
+}
+
+/// The command that a template sends, as Redis's statistics call it.
+fn name_of(template: &str) -> String {
+    template.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_lowercase()
 }
 
 /// Requests that have no answer from which it follows whether the server counted them.

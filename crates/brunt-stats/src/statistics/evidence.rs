@@ -3,7 +3,7 @@
 //! Not the checks (those are the verdict's). Where a server did not tell the whole story, the evidence says which and why
 //! instead.
 
-use super::{Growth, ServerRecord, ServerSpan, Statistic, agreement, agreement::open_requests};
+use super::{Growth, ServerRecord, ServerSpan, agreement, agreement::open_requests};
 use crate::book::BookEntry;
 use crate::summary::MeasuredWindow;
 use crate::verdict::{CacheEvidence, ServerEvidence};
@@ -56,11 +56,10 @@ fn cache(
 ) -> Option<CacheEvidence> {
     let (start_ns, end_ns) = (window.measure_ns, window.end_ns);
     let span = ServerSpan::sum(records.iter().map(|record| record.span_of_window(window)))?;
-    let stocks = [Statistic::CurrItems, Statistic::Bytes].into_iter();
     Some(CacheEvidence {
         window: span,
         preload: kept_of_preload(plan, is_earlier, records),
-        growth: stocks.filter_map(|stock| Growth::of(stock, records, start_ns..end_ns)).collect(),
+        growth: Growth::of_stocks(records, &(start_ns..end_ns)),
     })
 }
 
@@ -74,6 +73,6 @@ fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> O
         return None;
     }
     let stored = sets.iter().map(|set| set.ids().saturating_mul(plan.copies())).max()?;
-    let present = |record: &ServerRecord| record.prepared.as_ref()?.get(Statistic::CurrItems);
+    let present = |record: &ServerRecord| record.prepared.as_ref()?.items();
     Some((stored, records.iter().map(present).sum::<Option<u64>>()?))
 }

@@ -21,7 +21,16 @@ pub struct Growth {
     pub steps: u64,
 }
 
+/// What servers have as a stock, of items and of bytes.
+const STOCKS: [Statistic; 4] =
+    [Statistic::CurrItems, Statistic::Keys, Statistic::Bytes, Statistic::UsedMemory];
+
 impl Growth {
+    /// The growth of every stock that all servers tell of.
+    pub fn of_stocks(records: &[ServerRecord], window: &Range<u64>) -> Vec<Self> {
+        STOCKS.into_iter().filter_map(|stock| Self::of(stock, records, window.clone())).collect()
+    }
+
     /// The growth of a stock within the window; `None` with fewer than two points at which all servers tell of it.
     pub fn of(statistic: Statistic, records: &[ServerRecord], window: Range<u64>) -> Option<Self> {
         let at = |at_ns: u64| -> Option<u64> {

@@ -3,7 +3,7 @@
 //! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
 
 use super::{Check, CheckStatus, Evidence, count, percent, rounded};
-use crate::statistics::{Comparison, Growth, ServerSpan, Statistic, Upset};
+use crate::statistics::{Comparison, Growth, ServerSpan, Upset};
 
 /// A stock that grows by no more than this part of itself over the window is not filling.
 const GROWTH_MAX: f64 = 0.05;
@@ -140,7 +140,8 @@ pub(super) fn cache(evidence: &Evidence) -> Check {
         let reason = if silence.is_empty() { "no statistics of the cache over the window" } else { silence };
         return Check::skipped("CACHE", reason, 0.0);
     };
-    let more_memory = "give the server more memory (memcached -m), or use fewer --keys or smaller values";
+    let more_memory =
+        "give the server more memory (memcached -m, Redis maxmemory), or use fewer --keys or smaller values";
     if let Some((stored, present)) = cache.preload.filter(|(stored, present)| present < stored) {
         let gone = stored - present;
         let message = format!(
@@ -188,6 +189,5 @@ fn filling(cache: &CacheEvidence) -> Option<&Growth> {
     let rises = |growth: &&Growth| {
         growth.share() > GROWTH_MAX && growth.rises as f64 >= RISES_MIN * growth.steps as f64
     };
-    let is_stock = |growth: &&Growth| matches!(growth.of, Statistic::CurrItems | Statistic::Bytes);
-    (misses > 0).then(|| cache.growth.iter().filter(is_stock).find(rises)).flatten()
+    (misses > 0).then(|| cache.growth.iter().find(rises)).flatten()
 }
