@@ -31,6 +31,7 @@ use crate::log::{self, Record};
 pub use crate::options::CoreOptions;
 use crate::outage::Outages;
 use crate::outbox::{Outbox, earlier};
+use crate::resp::calls::Calls;
 use crate::session::Dialect;
 use crate::store::Store;
 use crate::turn::Turn;
@@ -38,7 +39,7 @@ use crate::udp::{self, Framer, Trains};
 use crate::verb::Verb;
 
 /// Replies that wait take at most this many bytes and one reply more; beyond, retrievals are refused for lack of
-/// memory. A million replies of 200 bytes stay below.
+/// memory, and what is no data command ends its connection. A million replies of 200 bytes stay below.
 pub const QUEUED_BYTES_MAX: usize = 256 << 20;
 
 /// A connection: a small number of the caller's choice, free for reuse after [`Core::disconnect`].
@@ -82,6 +83,7 @@ impl Departure<'_> {
 pub struct Core {
     options: CoreOptions,
     cache: Cache,
+    calls: Calls,
     fifo: Fifo,
     outages: Outages,
     connections: Vec<Connection>,
@@ -104,6 +106,7 @@ impl Core {
         cache.set_miss_ids(options.miss_ids);
         Self {
             cache,
+            calls: Calls::default(),
             fifo: Fifo::new(&options.stalls),
             outages: Outages::new(&options.outages),
             connections: Vec::new(),
@@ -374,6 +377,10 @@ impl Core {
     ) {
         let departure_ns = self.fifo.depart(now_ns, 0);
         let begin = self.outbox.end();
+        // Whoever asks and asks, however long the answers must wait, is told no more.
+        if begin > self.outbox.end_max(QUEUED_BYTES_MAX) {
+            return self.queue_close(id, now_ns);
+        }
         let (closes, _) = self.turn(id, Truth::Right, now_ns, |turn| {
             if is_known { request.control(turn) } else { request.turn_away(turn) }
         });
@@ -502,6 +509,7 @@ impl Core {
         let out_bytes_max = self.outbox.end_max(QUEUED_BYTES_MAX);
         let mut turn = Turn {
             cache: &mut self.cache,
+            calls: &mut self.calls,
             session: &mut self.connections[id as usize].session,
             credentials: self.options.credentials.as_ref(),
             out: self.outbox.writing(),

@@ -3,6 +3,9 @@
 //! Not a table: a hash of a load test has few fields, and looking through them is quick enough. Each field is two lengths
 //! of four bytes, little endian, then its name and its value. Invariant: no name stands there twice.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 /// The fields of a stored hash, in the order in which they were first set.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a>(&'a [u8]);
@@ -32,18 +35,30 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The same hash with one field set, and whether it is new.
-pub(crate) fn with(stored: &[u8], name: &[u8], value: &[u8]) -> (Vec<u8>, bool) {
-    let (mut changed, mut is_new) = (Vec::with_capacity(stored.len() + name.len() + value.len() + 8), true);
-    for (held, old) in Fields::of(stored) {
-        let is_same = held == name;
-        is_new &= !is_same;
-        put(&mut changed, held, if is_same { value } else { old });
+/// The same hash with these fields set one after the other, and how many of them are new. Takes time in proportion to what
+/// there is and what comes.
+pub(crate) fn with<'a>(
+    stored: &'a [u8],
+    pairs: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> (Vec<u8>, usize) {
+    let mut fields: Vec<(&[u8], &[u8])> = Fields::of(stored).collect();
+    let mut places: HashMap<&[u8], usize> =
+        fields.iter().enumerate().map(|(place, (name, _))| (*name, place)).collect();
+    let held = fields.len();
+    for (name, value) in pairs {
+        match places.entry(name) {
+            Entry::Occupied(place) => fields[*place.get()].1 = value,
+            Entry::Vacant(free) => {
+                free.insert(fields.len());
+                fields.push((name, value));
+            }
+        }
     }
-    if is_new {
+    let mut changed = Vec::with_capacity(stored.len());
+    for (name, value) in &fields {
         put(&mut changed, name, value);
     }
-    (changed, is_new)
+    (changed, fields.len() - held)
 }
 
 fn put(stored: &mut Vec<u8>, name: &[u8], value: &[u8]) {
@@ -64,12 +79,17 @@ mod tests {
             [(b"a", b"1", true), (b"", b"", true), (b"a", b"long", false), (b"b", b"\0\r\n", true)];
         let mut stored = Vec::new();
         for (name, value, is_new) in steps {
-            let (changed, was_new) = with(&stored, name, value);
-            assert_eq!((was_new, Fields::of(&changed).value(name)), (is_new, Some(value)));
+            let (changed, added) = with(&stored, [(name, value)]);
+            assert_eq!((added, Fields::of(&changed).value(name)), (usize::from(is_new), Some(value)));
             stored = changed;
         }
         let expected: [(&[u8], &[u8]); 3] = [(b"a", b"long"), (b"", b""), (b"b", b"\0\r\n")];
         assert_eq!(Fields::of(&stored).collect::<Vec<_>>(), expected);
         assert_eq!(Fields::of(&stored).value(b"none"), None);
+        // All at once, one of them twice.
+        assert_eq!(with(&[], steps.map(|(name, value, _)| (name, value))), (stored.clone(), 3));
+        let more: [(&[u8], &[u8]); 3] = [(b"b", b"2"), (b"c", b"3"), (b"c", b"4")];
+        let (changed, added) = with(&stored, more);
+        assert_eq!((added, Fields::of(&changed).value(b"c")), (1, Some(&b"4"[..])));
     }
 }

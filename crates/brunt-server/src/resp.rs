@@ -5,6 +5,7 @@
 //! and texts are those of redis-server 7.0.
 
 pub(crate) mod answer;
+pub(crate) mod calls;
 
 use crate::cache::integer;
 use crate::verb::Verb;
@@ -137,7 +138,7 @@ pub(crate) fn parse(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Pars
 }
 
 /// What a command does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum What {
     Get,
     Mget,

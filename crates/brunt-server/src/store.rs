@@ -97,6 +97,7 @@ pub struct Store {
     hand: usize,
     unique_last: u64,
     evictions: u64,
+    expirations: u64,
     items_total: u64,
 }
 
@@ -116,6 +117,7 @@ impl Store {
             hand: 0,
             unique_last: 0,
             evictions: 0,
+            expirations: 0,
             items_total: 0,
         }
     }
@@ -139,6 +141,11 @@ impl Store {
     /// Items removed to make room, before their time.
     pub fn evictions(&self) -> u64 {
         self.evictions
+    }
+
+    /// Items removed because their time was over: when they were asked for, or their room was needed.
+    pub fn expirations(&self) -> u64 {
+        self.expirations
     }
 
     /// The unique of the last write.
@@ -260,6 +267,7 @@ impl Store {
         *self = Self {
             unique_last: self.unique_last,
             evictions: self.evictions,
+            expirations: self.expirations,
             items_total: self.items_total,
             ..emptied
         };
@@ -336,6 +344,7 @@ impl Store {
             let expired = slot.expires_ns <= now_ns;
             if expired || !slot.referenced {
                 self.evictions += u64::from(!expired);
+                self.expirations += u64::from(expired);
                 self.remove_slot(self.hand);
                 return;
             }
@@ -357,6 +366,7 @@ impl Store {
         let slot = self.find(key, hash_of(key))?;
         if self.slots[slot].expires_ns <= now_ns {
             self.remove_slot(slot);
+            self.expirations += 1;
             return None;
         }
         Some(slot)

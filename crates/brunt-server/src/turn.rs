@@ -1,9 +1,10 @@
 //! A command's turn: what it works on, and where its reply goes.
 //!
 //! No decisions: `core` makes one for every command and hands it to the dialect. Invariant: a dialect changes nothing of the
-//! server but through the cache and the session that it finds here.
+//! server but through what it finds here.
 
 use crate::cache::{Cache, Truth};
+use crate::resp::calls::Calls;
 use crate::session::{Credentials, Session};
 use crate::udp::Trains;
 
@@ -13,6 +14,8 @@ pub(crate) const INJECTED: &[u8] = b"injected fault";
 /// What a command is carried out with.
 pub(crate) struct Turn<'a> {
     pub(crate) cache: &'a mut Cache,
+    /// What Redis counts beside that.
+    pub(crate) calls: &'a mut Calls,
     /// Of the connection that it came on.
     pub(crate) session: &'a mut Session,
     /// Who is let in; everybody where there are none.

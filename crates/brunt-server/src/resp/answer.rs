@@ -3,6 +3,7 @@
 //! Only words and types: what a command does is said in `cache`, how it is read in the parent. All databases are one store.
 //! Invariant: the words and types are those of redis-server 7.0, in the version that the connection asked for.
 
+use super::calls::Calls;
 use super::{Command, What, Words};
 use crate::cache::{Deleted, Mode, Unchanged, Write, Written, integer};
 use crate::hash::{self, Fields};
@@ -32,6 +33,23 @@ const NO_AUTH_HELLO: &[u8] = b"-NOAUTH HELLO must be called with the client alre
 const BAD_CLIENT_NAME: &[u8] =
     b"-ERR Client names cannot contain spaces, newlines or special characters.\r\n";
 
+/// What Redis calls what is counted of every dialect, by section.
+const INFORMATION: &[(&str, &[(&str, &str)])] = &[
+    ("Server", &[("process_id", "pid"), ("uptime_in_seconds", "uptime")]),
+    ("Clients", &[("connected_clients", "curr_connections")]),
+    ("Memory", &[("used_memory", "bytes"), ("maxmemory", "limit_maxbytes")]),
+    (
+        "Stats",
+        &[
+            ("total_connections_received", "total_connections"),
+            ("total_net_input_bytes", "bytes_read"),
+            ("total_net_output_bytes", "bytes_written"),
+            ("evicted_keys", "evictions"),
+        ],
+    ),
+    ("CPU", &[("used_cpu_sys", "rusage_system"), ("used_cpu_user", "rusage_user")]),
+];
+
 /// The user of whoever names none.
 const DEFAULT_USER: &[u8] = b"default";
 /// Databases that may be selected.
@@ -49,6 +67,7 @@ pub(crate) fn carry_out(command: &Command<'_>, turn: &mut Turn<'_>) {
     if arguments.take(if takes_keys(what) { arguments.len() } else { 1 }).any(is_too_long) {
         return turn.out.extend_from_slice(KEY_TOO_LONG);
     }
+    turn.calls.count(what);
     match what {
         What::Get => get(key, turn),
         What::Mget => mget(arguments, turn),
@@ -122,6 +141,7 @@ pub(crate) fn control(command: &Command<'_>, turn: &mut Turn<'_>) -> bool {
         }
         Command::Nothing => return false,
     };
+    turn.calls.count(what);
     match what {
         What::Hello => hello(arguments, turn),
         What::Auth => auth(arguments, turn),
@@ -308,6 +328,8 @@ fn touch(keys: Words<'_>, turn: &mut Turn<'_>) {
         let held_ns = turn.cache.look(key, turn.now_ns).map(|item| item.expires_ns);
         let is_there = turn.cache.touch(key, held_ns.unwrap_or(NEVER_NS), turn.now_ns);
         found += i64::from(is_there);
+        let counted = if is_there { &mut turn.calls.touch_hits } else { &mut turn.calls.touch_misses };
+        *counted += 1;
     }
     put_number(turn.out, found);
 }
@@ -339,21 +361,17 @@ fn hash_set(key: &[u8], mut rest: Words<'_>, turn: &mut Turn<'_>) {
     if !rest.len().is_multiple_of(2) {
         return put_error(turn.out, &[b"ERR wrong number of arguments for 'hset' command"]);
     }
-    let (mut fields, expires_ns) = match turn.cache.look(key, turn.now_ns) {
+    let (held, expires_ns): (&[u8], u64) = match turn.cache.look(key, turn.now_ns) {
         Some(item) if !item.marks.hash => return turn.out.extend_from_slice(WRONG_TYPE),
-        Some(item) => (item.value.to_vec(), item.expires_ns),
-        None => (Vec::new(), NEVER_NS),
+        Some(item) => (item.value, item.expires_ns),
+        None => (&[], NEVER_NS),
     };
-    let mut added = 0;
-    while let (Some(name), Some(value)) = (rest.next(), rest.next()) {
-        let (changed, is_new) = hash::with(&fields, name, value);
-        fields = changed;
-        added += i64::from(is_new);
-    }
+    let pairs = std::iter::from_fn(|| Some((rest.next()?, rest.next()?)));
+    let (fields, added) = hash::with(held, pairs);
     match turn.cache.write(&Write { expires_ns, ..Write::of(Mode::Set, key, &fields) }, turn.now_ns) {
         Written::Stored { .. } => {
             turn.cache.mark(key, turn.now_ns, |marks| marks.hash = true);
-            put_number(turn.out, added);
+            put_number(turn.out, added as i64);
         }
         _ => turn.out.extend_from_slice(OUT_OF_MEMORY),
     }
@@ -486,36 +504,31 @@ fn is_client_name(name: &[u8]) -> bool {
 fn info(turn: &mut Turn<'_>) {
     let moment = turn.cache.moment(turn.now_ns);
     let rows = moment.rows();
-    let sections: [(&str, &[(&str, &str)]); 5] = [
-        ("Server", &[("process_id", "pid"), ("uptime_in_seconds", "uptime")]),
-        ("Clients", &[("connected_clients", "curr_connections")]),
-        ("Memory", &[("used_memory", "bytes"), ("maxmemory", "limit_maxbytes")]),
-        (
-            "Stats",
-            &[
-                ("total_connections_received", "total_connections"),
-                ("total_net_input_bytes", "bytes_read"),
-                ("total_net_output_bytes", "bytes_written"),
-                ("evicted_keys", "evictions"),
-                ("keyspace_hits", "get_hits"),
-                ("keyspace_misses", "get_misses"),
-            ],
-        ),
-        ("CPU", &[("used_cpu_sys", "rusage_system"), ("used_cpu_user", "rusage_user")]),
-    ];
     let mut text = String::new();
-    for (section, names) in sections {
+    for (section, names) in INFORMATION {
         text += &format!("# {section}\r\n");
-        if section == "Server" {
+        if *section == "Server" {
             text += &format!("redis_version:{VERSION}\r\nredis_mode:standalone\r\n");
         }
-        for (name, counted) in names {
+        for (name, counted) in *names {
             let number = rows.iter().find(|(row, _)| row == counted).map_or("", |(_, number)| number);
             text += &format!("{name}:{number}\r\n");
         }
+        if *section == "Stats" {
+            let Calls { touch_hits, touch_misses, .. } = *turn.calls;
+            let own = [
+                ("total_commands_processed", turn.calls.total()),
+                ("expired_keys", moment.store.expirations()),
+                ("keyspace_hits", moment.counters.get_hits + touch_hits),
+                ("keyspace_misses", moment.counters.get_misses + touch_misses),
+            ];
+            own.iter().for_each(|(name, number)| text += &format!("{name}:{number}\r\n"));
+        }
         text += "\r\n";
     }
-    text += "# Keyspace\r\n";
+    text += "# Commandstats\r\n";
+    turn.calls.rows().for_each(|row| text += &(row + "\r\n"));
+    text += "\r\n# Keyspace\r\n";
     if moment.store.items() > 0 {
         text += &format!("db0:keys={},expires=0,avg_ttl=0\r\n", moment.store.items());
     }

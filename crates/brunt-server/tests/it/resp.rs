@@ -3,8 +3,8 @@
 
 use crate::real::Real;
 use crate::{Random, drain};
-use brunt_server::core::{Core, CoreOptions};
-use brunt_server::{Credentials, Every, Faults};
+use brunt_server::core::{Core, CoreOptions, QUEUED_BYTES_MAX};
+use brunt_server::{Credentials, End, Every, Faults};
 use proptest::prelude::*;
 
 /// A command of these words on the wire; blanks stand between them, `''` is an empty one.
@@ -266,18 +266,60 @@ fn a_script_refuses_and_tells_wrong_values() {
     assert_eq!((counters.faults_error, counters.faults_wrong, counters.delete_hits), (2, 1, 0));
 }
 
+/// Whoever asks and asks while the answers must wait hears no more, and is let go behind those that it has.
+#[test]
+fn what_waits_is_bounded() {
+    let mut core = fresh();
+    let text = vec![b'x'; 1 << 20];
+    let asked = [b"*2\r\n$4\r\nECHO\r\n$1048576\r\n", &text[..], b"\r\n"].concat();
+    // Nobody takes what leaves.
+    for _ in 0..QUEUED_BYTES_MAX / text.len() + 100 {
+        core.receive(0, &asked, 0);
+    }
+    let (mut bytes, mut end) = (0, End::Stays);
+    while let Some(departure) = core.pop_due(0) {
+        assert_eq!(end, End::Stays, "nothing comes behind the end");
+        bytes += departure.bytes.len();
+        end = departure.end;
+    }
+    assert!((QUEUED_BYTES_MAX..=QUEUED_BYTES_MAX + asked.len()).contains(&bytes), "{bytes}");
+    assert_eq!(end, End::Closes);
+}
+
+/// A hundred thousand fields of one command take no longer than the text of them is long.
+#[test]
+fn a_hash_may_have_many_fields() {
+    const FIELDS: usize = 100_000;
+    let field = |index: usize| format!("$6\r\n{index:06}\r\n$1\r\nv\r\n");
+    let fields: String = (0..FIELDS).map(field).collect();
+    let sent = format!("*{}\r\n$4\r\nHSET\r\n$1\r\nh\r\n{fields}", 2 + 2 * FIELDS);
+    let mut core = Core::new(CoreOptions { value_bytes_max: 8 << 20, ..CoreOptions::default() });
+    core.connect(0);
+    assert_eq!(answer(&mut core, [sent.as_bytes()]), b":100000\r\n");
+    assert_eq!(answer(&mut core, [&wire("HGET h 099999\nHSET h 5 x 000007 y")[..]]), b"$1\r\nv\r\n:1\r\n");
+}
+
 #[test]
 fn what_the_server_knows_of_itself() {
     for (version, head) in [("2", "$"), ("3", "=")] {
         let mut core = fresh();
-        let sent =
-            format!("HELLO {version}\nSET a 1\nGET a\nGET b\nPING marker\nINFO\nCOMMAND DOCS\nCLIENT ID");
+        let sent = format!(
+            "HELLO {version}\nSET a 1\nGET a\nGET b\nTOUCH a b c\nGET\nPING marker\nINFO\nCOMMAND DOCS\nCLIENT ID"
+        );
         let answered = answer(&mut core, [&wire(&sent)[..]]);
         let text = String::from_utf8(behind_marker(&answered).to_vec()).unwrap();
         assert!(text.starts_with(head) && text.ends_with("*0\r\n:1\r\n"), "{text}");
-        for row in
-            ["redis_mode:standalone", "keyspace_hits:1", "keyspace_misses:1", "db0:keys=1,", "cmd_set:1"]
-        {
+        for row in [
+            "redis_mode:standalone\r",
+            "keyspace_hits:2\r",
+            "keyspace_misses:3\r",
+            "total_commands_processed:7\r",
+            "cmdstat_get:calls=2\r",
+            "cmdstat_touch:calls=1\r",
+            "db0:keys=1,",
+            "get_hits:1\r",
+            "cmd_set:1\r",
+        ] {
             assert!(text.contains(&format!("\r\n{row}")), "{row} in {text}");
         }
     }
