@@ -8,21 +8,19 @@ use crate::clock::Clock;
 use crate::launch::resp_codec;
 use crate::run::{Endpoint, RunError};
 use crate::slots::MapBoard;
-use crate::transport::blocking::Stream;
-use brunt_plan::outcome::ReplyKind;
+use crate::transport::blocking::{NotGreeted, Stream};
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{ASK_SHARDS, ASK_SLOTS, NoSlotMap, NodeAddress, SlotMap};
-use brunt_proto::{Codec, Event};
 use brunt_stats::cluster::SlotCounts;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// From beginning to ask a node until its answer is there, connecting included.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -126,88 +124,39 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// A connection that ends by a deadline.
-struct Asking {
-    stream: Stream,
-    deadline: Instant,
-}
-
-impl Asking {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        loop {
-            self.stream.set_timeout(left_until(self.deadline)?)?;
-            match self.stream.read(bytes) {
-                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "it closes the connection")),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                ended => return ended,
-            }
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.set_timeout(left_until(self.deadline)?)?;
-        self.stream.write_all(bytes)?;
-        self.stream.flush()
-    }
-
-    /// Says what every connection says first, and sees it let in.
-    fn greet(&mut self, codec: &RespCodec) -> Result<(), Refusal> {
-        let greeting = codec.greeting();
-        if greeting.replies == 0 {
-            return Ok(());
-        }
-        self.write(greeting.bytes)?;
-        let (mut decoder, mut bytes, mut piece) = (codec.clone(), Vec::new(), [0; 4096]);
-        let (mut used, mut number) = (0, 0);
-        while number < greeting.replies {
-            let len = self.read(&mut piece)?;
-            bytes.extend_from_slice(&piece[..len]);
-            while let (step, Some(event)) = decoder.decode(&bytes[used..]) {
-                let (reply, text) = match event {
-                    Event::End { reply, text, .. } => (reply, text),
-                    Event::Found { .. } => (ReplyKind::Value, &[][..]),
-                    Event::Bad(reason) => return Err(Refusal::TurnedAway(reason.describe().to_owned())),
-                    _ => {
-                        used += step;
-                        continue;
-                    }
-                };
-                if reply != ReplyKind::Ok {
-                    return Err(Refusal::TurnedAway(codec.refusal(number, reply, text)));
-                }
-                number += 1;
-                used += step;
-            }
-        }
-        Ok(())
-    }
-
-    fn question(&mut self, question: &[u8]) -> Result<WholeReply, Refusal> {
-        self.write(question)?;
-        let (mut reply, mut piece) = (WholeReply::default(), [0; 16 << 10]);
-        loop {
-            let len = self.read(&mut piece)?;
-            if reply.take(&piece[..len]).map_err(|no| Refusal::NoMap(no.to_string()))? {
-                return Ok(reply);
-            }
+impl From<NotGreeted> for Refusal {
+    fn from(reason: NotGreeted) -> Self {
+        match reason {
+            NotGreeted::Lost(error) => error.into(),
+            NotGreeted::Refused(said) => Self::TurnedAway(said),
+            NotGreeted::NoAnswer => Self::TurnedAway(NotGreeted::NO_ANSWER.to_owned()),
         }
     }
 }
 
-fn left_until(deadline: Instant) -> io::Result<Duration> {
-    match deadline.saturating_duration_since(Instant::now()) {
-        Duration::ZERO => Err(ErrorKind::TimedOut.into()),
-        left => Ok(left),
+fn question(stream: &mut Stream, question: &[u8]) -> Result<WholeReply, Refusal> {
+    stream.write_all(question)?;
+    stream.flush()?;
+    let (mut reply, mut piece) = (WholeReply::default(), [0; 16 << 10]);
+    loop {
+        let len = match stream.read(&mut piece) {
+            Ok(0) => Err(io::Error::new(ErrorKind::UnexpectedEof, "it closes the connection")),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            ended => ended,
+        }?;
+        if reply.take(&piece[..len]).map_err(|no| Refusal::NoMap(no.to_string()))? {
+            return Ok(reply);
+        }
     }
 }
 
 /// The map that a node gives, in the words of servers since 7 or, where it does not know those, in the old ones.
 fn ask(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Refusal> {
-    let mut asking = connect(endpoint)?;
-    asking.greet(codec)?;
+    let mut stream = connect(endpoint)?;
+    stream.greet(codec)?;
     let host = address_of(&endpoint.server).host;
     let by_tls = endpoint.tls.is_some();
-    let whole = asking.question(ASK_SHARDS)?;
+    let whole = question(&mut stream, ASK_SHARDS)?;
     let declined = match map_of(&whole, |value| SlotMap::of_shards(value, &host, by_tls)) {
         Err(declined @ NoSlotMap::Declined(_)) => declined,
         Err(other) => return Err(Refusal::NoMap(other.to_string())),
@@ -216,7 +165,7 @@ fn ask(endpoint: &Endpoint, codec: &RespCodec) -> Result<SlotMap, Refusal> {
     if declined.to_string().contains(NO_CLUSTER) {
         return Err(Refusal::NoMap(declined.to_string()));
     }
-    let whole = asking.question(ASK_SLOTS)?;
+    let whole = question(&mut stream, ASK_SLOTS)?;
     map_of(&whole, |value| SlotMap::of_slots(value, &host))
         .map_err(|reason| Refusal::NoMap(reason.to_string()))
 }
@@ -229,12 +178,13 @@ fn map_of(
 }
 
 /// A connection by the first address that accepts one.
-fn connect(endpoint: &Endpoint) -> Result<Asking, Refusal> {
-    let deadline = Instant::now() + ANSWER;
+fn connect(endpoint: &Endpoint) -> Result<Stream, Refusal> {
+    let clock = Clock::start();
+    let deadline_ns = clock.now_ns() + ANSWER.as_nanos() as u64;
     let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
     for address in &endpoint.addresses {
-        match Stream::connect(address, endpoint.tls.as_ref(), left_until(deadline)?) {
-            Ok(stream) => return Ok(Asking { stream, deadline }),
+        match Stream::connect(address, endpoint.tls.as_ref(), clock, deadline_ns) {
+            Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
     }

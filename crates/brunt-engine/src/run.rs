@@ -7,11 +7,11 @@ use crate::clock::Clock;
 use crate::cluster::{self, LastMap, Mapper};
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, KernelInterface, choose};
-use crate::launch::{Blueprint, allowed_cpus, spawn};
+use crate::launch::{Blueprint, allowed_cpus, resp_codec, spawn};
 use crate::recording::{Filled, ReplyNotes};
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
-use crate::witness::Witnesses;
+use crate::witness::{Question, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::server::ServerAddress;
@@ -275,9 +275,7 @@ pub fn run(
     let (notices, incoming) = mpsc::channel();
     let intervals = IntervalStore::new(&blueprint.layout);
     // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
-    let witnesses =
-        if plan.server_stats { Witnesses::start(endpoints, clock) } else { Ok(Witnesses::none()) };
-    let witnesses = witnesses.map_err(RunError::System)?;
+    let witnesses = summon(&blueprint, clock).map_err(RunError::System)?;
     let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
     let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
     let begun_ns = clock.now_ns();
@@ -332,6 +330,19 @@ pub fn run(
     }
     let Chosen { interface, reason } = chosen;
     Ok(RunData { server_records: witnesses.end(), io: interface, io_reason: reason, ..data })
+}
+
+/// The servers as witnesses, where the plan asks them.
+fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
+    let Blueprint { plan, endpoints, .. } = blueprint;
+    if !plan.server_stats {
+        return Ok(Witnesses::none());
+    }
+    let question = match plan.protocol.is_resp() {
+        true => Question::Info(Box::new(resp_codec(plan)?)),
+        false => Question::Stats,
+    };
+    Witnesses::start(endpoints, &question, clock)
 }
 
 /// Why preparation ended.

@@ -7,8 +7,11 @@
 
 use crate::clock::Clock;
 use crate::run::Endpoint;
-use crate::transport::blocking::Stream;
-use brunt_proto::memcached::statistics::{REQUEST, StatisticsReply};
+use crate::transport::blocking::{NotGreeted, Stream};
+use brunt_proto::memcached::statistics::{self, StatisticsReply};
+use brunt_proto::resp::RespCodec;
+use brunt_proto::resp::information;
+use brunt_proto::resp::reply::WholeReply;
 use brunt_stats::statistics::{ServerRecord, Snapshot};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -25,6 +28,15 @@ const SPACING_NS: u64 = 100_000_000;
 const FAILURES_MAX: u32 = 5;
 /// The last asking matters most and is tried again.
 const LAST_ATTEMPTS: u32 = 3;
+
+/// In which words the servers are asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Question {
+    /// memcached's `stats`, whatever dialect the load speaks.
+    Stats,
+    /// Redis's `INFO`, after the greeting of this codec: whoever is to be told something must be let in first.
+    Info(Box<RespCodec>),
+}
 
 /// What the control thread tells a witness.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +69,9 @@ impl Witnesses {
     }
 
     /// Asks every server for the first time and waits for the answers.
-    pub(crate) fn start(endpoints: &[Endpoint], clock: Clock) -> io::Result<Self> {
-        let hands = endpoints.iter().map(|endpoint| spawn(endpoint.clone(), clock));
+    pub(crate) fn start(endpoints: &[Endpoint], question: &Question, clock: Clock) -> io::Result<Self> {
+        let witness = |endpoint: &Endpoint| Witness::new(endpoint.clone(), question.clone(), clock);
+        let hands = endpoints.iter().map(|endpoint| spawn(witness(endpoint)));
         let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
         witnesses.await_answers();
         Ok(witnesses)
@@ -100,11 +113,10 @@ impl Witnesses {
     }
 }
 
-fn spawn(endpoint: Endpoint, clock: Clock) -> io::Result<Hand> {
+fn spawn(mut witness: Witness) -> io::Result<Hand> {
     let (orders, incoming) = mpsc::channel();
     let (done_sender, done) = mpsc::channel();
     let thread = std::thread::Builder::new().name("brunt-witness".to_owned()).spawn(move || {
-        let mut witness = Witness::new(endpoint, clock);
         witness.watch(&incoming, &done_sender);
         witness.record
     })?;
@@ -120,6 +132,16 @@ enum Failure {
     ForNow(String),
 }
 
+impl From<NotGreeted> for Failure {
+    fn from(reason: NotGreeted) -> Self {
+        match reason {
+            NotGreeted::Lost(error) => error.into(),
+            NotGreeted::Refused(said) => Self::ForNow(said),
+            NotGreeted::NoAnswer => Self::ForGood(NotGreeted::NO_ANSWER.to_owned()),
+        }
+    }
+}
+
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::ForNow(match error.kind() {
@@ -132,6 +154,7 @@ impl From<io::Error> for Failure {
 /// One server's witness, on its own thread.
 struct Witness {
     endpoint: Endpoint,
+    question: Question,
     clock: Clock,
     stream: Option<Stream>,
     record: ServerRecord,
@@ -145,9 +168,10 @@ struct Witness {
 }
 
 impl Witness {
-    fn new(endpoint: Endpoint, clock: Clock) -> Self {
+    fn new(endpoint: Endpoint, question: Question, clock: Clock) -> Self {
         Self {
             endpoint,
+            question,
             clock,
             stream: None,
             record: ServerRecord::default(),
@@ -228,46 +252,67 @@ impl Witness {
     fn ask(&mut self) -> Result<Snapshot, Failure> {
         let deadline_ns = self.asked_ns + ANSWER.as_nanos() as u64;
         let mut stream = match self.stream.take() {
-            Some(stream) => stream,
+            Some(mut stream) => {
+                stream.set_deadline(deadline_ns);
+                stream
+            }
             None => self.connect(deadline_ns)?,
         };
-        stream.set_timeout(self.left_until(deadline_ns)?)?;
-        stream.write_all(REQUEST)?;
-        let mut reply = StatisticsReply::default();
-        let mut bytes = [0; 16 << 10];
-        loop {
-            stream.set_timeout(self.left_until(deadline_ns)?)?;
-            let len = match stream.read(&mut bytes) {
-                Ok(0) => return Err(Failure::ForNow("it closes the connection".to_owned())),
-                Ok(len) => len,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            };
-            if reply.take(&bytes[..len]).map_err(|no| Failure::ForGood(no.to_string()))? {
-                break;
+        let snapshot = match &self.question {
+            Question::Stats => {
+                stream.write_all(statistics::REQUEST)?;
+                let mut reply = StatisticsReply::default();
+                let no = |no: statistics::NoStatistics| Failure::ForGood(no.to_string());
+                receive(&mut stream, |bytes| reply.take(bytes).map_err(no))?;
+                Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows())
             }
-        }
+            Question::Info(_) => {
+                stream.write_all(information::REQUEST)?;
+                let mut reply = WholeReply::default();
+                receive(&mut stream, |bytes| {
+                    reply.take(bytes).map_err(|no| Failure::ForGood(no.to_string()))
+                })?;
+                let at_ns = self.clock.now_ns();
+                let Some(value) = reply.value() else { unreachable!("a whole reply has a value") };
+                // A server that is loading, or that has too many clients, may say more another time.
+                let rows = information::rows(&value).map_err(|no| Failure::ForNow(no.to_string()))?;
+                Snapshot::new(self.asked_ns, at_ns, rows)
+            }
+        };
         self.stream = Some(stream);
-        Ok(Snapshot::new(self.asked_ns, self.clock.now_ns(), reply.rows()))
+        Ok(snapshot)
     }
 
-    /// A connection by the first address that accepts one.
+    /// A connection by the first address that accepts one, and that lets us in.
     fn connect(&self, deadline_ns: u64) -> Result<Stream, Failure> {
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
         for address in &self.endpoint.addresses {
-            match Stream::connect(address, self.endpoint.tls.as_ref(), self.left_until(deadline_ns)?) {
-                Ok(stream) => return Ok(stream),
+            match Stream::connect(address, self.endpoint.tls.as_ref(), self.clock, deadline_ns) {
+                Ok(mut stream) => {
+                    if let Question::Info(codec) = &self.question {
+                        stream.greet(codec)?;
+                    }
+                    return Ok(stream);
+                }
                 Err(error) => last = error,
             }
         }
         Err(last.into())
     }
+}
 
-    /// How long is left; an error where nothing is.
-    fn left_until(&self, deadline_ns: u64) -> io::Result<Duration> {
-        match deadline_ns.saturating_sub(self.clock.now_ns()) {
-            0 => Err(ErrorKind::TimedOut.into()),
-            left_ns => Ok(Duration::from_nanos(left_ns)),
+/// Reads until what has come is said to be whole.
+fn receive(stream: &mut Stream, mut take: impl FnMut(&[u8]) -> Result<bool, Failure>) -> Result<(), Failure> {
+    let mut bytes = [0; 16 << 10];
+    loop {
+        let len = match stream.read(&mut bytes) {
+            Ok(0) => return Err(Failure::ForNow("it closes the connection".to_owned())),
+            Ok(len) => len,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        if take(&bytes[..len])? {
+            return Ok(());
         }
     }
 }

@@ -365,14 +365,15 @@ fn resolve_server_stats(
     run: &RunSpec,
     protocol: Protocol,
 ) -> Result<bool, PlanError> {
-    // They are asked for in text, which a memcached with users does not speak.
-    let has_login = run.password.is_some();
-    let refused = match run.server_stats {
-        Some(true) if protocol.is_resp() => "false: a memcached's statistics are understood, no other's",
-        Some(true) if has_login => "false: a memcached that asks for a password tells no statistics in text",
-        given => return Ok(given.unwrap_or(!protocol.is_resp() && !has_login)),
-    };
-    Err(complaint.error("server-stats", true, refused))
+    // A memcached's are asked for in text, which one with users does not speak.
+    let is_mute = run.password.is_some() && !protocol.is_resp();
+    match run.server_stats {
+        Some(true) if is_mute => {
+            let accepted = "false: a memcached that asks for a password tells no statistics in text";
+            Err(complaint.error("server-stats", true, accepted))
+        }
+        given => Ok(given.unwrap_or(!is_mute)),
+    }
 }
 
 fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Target, PlanError> {
@@ -815,7 +816,7 @@ mod tests {
         let plan = resolved("protocol = 'resp2'\nserver = 'a'\ncommand = ['A', 'B']").unwrap();
         assert_eq!(plan.classes[0].mix.to_string(), "raw=1+1");
         assert_eq!(plan.servers()[0].to_string(), "a:6379");
-        assert!(!plan.server_stats, "nobody understands what a Redis says of itself");
+        assert!(plan.server_stats, "a Redis says enough of itself");
     }
 
     #[test]
@@ -1080,10 +1081,6 @@ mod tests {
         (
             "protocol = 'resp2'\nserver = 'a'\ndatabase = '5G'",
             "--database: '5000000000' was given; accepted: a whole number from 0 to 4294967295",
-        ),
-        (
-            "protocol = 'resp2'\nserver = 'a'\nserver-stats = true",
-            "--server-stats: 'true' was given; accepted: false: a memcached's statistics are understood, no other's",
         ),
         (
             "depth = 1000000\nconnections = 100",

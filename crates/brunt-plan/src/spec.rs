@@ -314,8 +314,7 @@ impl From<&Plan> for PlanSpec {
             warmup: Some(plan.warmup),
             preload: Some(plan.preload),
             verify: plan.verify,
-            // Redis's are not asked for, and nothing has to say so.
-            server_stats: (!plan.server_stats && !plan.protocol.is_resp()).then_some(false),
+            server_stats: (!plan.server_stats).then_some(false),
             seed: Some(Count(plan.seed)),
             data_seed: Some(Count(plan.data_seed)),
             meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),

@@ -1,10 +1,15 @@
 //! A connection that waits: for whoever speaks to a server beside the load.
 //!
-//! Not a worker's: those never wait on one connection.
+//! Not a worker's: those never wait on one connection. Invariant: nothing waits beyond the deadline that was set last,
+//! however many system calls it takes; what is behind it is `TimedOut`.
 
 use super::address::Address;
 use super::socket::{self, Peer};
 use super::tls::client::TlsClient;
+use crate::clock::Clock;
+use brunt_plan::outcome::ReplyKind;
+use brunt_proto::resp::RespCodec;
+use brunt_proto::{Codec, Event};
 use rustls::{ClientConnection, StreamOwned};
 use socket2::{Domain, Socket, Type};
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,22 +18,28 @@ use std::time::Duration;
 /// A connection, plain or by TLS.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    Plain(Socket),
-    Tls(Box<StreamOwned<ClientConnection, Socket>>),
+    Plain(Punctual),
+    Tls(Box<StreamOwned<ClientConnection, Punctual>>),
 }
 
 impl Stream {
-    /// A connection to one address, within this time. A handshake of TLS comes with the first byte that is written.
-    pub(crate) fn connect(address: &Address, tls: Option<&TlsClient>, timeout: Duration) -> io::Result<Self> {
+    /// A connection to one address, before the deadline. A handshake of TLS comes with the first byte that is written.
+    pub(crate) fn connect(
+        address: &Address,
+        tls: Option<&TlsClient>,
+        clock: Clock,
+        deadline_ns: u64,
+    ) -> io::Result<Self> {
         let to = address.to_socket_address()?;
         let socket = Socket::new(to.domain(), Type::STREAM, None)?;
-        socket.connect_timeout(&to, timeout)?;
+        let socket = Punctual { socket, clock, deadline_ns };
+        socket.socket.connect_timeout(&to, socket.left()?)?;
         if to.domain() != Domain::UNIX {
             // An attempt at a port that nobody listens on may meet itself, on this host.
-            if socket::peer(&socket) == Peer::Itself {
+            if socket::peer(&socket.socket) == Peer::Itself {
                 return Err(ErrorKind::ConnectionRefused.into());
             }
-            socket.set_tcp_nodelay(true)?;
+            socket.socket.set_tcp_nodelay(true)?;
         }
         match tls {
             None => Ok(Self::Plain(socket)),
@@ -39,14 +50,110 @@ impl Stream {
         }
     }
 
-    /// How long a read and a write may take at most.
-    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+    /// Says what every connection of the load says first, and hears that we are let in.
+    pub(crate) fn greet(&mut self, codec: &RespCodec) -> Result<(), NotGreeted> {
+        let greeting = codec.greeting();
+        if greeting.replies == 0 {
+            return Ok(());
+        }
+        self.write_all(greeting.bytes)?;
+        self.flush()?;
+        let (mut decoder, mut held, mut heard) = (codec.clone(), Vec::new(), 0);
+        while heard < greeting.replies {
+            let mut piece = [0; 4096];
+            match self.read(&mut piece) {
+                Ok(0) => {
+                    return Err(io::Error::new(ErrorKind::UnexpectedEof, "it closes the connection").into());
+                }
+                Ok(len) => held.extend_from_slice(&piece[..len]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let mut used = 0;
+            while heard < greeting.replies {
+                let (step, event) = decoder.decode(&held[used..]);
+                match event {
+                    None => break,
+                    Some(Event::End { reply: ReplyKind::Ok, .. }) => heard += 1,
+                    Some(Event::End { reply, text, .. }) => {
+                        return Err(NotGreeted::Refused(codec.refusal(heard, reply, text)));
+                    }
+                    Some(Event::Found { .. } | Event::Bad(_)) => return Err(NotGreeted::NoAnswer),
+                    Some(_) => {}
+                }
+                used += step;
+            }
+            held.drain(..used);
+        }
+        Ok(())
+    }
+
+    /// Until when reads and writes may wait.
+    pub(crate) fn set_deadline(&mut self, deadline_ns: u64) {
         let socket = match self {
             Self::Plain(socket) => socket,
-            Self::Tls(stream) => &stream.sock,
+            Self::Tls(stream) => &mut stream.sock,
         };
-        socket.set_write_timeout(Some(timeout))?;
-        socket.set_read_timeout(Some(timeout))
+        socket.deadline_ns = deadline_ns;
+    }
+}
+
+/// Why a greeting came to nothing.
+#[derive(Debug)]
+pub(crate) enum NotGreeted {
+    /// The connection is lost, or nothing came in time.
+    Lost(io::Error),
+    /// We are not let in: what the server says, for a user.
+    Refused(String),
+    /// What came is no answer to a greeting.
+    NoAnswer,
+}
+
+impl NotGreeted {
+    /// What to say of an answer that is none.
+    pub(crate) const NO_ANSWER: &str = "its answer to the greeting is none";
+}
+
+impl From<io::Error> for NotGreeted {
+    fn from(error: io::Error) -> Self {
+        Self::Lost(error)
+    }
+}
+
+/// A socket whose every call waits until the deadline at most: a handshake of TLS, or a record that comes byte by byte, is
+/// many calls.
+#[derive(Debug)]
+pub(crate) struct Punctual {
+    socket: Socket,
+    clock: Clock,
+    deadline_ns: u64,
+}
+
+impl Punctual {
+    /// How long is left; an error where nothing is.
+    fn left(&self) -> io::Result<Duration> {
+        match self.deadline_ns.saturating_sub(self.clock.now_ns()) {
+            0 => Err(ErrorKind::TimedOut.into()),
+            left_ns => Ok(Duration::from_nanos(left_ns)),
+        }
+    }
+}
+
+impl Read for Punctual {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(Some(self.left()?))?;
+        self.socket.read(bytes)
+    }
+}
+
+impl Write for Punctual {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(Some(self.left()?))?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
     }
 }
 

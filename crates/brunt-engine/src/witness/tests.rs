@@ -1,7 +1,9 @@
 //! Witnesses over real sockets: what they bring home from a server, and how they take it when it has nothing to say.
 
 use super::*;
+use crate::launch::Blueprint;
 use crate::loopback::{endpoint, plan, run_against, start_server};
+use crate::run::DataSets;
 use brunt_server::CoreOptions;
 use brunt_stats::book::BookEntry;
 use brunt_stats::statistics::{Statistic, agreement};
@@ -30,7 +32,7 @@ fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Re
 }
 
 fn ask_all(address: SocketAddr) -> ServerRecord {
-    let witnesses = Witnesses::start(&endpoint(address), Clock::start()).unwrap();
+    let witnesses = Witnesses::start(&endpoint(address), &Question::Stats, Clock::start()).unwrap();
     witnesses.prepared();
     witnesses.end().remove(0)
 }
@@ -119,12 +121,70 @@ fn who_has_no_statistics_is_asked_once() {
 fn a_server_that_says_nothing_is_not_waited_for_longer_than_a_second() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let clock = Clock::start();
-    let mut witness = Witness::new(endpoint(listener.local_addr().unwrap()).remove(0), clock);
+    let mut witness =
+        Witness::new(endpoint(listener.local_addr().unwrap()).remove(0), Question::Stats, clock);
     let begun_ns = clock.now_ns();
     assert!(!witness.look());
     let took_ns = clock.now_ns() - begun_ns;
     assert!(took_ns >= 1_000 * MS, "{took_ns}");
     assert_eq!(witness.record.trouble.as_deref(), Some("no answer within 1 s"));
+}
+
+/// A byte now and then, which each is no reason to wait longer: neither for the answer, nor for a handshake.
+#[test]
+fn a_server_that_drips_is_not_waited_for_longer_either() {
+    use crate::transport::tls::client::TlsSettings;
+    use brunt_plan::tls::TlsOptions;
+    let options = TlsOptions { is_insecure: true, ..TlsOptions::default() };
+    let client = TlsSettings::read(&options).unwrap().toward("cache.test").unwrap();
+    // A record of a handshake that does not end, and a line that does not.
+    for (tls, head) in [(None, &b"STAT "[..]), (Some(client), b"\x16\x03\x03\x3f\xff\x02\x00\x3f\xfb")] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.write_all(head);
+            while stream.write_all(b"x").is_ok() {
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
+        });
+        let clock = Clock::start();
+        let mut endpoint = endpoint(address).remove(0);
+        endpoint.tls = tls;
+        let mut witness = Witness::new(endpoint, Question::Stats, clock);
+        let begun_ns = clock.now_ns();
+        assert!(!witness.look());
+        // Half a second for a busy host.
+        assert!((1_000 * MS..1_500 * MS).contains(&(clock.now_ns() - begun_ns)), "{begun_ns}");
+        assert_eq!(witness.record.trouble.as_deref(), Some("no answer within 1 s"));
+    }
+}
+
+/// What a Redis has to say of being asked, and of letting somebody in who asks.
+#[test]
+fn who_does_not_answer_info_says_why() {
+    let greets = "protocol = 'resp3'\nserver = 'a'";
+    let codec = |toml: &str| {
+        let blueprint = Blueprint::new(plan(toml), endpoint(([127, 0, 0, 1], 1).into()), DataSets::ToStore);
+        Box::new(crate::launch::resp_codec(&blueprint.plan).unwrap())
+    };
+    for (toml, says, reason) in [
+        ("protocol = 'resp2'\nserver = 'a'", &b"-NOPERM no\r\n"[..], "it answers \"NOPERM no\""),
+        ("protocol = 'resp2'\nserver = 'a'", b":5\r\n", "its answer to INFO is no text"),
+        ("protocol = 'resp2'\nserver = 'a'", b"ERROR\r\n", "it answers \"ERROR\\r\\n\""),
+        (greets, b"-NOAUTH who\r\n", "HELLO is refused: NOAUTH who"),
+        (greets, b"$2\r\nno\r\n", "its answer to the greeting is none"),
+        (greets, b"", "it closes the connection"),
+    ] {
+        let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
+        let witnesses = Witnesses::start(&endpoint(address), &Question::Info(codec(toml)), Clock::start());
+        let witnesses = witnesses.unwrap();
+        witnesses.prepared();
+        let record = witnesses.end().remove(0);
+        assert_eq!(record.trouble.as_deref(), Some(reason));
+        assert!(record.snapshots().is_empty() && !record.is_complete);
+        assert_eq!(accepted.try_iter().count(), 1);
+    }
 }
 
 #[test]
@@ -134,9 +194,9 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
     let address = listener.local_addr().unwrap();
     let answer = |listener: &TcpListener| {
         let (mut stream, _) = listener.accept().unwrap();
-        let mut question = [0; REQUEST.len()];
+        let mut question = [0; statistics::REQUEST.len()];
         stream.read_exact(&mut question).unwrap();
-        assert_eq!(question, REQUEST);
+        assert_eq!(question, statistics::REQUEST);
         stream.write_all(b"STAT pid 1\r\nEND\r\n").unwrap();
     };
     let answering = |listener: TcpListener| {
@@ -145,7 +205,7 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
             listener
         })
     };
-    let mut witness = Witness::new(endpoint(address).remove(0), clock);
+    let mut witness = Witness::new(endpoint(address).remove(0), Question::Stats, clock);
     let server = answering(listener);
     assert!(witness.look());
     let listener = server.join().unwrap();
@@ -164,7 +224,8 @@ fn a_server_that_goes_away_is_given_up_and_one_that_comes_back_is_not() {
 
 #[test]
 fn askings_lie_on_the_grid_of_the_window() {
-    let mut witness = Witness::new(endpoint(([127, 0, 0, 1], 1).into()).remove(0), Clock::start());
+    let mut witness =
+        Witness::new(endpoint(([127, 0, 0, 1], 1).into()).remove(0), Question::Stats, Clock::start());
     let table = [
         // (asked, grid) → next
         (1_000 * MS, None, 2_000 * MS),

@@ -21,6 +21,7 @@ mod compare;
 mod convictions;
 mod dialects;
 mod faults;
+mod information;
 mod legacy;
 mod lifetimes;
 mod many;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// Certificates of a test: `ca.pem` has issued `server.pem` (for cache.test and 127.0.0.1) and `client.pem`, `other.pem` nothing;
 /// each but `ca.pem` and `other.pem` has a key of its name.
-struct Papers(PathBuf);
+pub(crate) struct Papers(PathBuf);
 
 impl Drop for Papers {
     fn drop(&mut self) {
@@ -26,7 +26,7 @@ impl Drop for Papers {
 
 impl Papers {
     /// Makes them; `None` (and a word on stderr) where there is no program to make them with.
-    fn issue() -> Option<Self> {
+    pub(crate) fn issue() -> Option<Self> {
         let papers = Self(own_directory());
         let tried = Command::new("openssl").arg("version").stdout(Stdio::null()).status();
         if let Err(error) = tried {
@@ -85,7 +85,7 @@ impl Papers {
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
@@ -102,7 +102,7 @@ impl Papers {
 }
 
 /// A redis-server that speaks TLS at the second address, and plainly at its own.
-fn redis_by_tls(papers: &Papers, flags: &[&str]) -> Option<(Server, String)> {
+pub(crate) fn redis_by_tls(papers: &Papers, flags: &[&str]) -> Option<(Server, String)> {
     let port = lasting_port().to_string();
     let (ca, certificate, key) =
         (papers.path("ca.pem"), papers.path("server.pem"), papers.path("server.key"));

@@ -1,0 +1,194 @@
+//! What a Redis says of itself beside what we did: it agrees to the last call and key, over whatever carries the load, and
+//! where it is not told, the report says so in the server's words.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, own_directory};
+use crate::tls::{Papers, redis_by_tls};
+use serde_json::Value;
+
+/// Every operation that Redis has, over all phases.
+const MIX: &[&str] = &[
+    "--mix",
+    "get=20,mget=4,set=8,add=4,replace=4,append=2,incr=4,decr=4,delete=3,touch=4",
+    "--keys",
+    "1000",
+    "--popularity",
+    "zipf:0.99",
+    "--warmup",
+    "100ms",
+    "-t",
+    "600ms",
+    "-c",
+    "4",
+    "-d",
+    "4",
+];
+
+fn check<'a>(measured: &'a Measured, id: &str) -> (&'a str, &'a str) {
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    let check = checks.iter().find(|check| check["id"] == id).unwrap();
+    (check["status"].as_str().unwrap(), check["message"].as_str().unwrap())
+}
+
+/// Every count of the server is ours, in the verdict, in JSON and in the text.
+fn check_agreement(server: &str, flags: &[&str]) -> Measured {
+    let measured = Measured::run(server, &[MIX, flags].concat());
+    let text = &measured.text;
+    measured.check_books();
+    let (status, message) = check(&measured, "SERVER");
+    assert_eq!(
+        (status, message.ends_with("counts of the servers are ours, exactly")),
+        ("ok", true),
+        "{text}"
+    );
+    let agreement = measured.at("server_stats.agreement").as_array().unwrap();
+    assert_eq!(agreement.len(), 11, "{agreement:?}");
+    for row in agreement {
+        assert_eq!([&row["least"], &row["most"]], [&row["counted"]; 2], "{row}");
+    }
+    let counted = |name: &str| {
+        agreement.iter().find(|row| row["statistic"] == name).unwrap()["counted"].as_u64().unwrap()
+    };
+    assert_eq!(counted("cmdstat_get"), measured.over_phases("ops.get"));
+    let stores = ["set", "add", "replace"].map(|op| measured.over_phases(&format!("ops.{op}")));
+    assert_eq!(counted("cmdstat_set"), stores.iter().sum::<u64>());
+    assert!(counted("keyspace_hits") >= measured.over_phases("keys.hit"), "touches read, too");
+    assert!(text.contains("server says ") && text.contains(" of CPU per request"), "{text}");
+    let window = measured.at("server_stats.window");
+    assert!(window["cpu_ns_per_request"].as_u64().unwrap() > 0 && window["items"].as_u64().unwrap() > 0);
+    let ours = measured.count("keys.hit") as f64 / measured.count("keys.asked") as f64;
+    assert!((window["hit_ratio"].as_f64().unwrap() - ours).abs() < 0.15, "{window}, ours {ours}");
+    assert_eq!(check(&measured, "CACHE").0, "ok", "{text}");
+    measured
+}
+
+#[test]
+fn a_redis_counts_what_we_do() {
+    let _beside = beside_others();
+    for flags in [
+        &["--protocol", "resp2", "-T", "2"][..],
+        &["--protocol", "resp3", "--ttl", "1h", "--database", "3", "--io", "epoll"],
+    ] {
+        let Some(server) = Server::redis(&[]) else { return };
+        let measured = check_agreement(&server.address, flags);
+        let record = &measured.at("server_stats.servers")[0];
+        let last = &record["last"]["statistics"];
+        assert_eq!(last["process_id"], server.pid().as_raw_nonzero().get());
+        assert_eq!(record["first"]["statistics"]["cmdstat_set"], 0);
+        assert_eq!(record["prepared"]["statistics"]["keys"], 2_000, "keys and counters");
+        assert!(
+            record["version"].as_str().unwrap().starts_with(|first: char| first.is_ascii_digit()),
+            "{record}"
+        );
+        // And as the server says to somebody else.
+        let stats = server.redis_counts("stats");
+        for name in ["keyspace_hits", "keyspace_misses", "evicted_keys", "expired_keys"] {
+            assert_eq!(last[name], stats[name], "{name}");
+        }
+        assert!(last["used_cpu_user_main_thread_ns"].as_u64().unwrap() > 0, "{last}");
+        assert_eq!(window_of(&measured)["bytes_max"], Value::Null, "without maxmemory there is no bound");
+    }
+}
+
+fn window_of(measured: &Measured) -> &Value {
+    measured.at("server_stats.window")
+}
+
+#[test]
+fn a_reference_server_counts_it_likewise() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    check_agreement(&server.address, &["--protocol", "resp2", "-r", "4000"]);
+    check_agreement(&server.address, &["--protocol", "resp3", "-r", "4000", "--ttl", "1h"]);
+}
+
+/// Whoever asks comes as the load comes: by password, through TLS, by a path.
+#[test]
+fn it_is_asked_as_the_load_comes() {
+    let _beside = beside_others();
+    let user = ["--user", "cache", "on", ">pw", "~*", "+@all"];
+    let directory = own_directory();
+    let path = directory.join("redis").display().to_string();
+    let Some(server) = Server::redis(&[&user[..], &["--unixsocket", &path]].concat()) else { return };
+    server.redis_says("PING");
+    let login = ["--user", "cache", "--password", "pw"];
+    check_agreement(&server.address, &[&["--protocol", "resp2"][..], &login].concat());
+    server.redis_says("FLUSHALL");
+    check_agreement(&format!("unix:{path}"), &[&["--protocol", "resp3"][..], &login].concat());
+    let _ = std::fs::remove_dir_all(&directory);
+    let Some(papers) = Papers::issue() else { return };
+    let Some((_server, address)) =
+        redis_by_tls(&papers, &[&["--tls-auth-clients", "no"][..], &user].concat())
+    else {
+        return;
+    };
+    let ca = papers.path("ca.pem");
+    let by_tls = ["--protocol", "resp3", "--transport", "tls", "--tls-ca", &ca];
+    check_agreement(&address, &[&by_tls[..], &login].concat());
+}
+
+#[test]
+fn who_may_not_ask_says_so() {
+    let _beside = beside_others();
+    let Some(server) = Server::redis(&["--user", "cache", "on", ">pw", "~*", "+@all", "-info"]) else {
+        return;
+    };
+    let login = ["--protocol", "resp2", "--user", "cache", "--password", "pw"];
+    let measured = Measured::run(&server.address, &[MIX, &login].concat());
+    measured.check_books();
+    for id in ["SERVER", "CACHE"] {
+        let (status, message) = check(&measured, id);
+        assert_eq!(status, "skipped", "{message}");
+        assert!(message.contains("it answers \"NOPERM this user has no permissions"), "{message}");
+    }
+    assert!(measured.text.contains("server says nothing: it answers \"NOPERM"), "{}", measured.text);
+}
+
+/// What another client does in the midst of it is too much by as much.
+#[test]
+fn another_client_is_noticed() {
+    let _beside = beside_others();
+    let Some(server) = Server::redis(&[]) else { return };
+    let flags = [
+        "--protocol",
+        "resp2",
+        "-r",
+        "500",
+        "-t",
+        "1500ms",
+        "--warmup",
+        "0s",
+        "--keys",
+        "1000",
+        "--mix",
+        "get",
+    ];
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| Measured::run(&server.address, &flags));
+        while server.redis_counts("commandstats").get("cmdstat_get").copied().unwrap_or(0) < 100 {
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+        server.redis_says(&"APPEND of:somebody:else x\r\n".repeat(100));
+        let measured = run.join().unwrap();
+        let expected = "cmdstat_append is 100 and ours 0 (100 more): others use this server, too";
+        assert_eq!(check(&measured, "SERVER"), ("caution", expected), "{}", measured.text);
+    });
+}
+
+#[test]
+fn a_cache_that_is_too_small_is_noticed() {
+    let _beside = beside_others();
+    let bound = ["--maxmemory", "8mb", "--maxmemory-policy", "allkeys-lru"];
+    let Some(server) = Server::redis(&bound) else { return };
+    let data =
+        ["--protocol", "resp3", "--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
+    let measured = Measured::run(&server.address, &data);
+    let (status, message) = check(&measured, "CACHE");
+    assert_eq!((status, measured.exit), ("not_trusted", 3), "{}", measured.text);
+    assert!(message.starts_with("preload is incomplete: of 2 000 keys that were stored, "), "{message}");
+    let prepared = &measured.at("server_stats.servers")[0]["prepared"]["statistics"];
+    let number = |name: &str| prepared[name].as_u64().unwrap();
+    assert_eq!(number("evicted_keys"), 2_000 - number("keys"), "{prepared}");
+    assert_eq!(number("maxmemory"), 8 << 20);
+    assert_eq!(window_of(&measured)["bytes_max"], 8 << 20);
+}
