@@ -8,6 +8,8 @@
 //! one `Writable`, and one send without a result has one result.
 
 pub(crate) mod client;
+#[cfg(test)]
+mod pair;
 mod tunnel;
 
 use crate::clock::WallReading;
@@ -324,6 +326,9 @@ impl<I: Io> Io for Tls<I> {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.io.now_ns() });
         };
         if tunnel.encrypt(parts).is_err() {
+            // Of what was offered nothing counts as taken, so that nothing of it may be handed over any more: its connection
+            // ends without a word.
+            entry.state = State::Down;
             return Some(SendResult { taken: Err(TLS_ERRNO), at_ns: self.io.now_ns() });
         }
         if tunnel.is_flying() {

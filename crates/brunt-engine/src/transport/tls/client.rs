@@ -72,6 +72,12 @@ impl TlsSettings {
 }
 
 impl TlsClient {
+    /// Of this configuration, toward a server of this name.
+    #[cfg(test)]
+    pub(crate) fn of(config: ClientConfig, name: &str) -> Self {
+        Self { config: Arc::new(config), name: ServerName::try_from(name.to_owned()).expect("a name") }
+    }
+
     /// A connection that has not begun to speak.
     pub(crate) fn connection(&self) -> Result<ClientConnection, Error> {
         ClientConnection::new(self.config.clone(), self.name.clone())

@@ -8,10 +8,12 @@ use super::client::TlsClient;
 use brunt_proto::out::PARTS_MAX;
 use rustls::{AlertDescription, CertificateError, ClientConnection, Error};
 use std::collections::VecDeque;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
 /// Plain bytes in a record at most (RFC 8446, section 5.1).
 const RECORD_BYTES_MAX: usize = 16 << 10;
+/// The type of a record that holds plain bytes of ours, its first byte (RFC 5246, section 6.2.1; RFC 8446, section 5.2).
+const APPLICATION_DATA: u8 = 23;
 /// Records of one send, where it is not a large one.
 const MARKS_USUAL: usize = 4;
 
@@ -99,7 +101,11 @@ impl Tunnel {
                     is_over = state.peer_has_closed() || read == 0;
                     self.fetch(plain, state.plaintext_bytes_to_read())?;
                 }
-                Err(error) => processed = Err(error),
+                Err(error) => {
+                    // What stands before it is as good as if it had come alone.
+                    self.fetch_rest(plain);
+                    processed = Err(error);
+                }
             }
         }
         self.make_records();
@@ -118,16 +124,33 @@ impl Tunnel {
             .map_err(|error| Error::General(error.to_string()))
     }
 
+    /// Fetches what there is, however much: of an error nobody says.
+    #[cold]
+    fn fetch_rest(&mut self, plain: &mut Vec<u8>) {
+        let mut bytes = [0; 1 << 12];
+        while let Ok(len @ 1..) = self.connection.reader().read(&mut bytes) {
+            plain.extend_from_slice(&bytes[..len]);
+        }
+    }
+
     /// Makes records of what is offered, but for the front of it whose records were made when it was offered before.
+    ///
+    /// # Errors
+    /// The library makes none any more. Of TLS 1.2 it does so when a key has been used as often as it may be (with AES-GCM for
+    /// 2^24 records): then it takes the bytes, forgets them and says that it is the end. Of TLS 1.3 it changes the key.
     pub(super) fn encrypt(&mut self, parts: &[IoSlice<'_>]) -> io::Result<()> {
         let mut copies = [IoSlice::new(&[]); PARTS_MAX];
         let mut rest = &mut copies[..parts.len()];
         rest.copy_from_slice(parts);
         IoSlice::advance_slices(&mut rest, self.ahead);
         while !rest.is_empty() {
+            let begin = self.waiting.len();
             let plain = self.connection.writer().write_vectored(&front(rest))?;
-            IoSlice::advance_slices(&mut rest, plain);
             self.make_records();
+            if self.waiting.get(begin) != Some(&APPLICATION_DATA) {
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
+            IoSlice::advance_slices(&mut rest, plain);
             self.ahead += plain;
             self.marks.push_back(Mark { made: self.made, plain });
         }

@@ -1,0 +1,310 @@
+//! Tests of TLS with both ends in memory: what is cut anywhere comes whole, what cannot be sent is not taken for sent, and
+//! what has come is told before what went wrong.
+//!
+//! The peer is the library's own server, which answers every byte with itself. Its certificate and key are files beside this
+//! one, and good for nothing else.
+
+use super::*;
+use client::TlsClient;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use rustls::version::{TLS12, TLS13};
+use rustls::{
+    CipherSuite, CipherSuiteCommon, RootCertStore, ServerConfig, ServerConnection, SupportedCipherSuite,
+    SupportedProtocolVersion, Tls12CipherSuite, Tls13CipherSuite,
+};
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+const CERTIFICATE: &[u8] = include_bytes!("pair/certificate.der");
+const KEY: &[u8] = include_bytes!("pair/key.der");
+
+const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+
+/// The library's suites of AES-GCM, whose keys are used up after so many records.
+fn provider(records_max: u64) -> CryptoProvider {
+    let common = |common: &CipherSuiteCommon| CipherSuiteCommon {
+        suite: common.suite,
+        hash_provider: common.hash_provider,
+        confidentiality_limit: records_max,
+    };
+    let worn = |suite: &SupportedCipherSuite| match suite {
+        SupportedCipherSuite::Tls12(suite) => {
+            SupportedCipherSuite::Tls12(Box::leak(Box::new(Tls12CipherSuite {
+                common: common(&suite.common),
+                prf_provider: suite.prf_provider,
+                kx: suite.kx,
+                sign: suite.sign,
+                aead_alg: suite.aead_alg,
+            })))
+        }
+        SupportedCipherSuite::Tls13(suite) => {
+            SupportedCipherSuite::Tls13(Box::leak(Box::new(Tls13CipherSuite {
+                common: common(&suite.common),
+                hkdf_provider: suite.hkdf_provider,
+                aead_alg: suite.aead_alg,
+                quic: suite.quic,
+            })))
+        }
+    };
+    let wanted =
+        [CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, CipherSuite::TLS13_AES_128_GCM_SHA256];
+    let all = ring::default_provider();
+    let suites = all.cipher_suites.iter().filter(|suite| wanted.contains(&suite.suite()));
+    CryptoProvider { cipher_suites: suites.map(worn).collect(), ..all }
+}
+
+fn client(version: &'static SupportedProtocolVersion, records_max: u64) -> TlsClient {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from(CERTIFICATE)).unwrap();
+    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(provider(records_max)));
+    let config = builder
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsClient::of(config, "cache.test")
+}
+
+/// The other end, as an Io: what is sent reaches it at once, and what it says comes in pieces.
+struct Peer {
+    server: ServerConnection,
+    /// Plain bytes that it has had.
+    had: Vec<u8>,
+    coming: VecDeque<Completion>,
+    /// What it has said and nobody has read, and how much was read before.
+    said: Vec<u8>,
+    read: usize,
+    /// Where a piece ends.
+    cut: usize,
+    current: Vec<u8>,
+    /// No send is taken any more.
+    is_deaf: bool,
+    /// Behind its next answer it says what is no TLS.
+    babbles: bool,
+}
+
+impl Peer {
+    fn new(cut: usize) -> Self {
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let key = PrivatePkcs8KeyDer::from(KEY).into();
+        let mut config = builder.with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key).unwrap();
+        // Nothing comes that nobody asked for.
+        config.send_tls13_tickets = 0;
+        Self {
+            server: ServerConnection::new(Arc::new(config)).unwrap(),
+            had: Vec::new(),
+            coming: VecDeque::new(),
+            said: Vec::new(),
+            read: 0,
+            cut,
+            current: Vec::new(),
+            is_deaf: false,
+            babbles: false,
+        }
+    }
+
+    fn hear(&mut self, mut records: &[u8]) {
+        while !records.is_empty() {
+            self.server.read_tls(&mut records).unwrap();
+            let state = self.server.process_new_packets().unwrap();
+            let mut plain = vec![0; state.plaintext_bytes_to_read()];
+            self.server.reader().read_exact(&mut plain).unwrap();
+            self.server.writer().write_all(&plain).unwrap();
+            self.had.extend_from_slice(&plain);
+        }
+        while self.server.wants_write() {
+            self.server.write_tls(&mut self.said).unwrap();
+        }
+        if self.babbles {
+            self.said.extend_from_slice(b"this is no record");
+        }
+    }
+}
+
+impl Io for Peer {
+    fn now_ns(&mut self) -> u64 {
+        7
+    }
+
+    fn connect(&mut self, link: LinkId, _address: &Address) -> Result<(), i32> {
+        self.coming.push_back(Completion { link, at_ns: 7, polled_ns: 7, what: What::Connected });
+        Ok(())
+    }
+
+    #[expect(unsafe_code, reason = "the seam has it; the bytes are read at once")]
+    unsafe fn send(&mut self, _link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        if self.is_deaf {
+            return Some(SendResult { taken: Err(libc::EPIPE), at_ns: 7 });
+        }
+        parts.iter().for_each(|part| self.hear(part));
+        Some(SendResult { taken: Ok(parts.iter().map(|part| part.len()).sum()), at_ns: 7 })
+    }
+
+    fn close(&mut self, _link: LinkId, _how: CloseHow) {}
+
+    fn wait(&mut self, now_ns: u64, _until: Until) -> u64 {
+        now_ns
+    }
+
+    fn next(&mut self) -> Option<Completion> {
+        if let Some(completion) = self.coming.pop_front() {
+            return Some(completion);
+        }
+        if self.said.is_empty() {
+            return None;
+        }
+        let len =
+            if self.read < self.cut { self.said.len().min(self.cut - self.read) } else { self.said.len() };
+        self.current = self.said.drain(..len).collect();
+        self.read += len;
+        let what = What::Received(Chunk { start: 0, len });
+        Some(Completion { link: 0, at_ns: 7, polled_ns: 7, what })
+    }
+
+    fn bytes(&self, chunk: Chunk) -> &[u8] {
+        &self.current[chunk.start..chunk.start + chunk.len]
+    }
+
+    fn syscalls(&self) -> u64 {
+        0
+    }
+
+    fn retransmits(&mut self) -> u64 {
+        0
+    }
+
+    fn shares_cpu(&mut self, _link: LinkId) -> Option<bool> {
+        None
+    }
+}
+
+/// What was told of a connection, in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told {
+    is_connected: bool,
+    plain: Vec<u8>,
+    /// Behind all that; nothing comes after it.
+    end: Option<Option<i32>>,
+}
+
+fn listen(tls: &mut Tls<Peer>, told: &mut Told) {
+    while let Some(completion) = tls.next() {
+        assert_eq!(told.end, None, "{completion:?} after the end");
+        match completion.what {
+            What::Connected => told.is_connected = true,
+            What::Received(chunk) => {
+                assert!(told.is_connected && chunk.len > 0);
+                told.plain.extend_from_slice(tls.bytes(chunk));
+            }
+            What::Closed(errno) => told.end = Some(errno),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A connection over which the handshake is over.
+fn established(
+    version: &'static SupportedProtocolVersion,
+    records_max: u64,
+    cut: usize,
+) -> (Tls<Peer>, Told) {
+    let mut tls = Tls::new(Peer::new(cut), [client(version, records_max)]);
+    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into();
+    tls.connect(0, &nowhere).unwrap();
+    let mut told = Told::default();
+    listen(&mut tls, &mut told);
+    assert!(told.is_connected, "{told:?}");
+    (tls, told)
+}
+
+#[expect(unsafe_code, reason = "the seam has it; the bytes live as long as the call")]
+fn send(tls: &mut Tls<Peer>, parts: &[&[u8]]) -> Result<usize, i32> {
+    let parts: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    // SAFETY: the peer reads them within the call.
+    unsafe { tls.send(0, &parts) }.unwrap().taken
+}
+
+#[test]
+fn what_is_cut_anywhere_comes_whole() {
+    let requests: [&[u8]; 3] = [b"get a\r\n", &[b'x'; 300], b"\r\n"];
+    for version in VERSIONS {
+        let mut total = 0;
+        for cut in 1.. {
+            let (mut tls, mut told) = established(version, u64::MAX, cut);
+            for request in requests {
+                assert_eq!(send(&mut tls, &[&request[..1], &request[1..]]), Ok(request.len()));
+                listen(&mut tls, &mut told);
+            }
+            let expected = Told { is_connected: true, plain: requests.concat(), end: None };
+            assert_eq!(told, expected, "{version:?} cut at {cut}");
+            assert_eq!(tls.io.had, requests.concat());
+            total = total.max(tls.io.read);
+            if cut > total {
+                break;
+            }
+        }
+        assert!(total > 600, "{total}");
+    }
+}
+
+/// The peer answers, says what is no TLS in the same breath, and takes no alert any more: the answer is told, whole, and then
+/// the end.
+#[test]
+fn what_has_come_is_told_before_the_end() {
+    let request = [b'x'; 300];
+    for version in VERSIONS {
+        let (tls, _) = established(version, u64::MAX, 0);
+        // Its length is not always the same: a signature has one byte more or less.
+        let handshake = tls.io.read - 10;
+        for behind in 0..400 {
+            let (mut tls, mut told) = established(version, u64::MAX, handshake + behind);
+            tls.io.babbles = true;
+            assert_eq!(send(&mut tls, &[&request]), Ok(request.len()));
+            tls.io.is_deaf = true;
+            listen(&mut tls, &mut told);
+            let expected = Told { is_connected: true, plain: request.to_vec(), end: Some(Some(TLS_ERRNO)) };
+            assert_eq!(told, expected, "{version:?} cut {behind} bytes behind the handshake");
+        }
+    }
+}
+
+/// A key of TLS 1.2 lasts so long and no longer: what is offered then is not taken, nothing of it reaches the server, not even
+/// when the connection is closed, and what was taken before has.
+#[test]
+fn keys_that_are_used_up_take_nothing() {
+    for records_max in [5, 6, 20] {
+        let (mut tls, mut told) = established(&TLS12, records_max, 0);
+        let mut taken = 0;
+        let broken = (0..100).find_map(|number| {
+            // Some of them two records long, so that the end may come between.
+            let large = vec![b'y'; if number % 3 == 2 { 20_000 } else { 2 }];
+            match send(&mut tls, &[&large]) {
+                Ok(len) => {
+                    assert_eq!(len, large.len());
+                    taken += len;
+                    listen(&mut tls, &mut told);
+                    None
+                }
+                Err(errno) => Some(errno),
+            }
+        });
+        assert_eq!((broken, tls.io.had.len(), told.plain.len()), (Some(TLS_ERRNO), taken, taken));
+        assert!(taken > 0);
+        tls.close(0, CloseHow::Orderly);
+        assert_eq!(tls.io.had.len(), taken, "{records_max}");
+    }
+}
+
+/// Of TLS 1.3 they are changed, and nothing is to be seen of it.
+#[test]
+fn keys_that_are_used_up_are_changed() {
+    let (mut tls, mut told) = established(&TLS13, 5, 0);
+    for number in 0..100u8 {
+        assert_eq!(send(&mut tls, &[&[number; 40]]), Ok(40));
+        listen(&mut tls, &mut told);
+    }
+    let expected: Vec<u8> = (0..100).flat_map(|number| [number; 40]).collect();
+    assert_eq!((told.plain, told.end, tls.io.had), (expected.clone(), None, expected));
+}
