@@ -6,6 +6,7 @@ mod capacity;
 mod cluster;
 mod datagrams;
 mod faults;
+mod greeting;
 mod lifetimes;
 mod noreply;
 mod on_miss;

@@ -151,6 +151,8 @@ pub(crate) struct Traffic<C: Codec> {
     pub slots: Option<Slots>,
     /// A server has not let a connection in, and nobody has been told.
     turned_away: Option<TurnedAway>,
+    /// Why a greeting could not be sent, until the worker has seen it.
+    broken_greeting: Option<i32>,
 }
 
 /// What a [`Traffic`] is made of.
@@ -219,6 +221,7 @@ impl<C: Codec> Traffic<C> {
             reply_ids_of: NO_ENTRY,
             slots: parts.slots,
             turned_away: None,
+            broken_greeting: None,
         }
     }
 

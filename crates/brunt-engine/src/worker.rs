@@ -535,9 +535,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Something was sent: of a greeting, it may have been the end of the attempt.
     #[inline]
     fn note_greeting(&mut self, was_greeting: bool, link: u32, at_ns: u64) {
-        if was_greeting && !self.traffic.is_greeting(link) {
+        if was_greeting && let Some(errno) = self.traffic.take_broken_greeting() {
             self.connecting -= 1;
-            self.tend_ns = at_ns;
+            self.connect_failed(link, errno, at_ns);
         }
     }
 

@@ -49,6 +49,12 @@ impl<C: Codec> Traffic<C> {
         C::GREETS && matches!(self.connections[index as usize].link, Link::Connecting { .. })
     }
 
+    /// Why the greeting that was last sent could not be.
+    #[inline]
+    pub(crate) fn take_broken_greeting(&mut self) -> Option<i32> {
+        if C::GREETS { self.broken_greeting.take() } else { None }
+    }
+
     /// An event of a reply that no operation waits for: a part of what the greeting is answered with, or an error.
     #[cold]
     pub(super) fn greeted(&mut self, index: u32, event: Event<'_>) -> Result<(), Malformed> {

@@ -82,11 +82,7 @@ impl<C: Codec> Traffic<C> {
         let connection = &mut self.connections[index as usize];
         let taken = match result.taken {
             Ok(taken) => taken,
-            Err(errno) => {
-                self.lose(index, result.at_ns, fault_of_errno(errno), OutcomeClass::Lost);
-                io.close(index, CloseHow::Orderly);
-                return;
-            }
+            Err(errno) => return self.break_off(io, index, result.at_ns, errno),
         };
         connection.out.advance(taken);
         let was_stuck = connection.stuck;
@@ -122,6 +118,17 @@ impl<C: Codec> Traffic<C> {
         if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {
             self.settle_rest(index, result.at_ns, was_stuck, is_stamped);
         }
+    }
+
+    /// A connection that takes nothing is broken; before its greeting is over, it is an attempt that has failed.
+    #[cold]
+    fn break_off<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64, errno: i32) {
+        if self.is_greeting(index) {
+            self.broken_greeting = Some(errno);
+        } else {
+            self.lose(index, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
+        }
+        io.close(index, CloseHow::Orderly);
     }
 
     /// What a send may mean beside operations that were handed over and wait for their reply.

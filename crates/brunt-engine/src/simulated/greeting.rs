@@ -1,0 +1,63 @@
+//! Connections that break before they are let in: an attempt is an attempt, however far it came.
+
+use super::{START_AHEAD_NS, TURNS_MAX, endpoints, plan};
+use crate::io::sim::{Sim, SimOptions};
+use crate::launch::{Blueprint, build};
+use crate::recording::Exchange;
+use crate::run::DataSets;
+use crate::worker::{Notice, Orders, Worker};
+use brunt_plan::shard::shards;
+use brunt_proto::resp::RespCodec;
+use brunt_server::CoreOptions;
+use brunt_stats::recorder::RecorderSet;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+
+/// A worker whose one server has two addresses, the world's first two servers.
+fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
+    let plan = plan(toml);
+    let mut endpoints = endpoints(&plan);
+    endpoints[0].addresses.push(std::net::SocketAddr::from(([127, 0, 0, 1], 2)).into());
+    let shard = shards(&plan).remove(0);
+    let blueprint = Arc::new(Blueprint::new(plan, endpoints, DataSets::ToStore));
+    let (filled, _) = rtrb::RingBuffer::new(2);
+    let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
+    spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
+    let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+    let exchange = Exchange { filled, spares: spares_in };
+    let codec = crate::launch::resp_codec(&blueprint.plan).unwrap();
+    build(&blueprint, shard, Arc::new(Orders::default()), exchange, codec, Sim::new(links, options), true)
+}
+
+/// Turns until something is told.
+fn first_notice(worker: &mut Worker<RespCodec, Sim>) -> Notice {
+    (0..TURNS_MAX)
+        .find_map(|_| {
+            worker.turn();
+            worker.take_notice()
+        })
+        .expect("nothing is told, and nothing will be")
+}
+
+const PLAN: &str =
+    "protocol = 'resp3'\nserver = 'a'\nconnections = 1\nrequests = 10\nwarmup = '0s'\npreload = false";
+
+/// The greeting cannot be sent at the first address, nor at the second, and that is all there are.
+#[test]
+fn a_greeting_that_cannot_be_sent_is_tried_at_the_next_address() {
+    for defers_sends in [false, true] {
+        let options = SimOptions {
+            others: vec![CoreOptions::default()],
+            send_fault: NonZeroU64::new(1).map(|every| (every, libc::EPIPE)),
+            defers_sends,
+            ..SimOptions::default()
+        };
+        let mut worker = worker(PLAN, options);
+        let notice = first_notice(&mut worker);
+        assert!(matches!(notice, Notice::Unreachable { server: 0, errno: libc::EPIPE }), "{notice:?}");
+        let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();
+        // Another attempt may be under way by then.
+        assert_eq!(tried[..2], [0, 1], "{defers_sends}");
+        assert!(worker.now_ns() < START_AHEAD_NS + crate::io::sim::EPOCH_NS, "at once");
+    }
+}
