@@ -124,6 +124,11 @@ impl Health {
         self.trouble_since_ns
     }
 
+    /// Has a reply ever come?
+    pub(crate) fn has_answered(&self) -> bool {
+        self.last_success_ns != 0
+    }
+
     /// A connection was established: if one was lost just before and no request with it, that was all.
     pub(crate) fn connected(&mut self, at_ns: u64) {
         if self.failed == 0 && at_ns.saturating_sub(self.trouble_since_ns) < OUTAGE_MIN_NS {

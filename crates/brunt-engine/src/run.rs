@@ -322,7 +322,13 @@ pub fn run(
             return Err(explain(trouble, ends, control.intervals, &blueprint));
         }
     }
-    let interrupted = control.attend(&incoming, stop);
+    let interrupted = match control.attend(&incoming, stop) {
+        Ok(interrupted) => interrupted,
+        Err(trouble) => {
+            let ends = control.abandon();
+            return Err(explain(trouble, ends, control.intervals, &blueprint));
+        }
+    };
     let mut data = control.conclude(interrupted, prepare_ns)?;
     if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
         let LastMap { slots, is_final, refreshes } = mapper.end();
@@ -464,15 +470,24 @@ impl Control<'_> {
     }
 
     /// Gathers intervals until every worker has finished. Returns whether the schedule was cut short.
-    fn attend(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> bool {
+    ///
+    /// # Errors
+    /// No server will ever speak to us by TLS, which none of them had said before.
+    fn attend(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<bool, Trouble> {
         let mut interrupted = false;
         let mut is_over = false;
         while !is_over {
-            // Nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
+            // Next to nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
             let wait = self.until_next_look(self.clock.now_ns());
-            is_over = matches!(incoming.recv_timeout(wait), Err(mpsc::RecvTimeoutError::Disconnected));
+            let told = incoming.recv_timeout(wait);
+            is_over = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
             let wish = self.gather();
+            if let Ok(Notice::NoTls { server, reason }) = told
+                && !self.has_answer()
+            {
+                return Err(Trouble::NoTls { server, reason });
+            }
             interrupted |= stop.load(Ordering::Relaxed);
             if interrupted || wish == Wish::Enough {
                 self.orders.stop.store(true, Ordering::Relaxed);
@@ -484,7 +499,12 @@ impl Control<'_> {
                 host.look(now_ns, *measure_ns, *end_ns);
             }
         }
-        interrupted
+        Ok(interrupted)
+    }
+
+    /// Has any server answered any worker, as far as they have told?
+    fn has_answer(&self) -> bool {
+        self.intervals.books().entries().any(|entry| entry.book.requests.completed() > 0)
     }
 
     /// How long there is nothing to look for: all workers end their intervals at the same instants, and at both ends of the

@@ -5,6 +5,7 @@
 //! warm-up and the last of the drain, nothing is allocated, locked or logged here.
 
 use crate::connection::{Link, fault_of_errno};
+use crate::health::Health;
 use crate::io::{CloseHow, Completion, Io, SendResult, Until, What};
 use crate::lane::Lanes;
 use crate::pace::Pace;
@@ -161,6 +162,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     drained_ns: u64,
     /// What waits can never be sent.
     is_cut_off: bool,
+    /// Connections of TLS that were refused since the start was awaited, before any reply had come.
+    refusals: u32,
     /// The user's wish for an end has been followed.
     is_stopped: bool,
     waiting: Waiting,
@@ -209,6 +212,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             drain_end_ns: u64::MAX,
             drained_ns: 0,
             is_cut_off: false,
+            refusals: 0,
             is_stopped: false,
             waiting: Waiting::default(),
             retransmits: 0,
@@ -591,12 +595,25 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     /// Before the schedule begins, a server that cannot be spoken to by TLS is the end of the run. It may have refused our
-    /// certificate only after the handshake was over for us.
+    /// certificate only after the handshake was over for us: so later, too, as long as no server has ever answered, and as
+    /// often as there are connections. That a connection ends in its handshake is trouble of the network's as on any other,
+    /// but for the first ones of all.
     fn note_tls_refusal(&mut self, link: u32) {
-        let is_before = matches!(self.stage, Stage::Connecting | Stage::Preloading);
-        if let Some(reason) = self.io.trouble(link).filter(|_| is_before) {
-            let server = self.traffic.connections[link as usize].server;
-            self.notice = Some(Notice::NoTls { server, reason: reason.to_owned() });
+        let Some(trouble) = self.io.trouble(link) else { return };
+        let connection = &self.traffic.connections[link as usize];
+        let is_the_end = match self.stage {
+            Stage::Connecting if !connection.was_up => true,
+            Stage::Connecting | Stage::Preloading => trouble.is_answer,
+            Stage::AwaitingStart | Stage::Running => {
+                let has_answered = self.traffic.servers.iter().any(Health::has_answered);
+                self.refusals += u32::from(trouble.is_answer && !has_answered);
+                self.refusals as usize >= self.traffic.connections.len()
+            }
+            Stage::Finished => false,
+        };
+        if is_the_end {
+            let (server, reason) = (connection.server, trouble.words.to_owned());
+            self.notice = Some(Notice::NoTls { server, reason });
         }
     }
 

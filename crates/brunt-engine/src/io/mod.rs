@@ -106,6 +106,15 @@ pub(crate) struct SendResult {
     pub at_ns: u64,
 }
 
+/// Why a connection failed or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble<'a> {
+    /// For a user.
+    pub words: &'a str,
+    /// The peer has answered, or we have: another attempt would be told the same. Else it is trouble of the network's.
+    pub is_answer: bool,
+}
+
 /// What the kernel noted of the instant at which the last byte of a request was handed to the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Transmitted {
@@ -180,8 +189,8 @@ pub(crate) trait Io {
     fn handshake_ns(&self, _link: LinkId) -> Option<u64> {
         None
     }
-    /// Why the last connection on this link failed or ended, where there is more to say than an errno; for a user.
-    fn trouble(&self, _link: LinkId) -> Option<&str> {
+    /// Why the last connection on this link failed or ended, where there is more to say than an errno.
+    fn trouble(&self, _link: LinkId) -> Option<Trouble<'_>> {
         None
     }
 

@@ -13,7 +13,7 @@ mod pair;
 mod tunnel;
 
 use crate::clock::WallReading;
-use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
+use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Trouble, Until, What};
 use crate::transport::address::Address;
 use client::TlsClient;
 use std::collections::VecDeque;
@@ -52,7 +52,20 @@ struct Link {
     /// How long the last handshake took.
     handshake_ns: Option<u64>,
     /// Why the last connection failed.
-    trouble: Option<String>,
+    trouble: Option<Reason>,
+}
+
+/// Why a connection failed, see [`Trouble`].
+struct Reason {
+    words: String,
+    is_answer: bool,
+}
+
+impl Reason {
+    /// What we or the peer have to say of the other's part.
+    fn answer(error: &rustls::Error) -> Self {
+        Self { words: explain(error), is_answer: true }
+    }
 }
 
 /// What handing over came to.
@@ -158,7 +171,7 @@ impl<I: Io> Tls<I> {
                 self.hand_over_own(link);
             }
             Err(error) => {
-                entry.trouble = Some(explain(&error));
+                entry.trouble = Some(Reason::answer(&error));
                 self.fail(link, at_ns, TLS_ERRNO);
             }
         }
@@ -197,7 +210,7 @@ impl<I: Io> Tls<I> {
             // The peer has said why it is over, or we know: that it took no answer is no news.
             (Ok(true), _) => self.end_of_peer(link, at_ns, None),
             (Err(error), _) => {
-                self.links[link as usize].trouble = Some(explain(&error));
+                self.links[link as usize].trouble = Some(Reason::answer(&error));
                 self.fail(link, at_ns, TLS_ERRNO);
             }
         }
@@ -223,7 +236,8 @@ impl<I: Io> Tls<I> {
     fn end_of_peer(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
         let entry = &mut self.links[link as usize];
         if entry.state != State::Open && errno.is_none() {
-            entry.trouble = Some("it ended the connection during the handshake".to_owned());
+            let words = "it ended the connection during the handshake".to_owned();
+            entry.trouble = Some(Reason { words, is_answer: false });
         }
         self.end(link, at_ns, errno);
     }
@@ -408,8 +422,9 @@ impl<I: Io> Io for Tls<I> {
         self.links[link as usize].handshake_ns
     }
 
-    fn trouble(&self, link: LinkId) -> Option<&str> {
-        self.links[link as usize].trouble.as_deref()
+    fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
+        let reason = self.links[link as usize].trouble.as_ref()?;
+        Some(Trouble { words: &reason.words, is_answer: reason.is_answer })
     }
 
     fn wall(&mut self) -> WallReading {
@@ -484,7 +499,8 @@ mod tests {
         let mut tls = Tls::new(Rude { sends: 0, coming }, [client]);
         let told = tls.next().map(|completion| completion.what);
         assert!(matches!(told, Some(What::ConnectFailed(TLS_ERRNO))), "{told:?}");
-        assert_eq!(tls.trouble(0), Some("what it says is no TLS"));
+        let trouble = Trouble { words: "what it says is no TLS", is_answer: true };
+        assert_eq!(tls.trouble(0), Some(trouble));
         assert_eq!(tls.io.sends, 2, "an alert was offered");
     }
 }
