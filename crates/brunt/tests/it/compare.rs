@@ -136,6 +136,30 @@ fn live_servers_take_turns() {
     assert!(text.lines().any(|line| line.starts_with("p50 ") && line.ends_with("B is slower")), "{text}");
 }
 
+/// A URL says what is spoken and where; both sides speak the same.
+#[test]
+fn live_servers_are_named_by_urls() {
+    let _beside = beside_others();
+    let (one, other) = (of_service("100"), of_service("100"));
+    let url = |server: &Server, scheme: &str, rest: &str| format!("{scheme}://{}{rest}", server.address);
+    let live = |a: &str, b: &str| {
+        compared(&[&["--repeat", "2", "--allow-untrusted", "--live", a, b][..], &LOAD].concat())
+    };
+    let (exit, json, text) = live(&url(&one, "redis", "/3"), &url(&other, "redis", "/3"));
+    assert_eq!(exit, 0, "{text}");
+    for (side, server) in [("a", &one), ("b", &other)] {
+        assert_eq!(json[side]["plan"]["protocol"], "resp2", "{text}");
+        assert_eq!(json[side]["plan"]["database"], 3, "{text}");
+        let runs = json[side]["runs"].as_array().unwrap();
+        assert!(runs.len() == 2 && runs.iter().all(|run| run["server"] == server.address), "{runs:?}");
+    }
+    let (exit, json, text) = live(&url(&one, "memcached", ""), &url(&other, "memcached", ""));
+    assert_eq!((exit, &json["a"]["plan"]["protocol"]), (0, &"memcached-text".into()), "{text}");
+    // Two that are not spoken to alike are no pair.
+    let (exit, _, text) = live(&url(&one, "redis", ""), &url(&other, "memcached", ""));
+    assert!(exit == 2 && !text.is_empty(), "{exit} {text}");
+}
+
 #[test]
 fn what_cannot_be_compared_is_refused() {
     let _beside = beside_others();

@@ -39,5 +39,6 @@ mod stamps;
 mod statistics;
 mod tls;
 mod transports;
+mod troubles;
 mod udp;
 mod wire;

@@ -48,6 +48,11 @@ impl Server {
         Self::announced(brunt(&["serve", "--port", "0", "--die-with-parent"]).args(flags))
     }
 
+    /// The same at this address.
+    pub(crate) fn reference_at(address: &str, flags: &[&str]) -> Self {
+        Self::announced(brunt(&["serve", "--listen", address, "--die-with-parent"]).args(flags))
+    }
+
     /// The same, never sleeping, so that its part of a latency is exact.
     pub(crate) fn reference_undisturbed(flags: &[&str]) -> Self {
         Self::announced(

@@ -90,7 +90,7 @@ impl Papers {
     }
 
     /// The configuration of a server of our own.
-    fn server_config(&self) -> Arc<ServerConfig> {
+    pub(crate) fn server_config(&self) -> Arc<ServerConfig> {
         let chain =
             CertificateDer::pem_file_iter(self.path("server.pem")).unwrap().map(Result::unwrap).collect();
         let key = PrivateKeyDer::from_pem_file(self.path("server.key")).unwrap();
@@ -265,6 +265,20 @@ fn what_cannot_be_agreed_on_is_named() {
             assert!(is_named && text.lines().count() == 1, "{message}: {text}");
         }
     }
+    // Without a preload the handshake is over, and the schedule begins, before the server has had its say.
+    for io in INTERFACES {
+        let flags =
+            ["--tls-ca", &ca, "--no-preload", "-t", "60s", "-r", "100", "-c", "3", "-T", "2", "--io", io];
+        let output =
+            brunt(&["run", "-s", &strict, "--protocol", "resp2", "--transport", "tls", "--no-progress"])
+                .args(flags)
+                .output()
+                .unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(5), "{text}");
+        let is_named = text.contains("it sent the alert certificate_required") && text.contains(&strict);
+        assert!(is_named && text.lines().count() == 1, "{text}");
+    }
     let mistakes: &[(&[&str], &str)] = &[
         (&["--tls-ca", "/no/such"], "--tls-ca: '/no/such' was given"),
         (&["--tls-ca", &key], "--tls-ca: "),
@@ -285,7 +299,10 @@ fn what_cannot_be_agreed_on_is_named() {
 fn silent_server() -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        listener.incoming().for_each(|stream| held.push(stream));
+    });
     address
 }
 
@@ -306,7 +323,13 @@ fn terse_server(says: &'static [u8]) -> String {
 
 /// What a server of our own does when it has taken in so much.
 #[derive(Clone, Copy, Debug)]
-enum Manners {
+pub(crate) enum Manners {
+    /// Nothing but what it is there for.
+    Upright,
+    /// Keeps the connection, and says nothing more.
+    Hushes,
+    /// Ends the connection, and every second one before its handshake is over.
+    Jilts,
     /// Changes its keys, again and again, and asks us for the same.
     Rekeys,
     /// Ends the connection, with a word or without.
@@ -319,13 +342,20 @@ enum Manners {
 const READS: u32 = 20;
 
 /// TLS before another server, with such manners.
-fn in_front_of(upstream: &str, config: Arc<ServerConfig>, manners: Manners) -> String {
+pub(crate) fn in_front_of(upstream: &str, config: Arc<ServerConfig>, manners: Manners) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let upstream = upstream.to_owned();
     std::thread::spawn(move || {
-        for client in listener.incoming() {
-            let (client, upstream) = (client.unwrap(), TcpStream::connect(&upstream).unwrap());
+        for (number, client) in listener.incoming().enumerate() {
+            let mut client = client.unwrap();
+            // Those after the first four, which the run begins with.
+            if matches!(manners, Manners::Jilts) && number >= 4 && number % 2 == 0 {
+                let _ = client.read(&mut [0; 4096]);
+                continue;
+            }
+            // Whom the other takes no connection from, ours takes none from.
+            let Ok(upstream) = TcpStream::connect(&upstream) else { continue };
             let tls = ServerConnection::new(config.clone()).unwrap();
             // Whatever goes wrong on a connection is its end.
             std::thread::spawn(move || relay(tls, client, upstream, manners).map_err(drop));
@@ -362,6 +392,9 @@ fn relay(
         }
         if from_upstream {
             let len = upstream.read(&mut bytes)?;
+            if len == 0 {
+                return Ok(());
+            }
             tls.writer().write_all(&bytes[..len])?;
         }
         if reads == READS {
@@ -369,6 +402,11 @@ fn relay(
             match manners {
                 Manners::Rekeys => tls.refresh_traffic_keys().map_err(std::io::Error::other)?,
                 Manners::Babbles => client.write_all(b"this is no record")?,
+                Manners::Upright => {}
+                Manners::Hushes => loop {
+                    std::thread::park();
+                },
+                Manners::Jilts => return Ok(()),
                 Manners::Leaves { says_so } => {
                     if says_so {
                         tls.send_close_notify();

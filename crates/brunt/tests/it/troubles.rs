@@ -1,0 +1,219 @@
+//! Trouble of every kind over unix sockets and through TLS, in every dialect: what TCP's tests know of it (`faults.rs`,
+//! `outages.rs`) holds whatever carries the load. Times are not judged here, but that a run ends and its books balance.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, ended, own_directory};
+use crate::tls::{Manners, Papers, in_front_of};
+use std::io::Write;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::thread::park_timeout;
+use std::time::Duration;
+
+const DIALECTS: [&str; 5] = ["memcached-text", "memcached-meta", "memcached-binary", "resp2", "resp3"];
+
+/// How a server is reached, and what it takes on the command line.
+struct Front {
+    _server: Server,
+    address: String,
+    flags: Vec<String>,
+    directory: Option<PathBuf>,
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        if let Some(directory) = &self.directory {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+}
+
+/// The reference server with this script behind a path.
+fn by_path(script: &[&str]) -> Front {
+    let directory = own_directory();
+    let path = format!("unix:{}", directory.join("socket").display());
+    let server = Server::reference_at(&path, script);
+    Front { address: server.address.clone(), _server: server, flags: Vec::new(), directory: Some(directory) }
+}
+
+/// The same behind somebody who speaks TLS.
+fn by_tls(papers: &Papers, manners: Manners, script: &[&str]) -> Front {
+    let server = Server::reference(script);
+    let address = in_front_of(&server.address, papers.server_config(), manners);
+    let flags = ["--transport", "tls", "--tls-ca", &papers.path("ca.pem")].map(str::to_owned).to_vec();
+    Front { _server: server, address, flags, directory: None }
+}
+
+/// One run; its books and its connections balance, and every fault is a connection that was lost or could not be had.
+fn run(front: &Front, protocol: &str, flags: &[&str]) -> Measured {
+    let own: Vec<&str> = front.flags.iter().map(String::as_str).collect();
+    let usual = ["--protocol", protocol, "--warmup", "0s", "--allow-untrusted", "--no-server-stats"];
+    let measured = Measured::run(&front.address, &[&usual[..], &own, flags].concat());
+    measured.check_books();
+    measured.check_connections();
+    let text = &measured.text;
+    assert_eq!(measured.exit, 0, "{protocol} {flags:?}\n{text}");
+    let faults = measured.at("faults").as_array().unwrap();
+    let faults: u64 = faults.iter().map(|fault| fault["count"].as_u64().unwrap()).sum();
+    let gone = ["lost", "failed"].map(|key| measured.count(&format!("connections.{key}")));
+    assert_eq!(faults, gone.iter().sum::<u64>(), "{protocol} {flags:?}\n{text}");
+    measured
+}
+
+/// With one request at a time on each connection nothing is lost but what is hit, and that is known by its number: every
+/// 250th is reset and every 400th cut, every 70th of the others refused and every 30th of the rest wrong.
+#[test]
+fn what_is_hit_is_what_fails() {
+    let _beside = beside_others();
+    let papers = Papers::issue();
+    let script = [
+        "--script-after=300",
+        "--reset-every=250",
+        "--cut-every=400",
+        "--error-every=70",
+        "--wrong-every=30",
+    ];
+    let hit = |every: u64, number: &u64| number.is_multiple_of(every);
+    let lost = (1..=2_000).filter(|number| hit(250, number) || hit(400, number)).count() as u64;
+    let rest = || (1..=2_000).filter(|number| !hit(250, number) && !hit(400, number));
+    let refused = rest().filter(|number| hit(70, number)).count() as u64;
+    let wrong = rest().filter(|number| !hit(70, number) && hit(30, number)).count() as u64;
+    for (index, protocol) in DIALECTS.into_iter().enumerate() {
+        let io = ["epoll", "auto"][index % 2];
+        let by_tls = papers.as_ref().map(|papers| by_tls(papers, Manners::Upright, &script));
+        for front in std::iter::once(by_path(&script)).chain(by_tls) {
+            let flags = ["-n", "2000", "-c", "4", "--keys", "300", "--mix", "get", "--io", io];
+            let measured = run(&front, protocol, &flags);
+            let failed = ["lost", "error", "mismatch"].map(|key| measured.count(&format!("requests.{key}")));
+            assert_eq!(failed, [lost, refused, wrong], "{protocol} {}\n{}", front.address, measured.text);
+            assert_eq!(measured.count("requests.completed"), 2_000 - failed.iter().sum::<u64>());
+        }
+    }
+}
+
+/// A server that resets everybody, takes nobody for a while and is back.
+#[test]
+fn an_outage_is_told() {
+    let _beside = beside_others();
+    let papers = Papers::issue();
+    let script = ["--script-after=300", "--outage", "150ms:200ms"];
+    for (protocol, io) in [("memcached-text", "epoll"), ("resp3", "auto")] {
+        let by_tls = papers.as_ref().map(|papers| by_tls(papers, Manners::Upright, &script));
+        for front in std::iter::once(by_path(&script)).chain(by_tls) {
+            let flags = ["-r", "3k", "-t", "700ms", "-c", "4", "-d", "2", "--keys", "300", "--io", io];
+            let measured = run(&front, protocol, &flags);
+            let text = &measured.text;
+            assert!(!measured.at("outages").as_array().unwrap().is_empty(), "{protocol}\n{text}");
+            assert!(measured.count("requests.completed") > 500, "{protocol}\n{text}");
+        }
+    }
+}
+
+/// Connections on which nothing more is said, though they stand: each is given up when its time is over.
+#[test]
+fn half_open_connections_are_given_up() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    for (protocol, io) in [("memcached-binary", "epoll"), ("resp2", "auto")] {
+        let front = by_tls(&papers, Manners::Hushes, &[]);
+        let flags =
+            ["-n", "200", "-c", "2", "--keys", "100", "--no-preload", "--timeout", "150ms", "--io", io];
+        let measured = run(&front, protocol, &flags);
+        let ended = ["completed", "timeout", "lost"].map(|key| measured.count(&format!("requests.{key}")));
+        assert_eq!(ended.iter().sum::<u64>(), 200, "{protocol}\n{}", measured.text);
+        assert!(ended[1] > 0 && ended[0] > 0, "{protocol}: {ended:?}\n{}", measured.text);
+    }
+}
+
+/// A handshake that breaks while keys are stored is tried again, as an attempt to connect is.
+#[test]
+fn handshakes_that_break_in_a_preload_are_trouble_like_any_other() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    for io in ["epoll", "auto"] {
+        let front = by_tls(&papers, Manners::Jilts, &[]);
+        let flags = ["-n", "500", "-c", "4", "--keys", "2000", "--io", io];
+        let measured = run(&front, "memcached-text", &flags);
+        let text = &measured.text;
+        assert!(measured.count("phases.preload.requests.completed") >= 2_000, "{text}");
+        assert!(measured.count("connections.phases.preload.failed") > 0, "{text}");
+        assert_eq!(measured.count("keys.miss"), 0, "{text}");
+    }
+}
+
+/// A Redis behind a path is stopped, goes on, is killed, and another one takes its place.
+#[test]
+fn a_server_behind_a_path_is_stopped_and_killed() {
+    let _beside = beside_others();
+    let directory = own_directory();
+    let path = directory.join("redis").display().to_string();
+    let Some(server) = Server::redis(&["--unixsocket", &path]) else { return };
+    let flags = ["--protocol", "resp2", "-r", "1k", "-t", "2s", "-c", "4", "-d", "4", "--keys", "500"];
+    let more = ["--arrival", "uniform", "--warmup", "0s", "--timeout", "150ms", "--allow-untrusted"];
+    let address = format!("unix:{path}");
+    let all = [&flags[..], &more].concat();
+    let measured = std::thread::scope(|scope| {
+        let run = scope.spawn(|| Measured::run(&address, &all));
+        while server.redis_counts("commandstats").get("cmdstat_get").copied().unwrap_or(0) < 300 {
+            park_timeout(Duration::from_millis(5));
+        }
+        use rustix::process::{Signal, kill_process};
+        kill_process(server.pid(), Signal::STOP).unwrap();
+        park_timeout(Duration::from_millis(300));
+        kill_process(server.pid(), Signal::CONT).unwrap();
+        park_timeout(Duration::from_millis(200));
+        server.kill();
+        let _server = Server::redis(&["--unixsocket", &path]);
+        run.join().unwrap()
+    });
+    let _ = std::fs::remove_dir_all(&directory);
+    measured.check_books();
+    measured.check_connections();
+    let text = &measured.text;
+    let count = |key: &str| measured.count(&format!("requests.{key}"));
+    assert_eq!((measured.exit, count("scheduled")), (0, 2_000), "{text}");
+    assert!(count("timeout") > 0 && count("completed") > 500 && measured.count("keys.miss") > 0, "{text}");
+    let faults = measured.at("faults").as_array().unwrap();
+    assert!(faults.iter().any(|fault| fault["kind"] == "timed_out"), "{text}");
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    let server = checks.iter().find(|check| check["id"] == "SERVER").unwrap();
+    assert!(server["message"].as_str().unwrap().contains("was started anew"), "{server}");
+}
+
+/// Whoever listens behind a path and is no server, or nobody.
+#[test]
+fn a_path_without_a_server_is_named() {
+    let _beside = beside_others();
+    let directory = own_directory();
+    let at = |name: &str| directory.join(name).display().to_string();
+    let babbler = UnixListener::bind(at("babbles")).unwrap();
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        for stream in babbler.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.write_all(b"220 mail.test ESMTP\r\n");
+            held.push(stream);
+        }
+    });
+    let silent = UnixListener::bind(at("silent")).unwrap();
+    // (`collect` would want room for as many as there may ever be.)
+    std::thread::spawn(move || {
+        let mut held = Vec::new();
+        silent.incoming().for_each(|stream| held.push(stream));
+    });
+    // Its listener is gone, and the file is not.
+    drop(UnixListener::bind(at("left")).unwrap());
+    for (name, message) in
+        [("babbles", "220 mail.test"), ("silent", "timed"), ("left", "refused"), ("none", "No such file")]
+    {
+        for protocol in ["memcached-text", "resp3"] {
+            let address = format!("unix:{}", at(name));
+            let output =
+                ended(&["--protocol", protocol, "-s", &address, "--timeout", "200ms", "--no-server-stats"]);
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{name} {protocol}: {text}");
+            assert!(text.contains(message) && text.lines().count() == 1, "{name} {protocol}: {text}");
+        }
+    }
+    let _ = std::fs::remove_dir_all(&directory);
+}
