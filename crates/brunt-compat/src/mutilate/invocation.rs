@@ -146,7 +146,7 @@ impl Invocation {
     pub fn loading(&self) -> PlanSpec {
         let mut spec = self.measuring(0);
         spec.run.preload = Some(self.loads);
-        spec.run.server_stats = Some(false).filter(|_| spec.run.protocol != Some(Protocol::Resp2));
+        spec.run.server_stats = Some(false);
         spec.run.requests = None;
         spec.run.time = Some(DurationNs(1));
         spec.run.warmup = Some(DurationNs(0));
