@@ -64,7 +64,8 @@ fn ns_of(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn monotonic_ns() -> u64 {
+/// CLOCK_MONOTONIC, nanoseconds: what the clocks of all runs on this host are set by.
+pub fn monotonic_ns() -> u64 {
     ns_of(clock_gettime(ClockId::Monotonic))
 }
 
@@ -84,6 +85,11 @@ impl Clock {
     #[inline]
     pub(crate) fn monotonic_of(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add(self.epoch_ns)
+    }
+
+    /// Which of our instants CLOCK_MONOTONIC shows this at; 0 if it lies before the epoch.
+    pub(crate) fn of_monotonic(&self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.saturating_sub(self.epoch_ns)
     }
 
     /// Reads the wall clock beside this one: three times, of which the tightest counts, for a worker may lose its

@@ -4,9 +4,10 @@
 
 use crate::io::uring;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps};
+use serde::{Deserialize, Serialize};
 
 /// An interface to the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KernelInterface {
     /// epoll.
     Epoll,

@@ -607,10 +607,18 @@ fn links_of(shard: &Shard) -> usize {
     shard.classes.iter().map(|class| class.connections.len()).sum()
 }
 
+/// Which worker of this host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub index: u32,
+    pub of: u32,
+}
+
 /// Starts a worker's thread.
 pub(crate) fn spawn(
     blueprint: Arc<Blueprint>,
     shard: Shard,
+    place: Place,
     orders: Arc<Orders>,
     clock: Clock,
     notices: mpsc::Sender<Notice>,
@@ -625,8 +633,9 @@ pub(crate) fn spawn(
     let thread = std::thread::Builder::new().name(name).spawn(move || {
         // Without this a sleep ends up to 50 µs late by the kernel's own leave.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
-        pin(&blueprint.plan.cpus, shard.part.index)?;
-        let own = Own { shard, orders, exchange, clock, interface };
+        pin(&blueprint.plan.cpus, place.index)?;
+        let may_spin = place.of <= parallelism();
+        let own = Own { shard, orders, exchange, clock, interface, may_spin };
         let is_by_datagram = blueprint.plan.transport == Transport::Udp;
         match blueprint.plan.protocol {
             Protocol::MemcachedText if is_by_datagram => {
@@ -651,6 +660,7 @@ struct Own {
     exchange: Exchange,
     clock: Clock,
     interface: KernelInterface,
+    may_spin: bool,
 }
 
 impl Own {
@@ -661,9 +671,8 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let Self { shard, orders, exchange, clock, interface } = self;
+        let Self { shard, orders, exchange, clock, interface, may_spin } = self;
         let codec = blueprint.datagram_codec(codec, &shard);
-        let may_spin = shard.part.of <= parallelism();
         Ok(match interface {
             KernelInterface::Epoll => {
                 let io = Epoll::of_datagrams(links_of(&shard), Gather::of(&blueprint.plan), clock)?;
@@ -683,9 +692,8 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let Self { shard, orders, exchange, clock, interface } = self;
+        let Self { shard, orders, exchange, clock, interface, may_spin } = self;
         let links = links_of(&shard);
-        let may_spin = shard.part.of <= parallelism();
         let gather = Gather::of(&blueprint.plan);
         let plan = &blueprint.plan;
         if plan.transport == Transport::Udp {

@@ -5,32 +5,27 @@
 
 use crate::clock::Clock;
 use crate::cluster::{self, LastMap, Mapper};
+use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
 use crate::host::HostWatch;
-use crate::kernel_interface::{Chosen, KernelInterface, choose};
-use crate::launch::{Blueprint, allowed_cpus, resp_codec, spawn};
+use crate::kernel_interface::{Chosen, choose};
+use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
 use crate::recording::{Filled, ReplyNotes};
+pub use crate::run_data::{RunData, RunTimes, Usage};
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
-use brunt_plan::plan::{Plan, Wait};
+use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::shards;
+use brunt_plan::shard::{Shard, shards};
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::cluster::ClusterRecord;
-use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FirstGarbage};
-use brunt_stats::host::HostEvidence;
-use brunt_stats::interval::Interval;
-use brunt_stats::presence::PresenceTotal;
-use brunt_stats::recorder::RecorderSet;
-use brunt_stats::renewal::RenewalCounts;
-use brunt_stats::sample::Sample;
-use brunt_stats::stamps::StampCounts;
-use brunt_stats::statistics::ServerRecord;
+use brunt_stats::interval::{Interval, Move};
+use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::WorkerUsage;
-use brunt_stats::verification::Verification;
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -43,8 +38,6 @@ use std::time::Duration;
 /// looks for the first time. Every look costs the processor that a worker may be on a switch to us and back, so there is
 /// one for every interval and not more, as long as all workers are in time.
 const LOOK: Duration = Duration::from_millis(10);
-/// The schedule starts this long after the last worker is prepared, so that all of them have built their sessions.
-const START_AHEAD_NS: u64 = 30_000_000;
 
 /// A server with its name resolved.
 #[derive(Clone, Debug)]
@@ -103,6 +96,8 @@ pub enum RunError {
     System(io::Error),
     /// The interface to the kernel that the plan names cannot be had: why.
     NoInterface(String),
+    /// Somebody elsewhere who takes part failed: who, and why.
+    Company(Blame),
 }
 
 impl fmt::Display for RunError {
@@ -124,90 +119,12 @@ impl fmt::Display for RunError {
             Self::NoInterface(why) => {
                 write!(formatter, "--io uring: io_uring: {why}; --io auto would take epoll")
             }
+            Self::Company(blame) => formatter.write_str(&blame.reason),
         }
     }
 }
 
 impl std::error::Error for RunError {}
-
-/// The times of a run on its own clock, nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunTimes {
-    /// Preload was over and the schedule began.
-    pub start_ns: u64,
-    /// The measured window began.
-    pub measure_ns: u64,
-    /// It ended.
-    pub end_ns: u64,
-    /// The last operation had ended or was given up.
-    pub drained_ns: u64,
-    /// From the first attempt to connect until every key was confirmed.
-    pub prepare_ns: u64,
-}
-
-/// What the workers cost during the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Processor time in user space.
-    pub cpu_user_ns: u64,
-    /// Processor time in the kernel.
-    pub cpu_system_ns: u64,
-    /// System calls.
-    pub syscalls: u64,
-}
-
-/// Everything a run yields.
-#[derive(Debug)]
-pub struct RunData {
-    /// What all workers recorded.
-    pub intervals: IntervalStore,
-    /// The times.
-    pub times: RunTimes,
-    /// What it cost.
-    pub usage: Usage,
-    /// How busy each worker was.
-    pub workers: Vec<WorkerUsage>,
-    /// What the host did to it.
-    pub host: HostEvidence,
-    /// Operations in the system over the measured window, all workers together.
-    pub presence: PresenceTotal,
-    /// The first bytes that were no reply.
-    pub garbage: Option<FirstGarbage>,
-    /// The text of the first error reply.
-    pub error_text: Option<Vec<u8>>,
-    /// Raw samples, where the plan asked for them.
-    pub samples: Vec<Sample>,
-    /// Samples there was no room for.
-    pub samples_overflow: u64,
-    /// Values read that were none of ours, where others may have stored some.
-    pub values_foreign: u64,
-    /// What was wrong with those that were.
-    pub verification: Verification,
-    /// Messages of servers that nobody asked for.
-    pub pushes: u64,
-    /// Replies that no operation waited for, where replies carry tokens.
-    pub stray_replies: u64,
-    /// Datagrams that were of no use.
-    pub datagrams: DatagramCounts,
-    /// Values that a server marked as to be renewed.
-    pub renewals: RenewalCounts,
-    /// Error replies by what they begin with, each word once, where a protocol has such words; over all phases.
-    pub error_replies: Vec<(&'static str, u64)>,
-    /// What became of the requests whose kernel timestamps were asked for.
-    pub stamps: StampCounts,
-    /// What it saw of the cluster that its servers are nodes of, if they are.
-    pub cluster: Option<ClusterRecord>,
-    /// How the workers waited.
-    pub wait: Wait,
-    /// Which kernel interface ran.
-    pub io: KernelInterface,
-    /// Why not a better one, where the plan would have taken it.
-    pub io_reason: Option<String>,
-    /// The schedule was cut short from outside.
-    pub interrupted: bool,
-    /// What each server said of itself, in the order of the plan; empty where the plan asks nobody.
-    pub server_records: Vec<ServerRecord>,
-}
 
 /// One worker as the control thread sees it.
 pub(crate) struct Hand {
@@ -265,15 +182,29 @@ pub fn run(
     stop: &AtomicBool,
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
 ) -> Result<RunData, RunError> {
+    run_part(plan, &Part::whole(plan), endpoints, data, stop, observe, &mut Alone)
+}
+
+/// Carries out a part of a plan here, and what the company adds is as if it had been recorded here, too.
+pub fn run_part(
+    plan: &Plan,
+    part: &Part<'_>,
+    endpoints: &[Endpoint],
+    data: DataSets,
+    stop: &AtomicBool,
+    observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+    company: &mut dyn Company,
+) -> Result<RunData, RunError> {
     let board = if plan.is_cluster { Some(Arc::new(cluster::board(plan, endpoints)?)) } else { None };
-    let blueprint = Blueprint::new(plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
+    let blueprint = Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
     let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
-    let rings: Vec<_> = shards(plan).iter().map(|shard| blueprint.ring_of(shard)).collect();
+    let own: Vec<Shard> =
+        shards(part.plan).drain(part.workers.start as usize..part.workers.end as usize).collect();
+    let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
     let chosen = choose(plan, &rings).map_err(RunError::NoInterface)?;
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
     let (notices, incoming) = mpsc::channel();
-    let intervals = IntervalStore::new(&blueprint.layout);
     // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
     let witnesses = summon(&blueprint, clock).map_err(RunError::System)?;
     let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
@@ -282,14 +213,19 @@ pub fn run(
     let mut control = Control {
         orders: orders.clone(),
         hands: Vec::new(),
-        intervals,
+        intervals: IntervalStore::new(&Layout::of(plan)),
+        place: Move { classes: part.classes.to_vec(), ..Move::default() },
         clock,
         observe,
+        company,
         watch: None,
         is_cluster: plan.is_cluster,
     };
-    for shard in shards(plan) {
-        match spawn(blueprint.clone(), shard, orders.clone(), clock, notices.clone(), chosen.interface) {
+    let of = own.len() as u32;
+    for (index, shard) in (0..).zip(own) {
+        let place = Place { index, of };
+        match spawn(blueprint.clone(), shard, place, orders.clone(), clock, notices.clone(), chosen.interface)
+        {
             Ok(hand) => control.hands.push(hand),
             Err(error) => {
                 control.abandon();
@@ -298,25 +234,16 @@ pub fn run(
         }
     }
     drop(notices);
-    let prepared = control.prepare(&incoming, stop);
-    let prepare_ns = clock.now_ns() - begun_ns;
-    match prepared {
-        Ok(()) => {
-            if plan.preload {
-                witnesses.prepared();
-            }
-            let start_ns = clock.now_ns() + START_AHEAD_NS;
-            let measure_ns = start_ns + plan.warmup.0;
-            control.intervals.align(measure_ns);
-            let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
-            let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
-            (control.observe)(Observed::Started(times));
-            let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
-            let host = HostWatch::new(cpus, endpoints);
-            control.watch = Some(Watch { host, start_ns, measure_ns, end_ns });
-            orders.start_ns.store(start_ns, Ordering::Release);
-            witnesses.began(measure_ns);
+    let mut prepare_ns = 0;
+    let begun = control.prepare(&incoming, stop).and_then(|()| {
+        prepare_ns = clock.now_ns() - begun_ns;
+        if plan.preload {
+            witnesses.prepared();
         }
+        control.begin(plan, prepare_ns, endpoints)
+    });
+    match begun {
+        Ok(measure_ns) => witnesses.began(measure_ns),
         Err(trouble) => {
             let ends = control.abandon();
             return Err(explain(trouble, ends, control.intervals, &blueprint));
@@ -329,13 +256,12 @@ pub fn run(
             return Err(explain(trouble, ends, control.intervals, &blueprint));
         }
     };
-    let mut data = control.conclude(interrupted, prepare_ns)?;
+    let mut data = control.conclude(interrupted, prepare_ns, &chosen)?;
     if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
         let LastMap { slots, is_final, refreshes } = mapper.end();
         (record.slots, record.is_final, record.refreshes) = (slots, is_final, refreshes);
     }
-    let Chosen { interface, reason } = chosen;
-    Ok(RunData { server_records: witnesses.end(), io: interface, io_reason: reason, ..data })
+    Ok(RunData { server_records: witnesses.end(), ..data })
 }
 
 /// The servers as witnesses, where the plan asks them.
@@ -359,6 +285,7 @@ enum Trouble {
     PreloadFailed(u64),
     Interrupted,
     WorkerGone,
+    Company(Blame),
 }
 
 fn explain(
@@ -369,6 +296,7 @@ fn explain(
 ) -> RunError {
     match trouble {
         Trouble::Interrupted => RunError::Interrupted,
+        Trouble::Company(blame) => RunError::Company(blame),
         Trouble::Unreachable { server, errno } => RunError::Unreachable {
             server: blueprint.endpoints[usize::from(server)].server.clone(),
             reason: io::Error::from_raw_os_error(errno),
@@ -425,8 +353,11 @@ struct Control<'a> {
     orders: Arc<Orders>,
     hands: Vec<Hand>,
     intervals: IntervalStore,
+    /// What the classes of our workers are in the whole.
+    place: Move,
     clock: Clock,
     observe: &'a mut dyn FnMut(Observed<'_>) -> Wish,
+    company: &'a mut dyn Company,
     /// From the start of the schedule on.
     watch: Option<Watch>,
     /// The servers are nodes of a cluster.
@@ -434,18 +365,28 @@ struct Control<'a> {
 }
 
 impl Control<'_> {
-    /// Waits until every worker is connected and has its keys confirmed.
+    /// Waits until every worker is connected and has its keys confirmed, here and elsewhere.
     fn prepare(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<(), Trouble> {
         let mut prepared = 0;
         let mut confirmed_by_others = 0;
-        while prepared < self.hands.len() {
+        loop {
             self.gather();
             if stop.load(Ordering::Relaxed) {
                 return Err(Trouble::Interrupted);
             }
+            let is_ready = prepared == self.hands.len();
+            match self.company.meet(is_ready).map_err(Trouble::Company)? {
+                Meeting::Ready if is_ready => return Ok(()),
+                Meeting::Leave => return Err(Trouble::Interrupted),
+                Meeting::Wait | Meeting::Ready => {}
+            }
             // None has leave to end before the schedule began; without it the others would wait for the start for ever.
             if self.hands.iter().any(|hand| hand.thread.is_finished()) {
                 return Err(Trouble::WorkerGone);
+            }
+            if is_ready {
+                // The company has waited.
+                continue;
             }
             match incoming.recv_timeout(LOOK) {
                 Ok(Notice::Prepared { confirmed }) => {
@@ -466,21 +407,33 @@ impl Control<'_> {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Trouble::WorkerGone),
             }
         }
-        Ok(())
     }
 
-    /// Gathers intervals until every worker has finished. Returns whether the schedule was cut short.
-    ///
-    /// # Errors
-    /// No server will ever speak to us by TLS, which none of them had said before.
+    /// Says when the schedule begins. Returns when the measured window does.
+    fn begin(&mut self, plan: &Plan, prepare_ns: u64, endpoints: &[Endpoint]) -> Result<u64, Trouble> {
+        let start_ns = self.clock.of_monotonic(self.company.begin().map_err(Trouble::Company)?);
+        let measure_ns = start_ns + plan.warmup.0;
+        self.intervals.align(measure_ns);
+        let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
+        let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
+        (self.observe)(Observed::Started(times));
+        let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
+        let host = HostWatch::new(cpus, endpoints);
+        self.watch = Some(Watch { host, start_ns, measure_ns, end_ns });
+        self.orders.start_ns.store(start_ns, Ordering::Release);
+        Ok(measure_ns)
+    }
+
+    /// Gathers intervals until every worker has finished, here and elsewhere. Returns whether the schedule was cut short; an
+    /// error is what became of somebody elsewhere, or that no server will ever speak to us by TLS, which none of them had said before.
     fn attend(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<bool, Trouble> {
         let mut interrupted = false;
-        let mut is_over = false;
-        while !is_over {
+        loop {
             // Next to nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
             let wait = self.until_next_look(self.clock.now_ns());
+            // From then on the company waits.
             let told = incoming.recv_timeout(wait);
-            is_over = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
+            let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
             let wish = self.gather();
             if let Ok(Notice::NoTls { server, reason }) = told
@@ -489,7 +442,15 @@ impl Control<'_> {
                 return Err(Trouble::NoTls { server, reason });
             }
             interrupted |= stop.load(Ordering::Relaxed);
-            if interrupted || wish == Wish::Enough {
+            let ours = match (interrupted, wish) {
+                (true, _) => Some(Stop::Interrupted),
+                (false, Wish::Enough) => Some(Stop::Enough),
+                (false, Wish::GoOn) => None,
+            };
+            let Attendance { is_over, stop: theirs } =
+                self.hear(have_ours_ended, ours).map_err(Trouble::Company)?;
+            interrupted |= theirs == Some(Stop::Interrupted);
+            if ours.or(theirs).is_some() {
                 self.orders.stop.store(true, Ordering::Relaxed);
                 if let Some(watch) = &mut self.watch {
                     watch.end_ns = watch.end_ns.min(now_ns);
@@ -498,8 +459,21 @@ impl Control<'_> {
             if let Some(Watch { host, measure_ns, end_ns, .. }) = &mut self.watch {
                 host.look(now_ns, *measure_ns, *end_ns);
             }
+            if have_ours_ended && is_over {
+                return Ok(interrupted);
+            }
         }
-        Ok(interrupted)
+    }
+
+    /// Hears what was recorded elsewhere.
+    fn hear(&mut self, have_ours_ended: bool, stop: Option<Stop>) -> Result<Attendance, Blame> {
+        let Self { company, intervals, observe, clock, .. } = self;
+        let to_ours = Move { by_ns: -(clock.monotonic_of(0) as i64), ..Move::default() };
+        company.attend(have_ours_ended, stop, &mut |interval| {
+            let interval = to_ours.interval(interval);
+            observe(Observed::Interval(&interval));
+            intervals.push(&interval);
+        })
     }
 
     /// Has any server answered any worker, as far as they have told?
@@ -525,11 +499,10 @@ impl Control<'_> {
 
     /// Reads every set that was handed over and gives it back.
     fn gather(&mut self) -> Wish {
-        for (worker, hand) in self.hands.iter_mut().enumerate() {
-            while let Ok(mut filled) = hand.filled.pop() {
-                let interval = filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns);
-                (self.observe)(Observed::Interval(&interval));
-                self.intervals.push(&interval);
+        for worker in 0..self.hands.len() {
+            while let Ok(mut filled) = self.hands[worker].filled.pop() {
+                self.keep(filled.set.take_interval(worker as u32, filled.start_ns, filled.end_ns));
+                let hand = &mut self.hands[worker];
                 hand.until_ns = filled.end_ns;
                 // A worker that is gone takes nothing back.
                 let _ = hand.spares.push(filled.set);
@@ -538,44 +511,47 @@ impl Control<'_> {
         (self.observe)(Observed::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
     }
 
+    /// Keeps what one of our workers recorded.
+    fn keep(&mut self, interval: Interval) {
+        let interval = self.place.interval(interval);
+        (self.observe)(Observed::Interval(&interval));
+        self.company.tell(&interval, self.clock.monotonic_of(0));
+        self.intervals.push(&interval);
+    }
+
     /// Lets every worker go at once, without a result to report.
     fn abandon(&mut self) -> Vec<io::Result<WorkerEnd>> {
         self.orders.abandon.store(true, Ordering::Relaxed);
         self.hands.drain(..).map(|hand| join(hand.thread)).collect()
     }
 
-    fn conclude(mut self, interrupted: bool, prepare_ns: u64) -> Result<RunData, RunError> {
+    fn conclude(mut self, interrupted: bool, prepare_ns: u64, chosen: &Chosen) -> Result<RunData, RunError> {
         self.gather();
         let now_ns = self.clock.now_ns();
+        let host = self.watch.take().map(|watch| watch.host.conclude(now_ns)).unwrap_or_default();
+        let times = RunTimes { prepare_ns, start_ns: u64::MAX, measure_ns: u64::MAX, ..RunTimes::default() };
         let mut data = RunData {
-            host: self.watch.map(|watch| watch.host.conclude(now_ns)).unwrap_or_default(),
-            presence: PresenceTotal::default(),
-            intervals: self.intervals,
-            times: RunTimes { prepare_ns, start_ns: u64::MAX, measure_ns: u64::MAX, ..RunTimes::default() },
-            usage: Usage::default(),
-            workers: Vec::new(),
-            garbage: None,
-            error_text: None,
-            samples: Vec::new(),
-            samples_overflow: 0,
-            values_foreign: 0,
-            verification: Verification::default(),
-            pushes: 0,
-            stray_replies: 0,
-            datagrams: DatagramCounts::default(),
-            renewals: RenewalCounts::default(),
-            error_replies: Vec::new(),
-            stamps: StampCounts::default(),
+            times,
+            host,
             cluster: self.is_cluster.then(ClusterRecord::default),
-            wait: Wait::Sleep,
-            io: KernelInterface::Epoll,
-            io_reason: None,
             interrupted,
-            server_records: Vec::new(),
+            io: chosen.interface,
+            io_reason: chosen.reason.clone(),
+            ..RunData::default()
         };
-        for (worker, hand) in self.hands.into_iter().enumerate() {
-            add_worker(&mut data, worker as u32, join(hand.thread).map_err(RunError::System)?);
+        for (worker, hand) in std::mem::take(&mut self.hands).into_iter().enumerate() {
+            let mut end = join(hand.thread).map_err(RunError::System)?;
+            let Filled { set, start_ns, end_ns } = &mut end.last;
+            self.keep(set.take_interval(worker as u32, *start_ns, *end_ns));
+            add_worker(&mut data, worker as u32, end);
         }
+        data.place(&self.place);
+        let to_ours = Move { by_ns: -(self.clock.monotonic_of(0) as i64), ..Move::default() };
+        for mut other in self.company.conclude() {
+            other.place(&to_ours);
+            data.merge(other);
+        }
+        data.intervals = self.intervals;
         Ok(data)
     }
 }
@@ -588,8 +564,7 @@ fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {
     }
 }
 
-fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
-    data.intervals.push(&end.last.set.take_interval(worker, end.last.start_ns, end.last.end_ns));
+fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
     let times = &mut data.times;
     times.start_ns = times.start_ns.min(end.window.start_ns);
     times.measure_ns = times.measure_ns.min(end.window.measure_ns);
@@ -614,10 +589,7 @@ fn add_worker(data: &mut RunData, worker: u32, mut end: WorkerEnd) {
     data.datagrams.merge(&datagrams);
     data.renewals.merge(&renewals);
     for (prefix, count) in ErrorPrefix::ALL.into_iter().zip(errors).filter(|(_, count)| *count > 0) {
-        match data.error_replies.iter_mut().find(|(name, _)| *name == prefix.name()) {
-            Some((_, sum)) => *sum += count,
-            None => data.error_replies.push((prefix.name(), count)),
-        }
+        data.count_errors(Cow::Borrowed(prefix.name()), count);
     }
     data.stamps.merge(&end.stamps);
     if let Some(record) = &mut data.cluster {

@@ -8,6 +8,9 @@
 
 mod transcript;
 
+use brunt_fleet::frame::FrameReader;
+use brunt_fleet::greeting::{Answer, Hello, Welcome};
+use brunt_fleet::message::{FromAgent, ToAgent, decode, encode};
 use brunt_plan::op::OpKind;
 use brunt_proto::memcached::binary::BinaryCodec;
 use brunt_proto::memcached::datagram::DatagramCodec;
@@ -22,13 +25,16 @@ use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::resp::template::Template;
 use brunt_proto::{Arrived, Codec, Event, Keys, Request};
+use brunt_stats::recorder::Layout;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use transcript::Transcript;
 
 /// A target: its name and what must hold.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     ("memcached_text", memcached_text),
     ("memcached_meta", memcached_meta),
     ("memcached_binary", memcached_binary),
@@ -38,6 +44,7 @@ pub const TARGETS: [Target; 9] = [
     ("resp_reply", resp_reply),
     ("resp_redirect", resp_redirect),
     ("resp_template", resp_template),
+    ("fleet", fleet),
 ];
 
 /// Replies in memcached's text protocol.
@@ -234,6 +241,57 @@ pub fn resp_template(data: &[u8]) {
     if let Err(message) = Template::parse(text) {
         assert!(!message.is_empty());
     }
+}
+
+/// What controllers and agents send each other: the greeting's lines, then frames with messages of either side.
+pub fn fleet(data: &[u8]) {
+    let hello = data.first_chunk().and_then(Hello::read);
+    let answer = data.first_chunk().and_then(Answer::read);
+    let welcome = data.first_chunk().and_then(Welcome::read);
+    // Reading yields what is written, but for a byte that is neither yes nor no.
+    assert!(hello.is_none_or(|hello| Hello::read(&hello.bytes()) == Some(hello)));
+    assert!(answer.is_none_or(|answer| data.starts_with(&answer.bytes())));
+    assert!(welcome.is_none_or(|welcome| data.starts_with(&welcome.bytes())));
+    let whole = frames(data, data.len().max(1));
+    for piece in [1, 3] {
+        assert_eq!(frames(data, piece), whole, "pieces of {piece}");
+    }
+    for frame in &whole.0 {
+        check_message::<ToAgent>(frame);
+        if let Some(FromAgent::Interval(interval)) = check_message::<FromAgent>(frame) {
+            let layout =
+                Layout { kinds: vec![vec![OpKind::Get]], meters: Vec::new(), meters_asked: 0, servers: 1 };
+            if interval.check(&layout).is_ok() {
+                assert!(interval.rows.iter().all(|row| (row.class, row.op) == (0, OpKind::Get)));
+            }
+        }
+    }
+}
+
+/// The frames in these bytes, and why there are no more.
+fn frames(data: &[u8], piece: usize) -> (Vec<Vec<u8>>, Option<String>) {
+    let mut reader = FrameReader::new(4096);
+    let mut found = Vec::new();
+    for bytes in data.chunks(piece) {
+        reader.push(bytes);
+        loop {
+            match reader.take() {
+                Ok(Some(frame)) => found.push(frame.to_vec()),
+                Ok(None) => break,
+                Err(why) => return (found, Some(why)),
+            }
+        }
+    }
+    (found, None)
+}
+
+/// What is read can be written, and reads as the same.
+fn check_message<M: Serialize + DeserializeOwned>(frame: &[u8]) -> Option<M> {
+    let message: M = decode(frame).ok()?;
+    let written = encode(&message).expect("what was read can be written");
+    let again: M = decode(&written).expect("what was written can be read");
+    assert_eq!(encode(&again).as_ref(), Ok(&written));
+    Some(message)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod carrier;
 pub mod cpus;
 pub mod distribution;
 pub mod gather;

@@ -3,9 +3,10 @@
 //! Not a sample (that has times too). Each op ends in exactly one [`OutcomeClass`]; the books add these up.
 
 use crate::op::OpKind;
+use serde::{Deserialize, Serialize};
 
 /// The column of the books that an op ends in. The classes exclude one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum OutcomeClass {
     /// A retrieval that found at least one of its keys.
@@ -68,7 +69,7 @@ impl OutcomeClass {
 }
 
 /// What the server said, in words common to all protocols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum ReplyKind {
     /// The change was stored.
@@ -150,7 +151,7 @@ impl ReplyKind {
 }
 
 /// How an op ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Outcome {
     /// The column of the books.
     pub class: OutcomeClass,

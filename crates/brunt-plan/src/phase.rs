@@ -1,7 +1,9 @@
 //! The phases of a run, in order.
 
+use serde::{Deserialize, Serialize};
+
 /// What a worker is doing. An op belongs to the phase that its intended time lies in, whenever its reply comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Phase {
     /// Connections are being established.

@@ -3,6 +3,7 @@
 //! Not what the user typed (that is [`crate::spec`]) and never changed after it is resolved; live state has no place
 //! here. Everything downstream may rely on the ranges stated at the fields.
 
+use crate::carrier::Carrier;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
 use crate::login::Login;
@@ -379,6 +380,8 @@ pub struct Class {
     pub on_miss: OnMiss,
     /// How long its connections live.
     pub lifetime: Lifetime,
+    /// Who carries it out, where there are agents.
+    pub carrier: Carrier,
 }
 
 impl Class {
@@ -441,6 +444,8 @@ impl Profile {
 pub struct Plan {
     /// Whom to talk to.
     pub target: Target,
+    /// Other hosts that carry it out, as they are named; none: this one does it all.
+    pub agents: Vec<String>,
     /// The dialect.
     pub protocol: Protocol,
     /// Who comes, and what for; of protocols that ask.

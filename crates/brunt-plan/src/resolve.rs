@@ -5,9 +5,11 @@
 
 mod cluster;
 mod datagrams;
+pub mod fleet;
 mod transport;
 mod url;
 
+use crate::carrier::Carrier;
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::login::Login;
@@ -126,6 +128,7 @@ impl Complaint<'_> {
 
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
+    let spec = &*fleet::with_measuring_class(spec)?;
     let run = &url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
     let classes = resolve_classes(spec)?;
@@ -148,6 +151,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
         target: resolve_target(&complaint, run, protocol)?,
+        agents: fleet::resolve(&complaint, run, &classes)?,
         protocol,
         login: resolve_login(&complaint, run, protocol)?,
         commands: run.command.clone().unwrap_or_default(),
@@ -505,7 +509,10 @@ fn resolve_threads(
     host: &Host,
 ) -> Result<u32, PlanError> {
     // Every class has a connection to every server on every worker, so that rates split evenly.
-    let fewest = classes.iter().map(|class| class.connections).min().unwrap_or(1);
+    // Where there are agents, threads are theirs, and so are not all classes.
+    let is_split = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
+    let on_them = classes.iter().filter(|class| !is_split || class.carrier == Carrier::Agents);
+    let fewest = on_them.map(|class| class.connections).min().unwrap_or(1);
     let most = (fewest as usize / servers).min(1024) as u32;
     if most == 0 {
         let accepted = format!("at least {servers}, one for each server");
@@ -598,6 +605,7 @@ fn resolve_class(
         noreply: resolve_noreply(complaint, spec, &mix)?,
         on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
         lifetime: resolve_lifetime(complaint, spec, connections)?,
+        carrier: spec.carried_by.unwrap_or_default(),
         mix,
     })
 }

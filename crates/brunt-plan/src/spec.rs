@@ -4,6 +4,7 @@
 //! options are [`crate::resolve`]'s business. A resolved plan converts back, so that it can be printed as a file that
 //! runs the same again.
 
+use crate::carrier::Carrier;
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
@@ -90,6 +91,10 @@ macro_rules! options {
 options! {
     run {
         server: ServerList,
+        agent: Vec<String>,
+        measure_rate: Rate,
+        measure_connections: Count,
+        measure_depth: Count,
         placement: Placement,
         cluster: bool,
         protocol: Protocol,
@@ -150,6 +155,7 @@ options! {
         calls_per_connection: Count,
         connections_total: Count,
         reconnect_every: DurationNs,
+        carried_by: Carrier,
     }
 }
 
@@ -271,6 +277,7 @@ impl From<&Class> for ClassSpec {
             calls_per_connection: class.lifetime.calls.map(Count),
             connections_total: class.lifetime.total.map(Count),
             reconnect_every: class.lifetime.reconnect_every,
+            carried_by: (class.carrier != Carrier::Agents).then_some(class.carrier),
         }
     }
 }
@@ -284,6 +291,11 @@ impl From<&Plan> for PlanSpec {
                     Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect()))
                 }
             },
+            agent: (!plan.agents.is_empty()).then(|| plan.agents.clone()),
+            // They stand in the plan as a class.
+            measure_rate: None,
+            measure_connections: None,
+            measure_depth: None,
             placement: (plan.server_count() > 1 && !plan.is_cluster).then_some(plan.placement),
             cluster: plan.is_cluster.then_some(true),
             protocol: Some(plan.protocol),

@@ -17,7 +17,11 @@ macro_rules! serde_as_text {
         }
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = deserializer.deserialize_any($crate::units::TextOrNumber)?;
+                // Only what people write has numbers where a text is meant; what hosts send each other does not say what comes.
+                let text = match deserializer.is_human_readable() {
+                    true => deserializer.deserialize_any($crate::units::TextOrNumber)?,
+                    false => deserializer.deserialize_str($crate::units::TextOrNumber)?,
+                };
                 text.parse().map_err(serde::de::Error::custom)
             }
         }

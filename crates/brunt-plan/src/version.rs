@@ -3,10 +3,11 @@
 //! Not what is known of them (a ledger's business). Version 0 is what a preload stores; any other names its writer, from 1, and
 //! the number of the write among the writer's own of that key, from 1. Text form `WRITER.NUMBER`, or `0`.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A version as it stands in the head of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version(pub u32);
 
 /// Bits of a version that count writes; those above are the writer's number.

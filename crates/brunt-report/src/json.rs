@@ -16,6 +16,7 @@ use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::PlanSpec;
+use brunt_stats::agent::AgentRecord;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::book::{KeyBook, RequestBook};
 use brunt_stats::calibration::{Fit, Lookup};
@@ -64,6 +65,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "seed": summary.plan.seed,
         "data_seed": summary.plan.data_seed,
         "server": summary.server,
+        "agents": list(&summary.agents, agent),
         "interrupted": summary.interrupted,
         "until": summary.looked.as_ref().map(until),
         "plan": serde_json::to_value(PlanSpec::from(&summary.plan))?,
@@ -97,7 +99,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "faults": list(summary.faults.rows(), |held| fault(summary, held)),
         "first_garbage": summary.first_garbage.as_ref().map(|held| garbage(summary, held)),
         "first_error": summary.first_error,
-        "error_replies": object(&summary.error_replies, |(word, count)| ((*word).to_owned(), json!(count))),
+        "error_replies": object(&summary.error_replies, |(word, count)| (word.to_string(), json!(count))),
         "pushes": summary.pushes,
         "stray_replies": summary.stray_replies,
         "datagrams": summary.datagrams.as_ref().map(datagrams),
@@ -484,6 +486,18 @@ fn connections(summary: &Summary) -> Value {
 
 fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
     items.iter().copied().enumerate().collect()
+}
+
+fn agent(agent: &AgentRecord) -> Value {
+    let AgentRecord { name, host, first_worker, workers, clock_lead_ns, clock_error_ns } = agent;
+    json!({
+        "name": name,
+        "host": host,
+        "first_worker": first_worker,
+        "workers": workers,
+        "clock_lead_ns": clock_lead_ns,
+        "clock_error_ns": clock_error_ns,
+    })
 }
 
 fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Value {

@@ -7,9 +7,10 @@
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
 
 /// What became of requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestBook {
     /// Ops that the schedule made due, follow-up ops included.
     pub scheduled: u64,
@@ -91,7 +92,7 @@ pub const fn is_failed(class: OutcomeClass) -> bool {
 
 /// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of
 /// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyBook {
     /// Keys of all retrievals that have ended.
     pub asked: u64,
@@ -119,7 +120,7 @@ impl KeyBook {
 }
 
 /// Both levels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Book {
     /// What became of the requests.
     pub requests: RequestBook,
@@ -171,7 +172,7 @@ impl Book {
 }
 
 /// One book with its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BookEntry {
     /// The phase that the intended times lie in.
     pub phase: Phase,

@@ -4,6 +4,8 @@
 //! Invariant, at any time: `begun = established + failed + pending` and `established = retired + lost + open`, where
 //! pending and open are what the differences say; a difference below zero is a defect of the tool.
 
+use serde::{Deserialize, Serialize};
+
 /// What happened to a connection. Every one is begun, then established or failed, then retired or lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectionEvent {
@@ -20,7 +22,7 @@ pub enum ConnectionEvent {
 }
 
 /// How often each of the events happened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionCounts {
     /// Attempts to connect.
     pub begun: u64,

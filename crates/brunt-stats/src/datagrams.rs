@@ -2,8 +2,10 @@
 //!
 //! Not outcomes: what is lost shows as a request that times out, and what is here changes no book of requests.
 
+use serde::{Deserialize, Serialize};
+
 /// How many datagrams of replies were of no use, over all phases.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatagramCounts {
     /// They came to a request that had timed out, or so late that nobody knows any more which it was.
     pub late: u64,

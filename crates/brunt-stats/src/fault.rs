@@ -5,9 +5,11 @@
 
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What went wrong with a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum FaultKind {
     /// Nobody listens there.
     Refused,
@@ -50,7 +52,7 @@ impl FaultKind {
 }
 
 /// One row of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The phase it happened in.
     pub phase: Phase,
@@ -63,7 +65,7 @@ pub struct Fault {
 }
 
 /// Faults by phase and kind, in that order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultTable {
     faults: Vec<Fault>,
 }
@@ -100,6 +102,11 @@ impl FaultTable {
         &self.faults
     }
 
+    /// The same, to be put right in place; phases and kinds stay.
+    pub(crate) fn rows_mut(&mut self) -> &mut [Fault] {
+        &mut self.faults
+    }
+
     /// How many faults in all.
     pub fn total(&self) -> u64 {
         self.faults.iter().map(|fault| fault.count).sum()
@@ -114,16 +121,39 @@ impl FaultTable {
 }
 
 /// The first bytes that were no reply, so that a wrong port or protocol is recognised at a glance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "CarriedGarbage", into = "CarriedGarbage")]
 pub struct FirstGarbage {
     /// When.
     pub at_ns: u64,
     /// On a connection of which class.
     pub class: ClassId,
     /// Why they are no reply.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     bytes: [u8; Self::BYTES_MAX],
     len: u8,
+}
+
+/// The same on its way from one host to another.
+#[derive(Serialize, Deserialize)]
+struct CarriedGarbage {
+    at_ns: u64,
+    class: ClassId,
+    reason: String,
+    bytes: Vec<u8>,
+}
+
+impl From<FirstGarbage> for CarriedGarbage {
+    fn from(garbage: FirstGarbage) -> Self {
+        let FirstGarbage { at_ns, class, ref reason, .. } = garbage;
+        Self { at_ns, class, reason: reason.to_string(), bytes: garbage.bytes().to_vec() }
+    }
+}
+
+impl From<CarriedGarbage> for FirstGarbage {
+    fn from(carried: CarriedGarbage) -> Self {
+        Self::because(carried.at_ns, carried.class, Cow::Owned(carried.reason), &carried.bytes)
+    }
 }
 
 impl FirstGarbage {
@@ -132,6 +162,10 @@ impl FirstGarbage {
 
     /// Keeps the front of `bytes`, which begins with the first offending one.
     pub fn new(at_ns: u64, class: ClassId, reason: &'static str, bytes: &[u8]) -> Self {
+        Self::because(at_ns, class, Cow::Borrowed(reason), bytes)
+    }
+
+    fn because(at_ns: u64, class: ClassId, reason: Cow<'static, str>, bytes: &[u8]) -> Self {
         let len = bytes.len().min(Self::BYTES_MAX);
         let mut kept = [0; Self::BYTES_MAX];
         kept[..len].copy_from_slice(&bytes[..len]);
@@ -183,8 +217,8 @@ mod tests {
         let late = FirstGarbage::new(9, 0, "why", &[7; 100]);
         let early = FirstGarbage::new(3, 1, "why", b"HTTP/1.1 400");
         assert_eq!(late.bytes().len(), 64);
-        assert_eq!(FirstGarbage::earliest(Some(late), Some(early)).unwrap().bytes(), b"HTTP/1.1 400");
-        assert_eq!(FirstGarbage::earliest(None, Some(late)), Some(late));
+        assert_eq!(FirstGarbage::earliest(Some(late.clone()), Some(early)).unwrap().bytes(), b"HTTP/1.1 400");
+        assert_eq!(FirstGarbage::earliest(None, Some(late.clone())), Some(late));
         assert_eq!(FirstGarbage::earliest(None, None), None);
     }
 }

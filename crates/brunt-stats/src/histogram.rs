@@ -11,7 +11,10 @@
 //! [`SparseHistogram`] is what an interval keeps, about one byte per touched bucket; [`Histogram`] has 64-bit counts
 //! and holds a whole run.
 
+mod carried;
+
 use brunt_plan::quantile::Quantile;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
@@ -60,7 +63,7 @@ fn occupied_places<T: Copy + Default + PartialEq + std::ops::BitOr<Output = T>>(
 }
 
 /// What is exact about a set of values, whatever their buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {
     /// How many values.
     pub count: u64,
@@ -298,7 +301,8 @@ impl RecordingHistogram {
 /// The bytes are variable-length numbers (seven bits a byte, lowest first): an even one is twice the count of the next
 /// bucket, an odd one is twice the number of empty buckets to pass over, plus one. The bodies of latency distributions
 /// are contiguous, so most buckets take one byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "carried::Carried", into = "carried::Carried")]
 pub struct SparseHistogram {
     moments: Moments,
     encoded: Box<[u8]>,

@@ -3,6 +3,8 @@
 //! Measured elsewhere, judged in [`crate::verdict`]. A number that the host does not tell is `None`, which is not 0.
 //! Everything covers the measured window but for what says otherwise.
 
+use serde::{Deserialize, Serialize};
+
 /// Clocksources that are read without a system call and tick in nanoseconds, on x86, Arm, RISC-V, Power and in guests of
 /// KVM and Hyper-V. Of all others (`hpet`, `acpi_pm`, `jiffies`) a reading costs a microsecond or is as coarse as a tick.
 const FAST_CLOCKSOURCES: [&str; 6] =
@@ -14,7 +16,7 @@ pub fn is_fast_clocksource(name: &str) -> bool {
 }
 
 /// What the host's clocks did.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockEvidence {
     /// What clock reads come from, at the end of the window.
     pub source: Option<String>,
@@ -27,8 +29,25 @@ pub struct ClockEvidence {
     pub backwards: u64,
 }
 
+impl ClockEvidence {
+    /// Adds another host's: of each trouble the worst.
+    fn merge(&mut self, other: &Self) {
+        let is_slow =
+            |source: &Option<String>| source.as_deref().is_some_and(|name| !is_fast_clocksource(name));
+        if self.source.is_none() || is_slow(&other.source) {
+            self.source.clone_from(&other.source);
+        }
+        let size = |drift: Option<f64>| drift.map(f64::abs);
+        if size(other.drift_ppm) > size(self.drift_ppm) {
+            self.drift_ppm = other.drift_ppm;
+        }
+        self.realtime_step_ns = self.realtime_step_ns.max(other.realtime_step_ns);
+        self.backwards += other.backwards;
+    }
+}
+
 /// What the host did to a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostEvidence {
     /// How long the host was observed.
     pub wall_ns: u64,
@@ -50,6 +69,23 @@ pub struct HostEvidence {
 }
 
 impl HostEvidence {
+    /// Adds another host of the same run. What is a share of one host's processors is that of the host where it is the worst, for what
+    /// one of them did to its requests is not made better by the others; what is counted is added.
+    pub fn merge(&mut self, other: &Self) {
+        let throttled = |host: &Self| host.throttled_ns.map(|ns| ns as f64 / host.wall_ns.max(1) as f64);
+        self.throttled_ns =
+            if throttled(other) > throttled(self) { other.throttled_ns } else { self.throttled_ns };
+        if self.wall_ns == 0 || other.stolen_share() > self.stolen_share() {
+            (self.wall_ns, self.cpus, self.stolen_ns) = (other.wall_ns, other.cpus, other.stolen_ns);
+        }
+        self.clock.merge(&other.clock);
+        self.retransmits += other.retransmits;
+        self.listen_drops = match (self.listen_drops, other.listen_drops) {
+            (Some(one), Some(other)) => Some(one + other),
+            (one, other) => one.or(other),
+        };
+    }
+
     /// The share of our processors' time that was stolen.
     pub fn stolen_share(&self) -> Option<f64> {
         let whole_ns = self.wall_ns as f64 * self.cpus as f64;

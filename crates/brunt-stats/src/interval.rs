@@ -3,6 +3,10 @@
 //! Not a summary and not for printing: an interval is a difference, and adding all of them up is the run. Invariant:
 //! no number is in two intervals.
 
+mod moved;
+
+pub use moved::Move;
+
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
@@ -12,12 +16,13 @@ use crate::outage::OutageSpans;
 use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
 
 /// The shortest time slice that is kept, and the unit of all longer ones.
 pub const SLICE_NS: u64 = 100_000_000;
 
 /// Bytes on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bytes {
     /// Sent.
     pub tx: u64,
@@ -36,7 +41,7 @@ impl Bytes {
 /// What happened to measured ops inside the measured window: the numerators of rates.
 ///
 /// The books say what became of every measured op, whenever; these say what of it happened before the window closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowCounts {
     /// Measured ops sent inside the window; counted when they end, or as in flight at the end of the run.
     pub sent: u64,
@@ -60,7 +65,7 @@ impl WindowCounts {
 }
 
 /// The histograms of one op kind of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies<H> {
     /// Response times of completed ops.
     pub response: H,
@@ -124,7 +129,7 @@ impl Latencies<SparseHistogram> {
 }
 
 /// What an interval holds of one op kind of one class.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalRow {
     /// The class.
     pub class: ClassId,
@@ -137,7 +142,7 @@ pub struct IntervalRow {
 }
 
 /// Everything that one worker recorded from `start_ns` to `end_ns`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
     /// Which worker.
     pub worker: u32,

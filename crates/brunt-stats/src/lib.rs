@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod assertion;
 pub mod batch;
 pub mod book;

@@ -6,6 +6,7 @@
 use crate::histogram::{Histogram, RecordingHistogram, SparseHistogram};
 use brunt_plan::plan::MeterKind;
 use brunt_plan::quantile::Quantile;
+use serde::{Deserialize, Serialize};
 
 /// Steps of Σ ln in a unit.
 const LN_SCALE: f64 = (1u64 << 32) as f64;
@@ -47,7 +48,7 @@ impl MeterRecorder {
 }
 
 /// What was metered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meter {
     /// The quantity and, with it, the unit.
     pub kind: MeterKind,

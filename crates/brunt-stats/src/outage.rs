@@ -6,6 +6,7 @@
 
 use crate::fault::FaultKind;
 use crate::timeline::{Slice, Timeline};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A reason for an outage.
@@ -78,7 +79,7 @@ impl From<FaultKind> for OutageKind {
 }
 
 /// A set of reasons.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutageKinds(u16);
 
 impl OutageKinds {
@@ -125,7 +126,7 @@ impl OutageKinds {
 
 /// A span of time in which one worker had trouble with a server and no success. Spans of one worker and one server do
 /// not overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutageSpan {
     /// Index of the server in the plan.
     pub server: u16,
@@ -143,7 +144,7 @@ pub struct OutageSpan {
 pub const SPANS_MAX: usize = 64;
 
 /// The spans of an interval, or of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutageSpans {
     /// In the order noted.
     pub spans: Vec<OutageSpan>,

@@ -5,6 +5,7 @@
 //! window). Invariant: both cover the measured window and nothing else.
 
 use crate::sample::overlap_ns;
+use serde::{Deserialize, Serialize};
 
 /// Of one worker.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ pub struct Presence {
 }
 
 /// What both ways came to, in operations × nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceTotal {
     /// The integral over time of the number in the system.
     pub integral: u128,

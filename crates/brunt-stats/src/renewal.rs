@@ -2,8 +2,10 @@
 //!
 //! Not outcomes: a value so marked is a hit like any other.
 
+use serde::{Deserialize, Serialize};
+
 /// How many values bore which mark, over all phases; one value may bear several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenewalCounts {
     /// This client was told to renew it.
     pub won: u64,

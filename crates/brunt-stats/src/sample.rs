@@ -6,12 +6,13 @@
 
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::Outcome;
+use serde::{Deserialize, Serialize};
 
 /// By how much two readings of the clock may be out of order before a debug build calls it a fault of the engine.
 const TICK_NS: u64 = 1_000;
 
 /// When things happened to one op, in nanoseconds on the run's monotonic clock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// When the schedule wanted it sent; in closed loop the instant its slot became free plus the think time.
     pub intended_ns: u64,
@@ -100,7 +101,7 @@ impl Times {
 }
 
 /// One op that has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// What was asked.
     pub op: OpKind,

@@ -3,8 +3,10 @@
 //! Not the books: these count replies on the wire and failures by the server they concern, in whatever phase, while the
 //! books count requests, of which one may ask several servers.
 
+use serde::{Deserialize, Serialize};
+
 /// What one server did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerCounts {
     /// Replies as the protocol provides.
     pub answered: u64,

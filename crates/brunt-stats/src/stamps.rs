@@ -3,6 +3,8 @@
 //! Not their histograms (those are meters). Invariants: the spans of a request add up to the time from before its call to
 //! the end of its reply; and once the run is over, asked = matched + discarded.
 
+use serde::{Deserialize, Serialize};
+
 /// The four times of a stamped request, in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StampedTimes {
@@ -84,7 +86,7 @@ impl StampLoss {
 }
 
 /// What became of the requests whose stamps were asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StampCounts {
     /// Requests of the measured window whose stamps were asked for.
     pub asked: u64,

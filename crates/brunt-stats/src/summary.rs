@@ -4,6 +4,7 @@
 //! percentiles come from merged histograms, rates from counts inside the measured window, and the embedded plan with
 //! its seeds repeats the run.
 
+use crate::agent::AgentRecord;
 use crate::assertion::Assertion;
 use crate::batch::batches;
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
@@ -39,6 +40,7 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps, Transport};
 use brunt_plan::quantile::Quantile;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -112,7 +114,7 @@ pub struct SummaryInput {
     /// The text of the first error reply.
     pub first_error: Option<String>,
     /// Error replies by their first word, over all phases, where the protocol has such words.
-    pub error_replies: Vec<(&'static str, u64)>,
+    pub error_replies: Vec<(Cow<'static, str>, u64)>,
     /// Messages of servers that answer nothing, over all phases.
     pub pushes: u64,
     /// Replies that no operation waited for, over all phases, where replies carry tokens.
@@ -149,6 +151,8 @@ pub struct SummaryInput {
     pub calibration: Lookup,
     /// What the server says of itself, in a line.
     pub server: String,
+    /// The hosts that carried the plan out, where that was not this one alone.
+    pub agents: Vec<AgentRecord>,
     /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
     pub server_records: Vec<ServerRecord>,
 }
@@ -319,7 +323,7 @@ pub struct Summary {
     pub first_error: Option<String>,
     /// Error replies by their first word, over all phases, the most frequent first; empty where the protocol has no such
     /// words.
-    pub error_replies: Vec<(&'static str, u64)>,
+    pub error_replies: Vec<(Cow<'static, str>, u64)>,
     /// Messages of servers that answer nothing, over all phases.
     pub pushes: u64,
     /// Replies that no operation waited for, over all phases, where replies carry tokens.
@@ -358,6 +362,8 @@ pub struct Summary {
     pub calibration: Lookup,
     /// What the server says of itself.
     pub server: String,
+    /// The hosts that carried the plan out, where that was not this one alone.
+    pub agents: Vec<AgentRecord>,
     /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
     pub server_records: Vec<ServerRecord>,
     /// Our counts beside the servers'; empty where they cannot be compared.
@@ -390,7 +396,9 @@ impl Summary {
             convergence.end(&total, &ops, &checks, &window, input.interrupted)
         });
         let verdict = Verdict::of(&evidence);
-        input.error_replies.sort_by_key(|(word, count)| (std::cmp::Reverse(*count), *word));
+        input
+            .error_replies
+            .sort_by(|(one, ones), (other, others)| others.cmp(ones).then_with(|| one.cmp(other)));
         samples.sort_by_key(|sample| sample.times.intended_ns);
         let schedule = window.start_ns..window.end_ns;
         Self {
@@ -433,6 +441,7 @@ impl Summary {
             preload: input.preload,
             calibration: input.calibration,
             server: input.server,
+            agents: input.agents,
             server_records: input.server_records,
             agreement: evidence.servers.comparisons,
             verdict,

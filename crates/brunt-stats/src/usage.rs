@@ -2,8 +2,10 @@
 //!
 //! Measured elsewhere; here it is data for the checks and the report. Everything covers the measured window.
 
+use serde::{Deserialize, Serialize};
+
 /// How often a worker found that a server on its host had sent from the processor that the worker runs on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Colocation {
     /// How often it looked.
     pub looks: u64,
@@ -12,7 +14,7 @@ pub struct Colocation {
 }
 
 /// What one worker did with its time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerUsage {
     /// Which worker.
     pub worker: u32,

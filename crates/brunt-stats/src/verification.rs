@@ -4,6 +4,7 @@
 //! workload's. Invariant: adding up what workers noted loses no count, and of examples the earliest stays.
 
 use brunt_plan::version::Version;
+use serde::{Deserialize, Serialize};
 
 /// In which way a value is not what should be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,7 +75,7 @@ impl ValueFault {
 }
 
 /// The first value that was wrong in some way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// The id of the key that was asked for.
     pub key: u64,
@@ -89,7 +90,7 @@ pub struct Example {
 }
 
 /// What was found of all values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     /// Retrievals of a key that were checked in full, where that was asked for.
     pub checked: u64,
@@ -124,6 +125,11 @@ impl Verification {
         let row =
             |fault: ValueFault| self.first[fault as usize].map(|first| (fault, self.count(fault), first));
         ValueFault::ALL.into_iter().filter_map(row)
+    }
+
+    /// The examples, to be put right in place.
+    pub(crate) fn examples_mut(&mut self) -> impl Iterator<Item = &mut Example> {
+        self.first.iter_mut().flatten()
     }
 
     /// Adds what another worker found.

@@ -546,6 +546,7 @@ mod tests {
             noreply: false,
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
+            carrier: brunt_plan::carrier::Carrier::Agents,
         }
     }
 

@@ -21,6 +21,7 @@ use crate::output::Outputs;
 use crate::run::Asked;
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
+use brunt_fleet::Fleet;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -74,11 +75,16 @@ struct Made {
 
 impl<'a> Series<'a> {
     /// Finds or starts the servers, with room for the largest data set of these plans; at least one.
-    fn open(flags: &'a cli::Run, varied: Option<&'static str>, plans: &[Plan]) -> Result<Self, Failure> {
+    fn open(
+        flags: &'a cli::Run,
+        varied: Option<&'static str>,
+        plans: &[Plan],
+        fleet: Option<Fleet>,
+    ) -> Result<Self, Failure> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
-        let servers = Servers::open(largest)?;
+        let servers = Servers::open(largest)?.led(fleet);
         let (stored, head, runs) = (None, None, Vec::new());
         Ok(Self { servers, stop, flags, varied, stored, made: 0, head, runs })
     }

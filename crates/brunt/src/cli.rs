@@ -9,6 +9,7 @@
 
 use crate::calibrate;
 use crate::option_file::parse_or_read;
+use brunt_fleet::TrustFiles;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::gather::Gather;
@@ -30,6 +31,7 @@ use brunt_plan::url::NamedServer;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use clap::{Args, Parser, Subcommand, value_parser};
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -139,6 +141,8 @@ pub(crate) enum Command {
     /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
     #[command(after_help = CALIBRATE_HELP)]
     Calibrate(Calibrate),
+    /// Wait for controllers (brunt run --agent) and carry out their plans' load from this host
+    Agent(Agent),
     /// Run the reference server: a small memcached server whose timing is known by construction
     Serve(Box<Serve>),
     /// Take mutilate's command line and print its report; a link named mutilate does the same
@@ -223,9 +227,82 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub planned: PlanFlags,
     #[command(flatten)]
+    pub agents: FleetFlags,
+    #[command(flatten)]
     pub output: OutputFlags,
     #[command(flatten)]
     pub progress: ProgressFlags,
+}
+
+/// Other hosts, and how they know us.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Agents")]
+pub(crate) struct FleetFlags {
+    /// Have this host generate the load, where brunt agent waits (repeatable), such as load1 or load1:5556; this one then only leads,
+    /// and measures with --measure-...
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub agent: Vec<String>,
+    /// Measure from this host too, beside the agents' load, at this rate, such as 1k [default: closed loop]
+    #[arg(long, value_name = "RATE")]
+    pub measure_rate: Option<Rate>,
+    /// Measure from this host too, on so many connections, such as 4 [default: 1]
+    #[arg(long, value_name = "N")]
+    pub measure_connections: Option<Count>,
+    /// Measure from this host too, with so many requests in flight on each connection, such as 8 [default: 1]
+    #[arg(long, value_name = "N")]
+    pub measure_depth: Option<Count>,
+    #[command(flatten)]
+    pub trust: TrustFlags,
+}
+
+/// Whom controllers and agents trust.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Agents")]
+pub(crate) struct TrustFlags {
+    /// Controller and agents prove to each other that they know the first line of this file, such as /etc/brunt/token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Speak TLS between controller and agents, and trust certificates that these issued (PEM), such as
+    /// fleet-ca.pem; for an agent, those of controllers
+    #[arg(long, value_name = "FILE")]
+    pub agent_ca: Option<PathBuf>,
+    /// Show this certificate to the other side (PEM, with what issued it), such as controller.pem; an agent with one speaks TLS
+    #[arg(long, value_name = "FILE")]
+    pub agent_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM), such as controller.key
+    #[arg(long, value_name = "FILE")]
+    pub agent_key: Option<PathBuf>,
+}
+
+impl TrustFlags {
+    /// The files.
+    pub(crate) fn files(&self) -> TrustFiles {
+        TrustFiles {
+            token: self.token_file.clone(),
+            ca: self.agent_ca.clone(),
+            certificate: self.agent_cert.clone(),
+            key: self.agent_key.clone(),
+        }
+    }
+}
+
+/// Options of `brunt agent`.
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// Listen here
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:5556")]
+    pub listen: SocketAddr,
+    /// Workers, where the controller does not say otherwise [default: the allowed processors less one, at least 1]
+    #[arg(long, short = 'T', value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Pin workers to these processors, in turn, such as 1-3
+    #[arg(long, value_name = "LIST")]
+    pub cpus: Option<CpuList>,
+    #[command(flatten)]
+    pub trust: TrustFlags,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// Every flag that belongs to a plan.
@@ -796,6 +873,9 @@ impl Run {
         let (mut run, class) = self.planned.spec();
         let samples_default = self.output.samples.is_some().then_some(Count(1_000_000));
         run.samples_max = run.samples_max.or(samples_default);
+        let FleetFlags { agent, measure_rate, measure_connections, measure_depth, .. } = &self.agents;
+        (run.agent, run.measure_rate) = (given(agent), *measure_rate);
+        (run.measure_connections, run.measure_depth) = (*measure_connections, *measure_depth);
         (run, class)
     }
 }
@@ -1025,6 +1105,14 @@ mod tests {
         ("samples", "samples.csv"),
         ("assert", "get.p99 < 1ms"),
         ("assert", "errors < 0.1%"),
+        ("agent", "load1:5556"),
+        ("measure-rate", "1k"),
+        ("measure-connections", "4"),
+        ("measure-depth", "8"),
+        ("token-file", "/etc/brunt/token"),
+        ("agent-ca", "fleet-ca.pem"),
+        ("agent-cert", "controller.pem"),
+        ("agent-key", "controller.key"),
         ("junit", "junit.xml"),
         ("progress", "1s"),
     ];
@@ -1126,8 +1214,8 @@ mod tests {
         let run = command.find_subcommand("run").unwrap();
         let mut flags: Vec<String> =
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
-        // Where results go is no part of a plan; `--no-preload` is `preload = false`, and so on; classes are named in
-        // files only.
+        // Where results go is no part of a plan, nor is who may lead agents; `--no-preload` is `preload = false`, and so on;
+        // classes are named in files only, and so is who carries one out.
         flags.retain(|flag| {
             let beside = [
                 "json",
@@ -1142,6 +1230,10 @@ mod tests {
                 "progress",
                 "no-progress",
                 "quiet",
+                "token-file",
+                "agent-ca",
+                "agent-cert",
+                "agent-key",
             ];
             !beside.contains(&flag.as_str())
         });
@@ -1151,7 +1243,7 @@ mod tests {
             }
         }
         let mut keys = RunSpec::names();
-        keys.extend(ClassSpec::names().into_iter().filter(|key| key != "name"));
+        keys.extend(ClassSpec::names().into_iter().filter(|key| key != "name" && key != "carried-by"));
         flags.sort();
         keys.sort();
         assert_eq!(flags, keys);

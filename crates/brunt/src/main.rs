@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "telling the user what went wrong is this program's job")]
 
+mod agent;
 mod calibrate;
 mod calibrations;
 mod campaign;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Load(load) => run::load(&load),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),
+        Command::Agent(flags) => agent::agent(&flags),
         Command::Serve(serve) => serve::serve(&serve),
     };
     match ended {

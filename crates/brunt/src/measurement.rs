@@ -12,14 +12,19 @@ use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
 use brunt_engine::cluster::find_nodes;
+use brunt_engine::company::Blame;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use brunt_engine::{Address, TlsSettings};
+use brunt_fleet::Fleet;
+use brunt_plan::carrier::Shares;
 use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
+use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
+use std::cell::RefCell;
 use std::io;
 use std::net::ToSocketAddrs;
 use std::os::unix::fs::FileTypeExt;
@@ -36,6 +41,8 @@ pub(crate) struct Servers {
     nodes: Option<Vec<ServerAddress>>,
     /// How many of its slots nobody had.
     unserved: u16,
+    /// The agents that load them.
+    fleet: Option<RefCell<Fleet>>,
 }
 
 impl Servers {
@@ -73,7 +80,19 @@ impl Servers {
             nodes: plan.is_cluster.then_some(servers),
             unserved,
             _embedded: embedded,
+            fleet: None,
         })
+    }
+
+    /// The same, loaded by these agents.
+    pub(crate) fn led(mut self, fleet: Option<Fleet>) -> Self {
+        self.fleet = fleet.map(RefCell::new);
+        self
+    }
+
+    /// Where connections go to.
+    pub(crate) fn into_endpoints(self) -> Vec<Endpoint> {
+        self.endpoints
     }
 }
 
@@ -138,11 +157,14 @@ pub(crate) fn measure(
     step: &Step,
 ) -> Result<Summary, Failure> {
     let plan = &plan_for(plan, servers, shown.quiet)?;
-    foresee(plan, &servers.endpoints, shown.quiet)?;
+    let shares = shares(plan, servers)?;
+    // What agents carry out needs room on their hosts.
+    let here = shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
+    here.map_or(Ok(()), |plan| foresee(plan, &servers.endpoints, shown.quiet))?;
     let mut progress = Progress::new(shown, plan, &step.label);
     let mut convergence = step.convergence.clone();
     let mut started = None;
-    let ended = brunt_engine::run::run(plan, &servers.endpoints, step.data, stop, &mut |observed| {
+    let mut observe = |observed: Observed<'_>| {
         let is_enough = match (&observed, started, &mut convergence) {
             (Observed::Started(times), ..) => {
                 started = Some(window(*times));
@@ -155,7 +177,13 @@ pub(crate) fn measure(
         };
         progress.observe(observed);
         if is_enough { Wish::Enough } else { Wish::GoOn }
-    });
+    };
+    let ended = match (&servers.fleet, &shares) {
+        (Some(fleet), Some(shares)) => {
+            fleet.borrow_mut().run(plan, shares, &servers.endpoints, step.data, stop, &mut observe)
+        }
+        _ => brunt_engine::run::run(plan, &servers.endpoints, step.data, stop, &mut observe),
+    };
     // Whatever comes next, an error or a report, does not share its line.
     drop(progress);
     let data = ended.map_err(|error| {
@@ -164,7 +192,9 @@ pub(crate) fn measure(
             | RunError::TurnedAway { .. }
             | RunError::NoTls { .. }
             | RunError::NoCluster { .. }
-            | RunError::PreloadFailed { .. } => Exit::Unreachable,
+            | RunError::PreloadFailed { .. }
+            | RunError::Company(Blame { is_servers: true, .. }) => Exit::Unreachable,
+            RunError::Company(_) => Exit::Failed,
             RunError::Interrupted => Exit::Interrupted,
             RunError::System(_) => Exit::Failed,
             RunError::NoInterface(_) => Exit::Usage,
@@ -222,8 +252,23 @@ fn plan_for(plan: &Plan, servers: &Servers, quiet: bool) -> Result<Plan, Failure
     Ok(own)
 }
 
+/// Who does what, where there are agents.
+fn shares(plan: &Plan, servers: &Servers) -> Result<Option<Shares>, Failure> {
+    if plan.agents.is_empty() {
+        return Ok(None);
+    }
+    if servers.fleet.is_none() {
+        let agent = &plan.agents[0];
+        return Err(Failure::usage(format!(
+            "--agent: '{agent}' was given; accepted: with run, scan and search, which lead agents"
+        )));
+    }
+    let threads = brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32;
+    Shares::of(plan, threads).map(Some).map_err(Failure::usage)
+}
+
 /// Refuses a plan that this host has no room for, and says where it may become tight.
-fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failure> {
+pub(crate) fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failure> {
     if plan.timestamps == Timestamps::Kernel {
         brunt_engine::timestamps_work().map_err(|reason| no_timestamps(&reason))?;
     }
@@ -275,7 +320,7 @@ fn summarise(
         io: data.io.name().to_owned(),
         io_reason: data.io_reason,
         wait: data.wait.name().to_owned(),
-        threads: plan.threads,
+        threads: data.workers.len() as u32,
         workers: data.workers,
     };
     Summary::build(SummaryInput {
@@ -297,7 +342,11 @@ fn summarise(
         first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
         host: data.host,
         presence: data.presence,
-        calibration: calibrations::lookup(plan, &usage),
+        // What is known of this host says nothing of others.
+        calibration: match servers.fleet {
+            None => calibrations::lookup(plan, &usage),
+            Some(_) => Lookup::Unfit("what is known of this host says nothing of the agents".to_owned()),
+        },
         usage,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -307,6 +356,7 @@ fn summarise(
         convergence,
         preload,
         server: servers.name.clone(),
+        agents: servers.fleet.as_ref().map(|fleet| fleet.borrow().records()).unwrap_or_default(),
         server_records: data.server_records,
         plan: plan.clone(),
     })

@@ -3,6 +3,7 @@
 //! Not a place that measures or judges: the engine does the one, `brunt-stats` the other. Invariant: nothing is
 //! connected before the plan is resolved, and every result is written before the process ends.
 
+use crate::agent;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
@@ -10,6 +11,7 @@ use crate::measurement::{Servers, Step, measure};
 use crate::option_file;
 use crate::output::Outputs;
 use anyhow::Context;
+use brunt_fleet::Fleet;
 use brunt_plan::login::Password;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::{Plan, Target};
@@ -25,8 +27,8 @@ use std::path::Path;
 
 /// Measures, and reports what was measured.
 pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
-    let (run, class) = flags.spec();
-    let plan = read_plan(flags.plan.as_deref(), run, class)?;
+    let asked = Asked::of(flags)?;
+    let plan = asked.plan()?;
     let output = &flags.output;
     if output.samples.is_none() && plan.samples_max > 0 {
         return Err(Failure::usage(
@@ -44,7 +46,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
     let step = Step { convergence: Convergence::of(&plan), ..Step::default() };
-    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &step)?;
+    let summary = measure(&plan, &Servers::open(&plan)?.led(asked.fleet), &stop, &flags.progress, &step)?;
     let summary = summary.with_assertions(&output.assert);
     outputs.write(&summary, flags.progress.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))
@@ -78,20 +80,24 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
 }
 
 /// What was asked for by file and flags, for a campaign that resolves it several times.
-#[derive(Debug)]
 pub(crate) struct Asked {
     /// File and flags.
     pub spec: PlanSpec,
     /// The class options that the command line gives.
     flags: Vec<String>,
     host: Host,
+    /// The agents that the plan names.
+    pub fleet: Option<Fleet>,
 }
 
 impl Asked {
     /// Reads the file and lays the flags over it.
     pub(crate) fn of(flags: &cli::Run) -> Result<Self, Failure> {
         let (run, class) = flags.spec();
-        Ok(Self { flags: class.given(), spec: read_spec(flags.plan.as_deref(), run, class)?, host: host() })
+        let given = class.given();
+        let mut spec = read_spec(flags.plan.as_deref(), run, class)?;
+        let fleet = agent::meet(&mut spec.run, &flags.agents.trust)?;
+        Ok(Self { flags: given, spec, host: host(), fleet })
     }
 
     /// The plan as asked for.

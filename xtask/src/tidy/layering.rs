@@ -29,7 +29,7 @@ const fn effectful(
 }
 
 /// Every crate, from the ground up.
-pub(super) const LAYERS: [Layer; 13] = [
+pub(super) const LAYERS: [Layer; 14] = [
     // 0: vocabulary.
     pure("brunt-plan", &[]),
     // 1: each sees the vocabulary and nothing else.
@@ -47,7 +47,9 @@ pub(super) const LAYERS: [Layer; 13] = [
     ),
     pure("brunt-report", &["brunt-plan", "brunt-stats", "brunt-picture"]),
     pure("brunt-compat", &["brunt-plan", "brunt-stats", "brunt-picture"]),
-    // 3: wiring.
+    // 3: several engines as one.
+    effectful("brunt-fleet", &["brunt-plan", "brunt-stats", "brunt-engine"], &["brunt-server"]),
+    // 4: wiring.
     effectful(
         "brunt",
         &[
@@ -58,6 +60,7 @@ pub(super) const LAYERS: [Layer; 13] = [
             "brunt-picture",
             "brunt-server",
             "brunt-engine",
+            "brunt-fleet",
             "brunt-report",
             "brunt-compat",
         ],
@@ -69,7 +72,7 @@ pub(super) const LAYERS: [Layer; 13] = [
         &["brunt-plan", "brunt-workload", "brunt-proto", "brunt-stats", "brunt-server", "brunt-engine"],
         &[],
     ),
-    effectful("brunt-fuzz", &["brunt-plan", "brunt-proto"], &[]),
+    effectful("brunt-fuzz", &["brunt-plan", "brunt-proto", "brunt-stats", "brunt-fleet"], &[]),
     effectful("xtask", &[], &[]),
 ];
 

@@ -112,6 +112,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         preload: None,
         calibration: Lookup::Absent,
         server: String::new(),
+        agents: Vec::new(),
         server_records: Vec::new(),
     })
 }

@@ -246,6 +246,7 @@ impl Scene {
             preload: None,
             calibration: Lookup::Absent,
             server: "127.0.0.1:11211".to_owned(),
+            agents: Vec::new(),
             server_records: Vec::new(),
         };
         change(&mut input);
@@ -406,7 +407,7 @@ pub(super) fn overload() -> Run {
         input.server = "cache-1.example:11300".to_owned();
         let differences = ["with 64 connections × depth 1", "by brunt 0.0.9"];
         input.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
-        input.error_replies = vec![("WRONGTYPE", 7), ("OOM", 1_040)];
+        input.error_replies = vec![("WRONGTYPE".into(), 7), ("OOM".into(), 1_040)];
         input.pushes = 3;
         input.stray_replies = 12;
         input.renewals = RenewalCounts { won: 2, stale: 5, taken: 3 };

@@ -7,6 +7,7 @@ use crate::quantity;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::plan::{Class, Keyspace, Load, OpenRate};
 use brunt_plan::units::Rate;
+use brunt_stats::agent::AgentRecord;
 use brunt_stats::steady::WarmUp;
 use brunt_stats::summary::Summary;
 
@@ -36,10 +37,22 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
     let wire = [plan.protocol.name().to_owned(), format!("{}{unverified}", plan.transport)];
     paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
+    for agent in &summary.agents {
+        paragraph::facts(out, "agent", &agent_facts(agent));
+    }
     paragraph::facts(out, "seeds", seeds);
     let facts = summary.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));
     let version = format!("brunt {}", summary.environment.brunt_version);
     paragraph::facts(out, "host", &std::iter::once(version).chain(facts).collect::<Vec<_>>());
+}
+
+fn agent_facts(agent: &AgentRecord) -> [String; 3] {
+    let AgentRecord { name, host, first_worker, workers, clock_error_ns, .. } = agent;
+    [
+        format!("{} on {}", printable(name), printable(host)),
+        format!("{} from number {first_worker}", quantity::things(u64::from(*workers), "worker")),
+        format!("clock known to {}", quantity::time(*clock_error_ns)),
+    ]
 }
 
 /// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.

@@ -159,6 +159,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         preload: None,
         calibration: Lookup::Absent,
         server: String::new(),
+        agents: Vec::new(),
         server_records: Vec::new(),
     }
 }

@@ -20,13 +20,14 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         return run::run(flags);
     }
     check_output(flags, "--repeat")?;
-    let plan = Asked::of(flags)?.plan()?;
+    let asked = Asked::of(flags)?;
+    let plan = asked.plan()?;
     if flags.output.print_plan {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
         return print_plan(&plan, &remark);
     }
     let outputs = Outputs::open(&flags.output)?;
-    let mut series = Series::open(flags, None, std::slice::from_ref(&plan))?;
+    let mut series = Series::open(flags, None, std::slice::from_ref(&plan), asked.fleet)?;
     let ended = measure_all(&mut series, &plan, repeat);
     series.report(outputs, ended, conclude)
 }

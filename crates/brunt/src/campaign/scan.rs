@@ -26,7 +26,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let cli::Scan { run, repeat, over } = flags;
     check_output(run, "a scan")?;
     check_between(repeat)?;
-    let asked = Asked::of(run)?;
+    let mut asked = Asked::of(run)?;
     asked.check_free(over.option(), &format!("--over {}", over.option()))?;
     let plans = plans(&asked, over)?;
     if run.output.print_plan {
@@ -44,7 +44,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
         _ => false,
     };
     let outputs = Outputs::open(&run.output)?;
-    let mut series = Series::open(run, Some(over.option()), &plans)?;
+    let mut series = Series::open(run, Some(over.option()), &plans, asked.fleet.take())?;
     let mut closed_loop = None;
     let ended = measure_all(&mut series, &asked, over, repeat, &mut closed_loop);
     series.report(outputs, ended, |runs| conclude(runs, over.option(), is_load, closed_loop))

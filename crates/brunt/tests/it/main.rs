@@ -21,6 +21,7 @@ mod compare;
 mod convictions;
 mod dialects;
 mod faults;
+mod fleet;
 mod information;
 mod legacy;
 mod lifetimes;

@@ -1,0 +1,316 @@
+//! An agent: waits for a controller, carries out its share of a plan, and waits for the next.
+//!
+//! Not a place that decides anything about a measurement: plan, share and beginning are the controller's. One controller at a time; who
+//! comes meanwhile is told so. Invariant: whatever becomes of a controller, the agent is waiting again at most a few seconds later.
+
+use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
+use crate::link::{Link, Wire, broken};
+use crate::message::{About, Assignment, FromAgent, ToAgent, Trouble};
+use crate::trust::AgentTrust;
+use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, Stop};
+use brunt_engine::run::{DataSets, Endpoint, RunData, RunError, Wish, run_part};
+use brunt_plan::login::Password;
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::interval::{Interval, Move};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Who connects has so long to be let in.
+const GREETING: Duration = Duration::from_secs(5);
+/// How long a message is awaited at a time.
+const LOOK: Duration = Duration::from_millis(10);
+/// Whoever left takes so long at most to let go of what it had, if nothing is amiss.
+const LEAVING: Duration = Duration::from_secs(2);
+/// What is left to say when a controller is let go.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What a plan needs of this host, found: names resolved, files read.
+pub type Opened = Vec<Endpoint>;
+
+/// An agent, with what it needs of the program around it.
+pub struct Agent<'a> {
+    /// Who is let in.
+    pub trust: AgentTrust,
+    /// What it says of itself.
+    pub about: About,
+    /// Processors its workers are pinned to; none: wherever the kernel puts them.
+    pub cpus: Vec<u32>,
+    /// Finds the servers of a plan, and whether this host has room for so many of its workers.
+    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Opened, Trouble> + Sync),
+    /// Tells whoever watches what goes on.
+    pub note: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Agent<'_> {
+    /// Waits for controllers, for ever.
+    ///
+    /// # Errors
+    /// Nobody can connect any more.
+    pub fn serve(&self, listener: &TcpListener) -> io::Result<()> {
+        let session = Session::default();
+        std::thread::scope(|scope| {
+            loop {
+                let (socket, peer) = listener.accept()?;
+                let session = &session;
+                std::thread::Builder::new()
+                    .name("brunt-agent".to_owned())
+                    .spawn_scoped(scope, move || self.receive(socket, peer, session))?;
+            }
+        })
+    }
+
+    /// Lets somebody in, or not.
+    fn receive(&self, socket: TcpStream, peer: SocketAddr, session: &Session) {
+        let turn = session.take();
+        match self.greet(socket, turn.is_none()) {
+            Err(why) => (self.note)(&format!("{peer}: {why}")),
+            Ok(mut link) => {
+                (self.note)(&format!("{peer} leads"));
+                let Err(why) = self.follow(&mut link);
+                (self.note)(&format!("{peer} {why}; waiting"));
+            }
+        }
+    }
+
+    fn greet(&self, socket: TcpStream, is_busy: bool) -> Result<Link, String> {
+        let deadline = Instant::now() + GREETING;
+        let lost = |error: io::Error| broken(&error);
+        let mut wire = Wire::new(socket, self.trust.connection()?).map_err(lost)?;
+        let mut nonce = Nonce::default();
+        SystemRandom::new().fill(&mut nonce).map_err(|_| "no random numbers here".to_owned())?;
+        let token = self.trust.token.as_ref();
+        let hello = Hello { version: VERSION, wants_token: token.is_some(), nonce };
+        wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
+        let mut answer = [0; Answer::BYTES];
+        wire.read_all(&mut answer, deadline).map_err(lost)?;
+        let answer = Answer::read(&answer).ok_or("is no controller of ours")?;
+        let welcome = Welcome::to(&hello, &answer, token, is_busy);
+        wire.write_all(&welcome.bytes(), deadline).map_err(lost)?;
+        match welcome.reception {
+            Reception::Welcome => Ok(Link::new(wire)),
+            Reception::Stranger => Err("is refused: it does not have our token".to_owned()),
+            Reception::OtherVersion => {
+                Err("is refused: it speaks another version of the protocol".to_owned())
+            }
+            Reception::Busy => Err("is refused: another controller is here".to_owned()),
+        }
+    }
+
+    /// Does what a controller says until it is gone: why it is.
+    fn follow(&self, link: &mut Link) -> Result<std::convert::Infallible, String> {
+        link.say(&FromAgent::About(self.about.clone()))?;
+        loop {
+            match link.hear::<ToAgent>(LOOK * 10)? {
+                Some(ToAgent::Ping { number }) => pong(link, number)?,
+                Some(ToAgent::Prepare(assignment)) => self.carry_out(link, &assignment)?,
+                // What belongs to a run that has ended here already.
+                Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_) | ToAgent::Leave) | None => {}
+            }
+            link.beat(&FromAgent::Alive)?;
+        }
+    }
+
+    /// Carries out its share of a plan. An error is why there is no controller any more.
+    fn carry_out(&self, link: &mut Link, assignment: &Assignment) -> Result<(), String> {
+        let opened = self
+            .plan(assignment)
+            .and_then(|plan| (self.open)(&plan, assignment.workers).map(|found| (plan, found)));
+        let (plan, endpoints) = match opened {
+            Ok(opened) => opened,
+            Err(trouble) => return link.say(&FromAgent::Failed(trouble)),
+        };
+        let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
+        (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
+        let part = Part { plan: &plan, workers, classes: &[] };
+        let data = if assignment.is_stored { DataSets::Stored } else { DataSets::ToStore };
+        let mut follower = Follower::new(link);
+        let never = AtomicBool::new(false);
+        let ended = run_part(&plan, &part, &endpoints, data, &never, &mut |_| Wish::GoOn, &mut follower);
+        let Follower { epoch_ns, gone, .. } = follower;
+        if let Some(why) = gone {
+            return Err(why);
+        }
+        match ended {
+            Ok(mut data) => {
+                data.place(&Move { by_ns: epoch_ns as i64, ..Move::default() });
+                (self.note)("done");
+                link.say(&FromAgent::Ended(Box::new(data)))
+            }
+            // Let go by the controller, which knows.
+            Err(RunError::Interrupted | RunError::Company(_)) => Ok(()),
+            Err(error) => {
+                (self.note)(&error.to_string());
+                link.say(&FromAgent::Failed(trouble_of(&error)))
+            }
+        }
+    }
+
+    /// The plan of all agents, as this host understands it: the very same, or nothing.
+    fn plan(&self, assignment: &Assignment) -> Result<Plan, Trouble> {
+        let ours = |reason: String| Trouble { is_servers: false, reason };
+        let mut spec = PlanSpec::from_toml(&assignment.plan).map_err(ours)?;
+        spec.run.password = assignment.password.clone().map(Password::verbatim);
+        let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
+        let mut plan = resolve(&spec, &host).map_err(|error| ours(error.to_string()))?;
+        brunt_engine::check_commands(&plan).map_err(ours)?;
+        let last = assignment.first_worker.checked_add(assignment.workers);
+        if PlanSpec::from(&plan).to_toml() != assignment.plan || last.is_none_or(|last| last > plan.threads) {
+            return Err(ours(
+                "understands the plan in another way; are both the same version of brunt?".to_owned(),
+            ));
+        }
+        plan.cpus.clone_from(&self.cpus);
+        Ok(plan)
+    }
+}
+
+/// Whether somebody leads.
+#[derive(Default)]
+struct Session {
+    is_taken: Mutex<bool>,
+    freed: Condvar,
+}
+
+impl Session {
+    /// Takes the turn, once the controller before is through with leaving; nothing where it does not leave.
+    fn take(&self) -> Option<Turn<'_>> {
+        // A session that panicked has given its turn back.
+        let taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.freed.wait_timeout_while(taken, LEAVING, |is_taken| *is_taken);
+        let (mut is_taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let was_taken = std::mem::replace(&mut *is_taken, true);
+        // Not made where it is not ours: it would be given back.
+        (!was_taken).then(|| Turn(self))
+    }
+}
+
+/// It is somebody's turn, until this goes.
+struct Turn<'a>(&'a Session);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.freed.notify_one();
+    }
+}
+
+fn pong(link: &mut Link, number: u64) -> Result<(), String> {
+    link.say(&FromAgent::Pong { number, monotonic_ns: brunt_engine::monotonic_ns() })
+}
+
+fn trouble_of(error: &RunError) -> Trouble {
+    let is_servers = matches!(
+        error,
+        RunError::Unreachable { .. }
+            | RunError::TurnedAway { .. }
+            | RunError::NoTls { .. }
+            | RunError::PreloadFailed { .. }
+    );
+    Trouble { is_servers, reason: error.to_string() }
+}
+
+/// The rest of the run, as an agent sees it: a controller.
+struct Follower<'a> {
+    link: &'a mut Link,
+    is_ready: bool,
+    start_ns: Option<u64>,
+    stop: Option<Stop>,
+    has_left: bool,
+    /// Why the controller is gone.
+    gone: Option<String>,
+    epoch_ns: u64,
+}
+
+impl<'a> Follower<'a> {
+    fn new(link: &'a mut Link) -> Self {
+        Self { link, is_ready: false, start_ns: None, stop: None, has_left: false, gone: None, epoch_ns: 0 }
+    }
+
+    /// Takes in what the controller says, and says that we are here.
+    fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
+        let until = Instant::now() + wait;
+        loop {
+            let heard = self.link.hear::<ToAgent>(until.saturating_duration_since(Instant::now()));
+            let answered = match heard {
+                Ok(None) => break,
+                Ok(Some(ToAgent::Ping { number })) => pong(self.link, number),
+                Ok(Some(ToAgent::Start { monotonic_ns })) => {
+                    self.start_ns = Some(monotonic_ns);
+                    break;
+                }
+                Ok(Some(ToAgent::Stop(ending))) => {
+                    self.stop = Some(ending.into());
+                    Ok(())
+                }
+                Ok(Some(ToAgent::Leave)) => {
+                    self.has_left = true;
+                    break;
+                }
+                Ok(Some(ToAgent::Alive)) => Ok(()),
+                Ok(Some(ToAgent::Prepare(_))) => Err("wants two runs at a time".to_owned()),
+                Err(why) => Err(why),
+            };
+            self.note(answered)?;
+        }
+        let alive = self.link.beat(&FromAgent::Alive);
+        self.note(alive)
+    }
+
+    fn note(&mut self, said: Result<(), String>) -> Result<(), Blame> {
+        said.map_err(|why| {
+            let blame = Blame { is_servers: false, reason: why.clone() };
+            self.gone = Some(why);
+            blame
+        })
+    }
+}
+
+impl Company for Follower<'_> {
+    fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
+        if is_ready && !self.is_ready {
+            self.is_ready = true;
+            let said = self.link.say(&FromAgent::Ready);
+            self.note(said)?;
+        }
+        self.listen(if is_ready { LOOK } else { Duration::ZERO })?;
+        Ok(match (self.has_left, self.start_ns) {
+            (true, _) => Meeting::Leave,
+            (false, Some(_)) => Meeting::Ready,
+            (false, None) => Meeting::Wait,
+        })
+    }
+
+    fn begin(&mut self) -> Result<u64, Blame> {
+        let nobody = || Blame { is_servers: false, reason: "nobody said when to begin".to_owned() };
+        self.start_ns.ok_or_else(nobody)
+    }
+
+    fn tell(&mut self, interval: &Interval, epoch_ns: u64) {
+        self.epoch_ns = epoch_ns;
+        let there = Move { by_ns: epoch_ns as i64, ..Move::default() };
+        let said = self.link.say(&FromAgent::Interval(Box::new(there.interval(interval.clone()))));
+        // The next one who asks hears of it.
+        let _ = self.note(said);
+    }
+
+    fn attend(&mut self, _: bool, _: Option<Stop>, _: &mut dyn FnMut(Interval)) -> Result<Attendance, Blame> {
+        self.listen(Duration::ZERO)?;
+        let off = |reason: &str| Blame { is_servers: false, reason: reason.to_owned() };
+        match (&self.gone, self.has_left) {
+            (Some(why), _) => Err(off(why)),
+            (None, true) => Err(off("the run is off")),
+            (None, false) => Ok(Attendance { is_over: true, stop: self.stop }),
+        }
+    }
+
+    fn conclude(&mut self) -> Vec<RunData> {
+        self.link.drain(Instant::now() + FAREWELL);
+        Vec::new()
+    }
+}

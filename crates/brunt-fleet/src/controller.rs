@@ -1,0 +1,429 @@
+//! A controller: leads agents through a run and adds up what they recorded.
+//!
+//! Not a worker, though some may run beside it: what its own workers do goes through the engine as always. Invariant: whatever
+//! becomes of an agent, the run ends within seconds and names it.
+
+use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
+use crate::link::{Link, Wire, broken};
+use crate::message::{About, Assignment, FromAgent, ToAgent, Trouble};
+use crate::offset::Offset;
+use crate::trust::ControllerTrust;
+use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, START_AHEAD_NS, Stop};
+use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, Wish, run_part};
+use brunt_plan::carrier::Shares;
+use brunt_plan::login::Password;
+use brunt_plan::plan::Plan;
+use brunt_plan::shard::share;
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::agent::AgentRecord;
+use brunt_stats::interval::{Interval, Move};
+use brunt_stats::recorder::Layout;
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::ops::Range;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// An agent has so long to let us in, name lookup left out.
+const GREETING: Duration = Duration::from_secs(4);
+/// Questions to a clock, of which the one counts that was answered fastest.
+const PINGS: u64 = 16;
+/// How long the agents are waited for at a time, all together.
+const LOOK: Duration = Duration::from_millis(5);
+/// The schedule begins this long after word of it is sent: longer than word takes to an agent that is looked at every 10 ms.
+const WORD_NS: u64 = 250_000_000;
+
+/// How far an agent's clock may be from where we think it is.
+const SLACK_NS: u64 = 1_000_000_000;
+
+/// Why there are no agents, or too few.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FleetError(String);
+
+impl fmt::Display for FleetError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FleetError {}
+
+/// How far an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Preparing,
+    Ready,
+    Ended,
+}
+
+struct Peer {
+    name: String,
+    about: About,
+    link: Link,
+    offset: Offset,
+    workers: Range<u32>,
+    state: State,
+    data: Option<RunData>,
+    /// Heard, and not yet handed on.
+    intervals: Vec<Interval>,
+    pings: u64,
+}
+
+/// Agents that wait to be led.
+pub struct Fleet {
+    peers: Vec<Peer>,
+    /// Workers of our own in the last run, which come before the agents'.
+    own_workers: u32,
+}
+
+impl Fleet {
+    /// Connects to every agent, in turn. Names are as `HOST` or `HOST:PORT`, IPv6 literals in brackets.
+    ///
+    /// # Errors
+    /// The first that cannot be reached or does not let us in, and why; for a user.
+    pub fn open(names: &[(String, u16)], trust: &ControllerTrust) -> Result<Self, FleetError> {
+        let meet = |(host, port): &(String, u16)| {
+            let name = format!("{host}:{port}");
+            Peer::meet(&name, host, *port, trust).map_err(|why| FleetError(format!("agent {name} {why}")))
+        };
+        names.iter().map(meet).collect::<Result<_, _>>().map(|peers| Self { peers, own_workers: 0 })
+    }
+
+    /// How many workers they take on where nothing else is asked for.
+    pub fn threads(&self) -> u32 {
+        self.peers.iter().map(|peer| peer.about.threads).sum()
+    }
+
+    /// How many agents there are.
+    pub fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    /// What is known of them; workers and clocks are those of the last run.
+    pub fn records(&self) -> Vec<AgentRecord> {
+        let record = |peer: &Peer| AgentRecord {
+            name: peer.name.clone(),
+            host: peer.about.host.clone(),
+            first_worker: self.own_workers + peer.workers.start,
+            workers: peer.workers.len() as u32,
+            clock_lead_ns: peer.offset.lead_ns,
+            clock_error_ns: peer.offset.error_ns,
+        };
+        self.peers.iter().map(record).collect()
+    }
+
+    /// Carries out a plan: the agents their classes, and we ours, if there are any. As [`brunt_engine::run::run`].
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        shares: &Shares,
+        endpoints: &[Endpoint],
+        data: DataSets,
+        stop: &AtomicBool,
+        observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+    ) -> Result<RunData, RunError> {
+        let own_workers = shares.controller.as_ref().map_or(0, |own| own.plan.threads);
+        self.own_workers = own_workers;
+        let mut leader = Leader::new(self, shares);
+        leader.prepare(data).map_err(RunError::Company)?;
+        let part = match &shares.controller {
+            Some(own) => Part { plan: &own.plan, workers: 0..own_workers, classes: &own.classes },
+            None => Part { plan, workers: 0..0, classes: &[] },
+        };
+        // What agents store before the start is there when our own workers ask for it.
+        let own_data = DataSets::Stored;
+        let ended = run_part(plan, &part, endpoints, own_data, stop, observe, &mut leader);
+        if ended.is_err() {
+            leader.let_go();
+        }
+        ended
+    }
+}
+
+impl Peer {
+    fn meet(name: &str, host: &str, port: u16, trust: &ControllerTrust) -> Result<Self, String> {
+        let lost = |error: io::Error| broken(&error);
+        let socket = connect(host, port).map_err(|error| format!("cannot be reached: {error}"))?;
+        let deadline = Instant::now() + GREETING;
+        let mut wire = Wire::new(socket, trust.connection(host)?).map_err(lost)?;
+        let mut hello = [0; Hello::BYTES];
+        wire.read_all(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
+            // Where the agent speaks first, one that waits for us to speak TLS says nothing.
+            (io::ErrorKind::TimedOut, None) => {
+                "says nothing; one that speaks TLS wants --agent-ca".to_owned()
+            }
+            _ => broken(&error),
+        })?;
+        let hello = Hello::read(&hello).ok_or("is no agent of brunt")?;
+        if hello.version != VERSION {
+            return Err(format!("speaks version {} of the protocol, we speak {VERSION}", hello.version));
+        }
+        let token = trust.token.as_ref();
+        match (hello.wants_token, token.is_some()) {
+            (true, false) => return Err("wants a token; --token-file gives it one".to_owned()),
+            (false, true) => {
+                return Err(
+                    "has no token, so that it cannot prove who it is; start it with --token-file".to_owned()
+                );
+            }
+            _ => {}
+        }
+        let mut nonce = Nonce::default();
+        SystemRandom::new()
+            .fill(&mut nonce)
+            .map_err(|_| "cannot be asked: no random numbers here".to_owned())?;
+        let answer = Answer::to(&hello, nonce, token);
+        wire.write_all(&answer.bytes(), deadline).map_err(lost)?;
+        let mut welcome = [0; Welcome::BYTES];
+        wire.read_all(&mut welcome, deadline).map_err(lost)?;
+        let welcome = Welcome::read(&welcome).ok_or("is no agent of brunt")?;
+        match welcome.reception {
+            Reception::Stranger => return Err("does not let us in: the token is another".to_owned()),
+            Reception::OtherVersion => return Err("does not let us in: it speaks another version".to_owned()),
+            Reception::Busy => return Err("is busy: another controller leads it".to_owned()),
+            Reception::Welcome if !welcome.is_proven(&hello, &answer, token) => {
+                return Err("is not who it should be: it does not have the token".to_owned());
+            }
+            Reception::Welcome => {}
+        }
+        let mut link = Link::new(wire);
+        let about = match link.hear(GREETING)? {
+            Some(FromAgent::About(about)) => about,
+            Some(_) => return Err("does not say who it is".to_owned()),
+            None => return Err("did not answer in time".to_owned()),
+        };
+        let unknown = Offset { lead_ns: 0, error_ns: u64::MAX };
+        let mut peer = Self {
+            name: name.to_owned(),
+            about,
+            link,
+            offset: unknown,
+            workers: 0..0,
+            state: State::Ended,
+            data: None,
+            intervals: Vec::new(),
+            pings: 0,
+        };
+        peer.set_clock()?;
+        Ok(peer)
+    }
+
+    /// Finds out what its clock shows.
+    fn set_clock(&mut self) -> Result<(), String> {
+        let mut best: Option<Offset> = None;
+        for _ in 0..PINGS {
+            self.pings += 1;
+            let number = self.pings;
+            let asked_ns = brunt_engine::monotonic_ns();
+            self.link.say(&ToAgent::Ping { number })?;
+            let theirs_ns = self.await_pong(number)?;
+            let offset = Offset::of(asked_ns, theirs_ns, brunt_engine::monotonic_ns());
+            best = Some(best.map_or(offset, |best| best.or(offset)));
+        }
+        self.offset = best.unwrap_or(self.offset);
+        Ok(())
+    }
+
+    fn await_pong(&mut self, wanted: u64) -> Result<u64, String> {
+        let deadline = Instant::now() + GREETING;
+        loop {
+            match self.link.hear(deadline.saturating_duration_since(Instant::now()))? {
+                Some(FromAgent::Pong { number, monotonic_ns }) if number == wanted => {
+                    return Ok(monotonic_ns);
+                }
+                Some(message) => self.take(message).map_err(|blame| blame.reason)?,
+                None => return Err("did not answer in time".to_owned()),
+            }
+        }
+    }
+
+    /// Takes in what it says.
+    fn take(&mut self, message: FromAgent) -> Result<(), Blame> {
+        match message {
+            FromAgent::Alive | FromAgent::About(_) | FromAgent::Pong { .. } => {}
+            FromAgent::Ready => self.state = State::Ready,
+            FromAgent::Interval(interval) => self.intervals.push(*interval),
+            FromAgent::Ended(data) => {
+                self.state = State::Ended;
+                self.data = Some(*data);
+            }
+            FromAgent::Failed(Trouble { is_servers, reason }) => {
+                return Err(Blame { is_servers, reason: format!("agent {}: {reason}", self.name) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in all that it has said by now.
+    fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
+        while let Some(message) = self.link.hear(wait).map_err(|why| self.blame(&why))? {
+            self.take(message)?;
+        }
+        let alive = self.link.beat(&ToAgent::Alive);
+        alive.map_err(|why| self.blame(&why))
+    }
+
+    fn blame(&self, why: &str) -> Blame {
+        Blame { is_servers: false, reason: format!("agent {} {why}", self.name) }
+    }
+
+    fn say(&mut self, message: &ToAgent) -> Result<(), Blame> {
+        self.link.say(message).map_err(|why| self.blame(&why))
+    }
+}
+
+fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in (host.trim_matches(['[', ']']), port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, GREETING) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The rest of the run, as the controller sees it: agents.
+struct Leader<'a> {
+    fleet: &'a mut Fleet,
+    shares: &'a Shares,
+    layout: Layout,
+    /// When the run began, on our clock.
+    begun_ns: u64,
+    told: Option<Stop>,
+}
+
+impl<'a> Leader<'a> {
+    fn new(fleet: &'a mut Fleet, shares: &'a Shares) -> Self {
+        let layout = Layout::of(&shares.agents.plan);
+        Self { fleet, shares, layout, begun_ns: brunt_engine::monotonic_ns(), told: None }
+    }
+
+    /// Deals out the workers, and has everyone connect and store its share.
+    fn prepare(&mut self, data: DataSets) -> Result<(), Blame> {
+        let mut plan = self.shares.agents.plan.clone();
+        let password = plan.login.password.as_ref().map(|password| password.secret().to_owned());
+        // Agents have no file of ours to read it from.
+        plan.login.password = password.clone().map(Password::verbatim);
+        let text = PlanSpec::from(&plan).to_toml();
+        let total = plan.threads;
+        let even = total != self.fleet.threads();
+        let of = self.fleet.peers.len() as u32;
+        let mut next = 0;
+        for (index, peer) in (0..).zip(&mut self.fleet.peers) {
+            let workers = match even {
+                true => share(u64::from(total), index, of).count() as u32,
+                false => peer.about.threads,
+            };
+            (peer.workers, peer.state) = (next..next + workers, State::Preparing);
+            (peer.data, peer.intervals) = (None, Vec::new());
+            next += workers;
+            let assignment = Assignment {
+                plan: text.clone(),
+                password: password.clone(),
+                first_worker: peer.workers.start,
+                workers,
+                is_stored: data == DataSets::Stored,
+            };
+            peer.say(&ToAgent::Prepare(assignment))?;
+        }
+        Ok(())
+    }
+
+    fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
+        let each = wait / self.fleet.peers.len() as u32;
+        self.fleet.peers.iter_mut().try_for_each(|peer| peer.listen(each))
+    }
+
+    /// Ends what has not ended, without a result.
+    fn let_go(&mut self) {
+        for peer in &mut self.fleet.peers {
+            // Whoever is gone already needs no word.
+            let _ = peer.say(&ToAgent::Leave);
+        }
+    }
+
+    /// Where the agents' numbers and times lie in the whole run, on our clock.
+    fn place(shares: &Shares, own_workers: u32, peer: &Peer) -> Move {
+        // Workers of an agent count from 0 there.
+        Move {
+            by_ns: -peer.offset.lead_ns,
+            first_worker: own_workers + peer.workers.start,
+            classes: shares.agents.classes.clone(),
+        }
+    }
+}
+
+impl Company for Leader<'_> {
+    fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
+        self.listen(if is_ready { LOOK } else { Duration::ZERO })?;
+        let are_ready = self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
+        Ok(if is_ready && are_ready { Meeting::Ready } else { Meeting::Wait })
+    }
+
+    fn begin(&mut self) -> Result<u64, Blame> {
+        for peer in &mut self.fleet.peers {
+            peer.set_clock().map_err(|why| peer.blame(&why))?;
+        }
+        let start_ns = brunt_engine::monotonic_ns() + START_AHEAD_NS + WORD_NS;
+        for peer in &mut self.fleet.peers {
+            let monotonic_ns = peer.offset.theirs(start_ns);
+            peer.say(&ToAgent::Start { monotonic_ns })?;
+        }
+        Ok(start_ns)
+    }
+
+    fn tell(&mut self, _: &Interval, _: u64) {}
+
+    fn attend(
+        &mut self,
+        have_ours_ended: bool,
+        stop: Option<Stop>,
+        hear: &mut dyn FnMut(Interval),
+    ) -> Result<Attendance, Blame> {
+        if let Some(stop) = stop.filter(|stop| self.told != Some(*stop)) {
+            self.told = Some(stop);
+            for peer in &mut self.fleet.peers {
+                peer.say(&ToAgent::Stop(stop.into()))?;
+            }
+        }
+        self.listen(if have_ours_ended { LOOK } else { Duration::ZERO })?;
+        let own_workers = self.fleet.own_workers;
+        let mut is_over = true;
+        for peer in &mut self.fleet.peers {
+            let place = Self::place(self.shares, own_workers, peer);
+            for interval in std::mem::take(&mut peer.intervals) {
+                let sound = interval.check(&self.layout);
+                sound.map_err(|why| peer.blame(&format!("sent {why}")))?;
+                let interval = place.interval(interval);
+                // The timeline has a place for every tenth of a second up to the last.
+                let is_past = self.begun_ns - SLACK_NS < interval.start_ns
+                    && interval.end_ns < brunt_engine::monotonic_ns() + SLACK_NS;
+                if !is_past {
+                    return Err(peer.blame("sent what was recorded before the run, or in time to come"));
+                }
+                hear(interval);
+            }
+            is_over &= peer.state == State::Ended;
+        }
+        Ok(Attendance { is_over, stop: None })
+    }
+
+    fn conclude(&mut self) -> Vec<RunData> {
+        let (shares, own_workers) = (self.shares, self.fleet.own_workers);
+        let placed = |peer: &mut Peer| {
+            let place = Self::place(shares, own_workers, peer);
+            let mut data = peer.data.take()?;
+            data.place(&place);
+            Some(data)
+        };
+        self.fleet.peers.iter_mut().filter_map(placed).collect()
+    }
+}

@@ -1,0 +1,279 @@
+//! How controller and agent find out that they are what they think, before anything else is read: lines of fixed length, in which
+//! nothing is parsed.
+//!
+//! Not encryption (that is TLS's) and no message. With a token in a file on both sides, each proves to the other that it has it: a
+//! keyed hash (HMAC-SHA-256) over both sides' random numbers, so that the token never travels and nothing that was overheard
+//! serves again. Invariant: without that proof not a byte of a stranger's reaches the decoder of messages.
+//!
+//! The agent sends a [`Hello`], the controller its [`Answer`], the agent a [`Welcome`].
+
+use ring::hmac;
+
+/// Of the protocol: two versions do not talk.
+pub const VERSION: u16 = 1;
+
+const MAGIC: [u8; 6] = *b"brunt\0";
+const NONCE: usize = 32;
+const PROOF: usize = 32;
+
+/// A random number that is never used again.
+pub type Nonce = [u8; NONCE];
+
+/// A secret that agents and controllers share.
+#[derive(Clone)]
+pub struct Token(hmac::Key);
+
+impl Token {
+    /// The first line of a file, at least 8 bytes of it.
+    ///
+    /// # Errors
+    /// It is shorter; for a user.
+    pub fn read(text: &str) -> Result<Self, String> {
+        match text.lines().next() {
+            Some(line) if line.len() >= 8 => Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, line.as_bytes()))),
+            _ => Err("begins with no token of at least 8 bytes".to_owned()),
+        }
+    }
+
+    fn prove(token: Option<&Self>, who: Side, agent: &Nonce, controller: &Nonce) -> [u8; PROOF] {
+        let mut proof = [0; PROOF];
+        if let Some(Self(key)) = token {
+            proof.copy_from_slice(hmac::sign(key, &signed(who, agent, controller)).as_ref());
+        }
+        proof
+    }
+
+    fn is_proven(
+        token: Option<&Self>,
+        who: Side,
+        agent: &Nonce,
+        controller: &Nonce,
+        proof: &[u8; PROOF],
+    ) -> bool {
+        token.is_none_or(|Self(key)| hmac::verify(key, &signed(who, agent, controller), proof).is_ok())
+    }
+}
+
+/// Whose proof it is, so that none serves for the other.
+#[derive(Clone, Copy)]
+enum Side {
+    Agent = 1,
+    Controller = 2,
+}
+
+fn signed(who: Side, agent: &Nonce, controller: &Nonce) -> [u8; 1 + 2 * NONCE] {
+    let mut text = [who as u8; 1 + 2 * NONCE];
+    text[1..=NONCE].copy_from_slice(agent);
+    text[1 + NONCE..].copy_from_slice(controller);
+    text
+}
+
+/// What an agent sends when somebody connects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Of its protocol.
+    pub version: u16,
+    /// It wants a proof.
+    pub wants_token: bool,
+    /// Its random number.
+    pub nonce: Nonce,
+}
+
+impl Hello {
+    /// How many bytes it has.
+    pub const BYTES: usize = MAGIC.len() + 3 + NONCE;
+
+    /// As bytes.
+    pub fn bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let (magic, rest) = bytes.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(&MAGIC);
+        rest[..2].copy_from_slice(&self.version.to_le_bytes());
+        rest[2] = u8::from(self.wants_token);
+        rest[3..].copy_from_slice(&self.nonce);
+        bytes
+    }
+
+    /// From bytes; `None` where nobody sent it who is an agent.
+    pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let rest = bytes.strip_prefix(&MAGIC)?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let (wants, nonce) = rest.split_first()?;
+        Some(Self {
+            version: u16::from_le_bytes(*version),
+            wants_token: *wants == 1,
+            nonce: nonce.try_into().ok()?,
+        })
+    }
+}
+
+/// What a controller sends back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    version: u16,
+    nonce: Nonce,
+    proof: [u8; PROOF],
+}
+
+impl Answer {
+    /// How many bytes it has.
+    pub const BYTES: usize = MAGIC.len() + 2 + NONCE + PROOF;
+
+    /// To this hello.
+    pub fn to(hello: &Hello, nonce: Nonce, token: Option<&Token>) -> Self {
+        let proof = Token::prove(token, Side::Controller, &hello.nonce, &nonce);
+        Self { version: VERSION, nonce, proof }
+    }
+
+    /// As bytes.
+    pub fn bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        let (magic, rest) = bytes.split_at_mut(MAGIC.len());
+        magic.copy_from_slice(&MAGIC);
+        rest[..2].copy_from_slice(&self.version.to_le_bytes());
+        rest[2..2 + NONCE].copy_from_slice(&self.nonce);
+        rest[2 + NONCE..].copy_from_slice(&self.proof);
+        bytes
+    }
+
+    /// From bytes; `None` where nobody sent it who is a controller.
+    pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let rest = bytes.strip_prefix(&MAGIC)?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let (nonce, proof) = rest.split_first_chunk()?;
+        Some(Self { version: u16::from_le_bytes(*version), nonce: *nonce, proof: proof.try_into().ok()? })
+    }
+}
+
+/// What the agent has to say to that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reception {
+    /// Come in.
+    Welcome = 0,
+    /// The proof is none.
+    Stranger = 1,
+    /// Another version of the protocol.
+    OtherVersion = 2,
+    /// Another controller is here.
+    Busy = 3,
+}
+
+/// The agent's last word before messages, or for good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// Whether the controller is let in.
+    pub reception: Reception,
+    proof: [u8; PROOF],
+}
+
+impl Welcome {
+    /// How many bytes it has.
+    pub const BYTES: usize = 1 + PROOF;
+
+    /// To the controller that gave this answer to our hello.
+    pub fn to(hello: &Hello, answer: &Answer, token: Option<&Token>, is_busy: bool) -> Self {
+        let is_known = Token::is_proven(token, Side::Controller, &hello.nonce, &answer.nonce, &answer.proof);
+        let reception = match (answer.version == hello.version, is_known, is_busy) {
+            (false, ..) => Reception::OtherVersion,
+            (true, false, _) => Reception::Stranger,
+            (true, true, true) => Reception::Busy,
+            (true, true, false) => Reception::Welcome,
+        };
+        // Whoever proved nothing gets no proof.
+        let proven = token.filter(|_| is_known);
+        Self { reception, proof: Token::prove(proven, Side::Agent, &hello.nonce, &answer.nonce) }
+    }
+
+    /// As bytes.
+    pub fn bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [self.reception as u8; Self::BYTES];
+        bytes[1..].copy_from_slice(&self.proof);
+        bytes
+    }
+
+    /// From bytes; `None` where nobody sent it who is an agent.
+    pub fn read(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let (reception, proof) = bytes.split_first()?;
+        let reception = match reception {
+            0 => Reception::Welcome,
+            1 => Reception::Stranger,
+            2 => Reception::OtherVersion,
+            3 => Reception::Busy,
+            _ => return None,
+        };
+        Some(Self { reception, proof: proof.try_into().ok()? })
+    }
+
+    /// Does the agent know our token? Without one of our own nobody asks.
+    pub fn is_proven(&self, hello: &Hello, answer: &Answer, token: Option<&Token>) -> bool {
+        Token::is_proven(token, Side::Agent, &hello.nonce, &answer.nonce, &self.proof)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(text: &str) -> Option<Token> {
+        Some(Token::read(text).unwrap())
+    }
+
+    /// An agent with one token and a controller with another: who comes in, and whether the controller believes it.
+    fn meet(
+        agents: Option<&Token>,
+        controllers: Option<&Token>,
+        version: u16,
+        is_busy: bool,
+    ) -> (Reception, bool) {
+        let hello = Hello { version, wants_token: agents.is_some(), nonce: [7; NONCE] };
+        let hello = Hello::read(&hello.bytes()).unwrap();
+        let answer = Answer::to(&hello, [9; NONCE], controllers);
+        let answer = Answer::read(&answer.bytes()).unwrap();
+        let welcome = Welcome::to(&hello, &answer, agents, is_busy);
+        let welcome = Welcome::read(&welcome.bytes()).unwrap();
+        (welcome.reception, welcome.is_proven(&hello, &answer, controllers))
+    }
+
+    #[test]
+    fn only_who_knows_the_token_comes_in() {
+        let (one, other) = (token("correct horse"), token("battery staple"));
+        let (one, other) = (one.as_ref(), other.as_ref());
+        let table = [
+            (None, None, VERSION, false, (Reception::Welcome, true)),
+            (one, one, VERSION, false, (Reception::Welcome, true)),
+            (one, one, VERSION, true, (Reception::Busy, true)),
+            (one, other, VERSION, false, (Reception::Stranger, false)),
+            (one, None, VERSION, false, (Reception::Stranger, true)),
+            // The agent lets everyone in; a controller with a token does not talk to it.
+            (None, one, VERSION, false, (Reception::Welcome, false)),
+            (one, one, VERSION + 1, false, (Reception::OtherVersion, true)),
+            // Nor does a stranger learn whether somebody else is here.
+            (one, other, VERSION, true, (Reception::Stranger, false)),
+        ];
+        for (agents, controllers, version, is_busy, expected) in table {
+            assert_eq!(meet(agents, controllers, version, is_busy), expected);
+        }
+    }
+
+    #[test]
+    fn a_proof_serves_once_and_for_one_side() {
+        let token = token("correct horse");
+        let hello = Hello { version: VERSION, wants_token: true, nonce: [7; NONCE] };
+        let answer = Answer::to(&hello, [9; NONCE], token.as_ref());
+        let other = Hello { nonce: [8; NONCE], ..hello.clone() };
+        assert_eq!(Welcome::to(&other, &answer, token.as_ref(), false).reception, Reception::Stranger);
+        // The agent's own proof, sent back to it.
+        let welcome = Welcome::to(&hello, &answer, token.as_ref(), false);
+        let reflected = Answer { proof: welcome.proof, ..answer };
+        assert_eq!(Welcome::to(&hello, &reflected, token.as_ref(), false).reception, Reception::Stranger);
+    }
+
+    #[test]
+    fn what_is_no_greeting_is_told_apart() {
+        assert_eq!(Hello::read(&[0; Hello::BYTES]), None);
+        assert_eq!(Answer::read(&[b'b'; Answer::BYTES]), None);
+        assert_eq!(Welcome::read(&[4; Welcome::BYTES]), None);
+        assert!(Token::read("short\n").is_err() && Token::read("").is_err());
+    }
+}

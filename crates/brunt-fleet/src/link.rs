@@ -1,0 +1,278 @@
+//! The way between a controller and an agent: messages over TCP, in the clear or by TLS.
+//!
+//! Not a thread and not a loop: whoever holds a link waits on it for as long as it has time. Invariants: nothing here blocks
+//! longer than it was told; a link on which nothing was heard for [`SILENCE`] is broken, for the other side says every
+//! [`BEAT`] that it is there.
+
+use crate::frame::{self, FRAME_BYTES_MAX, FrameReader};
+use crate::message::{decode, encode};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustls::Connection;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// Whoever has nothing else to say says that it is there this often.
+pub(crate) const BEAT: Duration = Duration::from_millis(500);
+/// Who has not been heard for so long is gone or hangs. With the time to notice it stays under five seconds.
+pub(crate) const SILENCE: Duration = Duration::from_secs(4);
+/// What waits to be sent; more than this and the other side does not read.
+const QUEUED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
+/// What is read at a time.
+const READ_BYTES: usize = 64 << 10;
+
+/// A connection, as bytes.
+pub(crate) struct Wire {
+    socket: TcpStream,
+    tls: Option<Box<Connection>>,
+}
+
+impl Wire {
+    /// Over a connected socket; the handshake happens with the first bytes.
+    pub(crate) fn new(socket: TcpStream, tls: Option<Connection>) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket, tls: tls.map(Box::new) })
+    }
+
+    /// Waits until there is something to read, or room for what is to be written.
+    fn wait(&self, wants_to_write: bool, wait: Duration) -> io::Result<()> {
+        let writes = wants_to_write || self.tls.as_ref().is_some_and(|tls| tls.wants_write());
+        let events = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let timeout = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        match poll(&mut [PollFd::new(&self.socket, events)], Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what there is; 0 is the end.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return (&self.socket).read(into) };
+        // Nobody answers a handshake that has not begun.
+        Self::write_records(tls, &self.socket)?;
+        loop {
+            match tls.reader().read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                ended => return ended,
+            }
+            if tls.read_tls(&mut &self.socket)? == 0 {
+                return Ok(0);
+            }
+            let processed = tls.process_new_packets();
+            // An alert is to reach whom it tells why.
+            let told = Self::write_records(tls, &self.socket);
+            processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            told?;
+        }
+    }
+
+    /// Writes as much as there is room for.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return (&self.socket).write(bytes) };
+        Self::write_records(tls, &self.socket)?;
+        let taken = tls.writer().write(bytes)?;
+        Self::write_records(tls, &self.socket)?;
+        if taken == 0 && !bytes.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    fn write_records(tls: &mut Connection, mut socket: &TcpStream) -> io::Result<()> {
+        while tls.wants_write() {
+            match tls.write_tls(&mut socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all of these bytes, in good time.
+    pub(crate) fn read_all(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
+        let mut filled = 0;
+        while filled < into.len() {
+            match self.read(&mut into[filled..]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(len) => filled += len,
+                Err(error) if is_for_now(&error) => self.wait(false, left(deadline)?)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of these bytes, in good time.
+    pub(crate) fn write_all(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        while !bytes.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write()) {
+            match self.write(bytes) {
+                Ok(len) => bytes = &bytes[len..],
+                Err(error) if is_for_now(&error) => self.wait(true, left(deadline)?)?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_for_now(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn left(deadline: Instant) -> io::Result<Duration> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+/// Messages over a wire.
+pub(crate) struct Link {
+    wire: Wire,
+    incoming: FrameReader,
+    outgoing: Vec<u8>,
+    heard: Instant,
+    said: Instant,
+}
+
+impl Link {
+    /// Over a wire on which both sides have been let in.
+    pub(crate) fn new(wire: Wire) -> Self {
+        let now = Instant::now();
+        Self {
+            wire,
+            incoming: FrameReader::new(FRAME_BYTES_MAX),
+            outgoing: Vec::new(),
+            heard: now,
+            said: now,
+        }
+    }
+
+    /// Says this, as soon as there is room. An error is why the link is broken; for a user.
+    pub(crate) fn say<M: Serialize>(&mut self, message: &M) -> Result<(), String> {
+        frame::push(&mut self.outgoing, &encode(message)?)?;
+        self.said = Instant::now();
+        self.flush()?;
+        match self.outgoing.len() <= QUEUED_BYTES_MAX {
+            true => Ok(()),
+            false => Err("does not read what it is told".to_owned()),
+        }
+    }
+
+    /// Says that we are there, if nothing was said for a while.
+    pub(crate) fn beat<M: Serialize>(&mut self, alive: &M) -> Result<(), String> {
+        if self.said.elapsed() >= BEAT { self.say(alive) } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        let mut sent = 0;
+        let ended = loop {
+            if sent == self.outgoing.len() {
+                break Ok(());
+            }
+            match self.wire.write(&self.outgoing[sent..]) {
+                Ok(len) => sent += len,
+                Err(error) if is_for_now(&error) => break Ok(()),
+                Err(error) => break Err(broken(&error)),
+            }
+        };
+        self.outgoing.drain(..sent);
+        ended
+    }
+
+    /// The next message, awaited for so long at most. An error is why the link is broken; for a user.
+    pub(crate) fn hear<M: DeserializeOwned>(&mut self, wait: Duration) -> Result<Option<M>, String> {
+        let until = Instant::now() + wait;
+        loop {
+            if let Some(frame) = self.incoming.take()? {
+                return decode(frame).map(Some);
+            }
+            self.flush()?;
+            let mut bytes = [0; READ_BYTES];
+            match self.wire.read(&mut bytes) {
+                Ok(0) => return Err("closed the connection".to_owned()),
+                Ok(len) => {
+                    self.heard = Instant::now();
+                    self.incoming.push(&bytes[..len]);
+                    continue;
+                }
+                Err(error) if is_for_now(&error) => {}
+                Err(error) => return Err(broken(&error)),
+            }
+            if self.heard.elapsed() >= SILENCE {
+                return Err(format!("has not been heard for {} s", SILENCE.as_secs()));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.wire.wait(!self.outgoing.is_empty(), left).map_err(|error| broken(&error))?;
+        }
+    }
+
+    /// Sends what is still to be sent, in good time.
+    pub(crate) fn drain(&mut self, deadline: Instant) {
+        let outgoing = std::mem::take(&mut self.outgoing);
+        // Whoever has gone away is told nothing.
+        let _ = self.wire.write_all(&outgoing, deadline);
+    }
+}
+
+/// What became of a connection, after "agent NAME".
+pub(crate) fn broken(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => "closed the connection".to_owned(),
+        ErrorKind::TimedOut => "did not answer in time".to_owned(),
+        _ => format!("is lost: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    fn pair() -> (Link, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (near, _) = listener.accept().unwrap();
+        (Link::new(Wire::new(near, None).unwrap()), far)
+    }
+
+    #[test]
+    fn messages_come_however_the_bytes_do() {
+        let (mut link, mut far) = pair();
+        let mut frames = Vec::new();
+        frame::push(&mut frames, &encode(&7_u32).unwrap()).unwrap();
+        frame::push(&mut frames, &encode(&8_u32).unwrap()).unwrap();
+        far.write_all(&frames[..6]).unwrap();
+        assert_eq!(link.hear::<u32>(Duration::from_secs(5)), Ok(Some(7)));
+        assert_eq!(link.hear::<u32>(Duration::from_millis(1)), Ok(None));
+        far.write_all(&frames[6..]).unwrap();
+        assert_eq!(link.hear::<u32>(Duration::from_secs(5)), Ok(Some(8)));
+        drop(far);
+        assert_eq!(link.hear::<u32>(Duration::from_secs(5)), Err("closed the connection".to_owned()));
+    }
+
+    /// What finds no room at once goes out later, whole.
+    #[test]
+    fn what_finds_no_room_waits() {
+        let (mut link, mut far) = pair();
+        let message = vec![5_u8; 30 << 20];
+        link.say(&message).unwrap();
+        let reader = std::thread::spawn(move || {
+            let mut reader = FrameReader::new(FRAME_BYTES_MAX);
+            let mut bytes = vec![0; 1 << 20];
+            loop {
+                let len = far.read(&mut bytes).unwrap();
+                reader.push(&bytes[..len]);
+                if let Some(frame) = reader.take().unwrap() {
+                    return decode::<Vec<u8>>(frame).unwrap();
+                }
+            }
+        });
+        while !link.outgoing.is_empty() {
+            let _ = link.hear::<u32>(Duration::from_millis(5));
+        }
+        assert_eq!(reader.join().unwrap(), message);
+    }
+}

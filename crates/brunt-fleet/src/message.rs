@@ -1,0 +1,196 @@
+//! What controller and agents say to each other once they know each other.
+//!
+//! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
+//! [`crate::greeting::VERSION`], and two versions do not talk. Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
+
+use brunt_engine::company::Stop;
+use brunt_engine::run::RunData;
+use brunt_stats::interval::Interval;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// From the controller to an agent.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToAgent {
+    /// The controller is there.
+    Alive,
+    /// What does your clock show?
+    Ping {
+        /// Comes back with the answer.
+        number: u64,
+    },
+    /// Connect, and store your share of the data.
+    Prepare(Assignment),
+    /// Everyone is ready: the schedule begins then.
+    Start {
+        /// On the agent's clock.
+        monotonic_ns: u64,
+    },
+    /// The schedule ends early.
+    Stop(Ending),
+    /// The run is off.
+    Leave,
+}
+
+/// What an agent is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// The plan of all agents together, as a plan file.
+    pub plan: String,
+    /// The password for the servers, which no plan file shows.
+    pub password: Option<String>,
+    /// Which of that plan's workers are this agent's: the first.
+    pub first_worker: u32,
+    /// And how many.
+    pub workers: u32,
+    /// An earlier run has stored the data.
+    pub is_stored: bool,
+}
+
+/// Why a schedule ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ending {
+    /// What was measured is enough.
+    Enough,
+    /// Somebody interrupted it.
+    Interrupted,
+}
+
+impl From<Stop> for Ending {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Enough => Self::Enough,
+            Stop::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl From<Ending> for Stop {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Enough => Self::Enough,
+            Ending::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+/// From an agent to the controller.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum FromAgent {
+    /// The agent is there.
+    Alive,
+    /// Who it is: the first thing that it says.
+    About(About),
+    /// What its clock shows.
+    Pong {
+        /// Of the question.
+        number: u64,
+        /// When it was answered.
+        monotonic_ns: u64,
+    },
+    /// Every connection stands and every key of its share is confirmed.
+    Ready,
+    /// One of its workers recorded this.
+    Interval(Box<Interval>),
+    /// Its part is over: everything but the intervals.
+    Ended(Box<RunData>),
+    /// Its part came to nothing.
+    Failed(Trouble),
+}
+
+/// Who an agent is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The name of its host.
+    pub host: String,
+    /// Its version of brunt.
+    pub version: String,
+    /// How many workers it takes on where nothing else is asked for; at least 1.
+    pub threads: u32,
+}
+
+/// Why an agent's part came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// A server is to blame, and no agent.
+    pub is_servers: bool,
+    /// For a user.
+    pub reason: String,
+}
+
+/// A message as bytes.
+///
+/// # Errors
+/// It cannot be written; for a user.
+pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, String> {
+    postcard::to_stdvec(message).map_err(|error| format!("a message that cannot be written: {error}"))
+}
+
+/// A message from bytes, which must hold nothing else.
+///
+/// # Errors
+/// They are none; for a user.
+pub fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
+    let none = |error| format!("a frame that is no message ({error})");
+    match postcard::take_from_bytes(bytes) {
+        Ok((message, [])) => Ok(message),
+        Ok((_, rest)) => Err(format!("a frame with {} bytes behind its message", rest.len())),
+        Err(error) => Err(none(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Changing these bytes changes the protocol, and needs another version of it.
+    #[test]
+    fn messages_have_the_bytes_of_their_version() {
+        let assignment = Assignment {
+            plan: "seed = 1".to_owned(),
+            password: Some("pw".to_owned()),
+            first_worker: 3,
+            workers: 300,
+            is_stored: true,
+        };
+        let about = About { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2 };
+        let to_agent: [(ToAgent, &[u8]); 6] = [
+            (ToAgent::Alive, &[0]),
+            (ToAgent::Ping { number: 300 }, &[1, 0xac, 2]),
+            (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x03\xac\x02\x01"),
+            (ToAgent::Start { monotonic_ns: 5 }, &[3, 5]),
+            (ToAgent::Stop(Ending::Interrupted), &[4, 1]),
+            (ToAgent::Leave, &[5]),
+        ];
+        for (message, bytes) in to_agent {
+            assert_eq!(encode(&message).unwrap(), bytes, "{message:?}");
+            assert_eq!(format!("{:?}", decode::<ToAgent>(bytes).unwrap()), format!("{message:?}"));
+        }
+        let from_agent: [(FromAgent, &[u8]); 5] = [
+            (FromAgent::Alive, &[0]),
+            (FromAgent::About(about), b"\x01\x01a\x030.1\x02"),
+            (FromAgent::Pong { number: 1, monotonic_ns: 2 }, &[2, 1, 2]),
+            (FromAgent::Ready, &[3]),
+            (FromAgent::Failed(Trouble { is_servers: true, reason: "x".to_owned() }), b"\x06\x01\x01x"),
+        ];
+        for (message, bytes) in from_agent {
+            assert_eq!(encode(&message).unwrap(), bytes, "{message:?}");
+            assert_eq!(format!("{:?}", decode::<FromAgent>(bytes).unwrap()), format!("{message:?}"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for bytes in [&[][..], &[9], &[1], &[4, 2], &[0, 0], &[2, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
+            assert!(decode::<ToAgent>(bytes).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_of_a_run_arrives_as_it_was() {
+        let data = RunData { samples_overflow: 7, error_text: Some(b"no".to_vec()), ..RunData::default() };
+        let bytes = encode(&FromAgent::Ended(Box::new(data))).unwrap();
+        let FromAgent::Ended(data) = decode(&bytes).unwrap() else { panic!("another message") };
+        assert_eq!((data.samples_overflow, data.error_text.as_deref()), (7, Some(&b"no"[..])));
+    }
+}

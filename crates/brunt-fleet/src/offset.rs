@@ -1,0 +1,67 @@
+//! How far an agent's clock is ahead of ours, from questions and answers.
+//!
+//! Pure. An answer was written between our question and its arrival, so that the clock's lead lies within half the round trip of
+//! what the middle of it says; the shortest round trip says most (methodology of every network clock since Cristian's). Invariant: the
+//! true lead is within the bound, as long as both clocks run at one rate.
+
+/// A clock's lead over ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offset {
+    /// Its reading less ours at one instant, in nanoseconds.
+    pub lead_ns: i64,
+    /// By how much that may be wrong at most.
+    pub error_ns: u64,
+}
+
+impl Offset {
+    /// From one round trip: our clock before and after, theirs in between.
+    pub fn of(asked_ns: u64, theirs_ns: u64, answered_ns: u64) -> Self {
+        let error_ns = answered_ns.saturating_sub(asked_ns).div_ceil(2);
+        Self { lead_ns: theirs_ns.wrapping_sub(asked_ns + error_ns) as i64, error_ns }
+    }
+
+    /// The better of two.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if other.error_ns < self.error_ns { other } else { self }
+    }
+
+    /// What their clock shows at one of our instants.
+    pub fn theirs(&self, ours_ns: u64) -> u64 {
+        ours_ns.saturating_add_signed(self.lead_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever the ways there and back take, the lead is within the bound.
+        #[test]
+        fn the_true_lead_is_within_the_bound(
+            lead_ns in -1_000_000_000_000_i64..1_000_000_000_000, trips in proptest::collection::vec((0..1_000_000_u64, 0..1_000_000_u64), 1..20),
+        ) {
+            let mut asked_ns = 2_000_000_000_000_u64;
+            let mut best: Option<Offset> = None;
+            for (there_ns, back_ns) in &trips {
+                let theirs_ns = (asked_ns + there_ns).saturating_add_signed(lead_ns);
+                let offset = Offset::of(asked_ns, theirs_ns, asked_ns + there_ns + back_ns);
+                best = Some(best.map_or(offset, |best| best.or(offset)));
+                asked_ns += 5_000_000;
+            }
+            let best = best.unwrap();
+            prop_assert!(best.lead_ns.abs_diff(lead_ns) <= best.error_ns, "{best:?} {lead_ns}");
+            let shortest = trips.iter().map(|(there_ns, back_ns)| there_ns + back_ns).min().unwrap();
+            prop_assert_eq!(best.error_ns, shortest.div_ceil(2));
+        }
+    }
+
+    #[test]
+    fn instants_convert() {
+        let offset = Offset::of(1_000, 51_500, 2_000);
+        assert_eq!(offset, Offset { lead_ns: 50_000, error_ns: 500 });
+        assert_eq!(offset.theirs(7_000), 57_000);
+    }
+}

@@ -1,0 +1,180 @@
+//! Whom controllers and agents trust, and how they show who they are: a token, certificates, both, or nothing.
+//!
+//! Not the servers under load: their TLS is the plan's. Files are read here, once.
+
+use crate::greeting::Token;
+use rustls::crypto::ring::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files, as given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustFiles {
+    /// Its first line is known to all sides.
+    pub token: Option<PathBuf>,
+    /// Issuers whose certificates the other side may show.
+    pub ca: Option<PathBuf>,
+    /// Our certificate, and what issued it.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+/// The same, read, for one side.
+#[derive(Clone)]
+pub struct Trust<C> {
+    pub(crate) token: Option<Token>,
+    pub(crate) tls: Option<Arc<C>>,
+}
+
+/// A controller's.
+pub type ControllerTrust = Trust<ClientConfig>;
+/// An agent's.
+pub type AgentTrust = Trust<ServerConfig>;
+
+impl ControllerTrust {
+    /// Reads the files. TLS is spoken where issuers are given.
+    ///
+    /// # Errors
+    /// The option that cannot be followed, what was given and what is accepted; for a user.
+    pub fn of_controller(files: &TrustFiles) -> Result<Self, String> {
+        let token = files.token.as_deref().map(read_token).transpose()?;
+        let identity = identity(files)?;
+        let Some(ca) = &files.ca else {
+            return match identity {
+                None => Ok(Self { token, tls: None }),
+                Some(_) => Err("--agent-cert: given without --agent-ca; accepted: both, for who shows a certificate by TLS must know whom to".to_owned()),
+            };
+        };
+        let builder = ClientConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("--agent-ca: no TLS: {error}"))?
+            .with_root_certificates(roots(ca)?);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                builder.with_client_auth_cert(chain, key).map_err(|error| unfit_key(files, &error))?
+            }
+        };
+        Ok(Self { token, tls: Some(Arc::new(config)) })
+    }
+
+    /// Our end of a connection to an agent of this name.
+    pub(crate) fn connection(&self, host: &str) -> Result<Option<Connection>, String> {
+        let Some(config) = &self.tls else { return Ok(None) };
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| format!("--agent: '{host}' is no name that a certificate can have"))?;
+        let connection =
+            ClientConnection::new(config.clone(), name).map_err(|error| format!("no TLS: {error}"))?;
+        Ok(Some(connection.into()))
+    }
+}
+
+impl AgentTrust {
+    /// Reads the files. TLS is spoken where a certificate is given; with issuers the controller must show one, too.
+    ///
+    /// # Errors
+    /// The option that cannot be followed, what was given and what is accepted; for a user.
+    pub fn of_agent(files: &TrustFiles) -> Result<Self, String> {
+        let token = files.token.as_deref().map(read_token).transpose()?;
+        let Some((chain, key)) = identity(files)? else {
+            return match &files.ca {
+                None => Ok(Self { token, tls: None }),
+                Some(_) => Err("--agent-ca: given without --agent-cert and --agent-key; accepted: all three, for an agent speaks TLS with a certificate of its own".to_owned()),
+            };
+        };
+        let provider = Arc::new(default_provider());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("--agent-cert: no TLS: {error}"))?;
+        let builder = match &files.ca {
+            None => builder.with_no_client_auth(),
+            Some(ca) => {
+                let verifier =
+                    WebPkiClientVerifier::builder_with_provider(Arc::new(roots(ca)?), provider).build();
+                builder.with_client_cert_verifier(
+                    verifier.map_err(|error| format!("--agent-ca: '{}': {error}", ca.display()))?,
+                )
+            }
+        };
+        let config = builder.with_single_cert(chain, key).map_err(|error| unfit_key(files, &error))?;
+        Ok(Self { token, tls: Some(Arc::new(config)) })
+    }
+
+    /// Is everyone let in who can connect?
+    pub fn is_open(&self) -> bool {
+        self.token.is_none() && self.tls.is_none()
+    }
+
+    /// Our end of a connection.
+    pub(crate) fn connection(&self) -> Result<Option<Connection>, String> {
+        let Some(config) = &self.tls else { return Ok(None) };
+        let connection = ServerConnection::new(config.clone()).map_err(|error| format!("no TLS: {error}"))?;
+        Ok(Some(connection.into()))
+    }
+}
+
+fn read_token(path: &Path) -> Result<Token, String> {
+    let unfit = |why: String| {
+        format!("--token-file: '{}' {why}; accepted: a file whose first line is the token", path.display())
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| unfit(format!("cannot be read ({error})")))?;
+    Token::read(&text).map_err(unfit)
+}
+
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn identity(files: &TrustFiles) -> Result<Option<Identity>, String> {
+    match (&files.certificate, &files.key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let chain = certificates("--agent-cert", certificate)?;
+            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+                format!(
+                    "--agent-key: '{}' was given ({error}); accepted: a file with a private key (PEM)",
+                    key.display()
+                )
+            })?;
+            Ok(Some((chain, key)))
+        }
+        (Some(_), None) => Err("--agent-cert: given without --agent-key; accepted: both".to_owned()),
+        (None, Some(_)) => Err("--agent-key: given without --agent-cert; accepted: both".to_owned()),
+    }
+}
+
+fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) => Err(format!(
+            "{option}: '{}' has no certificate; accepted: a file with certificates (PEM)",
+            path.display()
+        )),
+        Err(error) => Err(format!(
+            "{option}: '{}' was given ({error}); accepted: a file with certificates (PEM)",
+            path.display()
+        )),
+    }
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates("--agent-ca", path)? {
+        roots.add(certificate).map_err(|error| {
+            format!("--agent-ca: '{}' has a certificate that issues none ({error})", path.display())
+        })?;
+    }
+    Ok(roots)
+}
+
+fn unfit_key(files: &TrustFiles, error: &rustls::Error) -> String {
+    let key = files.key.as_deref().unwrap_or(Path::new(""));
+    format!(
+        "--agent-key: '{}' was given ({error}); accepted: the key of the certificate of --agent-cert",
+        key.display()
+    )
+}

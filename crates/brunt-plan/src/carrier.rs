@@ -1,0 +1,165 @@
+//! Who carries out a class, where a run has several hosts: the agents, or the controller that leads them. And the plans of either.
+//!
+//! Not the dividing among workers (that is [`crate::shard`]'s, of each of these plans). Invariant: what the plans schedule adds up
+//! to the plan, request by request.
+
+use crate::op::ClassId;
+use crate::plan::{Class, Plan};
+use crate::shard::share_of;
+use crate::units::serde_as_text;
+use std::fmt;
+use std::str::FromStr;
+
+/// Who carries out a class, where there are agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// All agents together.
+    #[default]
+    Agents,
+    /// The controller, whose host does little else: what it measures is not held up by its own load.
+    Controller,
+}
+
+impl Carrier {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Agents => "agents",
+            Self::Controller => "controller",
+        }
+    }
+}
+
+impl FromStr for Carrier {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Agents, Self::Controller]
+            .into_iter()
+            .find(|carrier| carrier.name() == text)
+            .ok_or_else(|| "expected agents or controller".to_owned())
+    }
+}
+
+impl fmt::Display for Carrier {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+serde_as_text!(Carrier);
+
+/// Some classes of a plan, as a plan of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    /// The plan.
+    pub plan: Plan,
+    /// What its classes are in the whole.
+    pub classes: Vec<ClassId>,
+}
+
+/// A plan, divided between agents and controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shares {
+    /// What the agents do, all together.
+    pub agents: Carried,
+    /// What the controller does, if anything.
+    pub controller: Option<Carried>,
+}
+
+impl Shares {
+    /// Divides a plan whose workers are the agents'. `controller_threads` is how many workers the controller has at most.
+    ///
+    /// # Errors
+    /// There is nothing for the agents to do; for a user.
+    pub fn of(plan: &Plan, controller_threads: u32) -> Result<Self, String> {
+        let agents = carried(plan, Carrier::Agents).ok_or_else(|| {
+            "--agent: the plan leaves nothing to agents; accepted: a class that is not carried out by the controller".to_owned()
+        })?;
+        let mut controller = carried(plan, Carrier::Controller);
+        if let Some(Carried { plan: own, .. }) = &mut controller {
+            let connections = own.classes.iter().map(|class| class.connections).min().unwrap_or(1);
+            let servers = own.server_count().max(1) as u32;
+            own.threads = controller_threads.min(connections / servers).max(1);
+            own.preload = false;
+            // Its streams of random numbers are those of nobody else. Seeds have 53 bits.
+            own.seed = (own.seed + 1) & ((1 << 53) - 1);
+        }
+        Ok(Self { agents, controller })
+    }
+}
+
+/// The classes of one carrier as a plan, if it has any.
+fn carried(plan: &Plan, carrier: Carrier) -> Option<Carried> {
+    let of_it = |class: &&Class| class.carrier == carrier;
+    let classes: Vec<ClassId> =
+        (0..).zip(&plan.classes).filter(|(_, class)| of_it(class)).map(|(id, _)| id).collect();
+    if classes.is_empty() {
+        return None;
+    }
+    let count = plan.classes.len() as u32;
+    let mut own = plan.clone();
+    own.classes = plan.classes.iter().filter(of_it).cloned().collect();
+    own.stop.requests =
+        plan.stop.requests.map(|total| classes.iter().map(|id| share_of(total, u32::from(*id), count)).sum());
+    // Whoever leads asks the servers and looks at what is enough; where agents' workers are pinned is theirs to say.
+    (own.server_stats, own.stop.until, own.cpus) = (false, None, Vec::new());
+    own.agents = Vec::new();
+    Some(Carried { plan: own, classes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::{Host, resolve};
+    use crate::spec::PlanSpec;
+    use proptest::prelude::*;
+
+    fn plan(toml: &str) -> Plan {
+        let spec = PlanSpec::from_toml(toml).unwrap();
+        resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 9 }).unwrap()
+    }
+
+    proptest! {
+        /// Whoever carries out which classes: every request of the plan is somebody's.
+        #[test]
+        fn shares_add_up_to_the_plan(requests in 1..10_000_u64, by in proptest::collection::vec(any::<bool>(), 1..6)) {
+            let mut toml = format!("requests = {requests}\nthreads = 2\nconnections = 4\nserver = 'a'\n");
+            for (index, controllers) in by.iter().enumerate() {
+                let by = if *controllers { "controller" } else { "agents" };
+                toml += &format!("[[class]]\nname = 'c{index}'\ncarried-by = '{by}'\n");
+            }
+            let plan = plan(&toml);
+            match Shares::of(&plan, 3) {
+                Err(_) => prop_assert!(by.iter().all(|controllers| *controllers)),
+                Ok(Shares { agents, controller }) => {
+                    let own = controller.as_ref().map_or(0, |own| own.plan.stop.requests.unwrap());
+                    prop_assert_eq!(agents.plan.stop.requests.unwrap() + own, requests);
+                    let mut all = agents.classes.clone();
+                    all.extend(controller.iter().flat_map(|own| own.classes.iter()));
+                    all.sort_unstable();
+                    prop_assert_eq!(all, (0..by.len() as u16).collect::<Vec<_>>());
+                    // Of each class as many as the plan has for it, whoever carries it out.
+                    for carried in [Some(&agents), controller.as_ref()].into_iter().flatten() {
+                        let shards = crate::shard::shards(&carried.plan);
+                        for (place, id) in carried.classes.iter().enumerate() {
+                            let sum: u64 = shards.iter().filter_map(|shard| shard.classes[place].requests).sum();
+                            prop_assert_eq!(sum, share_of(requests, u32::from(*id), by.len() as u32));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_controller_asks_and_stores_nothing_of_its_own() {
+        let plan = plan(
+            "server = 'a'\nagent = ['x']\nthreads = 8\nconnections = 16\n[[class]]\nname = 'load'\n[[class]]\nname = 'measure'\n\
+                         carried-by = 'controller'\nconnections = 2\n",
+        );
+        let shares = Shares::of(&plan, 3).unwrap();
+        assert_eq!((shares.agents.plan.threads, shares.agents.plan.preload), (8, true));
+        let own = shares.controller.unwrap().plan;
+        assert_eq!((own.threads, own.preload, own.server_stats, own.seed), (2, false, false, 10));
+        assert_eq!(Shares::of(&plan, 1).unwrap().controller.unwrap().plan.threads, 1);
+    }
+}

@@ -1,0 +1,201 @@
+//! Agents, and the class that the controller measures with.
+//!
+//! Not the dividing of a plan (that is [`crate::carrier`]'s). Invariant: `--measure-…` is another way to write a class that the
+//! controller carries out, and nothing else knows of it.
+
+use super::{Complaint, PlanError};
+use crate::carrier::Carrier;
+use crate::plan::Class;
+use crate::spec::{ClassSpec, PlanSpec, RunSpec};
+use crate::units::Count;
+use std::borrow::Cow;
+
+/// What the controller's own class is called.
+const MEASURE: &str = "measure";
+
+/// The specification with the class that `--measure-…` stands for.
+pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>, PlanError> {
+    let RunSpec { measure_rate, measure_connections, measure_depth, .. } = &spec.run;
+    let given = [
+        measure_rate.map(|rate| ("measure-rate", rate.to_string())),
+        measure_connections.map(|count| ("measure-connections", count.to_string())),
+        measure_depth.map(|count| ("measure-depth", count.to_string())),
+    ];
+    let Some((option, value)) = given.into_iter().flatten().next() else { return Ok(Cow::Borrowed(spec)) };
+    if spec.run.agent.as_ref().is_none_or(Vec::is_empty) {
+        let accepted = "--agent beside it: without agents there is one class for all";
+        return Err(Complaint { class: None }.error(option, value, accepted));
+    }
+    let mut spec = spec.clone();
+    if spec.classes.is_empty() {
+        let name = spec.base.name.take().unwrap_or_else(|| "main".to_owned());
+        spec.classes.push(ClassSpec { name: Some(name), ..ClassSpec::default() });
+    }
+    let run = &mut spec.run;
+    let (rate, connections, depth) =
+        (run.measure_rate.take(), run.measure_connections.take(), run.measure_depth.take());
+    // What the measuring class must not have of the others' stands in no table that it shares with them.
+    let mut shared = std::mem::take(&mut spec.base);
+    let of_load = ClassSpec {
+        rate: shared.rate.take(),
+        rate_profile: shared.rate_profile.take(),
+        arrival: shared.arrival.take(),
+        think: shared.think.take(),
+        ..ClassSpec::default()
+    };
+    for class in &mut spec.classes {
+        let mut merged = of_load.clone();
+        merged.overlay(class.clone());
+        *class = merged;
+    }
+    let mut measuring = spec.classes[0].clone();
+    measuring.overlay(ClassSpec {
+        name: Some(MEASURE.to_owned()),
+        connections: connections.or(Some(Count(1))),
+        depth: depth.or(Some(Count(1))),
+        carried_by: Some(Carrier::Controller),
+        ..ClassSpec::default()
+    });
+    (measuring.rate, measuring.rate_profile, measuring.think) = (rate, None, None);
+    measuring.arrival = measuring.arrival.filter(|_| rate.is_some());
+    spec.base = shared;
+    spec.classes.push(measuring);
+    Ok(Cow::Owned(spec))
+}
+
+/// The agents, as they are named.
+pub(super) fn resolve(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    classes: &[Class],
+) -> Result<Vec<String>, PlanError> {
+    let agents = run.agent.clone().unwrap_or_default();
+    let Some(first) = agents.first() else { return Ok(agents) };
+    let error = |accepted: &str| Err(complaint.error("agent", first, accepted));
+    if let Some(unfit) = agents.iter().find(|agent| split(agent).is_none()) {
+        return Err(complaint.error("agent", unfit, "HOST or HOST:PORT, an IPv6 address in brackets"));
+    }
+    if run.server.is_none() {
+        return error("--agent beside --server: the reference server of a run listens on this host only");
+    }
+    if classes.iter().all(|class| class.carrier == Carrier::Controller) {
+        return error("--agent beside a class that is not carried out by the controller");
+    }
+    if run.cluster == Some(true) {
+        return error("--agent without --cluster: agents do not ask for the map of a cluster");
+    }
+    let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
+    if run.verify.is_some()
+        && classes.iter().any(|class| writes(class) || class.on_miss != crate::plan::OnMiss::Ignore)
+    {
+        return error(
+            "--agent without --verify where anything is written: no agent knows what the others wrote",
+        );
+    }
+    Ok(agents)
+}
+
+/// Host and port of an agent; the port where one is named.
+pub fn split(agent: &str) -> Option<(&str, Option<u16>)> {
+    let named = |host: &str| !host.is_empty() && !host.contains(char::is_whitespace);
+    if let Some(rest) = agent.strip_prefix('[') {
+        let (host, port) = rest.split_once(']')?;
+        let port = match port.strip_prefix(':') {
+            Some(port) => Some(port.parse().ok()?),
+            None if port.is_empty() => None,
+            None => return None,
+        };
+        return named(host).then_some((host, port));
+    }
+    match agent.split_once(':') {
+        None => named(agent).then_some((agent, None)),
+        // An IPv6 address without brackets: whose colon is it?
+        Some((_, port)) if port.contains(':') => None,
+        Some((host, port)) => named(host).then_some((host, Some(port.parse().ok()?))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::tests::resolved;
+
+    #[test]
+    fn agents_are_hosts_with_or_without_a_port() {
+        let table = [
+            ("load1", Some(("load1", None))),
+            ("load1:7", Some(("load1", Some(7)))),
+            ("[::1]", Some(("::1", None))),
+            ("[::1]:7", Some(("::1", Some(7)))),
+            ("::1", None),
+            ("load1:", None),
+            ("load1:99999", None),
+            (":7", None),
+            ("[::1]7", None),
+            ("a b", None),
+        ];
+        for (agent, expected) in table {
+            assert_eq!(split(agent), expected, "{agent}");
+        }
+    }
+
+    #[test]
+    fn the_controller_measures_with_a_class_of_its_own() {
+        let plan = resolved(
+            "server = 'a'\nagent = ['x', 'y:1']\nrate = 9000\narrival = 'uniform'\nconnections = 8\nthreads = 8\nmix = 'get'\n\
+             measure-rate = 100",
+        )
+        .unwrap();
+        let rows: Vec<_> = plan
+            .classes
+            .iter()
+            .map(|class| {
+                (class.name.as_str(), class.carrier, class.connections, class.depth, class.load.clone())
+            })
+            .collect();
+        let same = resolved(
+            "server = 'a'\nagent = ['x', 'y:1']\nthreads = 8\nmix = 'get'\n[[class]]\nname = 'main'\nrate = 9000\n\
+             arrival = 'uniform'\nconnections = 8\n[[class]]\nname = 'measure'\nrate = 100\narrival = 'uniform'\n\
+             connections = 1\ndepth = 1\ncarried-by = 'controller'",
+        );
+        assert_eq!(Ok(&plan), same.as_ref(), "{rows:?}");
+        let closed =
+            resolved("server = 'a'\nagent = ['x']\nrate = 9000\nmeasure-connections = 3\nmeasure-depth = 2")
+                .unwrap();
+        assert!(matches!(closed.classes[1].load, crate::plan::Load::Closed { .. }));
+        assert_eq!((closed.classes[1].connections, closed.classes[1].depth), (3, 2));
+    }
+
+    #[test]
+    fn what_agents_cannot_do_is_refused() {
+        let table = [
+            (
+                "agent = ['a']",
+                "--agent: 'a' was given; accepted: --agent beside --server: the reference server of a run listens on this host only",
+            ),
+            (
+                "server = 'a'\nagent = ['::1']",
+                "--agent: '::1' was given; accepted: HOST or HOST:PORT, an IPv6 address in brackets",
+            ),
+            (
+                "server = 'a'\nagent = ['b']\ncarried-by = 'controller'",
+                "--agent: 'b' was given; accepted: --agent beside a class that is not carried out by the controller",
+            ),
+            (
+                "server = 'a'\nagent = ['b']\nverify = '100%'",
+                "--agent: 'b' was given; accepted: --agent without --verify where anything is written: no agent knows what the others wrote",
+            ),
+            (
+                "server = 'a'\nagent = ['b']\nprotocol = 'resp2'\ncluster = true",
+                "--agent: 'b' was given; accepted: --agent without --cluster: agents do not ask for the map of a cluster",
+            ),
+            (
+                "server = 'a'\nmeasure-depth = 2",
+                "--measure-depth: '2' was given; accepted: --agent beside it: without agents there is one class for all",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(toml).unwrap_err(), message);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The other hosts of a run: which workers were whose, and how well their clocks are known.
+//!
+//! Not what they measured, which is in the totals like everybody's.
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRecord {
+    /// As it was named.
+    pub name: String,
+    /// Its host, as that calls itself.
+    pub host: String,
+    /// The number of its first worker in the run.
+    pub first_worker: u32,
+    /// How many it had.
+    pub workers: u32,
+    /// Its clock's reading less the controller's, in nanoseconds.
+    pub clock_lead_ns: i64,
+    /// By how much that may be wrong, and with it the instant at which it began.
+    pub clock_error_ns: u64,
+}

@@ -1,0 +1,109 @@
+//! `brunt agent`, and the agents of a run.
+//!
+//! Wiring: what controllers and agents say to each other is `brunt-fleet`'s. Invariant: an agent that listens to more than its own host
+//! and lets everyone in says so, loudly.
+
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::limits;
+use crate::measurement::{Servers, foresee};
+use brunt_fleet::message::{About, Trouble};
+use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT};
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::fleet::split;
+use brunt_plan::spec::RunSpec;
+use brunt_plan::units::Count;
+use std::io::{self, Write};
+use std::net::TcpListener;
+
+/// Waits for controllers until a signal ends the process.
+pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
+    let trust = AgentTrust::of_agent(&flags.trust.files()).map_err(Failure::usage)?;
+    limits::raise_open_files();
+    let listener = TcpListener::bind(flags.listen).map_err(|error| {
+        Failure::usage(format!(
+            "--listen: '{}' was given ({error}); accepted: an address of this host and a free port",
+            flags.listen
+        ))
+    })?;
+    let address = listener.local_addr()?;
+    if trust.is_open() && !address.ip().is_loopback() {
+        eprintln!(
+            "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-cert was given"
+        );
+    }
+    let allowed = brunt_engine::allowed_cpus();
+    let cpus = flags.cpus.clone().map_or_else(Vec::new, |list| list.0);
+    if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+        let accepted = brunt_plan::cpus::CpuList(allowed);
+        return Err(Failure::usage(format!(
+            "--cpus: '{cpu}' was given; accepted: processors out of {accepted}"
+        )));
+    }
+    let spare = if cpus.is_empty() { allowed.len().saturating_sub(1) } else { cpus.len() };
+    let note = |text: &str| {
+        if !flags.quiet {
+            eprintln!("agent: {text}");
+        }
+    };
+    // For whoever let the kernel choose the port.
+    writeln!(io::stdout(), "listening on {address}")?;
+    let agent = brunt_fleet::Agent {
+        trust,
+        about: About {
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            threads: flags.threads.unwrap_or(spare.max(1) as u32),
+        },
+        cpus,
+        open: &open,
+        note: &note,
+    };
+    agent.serve(&listener)?;
+    Ok(Exit::Done)
+}
+
+/// Finds the servers of a plan, and room for so many of its workers.
+fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, Trouble> {
+    let trouble = |failure: Failure| Trouble {
+        is_servers: failure.exit == Exit::Unreachable,
+        reason: format!("{:#}", failure.error),
+    };
+    let endpoints = Servers::open(plan).map_err(trouble)?.into_endpoints();
+    let mut share = plan.clone();
+    for class in &mut share.classes {
+        let part = u64::from(class.connections) * u64::from(workers);
+        class.connections = part.div_ceil(u64::from(plan.threads)) as u32;
+    }
+    share.threads = workers;
+    foresee(&share, &endpoints, true).map_err(trouble)?;
+    Ok(endpoints)
+}
+
+/// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
+pub(crate) fn meet(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<Fleet>, Failure> {
+    let agents = run.agent.as_deref().unwrap_or_default();
+    let names: Vec<_> = agents.iter().filter_map(|agent| split(agent)).collect();
+    let files = trust.files();
+    // An agent without a name is the plan's to complain of.
+    if names.is_empty() || names.len() < agents.len() {
+        return match (files == brunt_fleet::TrustFiles::default(), agents) {
+            (false, []) => Err(Failure::usage(
+                "--token-file, --agent-ca, --agent-cert, --agent-key: given without --agent; accepted: beside it",
+            )),
+            _ => Ok(None),
+        };
+    }
+    let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
+    let names: Vec<(String, u16)> =
+        names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
+    let fleet = Fleet::open(&names, &trust).map_err(|error| Failure::new(Exit::Failed, error))?;
+    if run.threads.is_some_and(|threads| threads.0 < fleet.len() as u64) {
+        return Err(Failure::usage(format!(
+            "--threads: fewer than agents; accepted: at least {}, one for each",
+            fleet.len()
+        )));
+    }
+    run.threads.get_or_insert(Count(u64::from(fleet.threads())));
+    Ok(Some(fleet))
+}

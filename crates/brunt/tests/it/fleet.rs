@@ -1,0 +1,281 @@
+//! Agents as processes: shares that add up, whoever dies or hangs is named in good time, strangers are refused.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, temporary};
+use crate::tls::Papers;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Who is gone or hangs is named within this time: what is promised, and as much again for a host that others use.
+const NAMED: Duration = Duration::from_secs(10);
+
+/// A waiting agent.
+struct Agent {
+    child: Child,
+    address: String,
+}
+
+impl Agent {
+    fn wait(flags: &[&str]) -> Self {
+        let mut command = brunt(&["agent", "--listen", "127.0.0.1:0", "--quiet"]);
+        let mut child = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").expect("an announcement").to_owned();
+        Self { child, address }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        // One that was stopped is not killed by less.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A run led by this process, with these agents.
+fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments =
+        vec!["run", "--no-progress", "--allow-untrusted", "--json", "-", "-s", &server.address];
+    agents.iter().for_each(|agent| arguments.extend(["--agent", &agent.address]));
+    arguments.extend(flags);
+    arguments
+}
+
+fn measured(server: &Server, agents: &[&Agent], flags: &[&str]) -> Measured {
+    Measured::of(&brunt(&led(server, agents, flags)).output().unwrap())
+}
+
+/// Requests, connections and keys are divided among three workers on two agents, and nothing is lost or done twice: by our books, and
+/// by the server's.
+#[test]
+fn shares_add_up_to_the_plan() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
+    let run =
+        measured(&server, &[&one, &two], &["-n", "5000", "-c", "7", "--keys", "1001", "--warmup", "0s"]);
+    assert_eq!(run.exit, 0, "{}", run.text);
+    assert_eq!(run.count("requests.sent"), 5_000);
+    assert_eq!(run.count("keys.miss"), 0);
+    assert_eq!(run.count("connections.phases.connect.established"), 7, "{}", run.at("connections"));
+    let statistics = server.statistics();
+    let sent = |kind: &str| run.count_or_0(&format!("ops.{kind}.requests.sent"));
+    assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (sent("get"), sent("set") + 1_001));
+    let agents = run.at("agents").as_array().unwrap();
+    let workers: Vec<_> = agents.iter().map(|agent| (&agent["first_worker"], &agent["workers"])).collect();
+    assert_eq!(format!("{workers:?}"), "[(Number(0), Number(2)), (Number(2), Number(1))]");
+    assert_eq!(run.at("client.workers").as_array().unwrap().len(), 3);
+    // The same agents again, in open loop: the schedule's own count.
+    let flags =
+        ["-r", "1000", "--arrival", "uniform", "-t", "500ms", "--warmup", "100ms", "-c", "3", "--keys", "10"];
+    let run = measured(&server, &[&two, &one], &flags);
+    assert_eq!((run.count("requests.scheduled"), run.count("requests.sent")), (500, 500), "{}", run.text);
+}
+
+/// The controller's own class runs beside those of the agents, and is told apart.
+#[test]
+fn the_controller_measures_beside_its_agents() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let agent = Agent::wait(&["-T", "2"]);
+    let flags = [
+        "-r",
+        "600",
+        "--arrival",
+        "uniform",
+        "-t",
+        "1s",
+        "--warmup",
+        "0s",
+        "-c",
+        "4",
+        "--keys",
+        "100",
+        "--mix",
+        "get",
+        "--measure-rate",
+        "50",
+        "--measure-connections",
+        "1",
+    ];
+    let run = measured(&server, &[&agent], &flags);
+    assert_eq!(run.exit, 0, "{}", run.text);
+    let of = |class: &str| run.count(&format!("classes.{class}.requests.sent"));
+    assert_eq!((of("main"), of("measure")), (600, 50), "{}", run.text);
+    assert_eq!(server.statistics()["cmd_get"], 650);
+    assert_eq!(run.count("classes.measure.keys.hit"), 50);
+}
+
+/// The several runs of a campaign are led with the same agents.
+#[test]
+fn campaigns_are_led_too() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let agent = Agent::wait(&["-T", "1"]);
+    let mut arguments =
+        led(&server, &[&agent], &["-t", "200ms", "--warmup", "0s", "-c", "1", "--keys", "10"]);
+    arguments[0] = "scan";
+    arguments.extend(["--over", "rate=200,400"]);
+    let output = brunt(&arguments).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Waits until the load is there.
+fn await_load(server: &Server) {
+    while server.statistics()["cmd_get"] == 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// A long run, and what became of it after this was done to it; how long that took.
+fn disturb(server: &Server, agents: &[&Agent], disturb: impl FnOnce()) -> (Output, Duration) {
+    let flags = ["-t", "60s", "-r", "500", "-c", "2", "--keys", "10", "--warmup", "0s"];
+    let run =
+        brunt(&led(server, agents, &flags)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_load(server);
+    disturb();
+    let since = Instant::now();
+    (run.wait_with_output().unwrap(), since.elapsed())
+}
+
+fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
+    let (output, took) = ended;
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.trim(), format!("brunt: agent {} {reason}", agent.address));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(*took < NAMED, "{took:?}");
+}
+
+/// One that dies and one that hangs are named, and the others wait again.
+#[test]
+fn agents_that_die_or_hang_are_named() {
+    let _machine = beside_others();
+    let (server, other) = (Server::reference(&[]), Server::reference(&[]));
+    let (lasting, dying, hanging) =
+        (Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"]));
+    let killed = disturb(&server, &[&lasting, &dying], || kill_process(dying.pid(), Signal::KILL).unwrap());
+    let is_reset = String::from_utf8_lossy(&killed.0.stderr).contains("reset");
+    let reason =
+        if is_reset { "is lost: Connection reset by peer (os error 104)" } else { "closed the connection" };
+    check_named(&killed, &dying, reason);
+    let hung = disturb(&other, &[&lasting, &hanging], || kill_process(hanging.pid(), Signal::STOP).unwrap());
+    check_named(&hung, &hanging, "has not been heard for 4 s");
+    let run = measured(&server, &[&lasting], &["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"]);
+    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+}
+
+/// An agent whose controller dies waits for the next.
+#[test]
+fn a_dead_controller_is_not_waited_for() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let agent = Agent::wait(&["-T", "1"]);
+    let flags = ["-t", "60s", "-r", "500", "-c", "1", "--keys", "10", "--warmup", "0s"];
+    let mut run = brunt(&led(&server, &[&agent], &flags)).stdout(Stdio::null()).spawn().unwrap();
+    await_load(&server);
+    // Meanwhile it is another's.
+    let output = brunt(&led(&server, &[&agent], &["-n", "1"])).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.trim(), format!("brunt: agent {} is busy: another controller leads it", agent.address));
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let run = measured(&server, &[&agent], &["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"]);
+    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+}
+
+/// Only who knows the token leads; whoever sends anything else is refused before it is read, and does no harm.
+#[test]
+fn strangers_are_refused() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let [right, wrong] = ["correct horse", "battery staple"].map(|token| {
+        let path = temporary("token");
+        std::fs::write(&path, token).unwrap();
+        path.display().to_string()
+    });
+    let agent = Agent::wait(&["-T", "1", "--token-file", &right]);
+    let open = Agent::wait(&["-T", "1"]);
+    let short = ["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"];
+    let table = [
+        (&agent, vec!["--token-file", wrong.as_str()], "does not let us in: the token is another"),
+        (&agent, vec![], "wants a token; --token-file gives it one"),
+        (
+            &open,
+            vec!["--token-file", &right],
+            "has no token, so that it cannot prove who it is; start it with --token-file",
+        ),
+    ];
+    for (agent, flags, reason) in table {
+        let output = brunt(&led(&server, &[agent], &[&short[..], &flags].concat())).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(text.trim(), format!("brunt: agent {} {reason}", agent.address));
+        assert_eq!(output.status.code(), Some(1));
+    }
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096]] {
+        let mut stranger = TcpStream::connect(&agent.address).unwrap();
+        // It may be refused before it has said all.
+        let _ = stranger.write_all(bytes);
+        let _ = stranger.shutdown(std::net::Shutdown::Write);
+        let mut said = Vec::new();
+        // Whoever is refused while it still talks may be cut off.
+        let _ = stranger.read_to_end(&mut said);
+        assert!(said.len() <= 64, "{} bytes for a stranger", said.len());
+    }
+    let run = measured(&server, &[&agent], &[&short[..], &["--token-file", &right]].concat());
+    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+    [right, wrong].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+/// By TLS both sides show certificates, and who has none of ours is refused.
+#[test]
+fn agents_speak_tls() {
+    let _machine = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let server = Server::reference(&[]);
+    let [ca, other, server_pem, server_key, client_pem, client_key] =
+        ["ca.pem", "other.pem", "server.pem", "server.key", "client.pem", "client.key"]
+            .map(|name| papers.path(name));
+    let agent =
+        Agent::wait(&["-T", "1", "--agent-ca", &ca, "--agent-cert", &server_pem, "--agent-key", &server_key]);
+    let short = ["-n", "100", "-c", "1", "--keys", "10", "--warmup", "0s"];
+    let shown = ["--agent-ca", &ca, "--agent-cert", &client_pem, "--agent-key", &client_key];
+    let run = measured(&server, &[&agent], &[&short[..], &shown].concat());
+    assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
+    let table = [
+        (vec!["--agent-ca", other.as_str()], "invalid peer certificate: UnknownIssuer"),
+        (vec!["--agent-ca", &ca], "received fatal alert: CertificateRequired"),
+        (vec![], "says nothing; one that speaks TLS wants --agent-ca"),
+    ];
+    for (flags, reason) in table {
+        let output = brunt(&led(&server, &[&agent], &[&short[..], &flags].concat())).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains(reason) && text.contains(&agent.address), "{text}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
+
+/// What is wrong with a server as an agent sees it is the server's, and what is wrong with a plan the user's.
+#[test]
+fn what_an_agent_cannot_do_is_said() {
+    let _machine = beside_others();
+    let agent = Agent::wait(&["-T", "1"]);
+    let gone = Server::reference(&[]);
+    let address = gone.address.clone();
+    gone.kill();
+    let output =
+        brunt(&["run", "-s", &address, "--agent", &agent.address, "--no-progress"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    let reason = "Connection refused (os error 111)";
+    assert_eq!(text.trim(), format!("brunt: agent {}: cannot connect to {address}: {reason}", agent.address));
+    assert_eq!(output.status.code(), Some(5));
+}
