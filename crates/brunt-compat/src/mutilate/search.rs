@@ -72,8 +72,10 @@ impl Search {
         }
         let is_worthwhile = self.current as f64 > 0.1 * self.peak;
         if self.stage == Stage::Bisecting {
-            if self.high as f64 > self.low as f64 * 1.02 && is_worthwhile {
-                self.current = (self.high + self.low) / 2;
+            let middle = (self.high + self.low) / 2;
+            // Of low rates 2 % are less than one request per second, and there is nothing between.
+            if self.high as f64 > self.low as f64 * 1.02 && middle > self.low && is_worthwhile {
+                self.current = middle;
                 return Some(self.current);
             }
             self.stage = Stage::BackingOff;
@@ -93,9 +95,13 @@ mod tests {
     /// Searches a server of which this is the percentile at a rate; its peak is 100 000/s. Returns the rates tried, and which
     /// of them was best.
     fn searched(nth_us: impl Fn(u64) -> f64, bound_us: f64) -> (Vec<u64>, u64) {
-        const PEAK: u64 = 100_000;
+        searched_from(100_000, nth_us, bound_us)
+    }
+
+    /// The same for a server with this peak.
+    fn searched_from(peak: u64, nth_us: impl Fn(u64) -> f64, bound_us: f64) -> (Vec<u64>, u64) {
         let mut search = Search::new(bound_us);
-        let (mut tried, mut best, mut next) = (Vec::new(), 0, Some(PEAK));
+        let (mut tried, mut best, mut next) = (Vec::new(), 0, Some(peak));
         while let Some(qps) = next {
             tried.push(qps);
             let decision = search.decide(qps as f64, nth_us(qps));
@@ -117,6 +123,19 @@ mod tests {
         let (tried, best) = searched(|qps| if qps < 70_000 { 10.0 } else { 30.0 }, 20.0);
         assert_eq!(tried[..4], [100_000, 50_000, 75_000, 62_500]);
         assert!((68_600..70_000).contains(&best), "{best} of {tried:?}");
+    }
+
+    /// Neighbouring whole rates may be further apart than 2 %: then there is nothing between.
+    #[test]
+    fn slow_servers_are_searched_to_the_end() {
+        for peak in 100..400 {
+            for limit in peak / 8..peak {
+                let (tried, best) = searched_from(peak, |qps| if qps <= limit { 10.0 } else { 30.0 }, 20.0);
+                // Below a tenth of the peak nothing is sought.
+                let is_found = best <= limit && best + 1 >= limit * 98 / 100;
+                assert!(is_found || best <= peak / 4, "{best} of {tried:?} for {limit}");
+            }
+        }
     }
 
     #[test]
