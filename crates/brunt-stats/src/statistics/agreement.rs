@@ -179,8 +179,10 @@ impl Ours<'_> {
             let parts_max = u64::from(self.plan.classes[usize::from(*class)].multiget);
             let in_parts = if self.plan.server_count() > 1 { requests.unsent } else { 0 };
             let open = requests.sent - requests.completed();
-            // How many parts those have that were answered is known only where all were.
-            least += if open + in_parts == 0 { requests.wire_requests } else { requests.completed() };
+            // How many parts those have that were answered is known only where all were, and where none of them was sent on:
+            // what a node of a cluster sends elsewhere it counts as rejected, and we as a request on the wire.
+            let is_known = open + in_parts == 0 && !self.plan.is_cluster;
+            least += if is_known { requests.wire_requests } else { requests.completed() };
             most += requests.wire_requests + (requests.in_flight + in_parts) * parts_max;
         }
         (least, most)
