@@ -25,7 +25,7 @@ pub(super) fn errors(evidence: &Evidence) -> Check {
         count(timeouts),
         count(lost),
     );
-    let fix = "the latencies leave failed requests out: read \"including failures\", and the table of connection faults";
+    let fix = "the latencies leave failed requests out: read \"including failures\", and what is told of errors, outages and connections";
     Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
 }
 
