@@ -546,7 +546,8 @@ impl BinaryCodec {
         let flags = u32::from_be_bytes(*flags);
         let front_len = extras_len + key_len;
         let bytes = body_len - front_len as u32;
-        let unique = if opcode == Opcode::Get { 0 } else { unique };
+        // As in the other dialects only a gets is told the number, which is sent as this.
+        let unique = if opcode == Opcode::GetK { unique } else { 0 };
         let used = HEADER_BYTES + front_len;
         let event = Event::Key { hit: true, key, flags, bytes, unique, token, renewal: Renewal::NONE };
         let is_only = opcode != Opcode::GetKQ;
