@@ -235,6 +235,8 @@ pub enum Malformed {
     Streamed,
     /// A key that the reply has told of before.
     Repeated,
+    /// A reply to another request than the datagram says.
+    OtherRequest,
 }
 
 impl Malformed {
@@ -248,6 +250,7 @@ impl Malformed {
             Self::TooDeep => "values within values, deeper than any reply is",
             Self::Streamed => "a value whose length is not told in advance, which no server is known to send",
             Self::Repeated => "a key that the reply has told of before",
+            Self::OtherRequest => "a reply to another request than its datagram says",
         }
     }
 }

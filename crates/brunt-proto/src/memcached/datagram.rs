@@ -247,6 +247,13 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         let own = place.token;
         // Errors name no request, and nor does anything in a dialect without tokens.
         let is_own = |token: &u32| C::MATCHING == Matching::Fifo || *token == NO_TOKEN;
+        if let Some(Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. }) = &event
+            && !is_own(token)
+            && *token != own
+        {
+            // The id is of one request and what stands behind it of another: it is nobody's.
+            return (0, Some(Event::Bad(Malformed::OtherRequest)));
+        }
         match &mut event {
             Some(Event::Key { token, .. }) => {
                 place.has_key = true;
@@ -379,6 +386,29 @@ mod tests {
                 }
                 (format!("Reply, {held} held, {}", if codec.is_reading() { "more" } else { "over" }), end)
             }
+        }
+    }
+
+    /// The id and the token of a reply are of one request, or it is nobody's; and nobody's place is lost by it.
+    #[test]
+    fn ids_and_tokens_belong_together() {
+        let mut codec = DatagramCodec::new(MetaCodec::new(), 4, 2);
+        let asked = [5, 6].map(|token| {
+            let mut out = Out::with_room(300);
+            let keys = Keys { bytes: b"key", ends: &[3] };
+            codec.encode(&Request { token, ..Request::of(OpKind::Get, keys) }, &mut out);
+            let (header, request) = Header::split(out.contiguous().unwrap()).unwrap();
+            let opaque = request.split(|byte| *byte == b' ').find(|word| word.starts_with(b"O")).unwrap();
+            (header.request_id, [b"HD ", opaque.trim_ascii_end(), b"\r\n"].concat())
+        });
+        for (one, other) in [(0, 1), (1, 0)] {
+            let crossed = datagram(asked[one].0, 0, 1, &asked[other].1);
+            assert_eq!(arrive(&mut codec, &crossed), ("OtherRequest".to_owned(), None));
+            codec.skip();
+        }
+        for ((id, reply), token) in asked.iter().zip([5, 6]) {
+            let (read, end) = arrive(&mut codec, &datagram(*id, 0, 1, reply));
+            assert_eq!((read.as_str(), end.map(|(token, _)| token)), ("Reply, 0 held, over", Some(token)));
         }
     }
 
