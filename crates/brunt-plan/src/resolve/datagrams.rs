@@ -28,6 +28,8 @@ const WORD: u64 = "prepend ".len() as u64;
 const NUMBER: u64 = " 18446744073709551615".len() as u64;
 const OPAQUE: u64 = " Os00000000".len() as u64;
 const LINE_ENDS: u64 = 4;
+/// What a value has beside itself and its key: word, flags, length, unique number, opaque, line ends.
+const VALUE_LINE: u64 = "VALUE ".len() as u64 + 3 * NUMBER + OPAQUE + 2 * LINE_ENDS;
 const NOREPLY: u64 = " noreply".len() as u64;
 
 /// Is a plan of these classes one for UDP?
@@ -87,6 +89,15 @@ fn check_retrieval(complaint: &Complaint<'_>, protocol: Protocol, class: &Class)
         return Ok(());
     }
     let key = u64::from(class.keyspace.key_size.max());
+    // Datagrams of two keys' trains bear one id, and nothing else tells them apart.
+    let value_max = REQUEST_BYTES_MAX - HEADER - VALUE_LINE - key;
+    if u64::from(class.keyspace.value_size.max()) > value_max {
+        let accepted = format!(
+            "at most {value_max} bytes with --transport udp, mget and keys of {key} bytes: the value of each key of a multi-get is \
+             one datagram"
+        );
+        return Err(complaint.error("value-size", &class.keyspace.value_size, accepted));
+    }
     let (each, beside) = match protocol {
         Protocol::MemcachedMeta => ("mg  k c f v q\r\n".len() as u64 + key + OPAQUE, "mn\r\n".len() as u64),
         _ => (1 + key, WORD + LINE_ENDS),
@@ -156,6 +167,11 @@ mod tests {
                 "value-size = 1400\npreload = false",
                 "--value-size: 'fixed:1400' was given; accepted: values of at most 1258 bytes with --transport udp and keys of 30 \
                  bytes: a request is one datagram of 1400",
+            ),
+            (
+                "mix = 'mget=1'\npreload = false\nvalue-size = 2000",
+                "--value-size: 'fixed:2000' was given; accepted: at most 1274 bytes with --transport udp, mget and keys of 30 bytes: \
+                 the value of each key of a multi-get is one datagram",
             ),
             (
                 "mix = 'mget=1'\nmultiget = 100",
