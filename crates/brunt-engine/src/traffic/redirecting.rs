@@ -114,6 +114,11 @@ impl<C: Codec> Traffic<C> {
         let detour = entry.rest.detour;
         if detour != NO_DETOUR && std::mem::take(&mut slots.detours.get_mut(detour).is_asking) {
             entry.rest.first_byte_ns = 0;
+            if said.reply.is_error() {
+                // The request behind it will only be sent back.
+                self.recording.note_error(said.text);
+                self.recording.count_error(C::error_prefix(said.text));
+            }
             return true;
         }
         let hops = if detour == NO_DETOUR { 0 } else { slots.detours.get(detour).hops };
