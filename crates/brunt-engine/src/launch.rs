@@ -375,7 +375,12 @@ impl Blueprint {
         });
         let slots = connections as usize * class.depth as usize;
         let is_open = session.is_open();
-        let waiting_max = if is_open { (WAITING_MAX / routes).max(WAITING_MIN) } else { slots };
+        let waiting_max = match (is_open, &self.board) {
+            (true, _) => (WAITING_MAX / routes).max(WAITING_MIN),
+            (false, None) => slots,
+            // A multi-get has a part for every slot of its keys, all of which may wait for one node.
+            (false, Some(_)) => slots * follow_ups_of(class),
+        };
         let follows = class.on_miss == OnMiss::Set;
         let room = RouteRoom {
             depth: class.depth,
