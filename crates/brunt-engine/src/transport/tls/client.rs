@@ -48,8 +48,16 @@ impl TlsSettings {
                 let key = PrivateKeyDer::from_pem_file(&identity.key).map_err(|error| {
                     unfit("--tls-key", &identity.key, &error, "a file with a private key (PEM)")
                 })?;
-                builder.with_client_auth_cert(chain, key).map_err(|error| {
-                    unfit("--tls-key", &identity.key, &error, "the key of the certificate of --tls-cert")
+                builder.with_client_auth_cert(chain, key).map_err(|error| match error {
+                    Error::InconsistentKeys(_) => {
+                        unfit("--tls-key", &identity.key, &error, "the key of the certificate of --tls-cert")
+                    }
+                    _ => unfit(
+                        "--tls-cert",
+                        &identity.certificate,
+                        &error,
+                        "a certificate of X.509 version 3 (PEM)",
+                    ),
                 })?
             }
         };
