@@ -43,8 +43,10 @@ impl Drop for Agent {
 
 /// A run led by this process, with these agents.
 fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&'a str> {
+    // Asleep where nothing is due: other tests run beside this one, and processes do not know of one another that they spin.
     let mut arguments =
-        vec!["run", "--no-progress", "--allow-untrusted", "--json", "-", "-s", &server.address];
+        vec!["run", "--no-progress", "--wait", "sleep", "--allow-untrusted", "--json", "-", "-s"];
+    arguments.push(&server.address);
     agents.iter().for_each(|agent| arguments.extend(["--agent", &agent.address]));
     arguments.extend(flags);
     arguments
