@@ -236,17 +236,17 @@ fn replies() -> Vec<(Vec<u8>, String)> {
         (reply(0x0c, 0, FLAGS, b"k", b"va"), "begin; key 'k' 7 2 5 @1; value va; end value @1".to_owned()),
         (
             [hit(b"a", b"x"), hit(b"b", b""), noop.clone()].concat(),
-            "begin; key 'a' 7 1 5 @1; value x; key 'b' 7 0 5 @1; end value @1".to_owned(),
+            "begin; key 'a' 7 1 0 @1; value x; key 'b' 7 0 0 @1; end value @1".to_owned(),
         ),
         (noop.clone(), "begin; end not_found @1".to_owned()),
         (
             [reply(0x0d, 1, b"", b"a", b""), hit(b"b", b"y"), noop.clone()].concat(),
-            "begin; miss 'a' @1; key 'b' 7 1 5 @1; value y; end value @1".to_owned(),
+            "begin; miss 'a' @1; key 'b' 7 1 0 @1; value y; end value @1".to_owned(),
         ),
         // A multi-get ends with its first error; what follows up to its end answers nothing.
         (
             [hit(b"a", b"x"), refused.clone(), hit(b"b", b"y"), refused.clone(), noop.clone()].concat(),
-            "begin; key 'a' 7 1 5 @1; value x; end server_error @1: Out of memory; push; push over"
+            "begin; key 'a' 7 1 0 @1; value x; end server_error @1: Out of memory; push; push over"
                 .to_owned(),
         ),
         (
@@ -259,7 +259,7 @@ fn replies() -> Vec<(Vec<u8>, String)> {
         ),
         (
             [hit(b"a", b""), reply(0x0a, 0x20, b"", b"", b"Auth failure.")].concat(),
-            "begin; key 'a' 7 0 5 @1; end client_error @1: Auth failure.".to_owned(),
+            "begin; key 'a' 7 0 0 @1; end client_error @1: Auth failure.".to_owned(),
         ),
         (version.clone(), format!("begin; control {}; end ok @1", shown(&version))),
         (
@@ -341,10 +341,10 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (with_lengths(noop.clone(), 0, 0, u32::MAX), "begin; bad LineTooLong"),
         (reply(0x00, 1, b"", b"", &[b'x'; FRAME_BYTES_MAX]), "begin; bad LineTooLong"),
         // Frames that cannot stand within a multi-get, or not in this one.
-        (after_hit(get.clone()), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
-        (after_hit(reply(0x00, 1, b"", b"", b"")), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
-        (after_hit(with_token(2, hit.clone())), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
-        (after_hit(with_token(2, noop.clone())), "begin; key 'a' 7 0 5 @1; bad UnknownReply"),
+        (after_hit(get.clone()), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
+        (after_hit(reply(0x00, 1, b"", b"", b"")), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
+        (after_hit(with_token(2, hit.clone())), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
+        (after_hit(with_token(2, noop.clone())), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
         ([refused.clone(), get].concat(), "begin; end server_error @1; bad UnknownReply"),
         ([refused, with_token(2, noop.clone())].concat(), "begin; end server_error @1; bad UnknownReply"),
     ]
