@@ -24,9 +24,11 @@ use brunt_plan::plan::{
 };
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, share_of};
+#[cfg(not(test))]
+use brunt_proto::memcached::MetaCodec;
 use brunt_proto::memcached::binary::sasl;
 use brunt_proto::memcached::udp::{AHEAD_MAX, DATAGRAM_ROOM, PAYLOAD_BYTES_MAX};
-use brunt_proto::memcached::{BinaryCodec, DatagramCodec, MetaCodec, TextCodec};
+use brunt_proto::memcached::{BinaryCodec, DatagramCodec, TextCodec};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::handshake::{self, Handshake, Version};
@@ -641,19 +643,7 @@ pub(crate) fn spawn(
         pin(&blueprint.plan.cpus, place.index)?;
         let may_spin = place.of <= parallelism();
         let own = Own { shard, orders, exchange, clock, interface, may_spin };
-        let is_by_datagram = blueprint.plan.transport == Transport::Udp;
-        match blueprint.plan.protocol {
-            Protocol::MemcachedText if is_by_datagram => {
-                own.work_by_datagram(&blueprint, TextCodec::default(), &notices)
-            }
-            Protocol::MemcachedMeta if is_by_datagram => {
-                own.work_by_datagram(&blueprint, MetaCodec::new(), &notices)
-            }
-            Protocol::MemcachedText => own.work(&blueprint, TextCodec::default(), &notices),
-            Protocol::MemcachedMeta => own.work(&blueprint, MetaCodec::new(), &notices),
-            Protocol::MemcachedBinary => own.work(&blueprint, blueprint.binary_codec(), &notices),
-            Protocol::Resp2 | Protocol::Resp3 => own.work(&blueprint, resp_codec(&blueprint.plan)?, &notices),
-        }
+        own.speak(&blueprint, &notices)
     })?;
     Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })
 }
@@ -669,6 +659,35 @@ struct Own {
 }
 
 impl Own {
+    /// Does the work of this thread in the dialect of the plan.
+    #[cfg(not(test))]
+    fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
+        let is_by_datagram = blueprint.plan.transport == Transport::Udp;
+        match blueprint.plan.protocol {
+            Protocol::MemcachedText if is_by_datagram => {
+                self.work_by_datagram(blueprint, TextCodec::default(), notices)
+            }
+            Protocol::MemcachedMeta if is_by_datagram => {
+                self.work_by_datagram(blueprint, MetaCodec::new(), notices)
+            }
+            Protocol::MemcachedText => self.work(blueprint, TextCodec::default(), notices),
+            Protocol::MemcachedMeta => self.work(blueprint, MetaCodec::new(), notices),
+            Protocol::MemcachedBinary => self.work(blueprint, blueprint.binary_codec(), notices),
+            Protocol::Resp2 | Protocol::Resp3 => self.work(blueprint, resp_codec(&blueprint.plan)?, notices),
+        }
+    }
+
+    /// The tests of this crate meet sockets in one dialect and all dialects in the simulated world; those of the binary speak
+    /// each over each kind of socket. To build all of it twice would take most of the time that this crate's tests take.
+    #[cfg(test)]
+    fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
+        assert_eq!(blueprint.plan.protocol, Protocol::MemcachedText);
+        match blueprint.plan.transport {
+            Transport::Udp => self.work_by_datagram(blueprint, TextCodec::default(), notices),
+            _ => self.work(blueprint, TextCodec::default(), notices),
+        }
+    }
+
     /// Does the work of this thread in the dialect of `codec`, over datagrams.
     fn work_by_datagram<C: Codec>(
         self,

@@ -129,7 +129,7 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome 
 #[test]
 fn a_killed_memcached_is_told_truly() {
     let _alone = alone();
-    tried(|| killed_memcached("16", 10, Duration::from_secs(2)));
+    tried(|| killed_memcached("16", 5, Duration::from_millis(1_500)));
 }
 
 #[test]
@@ -143,9 +143,9 @@ fn two_hundred_connections_find_a_memcached_that_is_back() {
 fn a_scripted_outage_is_told_truly() {
     let _alone = alone();
     tried(|| {
-        let server = Server::reference_undisturbed(&["--outage", "3s:2s", "--script-after", "1000"]);
-        let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "6s"]].concat());
+        let server = Server::reference_undisturbed(&["--outage", "1500ms:1500ms", "--script-after", "1000"]);
+        let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "4s"]].concat());
         assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
-        check_outage(&measured, &server.address, 6, 2_000.0..=2_000.0)
+        check_outage(&measured, &server.address, 4, 1_500.0..=1_500.0)
     });
 }
