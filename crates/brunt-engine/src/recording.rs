@@ -234,10 +234,15 @@ impl Recording {
         self.values_foreign += 1;
     }
 
-    /// A key is checked in full.
+    /// A value is checked in full.
     #[inline]
     pub(crate) fn note_checked(&mut self) {
         self.verification.checked += 1;
+    }
+
+    /// It is checked whether a key that was not found should have been.
+    pub(crate) fn note_checked_miss(&mut self) {
+        self.verification.misses += 1;
     }
 
     /// A value is not what should be there.

@@ -106,6 +106,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "renewals": renewals(&summary.renewals),
         "values_foreign": summary.values_foreign,
         "values_checked": summary.plan.verify.map(|_| summary.verification.checked),
+        "misses_checked": summary.plan.verify.map(|_| summary.verification.misses),
         "value_faults": list(&summary.verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))

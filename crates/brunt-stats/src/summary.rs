@@ -632,6 +632,7 @@ fn evidence(
         books,
         connections: all_connections(store),
         is_verified: input.values_checked,
+        is_verify_asked: plan.verify.is_some(),
         values_foreign: input.values_foreign,
         verification: input.verification.clone(),
         workers: input.usage.workers.clone(),

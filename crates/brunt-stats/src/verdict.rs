@@ -229,6 +229,8 @@ pub struct Evidence {
     pub connections: ConnectionCounts,
     /// Were values checked?
     pub is_verified: bool,
+    /// Does the plan ask for values to be checked in full?
+    pub is_verify_asked: bool,
     /// Values read that could not be checked, because they are not ours.
     pub values_foreign: u64,
     /// What was wrong with the others.

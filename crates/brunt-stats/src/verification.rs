@@ -92,8 +92,10 @@ pub struct Example {
 /// What was found of all values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// Retrievals of a key that were checked in full, where that was asked for.
+    /// Values read that were checked in full, where that was asked for.
     pub checked: u64,
+    /// Keys that were not found, of which it was checked whether they should have been.
+    pub misses: u64,
     counts: [u64; ValueFault::COUNT],
     first: [Option<Example>; ValueFault::COUNT],
 }
@@ -135,6 +137,7 @@ impl Verification {
     /// Adds what another worker found.
     pub fn merge(&mut self, other: &Self) {
         self.checked += other.checked;
+        self.misses += other.misses;
         for (fault, count, example) in other.rows() {
             self.note(fault, example);
             self.counts[fault as usize] += count - 1;
@@ -154,8 +157,9 @@ mod tests {
         [9, 2].iter().for_each(|at_ns| other.note(ValueFault::Torn, example(*at_ns)));
         other.note(ValueFault::Stale, example(7));
         (one.checked, other.checked) = (10, 5);
+        (one.misses, other.misses) = (1, 2);
         one.merge(&other);
-        assert_eq!(one.checked, 15);
+        assert_eq!((one.checked, one.misses), (15, 3));
         let rows: Vec<_> = one.rows().collect();
         assert_eq!(rows, [(ValueFault::Torn, 5, example(2)), (ValueFault::Stale, 1, example(7))]);
         assert_eq!(one.count(ValueFault::Missing), 0);

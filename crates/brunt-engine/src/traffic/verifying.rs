@@ -53,7 +53,7 @@ impl<C: Codec> Traffic<C> {
         if !audit.chooses() {
             return;
         }
-        self.recording.note_checked();
+        self.recording.note_checked_miss();
         if let Some((fault, example)) = audit.judge_miss(read) {
             self.recording.note_fault(fault, example);
         }

@@ -101,7 +101,10 @@ fn values(out: &mut String, summary: &Summary) {
     let mut facts = Vec::new();
     if let Some(share) = summary.plan.verify {
         facts.push(format!("{} checked in full (--verify={share})", count(found.checked)));
-        if found.rows().next().is_none() {
+        if found.misses > 0 {
+            facts.push(format!("{} checked", quantity::things(found.misses, "miss")));
+        }
+        if found.rows().next().is_none() && found.checked + found.misses > 0 {
             facts.push("nothing wrong".to_owned());
         }
     }

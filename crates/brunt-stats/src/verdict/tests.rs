@@ -359,6 +359,32 @@ fn connections_that_do_not_balance() {
     );
 }
 
+/// A book of so many values read.
+fn read(hit: u64) -> BookEntry {
+    entry(Book { keys: KeyBook { asked: hit + 3, hit, miss: 3, failed: 0 }, ..Book::default() })
+}
+
+/// That nothing wrong was found among no values shows nothing.
+#[test]
+fn no_values() {
+    // Read, asked to be checked in full, checked so.
+    let table = [
+        (0, None, Skipped, "no value was read, so that none was checked"),
+        (7, None, Ok, "values checked: 7; each is the one that was stored"),
+        (0, Some(0), Caution, "no value was read, so that none was checked"),
+        (1_700, Some(0), Caution, "none was checked of 1 700 values read"),
+        (1_700, Some(1), Ok, "values checked: 1; each is the one that was stored"),
+    ];
+    for (hit, checked, status, message) in table {
+        let found = check("VERIFY", |evidence| {
+            (evidence.is_verified, evidence.is_verify_asked) = (true, checked.is_some());
+            evidence.books = vec![read(hit)];
+            (evidence.verification.checked, evidence.verification.misses) = (checked.unwrap_or(0), 3);
+        });
+        assert_eq!((found.status, found.message.as_str()), (status, message));
+    }
+}
+
 #[test]
 fn wrong_values() {
     let with_mismatches = |count: u64| {
@@ -372,6 +398,7 @@ fn wrong_values() {
     {
         let found = check("VERIFY", |evidence| {
             (evidence.books, evidence.is_verified) = (with_mismatches(count), is_verified);
+            evidence.books.push(read(9));
         });
         assert_eq!(found.status, expected, "{count} {is_verified}");
     }

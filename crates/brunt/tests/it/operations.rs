@@ -231,6 +231,7 @@ fn every_key_can_be_checked_in_full() {
         measured.check_exit();
         assert_eq!(measured.at("value_faults"), &json!([]), "{}", measured.text);
         assert_eq!(measured.count("values_checked"), measured.count("keys.hit"), "{}", measured.text);
+        assert_eq!(measured.count("misses_checked"), 0, "{}", measured.text);
         assert_eq!(measured.count("keys.miss"), 0, "{}", measured.text);
         assert!(
             measured.text.contains("checked in full (--verify=100%) · nothing wrong"),
