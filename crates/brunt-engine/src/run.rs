@@ -16,6 +16,7 @@ use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::Plan;
+use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::resp::error::ErrorPrefix;
@@ -326,7 +327,7 @@ fn explain(
 /// What to tell a user whose server would not store.
 fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
     if let Some(text) = ends.iter().find_map(|end| end.recording.error_text.as_ref()) {
-        return format!("it said: {}", text.escape_ascii());
+        return format!("it said: {}", Quotation(text));
     }
     if let Some(garbage) = ends.iter().find_map(|end| end.recording.garbage.as_ref()) {
         return saying(garbage);
@@ -338,7 +339,7 @@ fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
 
 /// What to tell a user of bytes that are no reply.
 pub(crate) fn saying(garbage: &FirstGarbage) -> String {
-    format!("it sent \"{}\": {}", garbage.bytes().escape_ascii(), garbage.reason)
+    format!("it sent \"{}\": {}", Quotation(garbage.bytes()), garbage.reason)
 }
 
 /// The host, over the measured window.

@@ -21,6 +21,7 @@ pub mod plan;
 pub mod popularity;
 pub mod profile;
 pub mod quantile;
+pub mod quotation;
 pub mod resolve;
 pub mod server;
 pub mod shard;

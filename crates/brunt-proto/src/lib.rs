@@ -13,6 +13,7 @@ mod step;
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::quotation::Quotation;
 use out::Out;
 use resp::error::ErrorPrefix;
 
@@ -380,7 +381,7 @@ pub trait Codec: Clone + Send + 'static {
     /// Why a connection is not let in, for a user: the reply of this number, from 0, has this text.
     fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
         let _ = (number, reply);
-        text.escape_ascii().to_string()
+        Quotation(text).to_string()
     }
 
     /// What an error reply begins with, for protocols whose errors are told apart by their first word.

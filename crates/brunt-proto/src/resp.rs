@@ -21,6 +21,7 @@ use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
 use crate::{Codec, Encoded, Event, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::quotation::Quotation;
 use error::ErrorPrefix;
 use handshake::Handshake;
 use line::Length;
@@ -225,7 +226,7 @@ impl Codec for RespCodec {
         match judged {
             Some(Err(refusal)) => refusal.to_string(),
             // Not one of ours: a server that is full, say, speaks first.
-            _ => text.escape_ascii().to_string(),
+            _ => Quotation(text).to_string(),
         }
     }
 

@@ -15,6 +15,7 @@ use crate::server;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::quotation::Quotation;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::assertion::Assertion;
@@ -558,6 +559,6 @@ fn garbage(summary: &Summary, garbage: &FirstGarbage) -> Value {
         "at_ns": in_window_ns(summary, garbage.at_ns),
         "class": class,
         "reason": garbage.reason,
-        "text": garbage.bytes().escape_ascii().to_string(),
+        "text": Quotation(garbage.bytes()).to_string(),
     })
 }

@@ -18,6 +18,7 @@ use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::carrier::Shares;
 use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
+use brunt_plan::quotation::Quotation;
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::calibration::Lookup;
@@ -339,7 +340,7 @@ fn summarise(
         cluster: data.cluster,
         datagrams: data.datagrams,
         renewals: data.renewals,
-        first_error: data.error_text.map(|text| text.escape_ascii().to_string()),
+        first_error: data.error_text.map(|text| Quotation(&text).to_string()),
         host: data.host,
         presence: data.presence,
         // What is known of this host says nothing of others.

@@ -7,6 +7,7 @@
 use super::text::TextCodec;
 use crate::{Codec, Event};
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::quotation::Quotation;
 
 /// The question.
 pub const REQUEST: &[u8] = b"stats\r\n";
@@ -89,7 +90,7 @@ impl StatisticsReply {
 /// The beginning of a server's line, for a message.
 fn quoted(bytes: &[u8]) -> String {
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
-    line[..line.len().min(QUOTED_MAX)].escape_ascii().to_string()
+    Quotation(&line[..line.len().min(QUOTED_MAX)]).to_string()
 }
 
 /// `STAT NAME VALUE`; a value may be empty and may have blanks in it.

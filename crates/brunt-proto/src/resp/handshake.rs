@@ -7,6 +7,7 @@ use super::error::ErrorPrefix;
 use super::request::put_bulk;
 use crate::out::Out;
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::quotation::Quotation;
 use std::fmt;
 
 /// The version of the protocol.
@@ -150,7 +151,7 @@ impl Handshake {
         let Some(&step) = self.steps.get(number) else { return Ok(()) };
         match reply {
             ReplyKind::Ok => Ok(()),
-            _ => Err(Refusal { step, prefix: ErrorPrefix::of(text), text: text.escape_ascii().to_string() }),
+            _ => Err(Refusal { step, prefix: ErrorPrefix::of(text), text: Quotation(text).to_string() }),
         }
     }
 }

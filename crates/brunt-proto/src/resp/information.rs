@@ -5,6 +5,7 @@
 //! they belong to modules and to servers that tell more than a Redis does.
 
 use super::reply::Value;
+use brunt_plan::quotation::Quotation;
 
 /// The question. Before Redis 7.0 only one section could be named, and `ALL` takes a server 0.05 ms where the sections that
 /// are read here take 0.04 ms.
@@ -35,7 +36,7 @@ pub fn rows<'a>(reply: &Value<'a>) -> Result<Vec<(&'a str, &'a str)>, NoInformat
     let text = match reply {
         Value::Text(text) => std::str::from_utf8(text).ok(),
         Value::Error(text) => {
-            let words = text[..text.len().min(QUOTED_MAX)].escape_ascii();
+            let words = Quotation(&text[..text.len().min(QUOTED_MAX)]);
             return Err(NoInformation(format!("it answers \"{words}\"")));
         }
         _ => None,
@@ -117,7 +118,7 @@ mod tests {
         let table: [(&[u8], &str); 6] = [
             (
                 b"-NOPERM this user has no permissions to run the 'info' command\r\n",
-                "it answers \"NOPERM this user has no permissions to run the \\'info\\' command\"",
+                "it answers \"NOPERM this user has no permissions to run the 'info' command\"",
             ),
             (b"-LOADING Redis is loading\r\n", "it answers \"LOADING Redis is loading\""),
             (b":5\r\n", "its answer to INFO is no text"),

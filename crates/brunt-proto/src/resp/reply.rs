@@ -7,6 +7,7 @@ use super::RespCodec;
 use super::line::{self, Length};
 use crate::step::LINE_END;
 use crate::{Codec, Event};
+use brunt_plan::quotation::Quotation;
 
 /// No reply is longer. A map of a thousand nodes takes about 300 kB.
 pub const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -95,7 +96,7 @@ impl WholeReply {
                 Some(Event::End { .. } | Event::Found { .. }) => self.is_whole = true,
                 Some(Event::Bad(_)) => {
                     let rest = &rest[..rest.len().min(QUOTED_MAX)];
-                    return Err(NoReply::Garbage(rest.escape_ascii().to_string()));
+                    return Err(NoReply::Garbage(Quotation(rest).to_string()));
                 }
                 Some(_) => {}
             }

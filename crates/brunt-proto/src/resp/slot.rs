@@ -5,6 +5,7 @@
 
 use super::redirect::Host;
 use super::reply::Value;
+use brunt_plan::quotation::Quotation;
 use std::fmt;
 
 /// How many slots every cluster has.
@@ -231,7 +232,7 @@ impl SlotMap {
 fn list<'v, 'a>(reply: &'v Value<'a>) -> Result<&'v [Value<'a>], NoSlotMap> {
     match reply {
         Value::List(list) => Ok(list),
-        Value::Error(text) => Err(NoSlotMap::Declined(text.escape_ascii().to_string())),
+        Value::Error(text) => Err(NoSlotMap::Declined(Quotation(text).to_string())),
         _ => Err(NoSlotMap::OtherForm),
     }
 }

@@ -9,6 +9,7 @@ use crate::quantity::{self, count};
 use crate::table::Table;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
+use brunt_plan::quotation::Quotation;
 use brunt_stats::book::RequestBook;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::renewal::RenewalCounts;
@@ -210,7 +211,7 @@ fn unexpected(out: &mut String, summary: &Summary) {
         paragraph::prose(out, "first error", &quoted(error));
     }
     if let Some(garbage) = &summary.first_garbage {
-        let text = format!("\"{}\": {}", garbage.bytes().escape_ascii(), garbage.reason);
+        let text = format!("\"{}\": {}", Quotation(garbage.bytes()), garbage.reason);
         paragraph::prose(out, "garbage", &text);
     }
 }

@@ -5,6 +5,7 @@
 use super::{HEADER_BYTES, Header, Opcode};
 use crate::out::Out;
 use brunt_plan::outcome::ReplyKind;
+use brunt_plan::quotation::Quotation;
 use std::fmt;
 
 const PLAIN: &[u8] = b"PLAIN";
@@ -74,7 +75,7 @@ impl Login {
 
     /// Why the connection is not let in, for a user.
     pub fn refusal(reply: ReplyKind, text: &[u8]) -> String {
-        let text = text.escape_ascii();
+        let text = Quotation(text);
         match (Authentication::of(reply), reply) {
             (Authentication::Continues, _) => {
                 "SASL PLAIN is refused: the server wants to hear more than a user and a password".to_owned()

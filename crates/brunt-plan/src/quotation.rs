@@ -1,0 +1,42 @@
+//! Bytes that others sent, as a report quotes them.
+//!
+//! Not a string literal of any language: nothing reads it back. Invariant: what comes out is printable ASCII, and nothing in it moves
+//! a cursor or ends a line, whatever the bytes are.
+
+use std::fmt::{self, Write};
+
+/// Bytes for a person to read: as they are where they are printable, with quotation marks, and else escaped as in Rust.
+#[derive(Clone, Copy, Debug)]
+pub struct Quotation<'a>(pub &'a [u8]);
+
+impl fmt::Display for Quotation<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.0 {
+            match byte {
+                b'\'' | b'"' => formatter.write_char(char::from(*byte))?,
+                byte => write!(formatter, "{}", byte.escape_ascii())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printable_is_as_it_was() {
+        let table: [(&[u8], &str); 4] = [
+            (b"ERR unknown command 'FOO', with args \"a\"", "ERR unknown command 'FOO', with args \"a\""),
+            (b"a\r\n\tb\x1b[2J\x7f", "a\\r\\n\\tb\\x1b[2J\\x7f"),
+            (b"C:\\x", "C:\\\\x"),
+            ("\u{e9}".as_bytes(), "\\xc3\\xa9"),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(Quotation(bytes).to_string(), expected);
+        }
+        let all: Vec<u8> = (0..=255).collect();
+        assert!(Quotation(&all).to_string().bytes().all(|byte| (b' '..=b'~').contains(&byte)));
+    }
+}
