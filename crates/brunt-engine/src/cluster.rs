@@ -6,9 +6,10 @@
 
 use crate::clock::Clock;
 use crate::launch::resp_codec;
-use crate::run::{Endpoint, RunError};
+use crate::run::{Endpoint, RunError, TLS_HINT};
 use crate::slots::MapBoard;
 use crate::transport::blocking::{NotGreeted, Stream};
+use crate::transport::tls::{PLAIN_HINT, explain};
 use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_proto::resp::RespCodec;
@@ -80,11 +81,12 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
         match ask(endpoint, codec) {
             Ok(map) => return Ok((place, map)),
             Err(refusal) => {
-                let is_silent =
-                    reason.as_ref().is_none_or(|reason| matches!(reason, RunError::Unreachable { .. }));
-                let says_more = !matches!(refusal, Refusal::Silent(_));
+                let is_silent = reason.as_ref().is_none_or(|reason| {
+                    matches!(reason, RunError::Unreachable { .. } | RunError::Unanswered { .. })
+                });
+                let says_more = !matches!(refusal, Refusal::Unreachable(_) | Refusal::Silent(_));
                 if reason.is_none() || is_silent && says_more {
-                    reason = Some(refusal.of(&endpoint.server));
+                    reason = Some(refusal.of(endpoint));
                 }
             }
         }
@@ -94,8 +96,12 @@ fn first_map(endpoints: &[Endpoint], codec: &RespCodec, from: usize) -> Result<(
 
 /// Why a node gave no map.
 enum Refusal {
-    /// It cannot be reached, or says nothing.
+    /// It cannot be reached.
+    Unreachable(io::Error),
+    /// It says nothing, or ends the connection.
     Silent(io::Error),
+    /// There is no TLS with it.
+    NoTls(String),
     /// It does not let us in.
     TurnedAway(String),
     /// It says something else.
@@ -103,10 +109,15 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn of(self, server: &ServerAddress) -> RunError {
-        let server = server.clone();
+    fn of(self, endpoint: &Endpoint) -> RunError {
+        let server = endpoint.server.clone();
         match self {
-            Self::Silent(reason) => RunError::Unreachable { server, reason },
+            Self::Unreachable(reason) => RunError::Unreachable { server, reason },
+            Self::Silent(reason) if endpoint.tls.is_some() => {
+                RunError::NoTls { server, reason: format!("{reason}{PLAIN_HINT}") }
+            }
+            Self::Silent(reason) => RunError::Unanswered { server, reason: format!("{reason}{TLS_HINT}") },
+            Self::NoTls(reason) => RunError::NoTls { server, reason },
             Self::TurnedAway(reason) => RunError::TurnedAway { server, reason },
             Self::NoMap(reason) => RunError::NoCluster { server, reason },
         }
@@ -115,12 +126,19 @@ impl Refusal {
 
 impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Self {
-        Self::Silent(match error.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-                io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER.as_secs()))
-            }
-            _ => error,
-        })
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            Some(reason) => Self::NoTls(explain(reason)),
+            None => Self::Silent(in_words(error)),
+        }
+    }
+}
+
+fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            io::Error::new(ErrorKind::TimedOut, format!("no answer within {} s", ANSWER.as_secs()))
+        }
+        _ => error,
     }
 }
 
@@ -188,7 +206,7 @@ fn connect(endpoint: &Endpoint) -> Result<Stream, Refusal> {
             Err(error) => last = error,
         }
     }
-    Err(last.into())
+    Err(Refusal::Unreachable(in_words(last)))
 }
 
 /// What there was to know when a run was over.

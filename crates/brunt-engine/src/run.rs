@@ -15,13 +15,13 @@ use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::cluster::ClusterRecord;
-use brunt_stats::fault::{Fault, FirstGarbage};
+use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::interval::{Interval, Move};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::store::IntervalStore;
@@ -60,6 +60,13 @@ pub enum RunError {
         server: ServerAddress,
         /// The last refusal.
         reason: io::Error,
+    },
+    /// A connection to a server stood, and came to its end before the server had answered.
+    Unanswered {
+        /// The server as named in the plan.
+        server: ServerAddress,
+        /// What was not answered, how it ended, and what the user may have meant.
+        reason: String,
     },
     /// A server does not let us in, or does not speak the protocol of the plan.
     TurnedAway {
@@ -105,6 +112,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
+            Self::Unanswered { server, reason } => write!(formatter, "connected to {server}, but {reason}"),
             Self::TurnedAway { server, reason } => {
                 write!(formatter, "{server} does not let us in: {reason}")
             }
@@ -281,6 +289,7 @@ fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
 /// Why preparation ended.
 enum Trouble {
     Unreachable { server: u16, errno: i32 },
+    Unanswered { server: u16, reason: String },
     TurnedAway { server: u16, reason: String },
     NoTls { server: u16, reason: String },
     PreloadFailed(u64),
@@ -302,6 +311,10 @@ fn explain(
             server: blueprint.endpoints[usize::from(server)].server.clone(),
             reason: io::Error::from_raw_os_error(errno),
         },
+        Trouble::Unanswered { server, reason } => RunError::Unanswered {
+            server: blueprint.endpoints[usize::from(server)].server.clone(),
+            reason: reason + tls_hint(&blueprint.plan),
+        },
         Trouble::TurnedAway { server, reason } => {
             RunError::TurnedAway { server: blueprint.endpoints[usize::from(server)].server.clone(), reason }
         }
@@ -314,7 +327,11 @@ fn explain(
             for end in &mut ends {
                 faults.merge(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns).faults);
             }
-            let reason = first_reason(&ends, faults.rows());
+            let mut reason = first_reason(&ends, faults.rows());
+            let is_cut_off = |fault: &Fault| matches!(fault.kind, FaultKind::ClosedByPeer | FaultKind::Reset);
+            if confirmed == 0 && !faults.rows().is_empty() && faults.rows().iter().all(is_cut_off) {
+                reason += tls_hint(&blueprint.plan);
+            }
             RunError::PreloadFailed { confirmed, wanted: blueprint.preload_stores(), reason }
         }
         Trouble::WorkerGone => {
@@ -322,6 +339,13 @@ fn explain(
             RunError::System(error.unwrap_or_else(|| io::Error::other("a worker ended early")))
         }
     }
+}
+
+/// What to ask a user whose server ends plain connections, or says nothing on them.
+pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
+
+fn tls_hint(plan: &Plan) -> &'static str {
+    if plan.transport == Transport::Tcp { TLS_HINT } else { "" }
 }
 
 /// What to tell a user whose server would not store.
@@ -396,6 +420,9 @@ impl Control<'_> {
                 }
                 Ok(Notice::Unreachable { server, errno }) => {
                     return Err(Trouble::Unreachable { server, errno });
+                }
+                Ok(Notice::Unanswered { server, reason }) => {
+                    return Err(Trouble::Unanswered { server, reason });
                 }
                 Ok(Notice::TurnedAway { server, reason }) => {
                     return Err(Trouble::TurnedAway { server, reason });

@@ -18,6 +18,7 @@ use crate::transport::address::Address;
 use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
+use brunt_plan::units::DurationNs;
 use brunt_proto::Codec;
 use brunt_stats::cluster::RedirectionCounts;
 use brunt_stats::connection::ConnectionEvent;
@@ -64,6 +65,13 @@ pub(crate) enum Notice {
         server: u16,
         /// The last errno.
         errno: i32,
+    },
+    /// A connection to a server stood, and came to its end before the greeting was answered.
+    Unanswered {
+        /// Its index in the plan.
+        server: u16,
+        /// What was not answered, and how it ended.
+        reason: String,
     },
     /// A server does not let us in, or does not speak the protocol.
     TurnedAway {
@@ -512,6 +520,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let addresses = &self.addresses[usize::from(connection.server)];
         let address = &addresses[connection.address % addresses.len()];
         connection.link = Link::Connecting { began_ns: now_ns };
+        connection.has_greeted = false;
         self.traffic.dials.set(link, now_ns + self.terms.timeout_ns);
         let phase = self.traffic.phase_now(now_ns);
         self.traffic.recording.connection(phase, ConnectionEvent::Begun);
@@ -586,12 +595,26 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.recording.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
-                self.notice = Some(Notice::Unreachable { server, errno });
+                self.notice = Some(match self.traffic.unanswered_greeting(link) {
+                    Some(step) => Notice::Unanswered { server, reason: self.silence(step, errno) },
+                    None => Notice::Unreachable { server, errno },
+                });
             }
             self.note_tls_refusal(link);
             self.traffic.lose(link, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
         }
         self.tend_ns = at_ns;
+    }
+
+    /// How a connection ended that stood, and on which this was not answered.
+    fn silence(&self, step: &str, errno: i32) -> String {
+        match errno {
+            libc::ETIMEDOUT => {
+                format!("it did not answer {step} within {}", DurationNs(self.terms.timeout_ns))
+            }
+            libc::ECONNRESET => format!("it ended the connection and did not answer {step}"),
+            errno => format!("{step} was not answered: {}", std::io::Error::from_raw_os_error(errno)),
+        }
     }
 
     /// Before the schedule begins, a server that cannot be spoken to by TLS is the end of the run. It may have refused our

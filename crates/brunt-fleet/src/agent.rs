@@ -208,7 +208,9 @@ fn trouble_of(error: &RunError) -> Trouble {
     let is_servers = matches!(
         error,
         RunError::Unreachable { .. }
+            | RunError::Unanswered { .. }
             | RunError::TurnedAway { .. }
+            | RunError::NoCluster { .. }
             | RunError::NoTls { .. }
             | RunError::PreloadFailed { .. }
     );

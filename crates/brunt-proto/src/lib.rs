@@ -378,6 +378,12 @@ pub trait Codec: Clone + Send + 'static {
         Greeting::NONE
     }
 
+    /// What the part of the greeting is called that the reply of this number, from 0, answers.
+    fn greeting_step(&self, number: u32) -> &'static str {
+        let _ = number;
+        ""
+    }
+
     /// Why a connection is not let in, for a user: the reply of this number, from 0, has this text.
     fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
         let _ = (number, reply);

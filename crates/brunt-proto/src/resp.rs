@@ -221,6 +221,11 @@ impl Codec for RespCodec {
         })
     }
 
+    fn greeting_step(&self, number: u32) -> &'static str {
+        let step = self.handshake.as_ref().and_then(|handshake| handshake.steps().get(number as usize));
+        step.map_or("", |step| step.name())
+    }
+
     fn refusal(&self, number: u32, reply: ReplyKind, text: &[u8]) -> String {
         let judged = self.handshake.as_ref().map(|handshake| handshake.judge(number as usize, reply, text));
         match judged {

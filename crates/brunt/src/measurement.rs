@@ -190,6 +190,7 @@ pub(crate) fn measure(
     let data = ended.map_err(|error| {
         let exit = match &error {
             RunError::Unreachable { .. }
+            | RunError::Unanswered { .. }
             | RunError::TurnedAway { .. }
             | RunError::NoTls { .. }
             | RunError::NoCluster { .. }

@@ -38,6 +38,7 @@ impl<C: Codec> Traffic<C> {
         let connection = &mut self.connections[index as usize];
         // An attempt at another address may have come as far.
         connection.reset(&self.codec, connection.link);
+        connection.has_greeted = true;
         connection.out.put(greeting.bytes);
         self.send(io, index, at_ns);
         true
@@ -47,6 +48,12 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     pub(crate) fn is_greeting(&self, index: u32) -> bool {
         C::GREETS && matches!(self.connections[index as usize].link, Link::Connecting { .. })
+    }
+
+    /// Of an attempt that has failed: what was said and not answered. `None`: the socket never came up.
+    pub(crate) fn unanswered_greeting(&self, index: u32) -> Option<&'static str> {
+        let connection = &self.connections[index as usize];
+        connection.has_greeted.then(|| self.codec.greeting_step(connection.greeted))
     }
 
     /// Why the greeting that was last sent could not be.

@@ -588,7 +588,8 @@ impl<C: Codec> Traffic<C> {
             self.pass_over(index, bytes, at_ns, reason);
             return Err(());
         }
-        self.recording.note_garbage(bytes, at_ns, reason.describe());
+        let words = if is_record_of_tls(bytes) { "it is TLS (--transport tls)" } else { reason.describe() };
+        self.recording.note_garbage(bytes, at_ns, words);
         let oldest = self.connections[index as usize].chain.head;
         if oldest != NO_ENTRY {
             self.finish(index, oldest, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
@@ -596,6 +597,12 @@ impl<C: Codec> Traffic<C> {
         self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
         Err(())
     }
+}
+
+/// Do these bytes begin as a record of TLS does: an alert, or a part of a handshake, of any version (RFC 8446, section 5.1)? No
+/// reply of a cache does.
+fn is_record_of_tls(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15 | 0x16, 0x03, 0..=4, ..])
 }
 
 /// Is the key that a server names the one with this id, which was asked for? One that it does not name is. Keys of a plan are

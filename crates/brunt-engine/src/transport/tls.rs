@@ -17,8 +17,9 @@ use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Trouble, Un
 use crate::transport::address::Address;
 use client::TlsClient;
 use std::collections::VecDeque;
-use std::io::IoSlice;
-use tunnel::{Tunnel, explain};
+use std::io::{self, IoSlice};
+use tunnel::Tunnel;
+pub(crate) use tunnel::{PLAIN_HINT, explain};
 
 /// The errno of a tunnel that could not be made or went wrong. No stream socket has it of itself; [`Io::trouble`] has the words.
 pub(crate) const TLS_ERRNO: i32 = libc::EPROTO;
@@ -37,9 +38,10 @@ enum Owed {
 enum State {
     /// There is no connection, or none yet.
     Down,
-    /// Since the connection was established, at this time.
+    /// Since the connection was established, at this time; and has the peer said anything?
     Handshaking {
         since_ns: u64,
+        is_heard: bool,
     },
     Open,
 }
@@ -164,7 +166,7 @@ impl<I: Io> Tls<I> {
     /// The connection stands: the handshake begins.
     fn greet(&mut self, link: LinkId, at_ns: u64) {
         let entry = &mut self.links[link as usize];
-        entry.state = State::Handshaking { since_ns: at_ns };
+        entry.state = State::Handshaking { since_ns: at_ns, is_heard: false };
         match Tunnel::begin(&entry.client) {
             Ok(tunnel) => {
                 entry.tunnel = Some(tunnel);
@@ -183,6 +185,9 @@ impl<I: Io> Tls<I> {
         let Completion { link, at_ns, polled_ns, .. } = completion;
         let entry = &mut self.links[link as usize];
         let Some(tunnel) = &mut entry.tunnel else { return };
+        if let State::Handshaking { is_heard, .. } = &mut entry.state {
+            *is_heard = true;
+        }
         self.plain.clear();
         let received = tunnel.receive(self.io.bytes(chunk), &mut self.plain);
         let has_own = tunnel.has_waiting();
@@ -221,7 +226,7 @@ impl<I: Io> Tls<I> {
     #[inline]
     fn note_handshake(&mut self, link: LinkId, at_ns: u64, speaks: bool) {
         let entry = &mut self.links[link as usize];
-        if let (State::Handshaking { since_ns }, Some(tunnel)) = (entry.state, &entry.tunnel)
+        if let (State::Handshaking { since_ns, .. }, Some(tunnel)) = (entry.state, &entry.tunnel)
             && !tunnel.is_handshaking()
             && (speaks || tunnel.has_landed())
         {
@@ -235,8 +240,10 @@ impl<I: Io> Tls<I> {
     /// nothing can be cut off unseen.
     fn end_of_peer(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
         let entry = &mut self.links[link as usize];
-        if entry.state != State::Open && errno.is_none() {
-            let words = "it ended the connection during the handshake".to_owned();
+        if entry.state != State::Open {
+            let how =
+                errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
+            let words = format!("it ended the connection during the handshake{how}{PLAIN_HINT}");
             entry.trouble = Some(Reason { words, is_answer: false });
         }
         self.end(link, at_ns, errno);
@@ -374,6 +381,12 @@ impl<I: Io> Io for Tls<I> {
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
         let entry = &mut self.links[link as usize];
+        if let State::Handshaking { is_heard, .. } = entry.state {
+            // The worker has waited long enough.
+            let what = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
+            let words = format!("it did not {what}{PLAIN_HINT}");
+            entry.trouble = Some(Reason { words, is_answer: false });
+        }
         if let (Some(tunnel), State::Open, CloseHow::Orderly) = (&mut entry.tunnel, entry.state, how) {
             tunnel.say_end();
             // As good as it goes: where it is not taken, the end comes without a word.
@@ -499,7 +512,10 @@ mod tests {
         let mut tls = Tls::new(Rude { sends: 0, coming }, [client]);
         let told = tls.next().map(|completion| completion.what);
         assert!(matches!(told, Some(What::ConnectFailed(TLS_ERRNO))), "{told:?}");
-        let trouble = Trouble { words: "what it says is no TLS", is_answer: true };
+        let trouble = Trouble {
+            words: "what it says is no TLS; does it speak TLS (--transport tcp is plain)?",
+            is_answer: true,
+        };
         assert_eq!(tls.trouble(0), Some(trouble));
         assert_eq!(tls.io.sends, 2, "an alert was offered");
     }

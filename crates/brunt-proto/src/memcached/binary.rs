@@ -219,6 +219,10 @@ impl Codec for BinaryCodec {
         self.login.as_ref().map_or(Greeting::NONE, |login| Greeting { bytes: login.bytes(), replies: 1 })
     }
 
+    fn greeting_step(&self, _number: u32) -> &'static str {
+        "SASL PLAIN"
+    }
+
     fn refusal(&self, _number: u32, reply: ReplyKind, text: &[u8]) -> String {
         Login::refusal(reply, text)
     }

@@ -247,7 +247,11 @@ fn what_cannot_be_agreed_on_is_named() {
             "it sent the alert unknown_ca",
         ),
         (&old, &["--tls-ca", &ca], "it sent the alert handshake_failure"),
-        (&silent_server(), &["--tls-ca", &ca, "--timeout", "300ms"], "timed out"),
+        (
+            &silent_server(),
+            &["--tls-ca", &ca, "--timeout", "300ms"],
+            "it did not answer the handshake in time; does it speak TLS (--transport tcp",
+        ),
         (&terse_server(b""), &["--tls-ca", &ca], "it ended the connection during the handshake"),
         (&terse_server(b"ERROR\r\n"), &["--tls-ca", &ca], "what it says is no TLS"),
     ];
@@ -293,6 +297,67 @@ fn what_cannot_be_agreed_on_is_named() {
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.contains(message) && text.contains("accepted: "), "{message}: {text}");
     }
+}
+
+/// Who speaks plainly to a port for TLS, or TLS to a plain one, or to somebody who says nothing, is told what was not answered and
+/// which option may have been meant. That nobody listens is another matter.
+#[test]
+fn a_port_of_the_other_kind_is_named() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let ca = papers.path("ca.pem");
+    let Some((server, by_tls)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let (silent, nobody) = (silent_server(), format!("127.0.0.1:{}", lasting_port()));
+    let tls = ["--transport", "tls", "--tls-ca", &ca];
+    let hello = |address: &str, end: &str| format!("brunt: connected to {address}, but it {end}\n");
+    let other = "is it a port for TLS (--transport tls)?";
+    let table: &[(&[&str], &[&str], String)] = &[
+        (
+            &["-s", &by_tls, "--protocol", "resp3"],
+            &[],
+            hello(&by_tls, &format!("ended the connection and did not answer HELLO; {other}")),
+        ),
+        (
+            &["-s", &silent, "--protocol", "resp2", "--password", "x"],
+            &[],
+            hello(&silent, &format!("did not answer AUTH within 300ms; {other}")),
+        ),
+        (
+            &["-s", &silent, "--protocol", "memcached-binary", "--user", "u", "--password", "x"],
+            &[],
+            hello(&silent, &format!("did not answer SASL PLAIN within 300ms; {other}")),
+        ),
+        (
+            &["-s", &server.address, "--protocol", "resp3"],
+            &tls,
+            format!(
+                "brunt: no TLS with {}: it did not answer the handshake in time; does it speak TLS (--transport tcp is plain)?\n",
+                server.address
+            ),
+        ),
+        (
+            &["-s", &nobody, "--protocol", "resp3"],
+            &tls,
+            format!("brunt: cannot connect to {nobody}: Connection refused (os error 111)\n"),
+        ),
+    ];
+    for io in INTERFACES {
+        for (to, by, expected) in table {
+            let output = brunt(&["run", "--no-progress", "-c", "2", "--keys", "10", "-n", "10", "--io", io])
+                .args(["--timeout", "300ms"])
+                .args(*to)
+                .args(*by)
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), &text), (Some(5), expected), "{io}");
+        }
+    }
+    // Where nothing is said before the first request, that is what fails.
+    let output =
+        brunt(&["load", "-s", &by_tls, "--protocol", "resp2", "--keys", "10", "--quiet"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("confirmed 0 of 10 keys") && text.contains(other), "{text}");
 }
 
 /// Takes every connection and says nothing.

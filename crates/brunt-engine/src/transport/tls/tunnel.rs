@@ -225,8 +225,11 @@ impl Tunnel {
     }
 }
 
+/// What to ask a user whose server does not answer as one of TLS does.
+pub(crate) const PLAIN_HINT: &str = "; does it speak TLS (--transport tcp is plain)?";
+
 /// What went wrong, for a user.
-pub(super) fn explain(error: &Error) -> String {
+pub(crate) fn explain(error: &Error) -> String {
     match error {
         Error::AlertReceived(alert) => format!("it sent the alert {}", alert_name(*alert)),
         Error::InvalidCertificate(reason) => match reason {
@@ -242,7 +245,7 @@ pub(super) fn explain(error: &Error) -> String {
             }
             _ => format!("its certificate is refused: {reason}"),
         },
-        Error::InvalidMessage(_) => "what it says is no TLS".to_owned(),
+        Error::InvalidMessage(_) => format!("what it says is no TLS{PLAIN_HINT}"),
         other => other.to_string(),
     }
 }
