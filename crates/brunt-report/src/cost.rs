@@ -6,7 +6,10 @@
 
 use brunt_stats::summary::Summary;
 
-/// Per request; `None` where none was sent.
+/// Fewer requests do not show what one costs: the loop's own turns would be most of it.
+const REQUESTS_MIN: u64 = 100;
+
+/// Per request; `None` where hardly any was sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RequestCost {
     /// Processor time in user space, in nanoseconds.
@@ -27,7 +30,7 @@ impl RequestCost {
         let per_request = |total: u64| total as f64 / requests as f64;
         let workers = summary.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
         let waiting_ns = workers.map(|worker| worker.cpu_ns.saturating_sub(worker.busy_ns));
-        (requests > 0).then(|| Self {
+        (requests >= REQUESTS_MIN).then(|| Self {
             cpu_waiting_ns: waiting_ns.reduce(|one, other| one + other).map(per_request),
             cpu_user_ns: per_request(summary.usage.cpu_user_ns),
             cpu_system_ns: per_request(summary.usage.cpu_system_ns),

@@ -383,6 +383,11 @@ const NEAR_NS: u64 = STEP_NS / 2;
 /// Snapshots beyond this many do not lengthen a record; the last one is always kept. Five and a half hours.
 const SNAPSHOTS_MAX: usize = 20_000;
 
+/// A server that counts fewer requests in a second has no CPU per request: what it does for itself (timers, asked for statistics, commands
+/// that it refuses and does not count) takes up to a few milliseconds of each second, which would be tens of microseconds of every
+/// request.
+const REQUESTS_PER_S_MIN: f64 = 100.0;
+
 /// Everything that one server said of itself during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerRecord {
@@ -538,9 +543,11 @@ impl ServerSpan {
         (hits + misses > 0).then(|| hits as f64 / (hits + misses) as f64)
     }
 
-    /// Processor time per request that the server counted, in nanoseconds.
+    /// Processor time per request that the server counted, in nanoseconds; `None` where it counted so few that the quotient would tell of
+    /// what the server does for itself: of one that is idle, or of a node that only sends others elsewhere.
     pub fn cpu_ns_per_request(&self) -> Option<f64> {
-        let requests = self.requests.filter(|requests| *requests > 0)?;
+        let is_busy = |requests: &u64| self.per_second(*requests) >= REQUESTS_PER_S_MIN;
+        let requests = self.requests.filter(is_busy)?;
         Some(self.cpu_ns? as f64 / requests as f64)
     }
 

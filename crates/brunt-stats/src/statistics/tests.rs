@@ -130,6 +130,11 @@ fn a_span_is_the_difference_of_two() {
     };
     assert_eq!(spans[0], first);
     assert_eq!((first.hit_ratio(), first.cpu_ns_per_request()), (Some(0.75), Some(3_000_000.0)));
+    for (requests, expected) in
+        [(Some(100), Some(7_500_000.0)), (Some(99), None), (Some(0), None), (None, None)]
+    {
+        assert_eq!(ServerSpan { requests, ..first }.cpu_ns_per_request(), expected, "{requests:?}");
+    }
     let second = spans[1];
     assert_eq!((second.evictions, second.cpu_ns, second.bytes_max), (None, None, Some(100)), "it went back");
     assert_eq!((second.hit_ratio(), second.cpu_ns_per_request()), (None, None), "nothing was asked");
