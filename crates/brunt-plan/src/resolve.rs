@@ -44,15 +44,19 @@ pub struct Host {
 pub struct PlanError {
     /// The option, as a flag, with its class where there are several.
     pub option: String,
-    /// What was given.
-    pub given: String,
+    /// What was given; `None` of an option that has no value.
+    pub given: Option<String>,
     /// What is accepted.
     pub accepted: String,
 }
 
 impl fmt::Display for PlanError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: '{}' was given; accepted: {}", self.option, self.given, self.accepted)
+        let Self { option, given, accepted } = self;
+        match given {
+            Some(given) => write!(formatter, "{option}: '{given}' was given; accepted: {accepted}"),
+            None => write!(formatter, "{option} was given; accepted: {accepted}"),
+        }
     }
 }
 
@@ -99,13 +103,22 @@ struct Complaint<'a> {
 
 impl Complaint<'_> {
     fn error(&self, option: &str, given: impl fmt::Display, accepted: impl Into<String>) -> PlanError {
+        self.of_option(option, Some(given.to_string()), accepted)
+    }
+
+    /// The same of an option that has no value.
+    fn flag_error(&self, option: &str, accepted: impl Into<String>) -> PlanError {
+        self.of_option(option, None, accepted)
+    }
+
+    fn of_option(&self, option: &str, given: Option<String>, accepted: impl Into<String>) -> PlanError {
         // Classes are named in plan files only: that is no flag.
         let dashes = if option == "name" { "" } else { "--" };
         let option = match self.class {
             Some(class) => format!("{dashes}{option} (class '{class}')"),
             None => format!("{dashes}{option}"),
         };
-        PlanError { option, given: given.to_string(), accepted: accepted.into() }
+        PlanError { option, given, accepted: accepted.into() }
     }
 
     /// `given` or the default, if it lies within `min..=max`.
@@ -284,7 +297,7 @@ fn check_dialect(spec: &PlanSpec, protocol: Protocol, classes: &[Class]) -> Resu
         if class.noreply && protocol.is_resp() {
             let accepted =
                 format!("no --noreply with --protocol {protocol}, where every command has a reply");
-            return Err(complaint.error("noreply", true, accepted));
+            return Err(complaint.flag_error("noreply", accepted));
         }
         if class.mix.contains(OpKind::Raw) && class.mix.commands.len() != commands.len() {
             let accepted = match commands.len() {
@@ -1014,7 +1027,7 @@ mod tests {
         ),
         (
             "protocol = 'resp3'\nserver = 'a'\nnoreply = true",
-            "--noreply: 'true' was given; accepted: no --noreply with --protocol resp3, where every command has a reply",
+            "--noreply was given; accepted: no --noreply with --protocol resp3, where every command has a reply",
         ),
         (
             "mix = 'raw'",

@@ -172,7 +172,11 @@ fn check_open_files(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), Pla
             "up to {most} here (the hard limit of open files is {hard}, and {beside} are needed beside connections)"
         ),
     };
-    Err(PlanError { option: "--connections".to_owned(), given: needs.connections.to_string(), accepted })
+    Err(PlanError {
+        option: "--connections".to_owned(),
+        given: Some(needs.connections.to_string()),
+        accepted,
+    })
 }
 
 fn check_ports(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), PlanError> {
@@ -187,11 +191,11 @@ fn check_ports(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<(), PlanErro
         let accepted = format!(
             "up to {most} here: there are {range} to each address and port of a server; {MORE_PORTS}"
         );
-        let given = needs.connections.to_string();
+        let given = Some(needs.connections.to_string());
         return Err(PlanError { option: "--connections".to_owned(), given, accepted });
     }
     let rates = plan.classes.iter().filter_map(|class| class.lifetime.connect_rate);
-    let given = rates.map(|rate| rate.to_string()).collect::<Vec<_>>().join(" and ");
+    let given = Some(rates.map(|rate| rate.to_string()).collect::<Vec<_>>().join(" and "));
     // What is left beside the open ones, spread over the time that each rests; over all servers, as the option is.
     let all = needs.connections as f64 / needs.connections_to_one as f64;
     let most = (had - needs.connections_to_one) as f64 / needs.rest_s * all;

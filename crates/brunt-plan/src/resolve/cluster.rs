@@ -18,7 +18,7 @@ pub(super) fn resolve(
     if !run.cluster.unwrap_or(false) {
         return Ok(false);
     }
-    let refuse = |accepted: &str| Err(complaint.error("cluster", true, accepted));
+    let refuse = |accepted: &str| Err(complaint.flag_error("cluster", accepted));
     if !protocol.is_resp() {
         return refuse("--cluster together with --protocol resp2 or resp3");
     }
@@ -58,7 +58,7 @@ pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanErro
     if nodes.len() > SERVERS_MAX {
         let accepted =
             format!("a cluster of up to {SERVERS_MAX} nodes that have slots; this one has {}", nodes.len());
-        return Err(complaint.error("cluster", true, accepted));
+        return Err(complaint.flag_error("cluster", accepted));
     }
     let fewest = plan.classes.iter().map(|class| class.connections).min().unwrap_or(1);
     let most = fewest / nodes.len() as u32;
@@ -79,11 +79,11 @@ mod tests {
         let table = [
             (
                 "server = 'a'",
-                "--cluster: 'true' was given; accepted: --cluster together with --protocol resp2 or resp3",
+                "--cluster was given; accepted: --cluster together with --protocol resp2 or resp3",
             ),
             (
                 "protocol = 'resp2'",
-                "--cluster: 'true' was given; accepted: --cluster together with a --server that is one of its nodes",
+                "--cluster was given; accepted: --cluster together with a --server that is one of its nodes",
             ),
             (
                 "protocol = 'resp3'\nserver = 'unix:/a'",

@@ -155,7 +155,7 @@ mod tests {
             ),
             (
                 "tls-insecure = true",
-                "--tls-insecure: 'true' was given; accepted: --tls-insecure together with --transport tls",
+                "--tls-insecure was given; accepted: --tls-insecure together with --transport tls",
             ),
             ("timestamps = 'kernel'", "--timestamps: 'kernel' was given; accepted: off with --transport udp"),
             (

@@ -43,13 +43,14 @@ pub(super) fn resolve_tls(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Tl
         ("tls-cert", run.tls_cert.as_deref()),
         ("tls-key", run.tls_key.as_deref()),
         ("tls-server-name", run.tls_server_name.as_deref()),
-        ("tls-insecure", is_insecure.then_some("true")),
     ];
     let mut given = given.into_iter().filter_map(|(option, given)| Some((option, given?)));
-    if let Some((option, given)) = given.next()
-        && resolve(complaint, run)? != Transport::Tls
-    {
-        return Err(complaint.error(option, given, format!("--{option} together with --transport tls")));
+    let accepted = |option: &str| format!("--{option} together with --transport tls");
+    match given.next() {
+        _ if resolve(complaint, run)? == Transport::Tls => {}
+        Some((option, given)) => return Err(complaint.error(option, given, accepted(option))),
+        None if is_insecure => return Err(complaint.flag_error("tls-insecure", accepted("tls-insecure"))),
+        None => {}
     }
     if let (Some(ca), true) = (&run.tls_ca, is_insecure) {
         return Err(complaint.error("tls-ca", ca, "either --tls-ca or --tls-insecure"));
@@ -146,7 +147,7 @@ mod tests {
             ),
             (
                 "server = 'a'\ntls-insecure = true",
-                "--tls-insecure: 'true' was given; accepted: --tls-insecure together with --transport tls",
+                "--tls-insecure was given; accepted: --tls-insecure together with --transport tls",
             ),
             (
                 "server = 'a'\ntls-server-name = 'b'",
