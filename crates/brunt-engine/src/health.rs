@@ -31,12 +31,26 @@ pub(crate) struct Health {
     trouble_since_ns: u64,
     kinds: OutageKinds,
     failed: u64,
+    /// What is sent to it, or by it, may be lost on the way.
+    is_lossy: bool,
+    /// The last request that timed out by itself while there was no trouble.
+    unanswered: Unanswered,
+}
+
+/// A request that was not answered. Alone it may be one that was lost on the way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unanswered {
+    sent_ns: u64,
+    /// The last success by then.
+    success_ns: u64,
 }
 
 impl Health {
-    pub(crate) fn new(server: u16) -> Self {
+    pub(crate) fn new(server: u16, is_lossy: bool) -> Self {
         Self {
             server,
+            is_lossy,
+            unanswered: Unanswered::default(),
             up: 0,
             last_up_ns: 0,
             prober: None,
@@ -143,6 +157,38 @@ impl Health {
         self.failed += 1;
     }
 
+    /// A request that was sent at `sent_ns` timed out, and its connection goes on. Whoever has answered anybody since then is
+    /// there; and where things are lost on the way it takes two such requests, and no success between them, to show that the
+    /// server is not.
+    pub(crate) fn request_timed_out(&mut self, sent_ns: u64) {
+        if self.trouble_since_ns == 0 {
+            if sent_ns < self.last_success_ns {
+                return;
+            }
+            let last = Unanswered { sent_ns, success_ns: self.last_success_ns };
+            let first = std::mem::replace(&mut self.unanswered, last);
+            if self.is_lossy {
+                if first.sent_ns == 0 || first.success_ns != self.last_success_ns {
+                    return;
+                }
+                self.request_failed(OutageKind::TimedOut, first.sent_ns);
+            }
+        }
+        self.request_failed(OutageKind::TimedOut, sent_ns);
+    }
+
+    /// Does it show that a server is not there that it has not answered so many of the requests that were sent since its last
+    /// success?
+    pub(crate) fn is_silent(&self, unanswered: usize) -> bool {
+        let has_one = self.unanswered.sent_ns != 0 && self.unanswered.success_ns == self.last_success_ns;
+        !self.is_lossy || self.trouble_since_ns != 0 || unanswered + usize::from(has_one) > 1
+    }
+
+    /// The last success; 0 before there was one.
+    pub(crate) fn last_success_ns(&self) -> u64 {
+        self.last_success_ns
+    }
+
     /// The run is over: the gap that is still open, if there is one. `waiting_since_ns`: when the oldest request without
     /// a reply was sent.
     pub(crate) fn close(&mut self, now_ns: u64, waiting_since_ns: Option<u64>) -> Option<OutageSpan> {
@@ -164,7 +210,10 @@ mod tests {
 
     /// A server that answers every millisecond from 1 000 to 1 100 ms.
     fn healthy() -> Health {
-        let mut health = Health::new(3);
+        well(Health::new(3, false))
+    }
+
+    fn well(mut health: Health) -> Health {
         for ms in 1_000..=1_100 {
             assert_eq!(health.success((ms - 1) * MS, ms * MS, ms * MS), None);
         }
@@ -229,11 +278,59 @@ mod tests {
         // The client did not look.
         assert_eq!(health.success(2_400 * MS, 2_401 * MS, 2_700 * MS), None);
         // A server that takes 200 ms for everything is slow, not gone.
-        let mut slow = Health::new(0);
+        let mut slow = Health::new(0, false);
         let spans = (0..100)
             .filter(|n| slow.success(n * 200 * MS, (n + 1) * 200 * MS, (n + 1) * 200 * MS).is_some())
             .count();
         assert_eq!(spans, 0);
+    }
+
+    #[test]
+    fn who_has_answered_since_is_there() {
+        for is_lossy in [false, true] {
+            let mut health = well(Health::new(3, is_lossy));
+            for ms in 0..20 {
+                // The next reply comes a while later.
+                health.request_timed_out((1_099 + ms * 100) * MS);
+                let sent_ns = (1_150 + ms * 100) * MS;
+                assert_eq!(health.success(sent_ns, sent_ns + 50 * MS, sent_ns + 50 * MS), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_loss_is_no_outage_and_two_without_a_success_between_are_one() {
+        let mut health = well(Health::new(3, true));
+        for ms in 1..20 {
+            // A second without a reply, as one request at a time was out; the next one is answered at once.
+            health.request_timed_out((1_101 + ms * 1_001) * MS);
+            let sent_ns = (2_101 + ms * 1_001) * MS;
+            assert_eq!(health.success(sent_ns, sent_ns + MS, sent_ns + MS), None, "{ms}");
+        }
+        health.request_timed_out(30_000 * MS);
+        assert!(health.answers);
+        health.request_timed_out(30_900 * MS);
+        assert!(!health.answers);
+        health.request_timed_out(31_000 * MS);
+        let span = health.success(32_000 * MS, 32_001 * MS, 32_001 * MS).unwrap();
+        assert_eq!((span.start_ns, span.end_ns, span.failed), (30_000 * MS, 32_001 * MS, 3));
+        assert_eq!(span.kinds.iter().collect::<Vec<_>>(), [OutageKind::TimedOut]);
+        // On a stream nothing is lost.
+        let mut health = healthy();
+        health.request_timed_out(1_101 * MS);
+        let span = health.success(2_101 * MS, 2_102 * MS, 2_102 * MS).unwrap();
+        assert_eq!((span.start_ns, span.failed), (1_101 * MS, 1));
+    }
+
+    #[test]
+    fn it_takes_two_requests_without_an_answer_at_the_end() {
+        let mut health = well(Health::new(3, true));
+        assert!(!health.is_silent(1) && health.is_silent(2));
+        health.request_timed_out(1_101 * MS);
+        assert!(!health.is_silent(0) && health.is_silent(1));
+        assert_eq!(health.success(1_200 * MS, 1_201 * MS, 1_201 * MS), None);
+        assert!(!health.is_silent(1));
+        assert!(healthy().is_silent(1));
     }
 
     #[test]

@@ -197,7 +197,7 @@ impl<C: Codec> Traffic<C> {
             routes: Vec::new(),
             agenda: Agenda::new(0),
             dials,
-            servers: (0..parts.servers).map(|server| Health::new(server as u16)).collect(),
+            servers: (0..parts.servers).map(|server| Health::new(server as u16, C::DATAGRAMS)).collect(),
             lifetimes: parts.lifetimes,
             in_flight: InFlight::new(count, parts.in_flight_max),
             groups: Groups::with_capacity(parts.groups_max),

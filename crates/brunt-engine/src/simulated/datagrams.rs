@@ -68,6 +68,44 @@ fn what_is_lost_times_out_alone() {
     }
 }
 
+/// A loss is no outage, however long nothing else is asked; a server of whose replies none arrives is out.
+#[test]
+fn a_loss_is_no_outage() {
+    for protocol in DIALECTS {
+        for (rate, connections) in [(1000, 4), (25, 1), (25, 4)] {
+            let core = CoreOptions { datagram_faults: faults(10, 0, 0), ..CoreOptions::default() };
+            let toml = format!(
+                "transport = 'udp'\nprotocol = '{protocol}'\nrate = {rate}\narrival = 'uniform'\ntime = '10s'\nwarmup = '0s'\n\
+                 keys = {KEYS}\nconnections = {connections}\ntimeout = '30ms'\nmix = 'get'"
+            );
+            let server = CoreOptions { script_after: KEYS, ..core };
+            let outcome =
+                simulate(&toml, SimOptions { server, latency_ns: 50 * US, ..SimOptions::default() });
+            check_books(&outcome);
+            assert_eq!(outcome.count(OutcomeClass::Timeout), rate, "{protocol}");
+            assert_eq!(outcome.outages(), [], "{protocol} {rate} {connections}");
+        }
+        let all = CoreOptions { datagram_faults: faults(1, 0, 0), ..CoreOptions::default() };
+        let outcome = lossy(protocol, "mix = 'get'", all, 50 * US);
+        let outages = outcome.outages();
+        assert_eq!((outages.len(), outages[0].end_ns, outages[0].failed), (1, None, 1_000), "{outages:?}");
+        assert_eq!(outages[0].start_ns, outcome.samples[0].times.sent_ns);
+    }
+}
+
+/// One that stands still for longer than the time-out is out for as long.
+#[test]
+fn a_server_that_stands_still_is_out() {
+    for protocol in DIALECTS {
+        let stalls = vec![Stall { at_ns: 100 * MS, for_ns: 60 * MS }];
+        let outcome =
+            lossy(protocol, "mix = 'get'", CoreOptions { stalls, ..CoreOptions::default() }, 50 * US);
+        let outages = outcome.outages();
+        let [outage] = outages[..] else { panic!("{protocol} {outages:?}") };
+        assert!(outage.length_ns().unwrap().abs_diff(60 * MS) <= 2 * MS, "{protocol} {outage:?}");
+    }
+}
+
 #[test]
 fn what_comes_twice_is_counted_and_harmless() {
     for protocol in DIALECTS {

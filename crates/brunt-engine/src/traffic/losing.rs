@@ -91,7 +91,12 @@ impl<C: Codec> Traffic<C> {
         class: OutcomeClass,
     ) {
         let server = self.connections[index as usize].server;
-        self.servers[usize::from(server)].request_failed(OutageKind::from(fault), entry.sent_ns);
+        let health = &mut self.servers[usize::from(server)];
+        match fault {
+            // With its connection there was trouble before this.
+            FaultKind::TimedOut => health.request_timed_out(entry.sent_ns),
+            _ => health.request_failed(OutageKind::from(fault), entry.sent_ns),
+        }
         self.recording.failed_at(server);
         let deadline_ns = entry.sent_ns + self.timeout_ns;
         let (class, done_ns) = match class {
@@ -303,20 +308,37 @@ impl<C: Codec> Traffic<C> {
             || self.routes.iter().any(|route| route.backlog() > 0 && is_its(route.connections.start))
     }
 
+    /// How many requests a server has not answered, and when the oldest of them was sent; of datagrams, which may be lost, those alone
+    /// that were sent since it answered last.
+    fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
+        let since_ns = if C::DATAGRAMS { self.servers[server].last_success_ns() } else { 0 };
+        let (mut count, mut oldest) = (0, None);
+        for connection in self.connections.iter().filter(|held| usize::from(held.server) == server) {
+            let mut id = connection.chain.head;
+            while id != NO_ENTRY {
+                let entry = self.in_flight.get(id);
+                if entry.sent_ns != 0 && entry.sent_ns > since_ns {
+                    count += 1;
+                    oldest = Some(oldest.unwrap_or(u64::MAX).min(entry.sent_ns));
+                }
+                id = entry.next();
+            }
+        }
+        (count, oldest)
+    }
+
     /// Notes outages that are not over.
     fn close_health(&mut self, now_ns: u64) {
         for server in 0..self.servers.len() {
-            let of_server =
-                self.connections.iter().filter(|connection| usize::from(connection.server) == server);
-            let oldest = of_server
-                .map(|connection| connection.chain.head)
-                .filter(|head| *head != NO_ENTRY)
-                .map(|head| self.in_flight.get(head).sent_ns)
-                .filter(|sent_ns| *sent_ns != 0)
-                .min();
+            let (unanswered, oldest) = self.unanswered(server);
+            if !self.servers[server].is_silent(unanswered) {
+                continue;
+            }
             // Nothing was asked of it any more, or nothing could fail any more: then its silence says nothing.
             let health = &self.servers[server];
-            let could_show = health.up == 0 && health.trouble_since_ns() < self.window.end_ns;
+            // A socket for datagrams stays up whatever becomes of the server.
+            let is_down = health.up == 0 || C::DATAGRAMS && health.trouble_since_ns() != 0;
+            let could_show = is_down && health.trouble_since_ns() < self.window.end_ns;
             if !could_show && !self.is_asked(server) {
                 continue;
             }
