@@ -602,6 +602,28 @@ impl<C: Codec> Traffic<C> {
         self.agenda.set(lane_index, lane.due_ns());
     }
 
+    /// Nothing is out on a connection any more, and what was last did not give a slot back: it was a part of an operation whose other
+    /// parts are out elsewhere, or was taken back. Slots that waited for it there are free. (Where they are bound to connections there are
+    /// no parts, and what was taken back comes again.)
+    #[inline]
+    fn refill_idle(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if !connection.freed.is_empty() && connection.outstanding() == 0 {
+            self.refill(index);
+        }
+    }
+
+    #[cold]
+    fn refill(&mut self, index: u32) {
+        let lane_index = self.lane_of(index);
+        let lane = &mut self.lanes[lane_index as usize];
+        if !lane.pins {
+            let freed = &mut self.connections[index as usize].freed;
+            freed.drain(..).for_each(|freed_ns| lane.session.free(0, freed_ns));
+            self.agenda.set(lane_index, lane.due_ns());
+        }
+    }
+
     /// The phase that something without an intended time belongs to.
     #[inline]
     pub(crate) fn phase_now(&self, at_ns: u64) -> Phase {
@@ -639,7 +661,8 @@ fn give_back<C: Codec>(
     done_ns: u64,
 ) {
     if lane.refills_together {
-        if connection.outstanding() > 0 {
+        // Where slots belong to no connection, others may keep this one busy: no more of them wait than make a pipeline.
+        if connection.outstanding() > 0 && connection.freed.len() + 1 < lane.depth as usize {
             connection.freed.push(done_ns);
             return;
         }

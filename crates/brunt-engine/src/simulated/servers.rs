@@ -1,7 +1,7 @@
 //! Several servers: where keys live, requests that go to several of them, and one server's trouble that is not another's.
 
 use super::*;
-use brunt_server::Outage;
+use brunt_server::{Every, Faults, Outage};
 use brunt_stats::outage::OutageKind;
 
 const NAMES: [&str; 3] = ["a:1", "b:2", "c:3"];
@@ -119,6 +119,43 @@ fn a_multi_get_over_servers_is_one_sample() {
     assert_eq!(book.requests.wire_requests, parts_in_all);
     assert_eq!((book.keys.asked, book.keys.hit), (1_600, 1_600));
     assert!(parts_in_all > 600, "most have several parts: {parts_in_all} of 400");
+}
+
+/// Slots that are used again by whole pipelines are all used again, whatever else is out on their connection, and whatever it was
+/// that was out last: a part of a multi-get gives no slot back, and nor does what a lost connection had not sent.
+#[test]
+fn pipelines_of_several_servers_are_refilled() {
+    let reset = Faults { reset_every: Every::new(501), ..Faults::default() };
+    for faults in [Faults::default(), reset] {
+        for (depth, mix) in [(1, "mget"), (2, "get=1,mget=1"), (8, "get=1,mget=1"), (8, "mget")] {
+            let server = || CoreOptions {
+                faults,
+                script_after: 300,
+                service: Service::Exponential(5_000),
+                ..CoreOptions::default()
+            };
+            let completed = |refill: &str| {
+                let outcome = simulate(
+                    &format!(
+                        "{}refill = '{refill}'\nconnections = 3\ndepth = {depth}\ntime = '200ms'\nkeys = 300\nmix = '{mix}'\n\
+                         multiget = 3",
+                        three("modulo")
+                    ),
+                    SimOptions { latency_ns: 50 * US, ..world([server(), server(), server()]) },
+                );
+                check_books(&outcome);
+                assert_eq!(outcome.allocations, 0, "{refill} {depth} {mix}");
+                let half_ns = outcome.start_ns() + 100 * MS;
+                let early =
+                    outcome.samples.iter().filter(|sample| sample.times.intended_ns < half_ns).count();
+                (early as f64, (outcome.samples.len() - early) as f64)
+            };
+            let (eager, batch) = (completed("eager"), completed("batch"));
+            // A pipeline takes as long as its slowest request, and that is all it costs.
+            assert!(batch.1 > eager.1 * 0.4, "{depth} {mix}: {batch:?} of {eager:?}");
+            assert!(batch.1 > batch.0 * 0.9, "{depth} {mix}: {batch:?}");
+        }
+    }
 }
 
 /// The slot of a multi-get in parts is free when the last of them has ended.

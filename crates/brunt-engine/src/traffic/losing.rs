@@ -43,6 +43,7 @@ impl<C: Codec> Traffic<C> {
                 self.lose_one(index, &entry, at_ns, fault, class);
             }
         }
+        self.refill_idle(index);
         if taken_back > 0 {
             // They have waited longer than whatever else does.
             let route = self.connections[index as usize].route;

@@ -527,8 +527,9 @@ impl<C: Codec> Traffic<C> {
         }
         self.end_write(entry, outcome.class, done_ns);
         if entry.rest.group != NO_GROUP {
-            if let Some(group) = self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
-                self.book_group(index, &group, done_ns, polled_ns);
+            match self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
+                Some(group) => self.book_group(index, &group, done_ns, polled_ns),
+                None => self.refill_idle(index),
             }
             return;
         }
