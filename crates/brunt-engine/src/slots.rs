@@ -18,8 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 const UNSERVED: u16 = u16::MAX;
 /// A node has it that was none when the run began.
 const ELSEWHERE: u16 = u16::MAX - 1;
-/// Before keys that are on their way from node to node are asked for again. A key takes less, unless it is huge; and five of
-/// these are a twentieth of a second.
+/// Before keys that are on their way from node to node are asked for again. A key takes less, unless it is huge.
 pub(crate) const TRY_AGAIN_NS: u64 = 10_000_000;
 /// The longest name of a node that is kept.
 const NODE_NAME_MAX: usize = 300;

@@ -3,7 +3,7 @@
 //! Not outcomes and not times: an operation that was sent on is one sample, from its first send to its last reply, and ends
 //! as that reply says. Counts are over all phases.
 
-/// The most hops of one operation: behind that, what the node answers is its end.
+/// The most hops of one operation from node to node: behind that, what the node answers is its end.
 pub const HOPS_MAX: u8 = 5;
 
 /// Replies that sent a request elsewhere, and those that could not be followed.
@@ -17,7 +17,7 @@ pub struct RedirectionCounts {
     pub ask: u64,
     /// Asked again a little later, because the keys of the request were not all in one place.
     pub try_again: u64,
-    /// The most hops that one of them took.
+    /// The most hops from node to node that one of them took.
     pub hops_max: u8,
     /// Ended as an error, because they had taken [`HOPS_MAX`] hops.
     pub too_many: u64,

@@ -448,6 +448,32 @@ fn what_is_to_be_tried_again_is() {
     assert!(ended.heard.iter().all(|asked| asked.words.len() == 8 && asked.node == home(slot("{tag}"))));
 }
 
+/// A key that takes its time is asked for again for as long as a time-out, and no longer; that counts for no hop.
+#[test]
+fn what_is_not_in_one_place_is_asked_for_until_the_time_out() {
+    let toml = "rate = 1\narrival = 'uniform'\nconnections = 3\nkeys = 1000\nprefix = '{tag}'\nmix = 'mget'\nmultiget = 7\n\
+                requests = 4\npopularity = 'uniform'\ntimeout = '500ms'";
+    let patient: Script = |asked, heard| {
+        let times = heard.iter().filter(|before| before.words == asked.words).count();
+        match times {
+            0..40 => Some("TRYAGAIN".to_owned()),
+            40..45 => {
+                Some(format!("MOVED {} {}", slot("{tag}"), ["b:2", "c:3", "a:1"][usize::from(asked.node)]))
+            }
+            _ => None,
+        }
+    };
+    let ended = run(toml, patient);
+    assert_eq!((ended.hops(), ended.book.requests.completed()), ([20, 0, 160], 4));
+    assert_eq!((ended.end.redirections.hops_max, ended.end.redirections.too_many), (5, 0));
+    let ended = run(toml, |_, _| Some("TRYAGAIN".to_owned()));
+    assert_eq!(ended.book.requests.outcome(OutcomeClass::Error), 4);
+    for sample in &ended.samples {
+        let service_ns = sample.times.service_ns();
+        assert!((500 * MS..500 * MS + 2 * TRY_AGAIN_NS).contains(&service_ns), "{service_ns}");
+    }
+}
+
 /// A multi-get of many slots is one sample, its parts have one slot each, and each goes its own way.
 #[test]
 fn multi_gets_are_split_by_slot() {

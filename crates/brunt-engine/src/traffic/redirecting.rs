@@ -2,8 +2,8 @@
 //!
 //! Not who has which slot (that is [`crate::slots`]'s). An operation that is sent on waits for a connection to the other
 //! node like any other, and keeps its intended and picked time; it is one sample, which was sent when it was first sent.
-//! Invariants: it is booked as sent once, and each of its sends is a command on the wire; it takes at most
-//! [`HOPS_MAX`] hops.
+//! Invariants: it is booked as sent once, and each of its sends is a command on the wire; it takes at most [`HOPS_MAX`] hops from node to
+//! node, and where none of them has all of its keys it is not asked again once a time-out has passed since its first send.
 
 use super::Traffic;
 use crate::detour::{DetourId, NO_DETOUR};
@@ -121,9 +121,18 @@ impl<C: Codec> Traffic<C> {
             }
             return true;
         }
-        let hops = if detour == NO_DETOUR { 0 } else { slots.detours.get(detour).hops };
+        let (hops, first_sent_ns) = match detour {
+            NO_DETOUR => (0, entry.sent_ns),
+            detour => (slots.detours.get(detour).hops, slots.detours.get(detour).first_sent_ns),
+        };
         match hop_of(slots, &said, connections[index as usize].server) {
             None => false,
+            // Keys are on their way for as long as that takes: a large one for seconds.
+            Some(Hop::Again) if said.at_ns.saturating_sub(first_sent_ns) >= self.timeout_ns => false,
+            Some(hop @ Hop::Again) => {
+                self.send_on(index, id, hop, said);
+                true
+            }
             Some(_) if hops == HOPS_MAX => {
                 slots.counts.too_many += 1;
                 false
@@ -270,7 +279,7 @@ fn take_hop(slots: &mut Slots, entry: &Entry, hop: Hop) -> DetourId {
         id => id,
     };
     let detour = slots.detours.get_mut(id);
-    detour.hops += 1;
+    detour.hops += u8::from(!matches!(hop, Hop::Again));
     slots.counts.hops_max = slots.counts.hops_max.max(detour.hops);
     match hop {
         Hop::Moved(_) => (detour.asks, slots.counts.moved) = (false, slots.counts.moved + 1),
