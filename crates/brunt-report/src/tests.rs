@@ -30,7 +30,7 @@ fn json_of(run: &Run) -> Value {
     serde_json::from_str(&json_text_of(run)).unwrap()
 }
 
-fn all_runs() -> [(&'static str, Run); 6] {
+fn all_runs() -> [(&'static str, Run); 7] {
     [
         ("open_loop", run::open_loop()),
         ("closed_loop", run::closed_loop()),
@@ -38,6 +38,7 @@ fn all_runs() -> [(&'static str, Run); 6] {
         ("empty", run::empty()),
         ("churn", run::churn()),
         ("noreply", run::noreply()),
+        ("datagrams", run::datagrams()),
     ]
 }
 

@@ -533,6 +533,47 @@ fn clustered() -> ClusterRecord {
     }
 }
 
+/// Requests over UDP, of which some are lost, and the server knows which.
+pub(super) fn datagrams() -> Run {
+    let text = "transport = 'udp'\nrate = '1k/s'\narrival = 'uniform'\ntime = '2s'\nwarmup = 0\npreload = false\nseed = 5\n\
+                keys = 100\nvalue-size = 40\nmix = 'get=9,set=1'\nverify = '100%'\ntimeout = '50ms'\n";
+    let mut scene = Scene::new(text, 0, 2 * S, 50 * MS);
+    for index in 0..2_000u64 {
+        let times = times(100 * S + index * MS, 200, 3_000, 60_000, 63_000);
+        let late =
+            Times { first_byte_ns: times.sent_ns + 50 * MS, done_ns: times.sent_ns + 50 * MS, ..times };
+        let lost = Outcome::without_reply(OutcomeClass::Timeout);
+        match index % 100 {
+            3 if index < 1_000 => scene.ended(0, OpKind::Get, lost, late, [1, 0], [44, 0]),
+            13 if index < 300 => scene.ended(0, OpKind::Set, lost, late, [0, 0], [120, 0]),
+            _ if index % 10 == 3 => {
+                let stored = Outcome::of_reply(OpKind::Set, ReplyKind::Stored);
+                scene.ended(0, OpKind::Set, stored, times, [0, 0], [120, 16]);
+            }
+            left => {
+                let (reply, hits) = if left == 7 { (ReplyKind::NotFound, 0) } else { (ReplyKind::Value, 1) };
+                scene.ended(
+                    0,
+                    OpKind::Get,
+                    Outcome::of_reply(OpKind::Get, reply),
+                    times,
+                    [1, hits],
+                    [44, 98],
+                );
+            }
+        }
+    }
+    scene.finish(|input| {
+        input.datagrams = DatagramCounts { late: 4, duplicate: 1_203, stray: 2, disordered: 7, malformed: 1 };
+        (input.values_checked, input.verification.checked, input.verification.misses) = (true, 1_780, 20);
+        let said = |gets: u64, sets: u64| {
+            let misses = gets.min(20);
+            format!("cmd_get {gets} get_hits {} get_misses {misses} cmd_set {sets} pid 1", gets - misses)
+        };
+        input.server_records = vec![record(&[(99 * S, said(0, 0)), (104 * S, said(1_806, 188))])];
+    })
+}
+
 /// Sets that ask for no reply.
 pub(super) fn noreply() -> Run {
     let text = "rate = '1k/s'\narrival = 'uniform'\ntime = '2s'\nwarmup = 0\npreload = false\nmix = 'set'\nnoreply = true\n\

@@ -13,6 +13,7 @@ use brunt_plan::quotation::Quotation;
 use brunt_stats::book::RequestBook;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::renewal::RenewalCounts;
+use brunt_stats::statistics::Statistic;
 use brunt_stats::summary::{PhaseSummary, Summary};
 
 pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
@@ -128,6 +129,20 @@ fn values(out: &mut String, summary: &Summary) {
     }
 }
 
+/// Of requests over UDP without a reply, whether the request was lost or what the server said: it was the request if the server has
+/// not counted it. Only of what servers count once for each request, or each of its keys.
+fn losses(summary: &Summary) -> impl Iterator<Item = String> + '_ {
+    let things = [(Statistic::CmdGet, "keys asked for"), (Statistic::CmdSet, "stores")];
+    things.into_iter().filter_map(|(statistic, what)| {
+        let found = summary.agreement.iter().find(|held| held.statistic == statistic)?;
+        let is_told = found.most > found.least && found.difference() == 0;
+        let (there, back) = (found.most.checked_sub(found.counted)?, found.counted.checked_sub(found.least)?);
+        is_told.then(|| {
+            format!("{what}: {} lost on the way there, {} on the way back", count(there), count(back))
+        })
+    })
+}
+
 fn wire(out: &mut String, summary: &Summary) {
     let (bytes, seconds) = (summary.bytes(), summary.window.seconds());
     let rate = |bytes: u64| if seconds > 0.0 { bytes as f64 / seconds } else { 0.0 };
@@ -150,6 +165,7 @@ fn wire(out: &mut String, summary: &Summary) {
         if !rows.is_empty() {
             facts.push(format!("datagrams of no use: {}", rows.join(", ")));
         }
+        facts.extend(losses(summary));
     }
     paragraph::facts(out, "wire", &facts);
 }
