@@ -13,7 +13,7 @@ use std::io::{self, Write};
 
 /// The columns.
 const HEADING: &str = "start_ns,end_ns,phase,scheduled,sent,completed,failed,completed_per_s,p50_ns,p99_ns,max_ns,\
-     server_requests,server_hit_ratio,server_evictions,server_items,server_bytes,server_cpu_ns";
+     server_requests,server_hit_ratio,server_evictions,server_items,server_bytes,server_cpu_ns,server_count";
 
 /// Length of the pieces.
 const WIDTH_NS: u64 = 1_000_000_000;
@@ -69,14 +69,16 @@ fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Wr
     writeln!(out)
 }
 
-/// What the servers say of the same time, all of them together; empty where they do not.
+/// What the servers say of the same time, all of them together that were there, and how many those were; empty where none does.
 fn server_cells(summary: &Summary, point: &TimelinePoint, out: &mut dyn Write) -> io::Result<()> {
-    let span = server::piece(summary, point.start_ns, point.end_ns).unwrap_or_default();
+    let found = server::piece(summary, point.start_ns, point.end_ns);
+    let servers = found.map_or(String::new(), |(_, servers)| servers.to_string());
+    let span = found.map(|(span, _)| span).unwrap_or_default();
     let whole = |number: Option<u64>| number.map_or(String::new(), |number| number.to_string());
     let ratio = span.hit_ratio().map_or(String::new(), |ratio| format!("{ratio:.6}"));
     let [requests, evictions, items, bytes, cpu_ns] =
         [span.requests, span.evictions, span.items, span.bytes, span.cpu_ns].map(whole);
-    write!(out, ",{requests},{ratio},{evictions},{items},{bytes},{cpu_ns}")
+    write!(out, ",{requests},{ratio},{evictions},{items},{bytes},{cpu_ns},{servers}")
 }
 
 /// A slice of time may reach from the end of the preload into the schedule.

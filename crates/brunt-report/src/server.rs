@@ -15,7 +15,12 @@ pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
     ServerSpan::sum(summary.server_records.iter().map(|record| record.span_of_window(&summary.window)))
 }
 
-/// The same for a piece of the timeline, where there are snapshots at its edges.
-pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<ServerSpan> {
-    ServerSpan::sum(summary.server_records.iter().map(|record| record.span_of_piece(start_ns, end_ns)))
+/// The same for a piece of the timeline, of those servers alone that were there all through it, and how many they are: one that is
+/// gone for a while must not make the others unknown. `None` where there is none.
+pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<(ServerSpan, usize)> {
+    let spans = summary.server_records.iter().filter_map(|record| record.span_of_piece(start_ns, end_ns));
+    // Of one that was started anew in it the counters tell nothing.
+    let spans: Vec<_> = spans.filter(|span| span.requests.is_some()).collect();
+    let count = spans.len();
+    ServerSpan::sum(spans.into_iter().map(Some)).map(|sum| (sum, count))
 }

@@ -11,6 +11,7 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::resolve::resolve;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_stats::sample::{Sample, Times};
+use brunt_stats::statistics::ServerRecord;
 use run::{Run, S};
 use serde_json::Value;
 
@@ -412,6 +413,25 @@ fn csv_of(run: &Run) -> String {
 #[test]
 fn a_line_per_second() {
     insta::assert_snapshot!(csv_of(&run::churn()));
+}
+
+/// The columns of servers are of those that are there.
+#[test]
+fn a_server_that_is_gone_leaves_the_others() {
+    let mut run = run::open_loop();
+    let cells = |run: &Run, second: usize| {
+        let text = csv_of(run);
+        let line = text.lines().nth(1 + second).unwrap();
+        let cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        [&cells[11], &cells[14], &cells[17]].map(|cell| cell.parse::<u64>().unwrap())
+    };
+    assert_eq!([2, 8].map(|second| cells(&run, second)), [[1_000, 1_000, 1]; 2]);
+    // Another one, which says nothing any more from the fifth second on.
+    let mut gone = ServerRecord::default();
+    run.summary.server_records[0].snapshots().iter().take(6).for_each(|said| gone.push(said.clone()));
+    run.summary.server_records.push(gone);
+    assert_eq!(cells(&run, 2), [2_000, 2_000, 2]);
+    assert_eq!(cells(&run, 8), [1_000, 1_000, 1]);
 }
 
 #[test]

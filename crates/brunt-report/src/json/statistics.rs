@@ -22,9 +22,13 @@ pub(super) fn server_stats(summary: &Summary) -> Value {
     })
 }
 
-/// What went on in a piece of the timeline, all servers together.
+/// What went on in a piece of the timeline, all servers together that were there.
 pub(super) fn interval(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<Value> {
-    server::piece(summary, start_ns, end_ns).map(|held| span(summary, &held))
+    server::piece(summary, start_ns, end_ns).map(|(held, count)| {
+        let mut value = span(summary, &held);
+        value["count"] = json!(count);
+        value
+    })
 }
 
 fn comparison(held: &Comparison) -> Value {
