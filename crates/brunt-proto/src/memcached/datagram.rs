@@ -13,6 +13,8 @@ use brunt_plan::outcome::ReplyKind;
 
 /// No place.
 const NOWHERE: usize = usize::MAX;
+/// The same as the number of one.
+const NO_PLACE: u16 = u16::MAX;
 /// At least so many places, however few requests wait at a time: what comes twice is known as long as its place is not used again.
 const PLACES_MIN: usize = 32;
 /// At most so many, so that every one has four ids at least.
@@ -50,6 +52,9 @@ struct Place<C> {
     state: State,
     /// What is left of the train under way is not to be read.
     skips: bool,
+    /// Of those in which a request waits, the ones whose requests came just before and just after.
+    older: u16,
+    younger: u16,
 }
 
 /// One of the text dialects over datagrams: the state of one socket.
@@ -67,6 +72,9 @@ pub struct DatagramCodec<C> {
     ahead_max: u16,
     /// The place whose reply is being read.
     current: usize,
+    /// Where a request has waited longest, and where one has waited least.
+    oldest: u16,
+    youngest: u16,
 }
 
 impl<C: Codec> DatagramCodec<C> {
@@ -87,6 +95,8 @@ impl<C: Codec> DatagramCodec<C> {
             used: 0,
             state: State::Answered,
             skips: false,
+            older: NO_PLACE,
+            younger: NO_PLACE,
         };
         let resting: Box<[u16]> = (0..count as u16).collect();
         Self {
@@ -98,6 +108,8 @@ impl<C: Codec> DatagramCodec<C> {
             place_bits: count.trailing_zeros(),
             ahead_max: ahead_max.min(AHEAD_MAX),
             current: NOWHERE,
+            oldest: NO_PLACE,
+            youngest: NO_PLACE,
         }
     }
 
@@ -118,13 +130,32 @@ impl<C: Codec> DatagramCodec<C> {
         place.reassembly = Reassembly::default();
         (place.has_key, place.skips) = (false, false);
         (place.token, place.state) = (token, State::Waiting);
+        (place.older, place.younger) = (self.youngest, NO_PLACE);
+        self.join(self.youngest, number);
+        self.youngest = number;
         number
+    }
+
+    /// The second of these is the one behind the first; either may be the end.
+    #[inline]
+    fn join(&mut self, older: u16, younger: u16) {
+        match self.places.get_mut(usize::from(older)) {
+            Some(place) => place.younger = younger,
+            None => self.oldest = younger,
+        }
+        match self.places.get_mut(usize::from(younger)) {
+            Some(place) => place.older = older,
+            None => self.youngest = older,
+        }
     }
 
     /// A request has left its place.
     #[inline]
     fn leave_place(&mut self, number: usize, state: State) {
-        self.places[number].state = state;
+        let place = &mut self.places[number];
+        place.state = state;
+        let (older, younger) = (place.older, place.younger);
+        self.join(older, younger);
         let at = (self.resting_first + self.resting_count) % self.resting.len();
         self.resting[at] = number as u16;
         self.resting_count += 1;
@@ -197,6 +228,7 @@ impl<C: Codec> Clone for DatagramCodec<C> {
         (self.resting_first, self.resting_count, self.place_bits) =
             (resting_first, resting_count, place_bits);
         (self.ahead_max, self.current) = (ahead_max, current);
+        (self.oldest, self.youngest) = (source.oldest, source.youngest);
     }
 }
 
@@ -338,8 +370,11 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     }
 
     fn give_up(&mut self, token: u32) -> Option<usize> {
-        let is_it = |place: &Place<C>| place.state == State::Waiting && place.token == token;
-        let number = self.places.iter().position(is_it)?;
+        // Whoever has waited longest is given up first, so that this is the first one.
+        let mut number = usize::from(self.oldest);
+        while self.places.get(number)?.token != token {
+            number = usize::from(self.places[number].younger);
+        }
         self.leave_place(number, State::GivenUp);
         Some(number)
     }
@@ -481,6 +516,45 @@ mod tests {
             "Reply, 0 held, more"
         );
         assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, b"MN\r\n")).1, Some((5, ReplyKind::Value)));
+    }
+
+    /// Requests come, are answered and given up in any order: who waits longest is always the first.
+    #[test]
+    fn who_waits_is_known_by_age() {
+        let mut codec = DatagramCodec::new(TextCodec::new(), 8, 0);
+        let fresh = codec.clone();
+        for round in 0..2u32 {
+            let mut waiting: Vec<(u32, u16)> = Vec::new();
+            for step in 0..5_000u32 {
+                let token = round << 16 | step;
+                // Eight at most; which one leaves is drawn by a step that meets every place.
+                if waiting.len() == 8 || step % 7 == 3 && !waiting.is_empty() {
+                    let (token, id) = waiting.remove(step as usize * 5 % waiting.len());
+                    if step % 2 == 0 {
+                        assert!(codec.give_up(token).is_some());
+                        assert_eq!(codec.give_up(token), None, "only once");
+                        assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).0, "Late");
+                    } else {
+                        assert_eq!(
+                            arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1,
+                            Some((token, ReplyKind::Value))
+                        );
+                        assert_eq!(codec.give_up(token), None, "it was answered");
+                    }
+                }
+                waiting.push((token, ask(&mut codec, token, false)));
+                ask(&mut codec, u32::MAX - 1, true);
+                let mut ages = Vec::new();
+                let mut at = codec.oldest;
+                while let Some(place) = codec.places.get(usize::from(at)) {
+                    ages.push(place.token);
+                    at = place.younger;
+                }
+                assert_eq!(ages, waiting.iter().map(|(token, _)| *token).collect::<Vec<_>>());
+            }
+            codec.clone_from(&fresh);
+            assert_eq!((codec.oldest, codec.youngest), (NO_PLACE, NO_PLACE));
+        }
     }
 
     #[test]
