@@ -1,9 +1,14 @@
 //! UDP framing against captured datagrams, then laws over loss, disorder and copies.
 
 use super::*;
-use crate::Codec;
 use crate::memcached::transcript::{join, phrases, unescaped};
-use crate::memcached::{MetaCodec, TextCodec};
+use crate::memcached::{DatagramCodec, MetaCodec, TextCodec};
+use crate::out::Out;
+use crate::{Codec, Keys, NO_TOKEN, Request, Value};
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::Protocol;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
 use proptest::prelude::*;
 
 // --- Captured datagrams ---
@@ -65,6 +70,89 @@ fn memcached_answers_in_trains() {
         assert_eq!(said.join("; "), expected, "{}", request.escape_ascii());
     }
     assert_eq!(next_id, 0x1230 + 22);
+}
+
+// --- Plans ---
+
+/// How long a request is as a datagram, with the largest numbers that a plan can lead to.
+fn request_bytes(
+    protocol: Protocol,
+    kind: OpKind,
+    keys: Keys<'_>,
+    value_bytes: usize,
+    noreply: bool,
+) -> usize {
+    let value = vec![b'v'; value_bytes];
+    let request = Request {
+        value: if kind.carries_value() { Value { head: &value, ..Value::NONE } } else { Value::NONE },
+        ttl_s: 720 * 3600,
+        operand: u64::MAX,
+        noreply: noreply && !kind.is_retrieval(),
+        token: NO_TOKEN - 1,
+        ..Request::of(kind, keys)
+    };
+    let mut out = Out::with_room(1 << 16);
+    match protocol {
+        Protocol::MemcachedMeta => DatagramCodec::new(MetaCodec::new(), 1, 0).encode(&request, &mut out),
+        _ => DatagramCodec::new(TextCodec::new(), 1, 0).encode(&request, &mut out),
+    };
+    out.contiguous().expect("nothing of it is a reference").len()
+}
+
+/// Does the plan's arithmetic let such requests pass?
+fn is_planned(protocol: Protocol, toml: &str) -> bool {
+    let toml = format!(
+        "protocol = '{protocol}'\ntransport = 'udp'\nkeys = 100\nprefix = ''\npreload = false\nconnections = 1\n{toml}"
+    );
+    let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+    resolve(&PlanSpec::from_toml(&toml).expect("a plan"), &host).is_ok()
+}
+
+/// What a plan takes for the longest request fits into a datagram as it is written, and little room is given away.
+#[test]
+fn what_is_planned_fits() {
+    for protocol in [Protocol::MemcachedText, Protocol::MemcachedMeta] {
+        for key_bytes in [3, 30, 100, 250] {
+            let key = vec![b'k'; key_bytes];
+            let one = Keys { bytes: &key, ends: &[key_bytes as u32] };
+            for kind in OpKind::ALL.into_iter().filter(|kind| !matches!(kind, OpKind::Mget | OpKind::Raw)) {
+                for noreply in [false, true] {
+                    if noreply && kind.is_retrieval() {
+                        continue;
+                    }
+                    let mix =
+                        if kind == OpKind::Cas { "gets=1,cas=1".to_owned() } else { format!("{kind}=1") };
+                    let fits = |value: &usize| {
+                        let toml = format!(
+                            "key-size = {key_bytes}\nvalue-size = {value}\nmix = '{mix}'\nnoreply = {noreply}"
+                        );
+                        is_planned(protocol, &toml)
+                    };
+                    let what = format!("{protocol} {kind} key {key_bytes} noreply {noreply}");
+                    let most = (1..=REQUEST_BYTES_MAX).rev().find(fits).expect("some value fits");
+                    let bytes = request_bytes(protocol, kind, one, most, noreply);
+                    assert!(bytes <= REQUEST_BYTES_MAX, "{what}: {bytes} with a value of {most}");
+                    let given_away = REQUEST_BYTES_MAX - bytes;
+                    assert!(!kind.carries_value() || given_away < 100, "{what}: {given_away}");
+                }
+            }
+            let fits = |keys: &usize| {
+                let toml =
+                    format!("key-size = {key_bytes}\nvalue-size = 1\nmix = 'mget=1'\nmultiget = {keys}");
+                is_planned(protocol, &toml)
+            };
+            let most = (2..=200).rev().find(fits).expect("two keys fit");
+            let ends: Vec<u32> = (1..=most).map(|nth| (nth * key_bytes) as u32).collect();
+            let all = Keys { bytes: &key.repeat(most), ends: &ends };
+            let bytes = request_bytes(protocol, OpKind::Mget, all, 0, false);
+            assert!(bytes <= REQUEST_BYTES_MAX, "{protocol} {most} keys of {key_bytes}: {bytes}");
+            let given_away = REQUEST_BYTES_MAX - bytes;
+            assert!(
+                most == 128 || given_away < key_bytes + 600,
+                "{protocol} {most} of {key_bytes}: {given_away}"
+            );
+        }
+    }
 }
 
 // --- Headers ---
