@@ -192,6 +192,7 @@ fn requests(book: &RequestBook) -> Value {
         "scheduled": book.scheduled,
         "sent": book.sent,
         "unsent": book.unsent,
+        "given_up": book.given_up,
         "completed": book.completed(),
         "error": outcome(OutcomeClass::Error),
         "timeout": outcome(OutcomeClass::Timeout),
@@ -507,6 +508,7 @@ fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Valu
         "server": server::name(summary, index),
         "answered": counts.answered,
         "failed": counts.failed,
+        "unsent": counts.unsent,
         "redirected": counts.redirected,
         "slots": cluster::slots(summary, index),
     })

@@ -58,7 +58,9 @@ struct Row {
     hit: u64,
     scheduled: u64,
     unsent: u64,
-    sent: u64,
+    /// Sent, or given up before that.
+    judged: u64,
+    /// Those of them that failed, as ERR has it.
     failed: u64,
 }
 
@@ -100,7 +102,7 @@ impl RunResult {
             Metric::Service(statistic) => row.service.statistic(statistic),
             Metric::Rate => Some(row.completed_per_s),
             Metric::Hit => part(row.hit, row.asked),
-            Metric::Errors => part(row.failed, row.sent),
+            Metric::Errors => part(row.failed, row.judged),
             Metric::Unsent => part(row.unsent, row.scheduled),
         }
     }
@@ -222,6 +224,8 @@ fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
 }
 
 fn row(at: &At<'_>) -> Result<Row, String> {
+    // Older results have no such key, and nothing was given up.
+    let given_up = at.value.pointer("/requests/given_up").and_then(Value::as_u64).unwrap_or(0);
     let (requests, keys, latency) = (at.get("requests")?, at.get("keys")?, at.get("latency")?);
     Ok(Row {
         response: read_latency(&latency.get("response_ns")?)?,
@@ -232,10 +236,11 @@ fn row(at: &At<'_>) -> Result<Row, String> {
         hit: keys.get("hit")?.count()?,
         scheduled: requests.get("scheduled")?.count()?,
         unsent: requests.get("unsent")?.count()?,
-        sent: requests.get("sent")?.count()?,
+        judged: requests.get("sent")?.count()? + given_up,
         failed: requests.get("error")?.count()?
             + requests.get("timeout")?.count()?
-            + requests.get("lost")?.count()?,
+            + requests.get("lost")?.count()?
+            + given_up,
     })
 }
 

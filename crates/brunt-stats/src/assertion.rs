@@ -7,7 +7,6 @@ use crate::confidence::PercentileInterval;
 use crate::latency::LatencySummary;
 use crate::summary::{OpSummary, Summary};
 use brunt_plan::objective::{Metric, Objective, Statistic, Subject};
-use brunt_plan::outcome::OutcomeClass;
 
 /// One assertion and how it came out.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,8 +110,8 @@ fn measured(metric: Metric, row: &OpSummary) -> Option<f64> {
         Metric::Rate => Some(row.rate.completed),
         Metric::Hit => part(row.keys.hit, row.keys.asked),
         Metric::Errors => {
-            let failed = [OutcomeClass::Error, OutcomeClass::Timeout, OutcomeClass::Lost];
-            part(failed.into_iter().map(|class| book.outcome(class)).sum(), book.sent)
+            let (failed, all) = book.faulty();
+            part(failed, all)
         }
         Metric::Unsent => part(book.unsent, book.scheduled),
     }

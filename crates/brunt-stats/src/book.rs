@@ -18,6 +18,8 @@ pub struct RequestBook {
     pub sent: u64,
     /// Ops that were due and never sent.
     pub unsent: u64,
+    /// How many of `unsent` were given up because their server did not answer.
+    pub given_up: u64,
     /// Ended ops by [`OutcomeClass`].
     pub outcomes: [u64; OutcomeClass::COUNT],
     /// Ended ops by [`ReplyKind`].
@@ -56,6 +58,14 @@ impl RequestBook {
         self.sum(is_failed)
     }
 
+    /// Ops that a server is to blame for, or the way to it: errors, time-outs, lost ones, and those that were given up before
+    /// they were sent. Beside it the ops that these are part of: all that were sent or would have been.
+    pub fn faulty(&self) -> (u64, u64) {
+        let classes = [OutcomeClass::Error, OutcomeClass::Timeout, OutcomeClass::Lost];
+        let ended: u64 = classes.into_iter().map(|class| self.outcome(class)).sum();
+        (ended + self.given_up, self.sent + self.given_up)
+    }
+
     /// Ops that ended, in whatever way.
     pub fn ended(&self) -> u64 {
         self.outcomes.iter().sum()
@@ -68,6 +78,7 @@ impl RequestBook {
     /// Do the numbers add up exactly? To be asked when the run has drained and `in_flight` is set.
     pub fn balances(&self) -> bool {
         self.scheduled == self.sent + self.unsent
+            && self.given_up <= self.unsent
             && self.sent == self.ended() + self.in_flight
             && self.ended() == self.replies.iter().sum()
     }
@@ -77,6 +88,7 @@ impl RequestBook {
         self.scheduled += other.scheduled;
         self.sent += other.sent;
         self.unsent += other.unsent;
+        self.given_up += other.given_up;
         self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
         self.replies.iter_mut().zip(other.replies).for_each(|(ours, theirs)| *ours += theirs);
         self.in_flight += other.in_flight;
@@ -280,16 +292,18 @@ mod tests {
             scheduled: 10,
             sent: 9,
             unsent: 1,
+            given_up: 1,
             outcomes: [3, 1, 1, 0, 1, 1, 0, 1, 0],
             in_flight: 1,
             ..RequestBook::default()
         };
         book.replies[ReplyKind::Value as usize] = 8;
         assert!(book.balances());
-        let wrong: [fn(&mut RequestBook); 6] = [
+        let wrong: [fn(&mut RequestBook); 7] = [
             |book| book.scheduled += 1,
             |book| book.sent += 1,
             |book| book.unsent -= 1,
+            |book| book.given_up += 1,
             |book| book.outcomes[8] += 1,
             |book| book.replies[0] += 1,
             |book| book.in_flight -= 1,
@@ -299,6 +313,7 @@ mod tests {
             change(&mut changed);
             assert!(!changed.balances(), "change {index}");
         }
+        assert_eq!(book.faulty(), (book.failed() - book.outcome(OutcomeClass::Mismatch) + 1, 9 + 1));
         let mut doubled = book;
         doubled.merge(&book);
         assert!(doubled.balances());

@@ -11,7 +11,7 @@ use crate::histogram::RecordingHistogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
 use crate::meter::MeterRecorder;
 use crate::outage::{OutageSpan, OutageSpans};
-use crate::sample::Sample;
+use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::outcome::OutcomeClass;
@@ -269,6 +269,16 @@ impl RecorderSet {
         self.books.get_mut(phase, op.class, op.kind).requests.unsent += 1;
     }
 
+    /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
+    pub fn given_up(&mut self, phase: Phase, op: &Op, times: &Times) {
+        let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
+        book.unsent += 1;
+        book.given_up += 1;
+        if phase == Phase::Measure {
+            self.rows[self.row_index.of(op.class, op.kind)].latencies.failed.record(times.response_ns());
+        }
+    }
+
     /// The run is over, and an op that was sent at `sent_ns` has not ended.
     pub fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
         self.books.get_mut(phase, op.class, op.kind).requests.in_flight += 1;
@@ -330,6 +340,11 @@ impl RecorderSet {
     /// A request to a server failed: error, timeout, mismatch, lost.
     pub fn failed_at(&mut self, server: u16) {
         self.servers[usize::from(server)].0.failed += 1;
+    }
+
+    /// A request to a server will never be sent.
+    pub fn unsent_to(&mut self, server: u16) {
+        self.servers[usize::from(server)].0.unsent += 1;
     }
 
     /// A server sent a request on to another node of its cluster.
@@ -468,11 +483,16 @@ mod tests {
         }
         set.followup(Phase::Measure, &asked(0, OpKind::Set));
         set.unsent(Phase::Measure, &asked(0, OpKind::Set));
+        set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
+        let times = Times { intended_ns: 100, picked_ns: 110, sent_ns: 600, ..Times::default() };
+        let times = Times { polled_ns: 600, first_byte_ns: 600, done_ns: 600, ..times };
+        set.given_up(Phase::Measure, &asked(0, OpKind::Set), &times);
         let left = set.take_interval(3, 1_000, 1_000);
         let [entry] = left.books.as_slice() else { panic!("{:?}", left.books) };
         let book = entry.book.requests;
         assert!(book.balances());
-        assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (3, 2, 2, 1, 1));
+        assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (4, 2, 2, 2, 1));
+        assert_eq!((book.given_up, left.rows[0].latencies.failed.moments().max), (1, 500));
         assert_eq!(left.rows[0].in_window, WindowCounts { sent: 1, followup: 1, ..WindowCounts::default() });
 
         let rest = set.take_interval(3, 1_000, 2_000);

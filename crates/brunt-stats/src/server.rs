@@ -1,4 +1,4 @@
-//! What each of the servers did, in three numbers.
+//! What each of the servers did, in four numbers.
 //!
 //! Not the books: these count replies on the wire and failures by the server they concern, in whatever phase, while the
 //! books count requests, of which one may ask several servers.
@@ -12,6 +12,8 @@ pub struct ServerCounts {
     pub answered: u64,
     /// Requests to it that failed: error, timeout, mismatch, lost.
     pub failed: u64,
+    /// Requests to it that were never sent.
+    pub unsent: u64,
     /// Requests that it sent to another node of its cluster, and that went there.
     pub redirected: u64,
 }
@@ -21,6 +23,7 @@ impl ServerCounts {
     pub fn merge(&mut self, other: &Self) {
         self.answered += other.answered;
         self.failed += other.failed;
+        self.unsent += other.unsent;
         self.redirected += other.redirected;
     }
 }

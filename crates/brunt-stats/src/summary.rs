@@ -32,7 +32,7 @@ use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
-use crate::verdict::{self, Asked, Check, Evidence, LagRow, LastHalf, OpenLoop, Verdict};
+use crate::verdict::{self, Asked, Check, Evidence, GoneServer, LagRow, LastHalf, OpenLoop, Verdict};
 use crate::verification::Verification;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
@@ -387,7 +387,10 @@ impl Summary {
         let classes = class_summaries(&input.plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
         let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
+        let schedule = input.window.start_ns..input.window.end_ns;
+        let outages = outages(&input.store.outages.spans, &input.store.timeline, &schedule);
         let mut evidence = evidence(&input, &total, &classes, &steady);
+        evidence.gone = GoneServer::all(&input.plan, &outages, &input.store.servers, &input.window);
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         let datagrams = (plan.transport == Transport::Udp).then_some(input.datagrams);
         let meters = store.meters();
@@ -400,7 +403,6 @@ impl Summary {
             .error_replies
             .sort_by(|(one, ones), (other, others)| others.cmp(ones).then_with(|| one.cmp(other)));
         samples.sort_by_key(|sample| sample.times.intended_ns);
-        let schedule = window.start_ns..window.end_ns;
         Self {
             total,
             ops,
@@ -414,7 +416,7 @@ impl Summary {
             connect_time: duration(&meters, MeterKind::ConnectTime),
             handshake_time: duration(&meters, MeterKind::HandshakeTime),
             servers: store.servers,
-            outages: outages(&store.outages.spans, &store.timeline, &schedule),
+            outages,
             outages_overflow: store.outages.overflow,
             timeline: store.timeline,
             meters,
@@ -604,10 +606,11 @@ fn evidence(
     let is_earlier = input.preload.is_some_and(|preload| preload.is_earlier);
     let is_open = is_open(plan);
     let open_loop = plan.has_open_loop().then(|| {
-        let mut open = OpenLoop { scheduled: 0, unsent: 0 };
+        let mut open = OpenLoop { scheduled: 0, unsent: 0, given_up: 0 };
         for class in classes.iter().filter(|class| is_open(class.class)) {
             open.scheduled += class.total.requests.offered();
             open.unsent += class.total.requests.unsent;
+            open.given_up += class.total.requests.given_up;
         }
         open
     });
@@ -628,6 +631,8 @@ fn evidence(
         errors: total.requests.outcome(OutcomeClass::Error),
         timeouts: total.requests.outcome(OutcomeClass::Timeout),
         lost: total.requests.outcome(OutcomeClass::Lost),
+        given_up: total.requests.given_up,
+        gone: Vec::new(),
         servers: statistics::evidence(plan, is_earlier, &books, &input.server_records, window),
         books,
         connections: all_connections(store),

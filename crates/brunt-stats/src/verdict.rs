@@ -10,10 +10,12 @@ mod host;
 mod lag;
 pub mod little;
 mod load;
+mod outage;
 mod repeat;
 mod server;
 mod steady;
 
+pub use outage::GoneServer;
 pub use server::{CacheEvidence, ServerEvidence};
 
 use crate::book::BookEntry;
@@ -163,6 +165,8 @@ pub struct OpenLoop {
     pub scheduled: u64,
     /// Never sent.
     pub unsent: u64,
+    /// How many of these were given up because their server did not answer.
+    pub given_up: u64,
 }
 
 /// The last half of the measured window of the open-loop classes.
@@ -223,6 +227,10 @@ pub struct Evidence {
     pub timeouts: u64,
     /// Of these, how many were lost with their connection.
     pub lost: u64,
+    /// Measured requests that were given up before they were sent.
+    pub given_up: u64,
+    /// The servers that answered nobody for a while.
+    pub gone: Vec<GoneServer>,
     /// The books of every (phase, class, op), what is still in flight included.
     pub books: Vec<BookEntry>,
     /// The connections of the whole run.

@@ -68,6 +68,7 @@ fn unusual_outcomes(book: &RequestBook) -> Vec<String> {
         ("unacknowledged", book.outcome(OutcomeClass::Unacknowledged)),
         ("in flight at the end", book.in_flight),
         ("never sent", book.unsent),
+        ("of these given up", book.given_up),
         ("follow-ups", book.followup),
     ];
     let some = numbers.into_iter().filter(|(_, number)| *number > 0);

@@ -72,7 +72,7 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         return;
     }
     let all: u64 = summary.servers.iter().map(|counts| counts.answered).sum();
-    let mut heading = vec!["server", "answered", "share", "failed"];
+    let mut heading = vec!["server", "answered", "share", "failed", "unsent"];
     if !summary.server_records.is_empty() {
         heading.extend(statistics::HEADING);
     }
@@ -83,6 +83,7 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
             count(counts.answered),
             quantity::share(counts.answered, all),
             count(counts.failed),
+            count(counts.unsent),
         ];
         row.extend(
             summary

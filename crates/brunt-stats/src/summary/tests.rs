@@ -397,6 +397,7 @@ fn connections_servers_and_outages_travel_to_the_summary() {
             set.meter(MeterKind::ConnectTime, 50_000 * number);
             set.answered(1, number as u32);
             set.failed_at(0);
+            set.unsent_to(1);
             for server in 0..2 {
                 set.outage(OutageSpan {
                     server,
@@ -423,7 +424,7 @@ fn connections_servers_and_outages_travel_to_the_summary() {
         summary.servers,
         [
             ServerCounts { failed: 3, ..ServerCounts::default() },
-            ServerCounts { answered: 6, ..ServerCounts::default() }
+            ServerCounts { answered: 6, unsent: 3, ..ServerCounts::default() }
         ]
     );
     let told: Vec<_> = summary

@@ -2,7 +2,7 @@
 //!
 //! Exact integers: nothing here is an estimate.
 
-use super::{Check, CheckStatus, Evidence, Limits, count, percent, share};
+use super::{Check, CheckStatus, Evidence, Limits, count, outage, percent, share};
 use crate::book::BookEntry;
 use crate::connection::ConnectionCounts;
 use crate::verification::ValueFault;
@@ -13,10 +13,10 @@ const ERRORS: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
 
 /// Did requests fail?
 pub(super) fn errors(evidence: &Evidence) -> Check {
-    let Evidence { errors, timeouts, lost, sent, .. } = *evidence;
-    let failed = errors + timeouts + lost;
+    let Evidence { errors, timeouts, lost, given_up, sent, .. } = *evidence;
+    let (failed, sent) = (errors + timeouts + lost + given_up, sent + given_up);
     let value = share(failed, sent);
-    let message = format!(
+    let mut message = format!(
         "{} of {} requests failed ({}): {} errors, {} timed out, {} lost with their connection",
         count(failed),
         count(sent),
@@ -25,6 +25,13 @@ pub(super) fn errors(evidence: &Evidence) -> Check {
         count(timeouts),
         count(lost),
     );
+    if given_up > 0 {
+        message += &format!(", {} never sent", count(given_up));
+        let why = outage::unsent_for(&evidence.gone);
+        if !why.is_empty() {
+            message += &format!(" because {why}");
+        }
+    }
     let fix = "the latencies leave failed requests out: read \"including failures\", and what is told of errors, outages and connections";
     Check::judged("ERR", ERRORS.judge(value), message, fix, value, ERRORS.caution)
 }

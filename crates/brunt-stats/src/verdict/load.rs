@@ -3,11 +3,13 @@
 //! Not of latencies. What the plan asked for is compared with what happened, in counts.
 
 use super::{
-    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, count, percent, rounded, share,
+    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, count, outage, percent, rounded, share,
 };
 
 /// Share of scheduled requests that may remain unsent.
 const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
+/// When an outage took at least this share of them, it explains the unsent.
+const EXPLAINED: f64 = 0.9;
 /// By which share completions may fall short of the offered rate in the last half of the window.
 const SATURATION: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
 /// A shortfall within this many standard deviations of a Poisson count is chance.
@@ -54,17 +56,28 @@ pub(super) fn short(evidence: &Evidence) -> Check {
 
 /// Was everything sent that the schedule wanted?
 pub(super) fn rate(evidence: &Evidence) -> Check {
-    let Some(OpenLoop { scheduled, unsent }) = evidence.open_loop else {
+    let Some(OpenLoop { scheduled, unsent, given_up }) = evidence.open_loop else {
         return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
     };
     let value = share(unsent, scheduled);
-    let message = format!(
+    let mut message = format!(
         "{} of {} scheduled requests were never sent ({})",
         count(unsent),
         count(scheduled),
         percent(value)
     );
-    let fix = "lower the rate, or give it more --connections, --depth or --drain";
+    if given_up > 0 {
+        let why = match outage::unsent_for(&evidence.gone) {
+            none if none.is_empty() => "their servers did not answer".to_owned(),
+            why => why,
+        };
+        message += &format!("; {} of them because {why}", count(given_up));
+    }
+    let is_explained = given_up as f64 >= EXPLAINED * unsent as f64;
+    let fix = match is_explained {
+        true => "an outage did this and not the rate: read ERR, the outages and the rows of the servers",
+        false => "lower the rate, or give it more --connections, --depth or --drain",
+    };
     Check::judged("RATE", RATE.judge(value), message, fix, value, RATE.caution)
 }
 
@@ -84,6 +97,12 @@ pub(super) fn saturation(evidence: &Evidence) -> Check {
         rounded(answered_rate),
         rounded(offered_rate)
     );
+    let why = outage::gone_late(&evidence.gone, seconds);
+    if status > CheckStatus::Ok && !why.is_empty() {
+        message += &format!("; {why}, which explains the shortfall or a part of it");
+        let fix = "read the outages; whether the servers keep up with this rate is seen in a run without one";
+        return Check::judged("SAT", status, message, fix, value, SATURATION.caution);
+    }
     if status > CheckStatus::Ok {
         let growth = rounded(missing / seconds);
         message += &format!(

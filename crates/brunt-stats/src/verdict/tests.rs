@@ -60,7 +60,7 @@ fn worker(busy: f64, denied: f64) -> WorkerUsage {
 fn clean() -> Evidence {
     Evidence {
         asked: Some(asked(100_000, 100_000)),
-        open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0 }),
+        open_loop: Some(OpenLoop { scheduled: 100_000, unsent: 0, given_up: 0 }),
         last_half: Some(LastHalf { offered: 50_000.0, answered: 50_000.0, seconds: 5.0 }),
         lag_rows: vec![lag_row(false, Quantile::P99, 400_000, 3_000)],
         intervals: vec![interval(30, 1_000, Some(1_100))],
@@ -194,14 +194,75 @@ fn fewer_requests_than_asked_for() {
 fn unsent_requests() {
     for (unsent, expected) in [(0, Ok), (100, Ok), (101, Caution), (1_000, Caution), (1_001, NotTrusted)] {
         let found = check("RATE", |evidence| {
-            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent });
+            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent, given_up: 0 });
         });
         assert_eq!(found.status, expected, "{unsent}");
     }
-    let found =
-        check("RATE", |evidence| evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 250 }));
+    let found = check("RATE", |evidence| {
+        evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 250, given_up: 0 });
+    });
     assert_eq!(found.message, "250 of 100 000 scheduled requests were never sent (0.25 %)");
     assert_eq!(check("RATE", |evidence| evidence.open_loop = None).status, Skipped);
+}
+
+/// A server that was gone for a while, and how long of that in the last half of the window.
+fn gone(name: &str, gone_ms: u64, late_ms: u64, unsent: u64) -> GoneServer {
+    GoneServer { name: name.to_owned(), gone_ns: gone_ms * 1_000_000, late_ns: late_ms * 1_000_000, unsent }
+}
+
+#[test]
+fn an_outage_is_named_where_its_requests_are_missed() {
+    let servers = vec![gone("a:1", 500, 0, 0), gone("b:2", 4_250, 1_000, 2_400)];
+    let with = |id, change: fn(&mut Evidence)| {
+        check(id, |evidence| {
+            evidence.gone = servers.clone();
+            change(evidence);
+        })
+    };
+    let found = with("ERR", |evidence| (evidence.lost, evidence.given_up) = (100, 2_400));
+    assert_eq!(
+        found.message,
+        "2 500 of 102 400 requests failed (2.44 %): 0 errors, 0 timed out, 100 lost with their connection, 2 400 never sent \
+         because b:2 answered nobody for 4.25 s"
+    );
+    assert_eq!(found.status, NotTrusted);
+    let rate = |given_up| {
+        check("RATE", |evidence| {
+            evidence.gone = servers.clone();
+            evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 2_400, given_up });
+        })
+    };
+    assert_eq!(
+        rate(2_400).message,
+        "2 400 of 100 000 scheduled requests were never sent (2.40 %); 2 400 of them because b:2 answered nobody for 4.25 s"
+    );
+    // The advice is to lower the rate as soon as more than a tenth has another reason.
+    let advises = [2_400, 2_160, 2_159, 0].map(|given_up| rate(given_up).fix.starts_with("lower the rate"));
+    assert_eq!(advises, [false, false, true, true]);
+    let found = with("SAT", |evidence| {
+        evidence.last_half = Some(LastHalf { offered: 50_000.0, answered: 45_000.0, seconds: 5.0 });
+    });
+    assert_eq!(
+        found.message,
+        "9 000 requests/s answered of 10 000/s offered in the last half of the window; b:2 answered nobody for 1.00 s of it, \
+         which explains the shortfall or a part of it"
+    );
+    assert!(!found.fix.contains("lower"), "{}", found.fix);
+    // One that was over before explains nothing, nor does one of less than a hundredth of the time.
+    for late_ms in [0, 49] {
+        let found = check("SAT", |evidence| {
+            evidence.gone = vec![gone("b:2", 4_250, late_ms, 2_400)];
+            evidence.last_half = Some(LastHalf { offered: 50_000.0, answered: 45_000.0, seconds: 5.0 });
+        });
+        assert!(found.message.contains("the backlog grows"), "{}", found.message);
+    }
+    let found = check("ERR", |evidence| {
+        evidence.gone = ["a:1", "b:2", "c:3", "d:4", "e:5"].map(|name| gone(name, 20, 0, 1)).to_vec();
+        evidence.given_up = 5;
+    });
+    let told = "5 never sent because a:1 answered nobody for 20.0 ms, b:2 answered nobody for 20.0 ms, c:3 answered nobody \
+                for 20.0 ms, 2 other servers were gone, too";
+    assert!(found.message.ends_with(told), "{}", found.message);
 }
 
 #[test]
