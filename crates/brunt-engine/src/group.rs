@@ -39,6 +39,8 @@ pub(crate) struct Group {
     pub mismatched: bool,
     /// The slot that it shares with operations that follow it.
     pub lease: LeaseId,
+    /// A part was given up before it was sent.
+    pub given_up: bool,
     /// The first outcome that was a failure.
     failure: Option<Outcome>,
     /// Parts that have not ended, or the next free group.
@@ -91,6 +93,7 @@ impl Groups {
             hits: 0,
             mismatched: false,
             lease: NO_LEASE,
+            given_up: false,
             failure: None,
             left: parts,
         };
@@ -147,6 +150,14 @@ impl Groups {
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         self.groups[id as usize].failure.get_or_insert(lost);
         self.count_down(id)
+    }
+
+    /// A part is given up before it was sent. Yields the group when it was the last.
+    pub(crate) fn give_up(&mut self, id: GroupId, at_ns: u64) -> Option<Group> {
+        let group = &mut self.groups[id as usize];
+        group.given_up = true;
+        group.done_ns = group.done_ns.max(at_ns);
+        self.end_unsent(id)
     }
 
     /// A part that was sent, and then sent on, will never be sent there. Yields the group when it was the last.

@@ -25,6 +25,10 @@ pub(crate) struct Health {
     /// It has answered since it was last in trouble.
     pub answers: bool,
     last_success_ns: u64,
+    /// When it last did anything else that only a server which is there does: an error, or taking in what wants no reply.
+    last_sign_ns: u64,
+    /// The run ended while it was in trouble.
+    is_gone_at_end: bool,
     /// The usual gap between two replies, while one was due.
     usual_gap_ns: u64,
     /// Since when there was trouble and no success; 0 while all is well.
@@ -56,6 +60,8 @@ impl Health {
             prober: None,
             answers: false,
             last_success_ns: 0,
+            last_sign_ns: 0,
+            is_gone_at_end: false,
             usual_gap_ns: 0,
             trouble_since_ns: 0,
             kinds: OutageKinds::NONE,
@@ -138,6 +144,22 @@ impl Health {
         self.trouble_since_ns
     }
 
+    /// It has done something that is no success, but no silence either.
+    #[inline]
+    pub(crate) fn sign(&mut self, at_ns: u64) {
+        self.last_sign_ns = at_ns;
+    }
+
+    /// Since when nothing at all has come of what is asked of it; `None` while all is well.
+    pub(crate) fn silent_since_ns(&self) -> Option<u64> {
+        (self.trouble_since_ns != 0).then(|| self.trouble_since_ns.max(self.last_sign_ns))
+    }
+
+    /// Was it in trouble when the run ended?
+    pub(crate) fn is_gone_at_end(&self) -> bool {
+        self.is_gone_at_end
+    }
+
     /// Has a reply ever come?
     pub(crate) fn has_answered(&self) -> bool {
         self.last_success_ns != 0
@@ -198,6 +220,7 @@ impl Health {
             None => now_ns,
         };
         let span = self.end(gap_from_ns, now_ns.saturating_sub(gap_from_ns), now_ns)?;
+        self.is_gone_at_end = true;
         Some(OutageSpan { end_ns: u64::MAX, ..span })
     }
 }

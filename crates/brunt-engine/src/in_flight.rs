@@ -142,6 +142,13 @@ impl Entry {
         Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, template }
     }
 
+    /// An operation that waits, and has no place of its own.
+    pub(crate) fn waiting(picked: &Picked) -> Self {
+        let mut entry = Self::BLANK;
+        entry.become_picked(picked, false);
+        entry
+    }
+
     /// A place that was never used.
     const BLANK: Self = Self {
         key_word: 0,

@@ -19,7 +19,7 @@ use brunt_stats::outage::OutageSpan;
 use brunt_stats::presence::{Presence, PresenceTotal};
 use brunt_stats::recorder::{Account, RecorderSet};
 use brunt_stats::renewal::RenewalCounts;
-use brunt_stats::sample::Sample;
+use brunt_stats::sample::{Sample, Times};
 use brunt_stats::tap::Tap;
 use brunt_stats::verification::{Example, ValueFault, Verification};
 
@@ -186,6 +186,17 @@ impl Recording {
     /// An operation that was due will never be sent.
     pub(crate) fn unsent(&mut self, phase: Phase, op: &Op) {
         self.set.unsent(phase, op);
+    }
+
+    /// An operation that was picked is given up before it was sent, because its server does not answer.
+    pub(crate) fn given_up(&mut self, phase: Phase, op: &Op, times: &Times) {
+        self.set.given_up(phase, op, times);
+        self.abandoned(times.picked_ns, times.done_ns);
+    }
+
+    /// An operation, or a part of one, will never be sent to this server.
+    pub(crate) fn unsent_to(&mut self, server: u16) {
+        self.set.unsent_to(server);
     }
 
     /// An operation in parts was handed over; noted when it is over, for only then all its commands are known.

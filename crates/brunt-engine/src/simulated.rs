@@ -18,6 +18,7 @@ mod stamps;
 mod timeouts;
 mod tokens;
 mod verifying;
+mod waiting;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};

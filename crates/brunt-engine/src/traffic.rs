@@ -3,7 +3,8 @@
 //! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
 //! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `matching` finds out whose it is,
 //! `stamping` knows which of these the kernel's timestamps belong to, `connecting` lets connections come and go,
-//! `datagrams` puts replies together where they come in such, `losing` books what goes wrong.
+//! `datagrams` puts replies together where they come in such, `losing` books what goes wrong, `giving_up` what waits for a
+//! server in vain.
 //! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
 //! unsent.
@@ -12,6 +13,7 @@ mod asking;
 mod connecting;
 mod datagrams;
 mod finding;
+mod giving_up;
 pub(crate) mod greeting;
 mod losing;
 mod matching;
@@ -408,6 +410,7 @@ impl<C: Codec> Traffic<C> {
             }
             other => {
                 self.enqueue(picked);
+                self.make_room(picked.route, picked.picked_ns);
                 matches!(other, Placing::FlushFirst)
             }
         }
@@ -666,13 +669,24 @@ fn give_back<C: Codec>(
             connection.freed.push(done_ns);
             return;
         }
-        for at in 0..connection.freed.len() {
-            let freed_ns = connection.freed[at];
-            free_slot(lane, connection, own, key, outcome, freed_ns);
-        }
-        connection.freed.clear();
+        free_pipeline(lane, connection, own, key, outcome);
     }
     free_slot(lane, connection, own, key, outcome, done_ns);
+}
+
+/// Gives back the slots that have waited for the rest of a connection's pipeline.
+fn free_pipeline<C: Codec>(
+    lane: &mut Lane,
+    connection: &mut Connection<C>,
+    own: u32,
+    key: KeyRef,
+    outcome: Outcome,
+) {
+    for at in 0..connection.freed.len() {
+        let freed_ns = connection.freed[at];
+        free_slot(lane, connection, own, key, outcome, freed_ns);
+    }
+    connection.freed.clear();
 }
 
 /// A slot of a closed loop may be used again; where it is bound to a connection that takes no more, by the next one.

@@ -409,7 +409,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.take_in();
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
         }
-        next_ns = next_ns.min(self.expire_ns);
+        next_ns = next_ns.min(self.expire_ns).min(self.traffic.give_up_waiting(now_ns));
         match self.stage {
             Stage::Connecting => self.tend_connecting(),
             Stage::Preloading => self.tend_preloading(now_ns),

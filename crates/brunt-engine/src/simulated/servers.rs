@@ -12,7 +12,7 @@ fn three(placement: &str) -> String {
 }
 
 /// Where the keys of `0..keys` live.
-fn homes(placement: &str, keys: u64) -> Vec<usize> {
+pub(super) fn homes(placement: &str, keys: u64) -> Vec<usize> {
     let servers = NAMES.map(|name| name.parse().unwrap());
     let router = Router::new(placement.parse().unwrap(), &servers);
     (0..keys).map(|id| router.route(format!("{id:030}").as_bytes()) as usize).collect()

@@ -25,6 +25,10 @@ impl<C: Codec> Traffic<C> {
         server.connected(at_ns);
         server.last_up_ns = at_ns;
         server.prober = None;
+        if self.lifetimes[usize::from(connection.class)].has_schedule() {
+            // Before this birth nobody could ask it anything.
+            server.sign(at_ns);
+        }
         self.live(index, at_ns, false);
         self.became_usable(index);
     }

@@ -2,9 +2,10 @@
 //!
 //! Network trouble is data: everything here is booked, and the run goes on. Invariant: an operation that was sent ends
 //! as lost or timed out; one that was not waits for another connection, and is unsent when the run ends first, or when
-//! the server has not taken it in within a time-out.
+//! the server has not taken it in within a time-out (`giving_up` has those that are on no connection).
 
-use super::Traffic;
+use super::giving_up::unsent_times;
+use super::{Traffic, free_pipeline};
 use crate::connection::Link;
 use crate::detour::NO_DETOUR;
 use crate::group::NO_GROUP;
@@ -12,12 +13,14 @@ use crate::in_flight::{Chain, Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
 use crate::lane::Picked;
 use crate::lease::NO_LEASE;
+use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::stamps::StampLoss;
+use brunt_workload::session::Issue;
 
 impl<C: Codec> Traffic<C> {
     /// A connection is gone: books everything on it and prepares it for another attempt.
@@ -48,6 +51,7 @@ impl<C: Codec> Traffic<C> {
             // They have waited longer than whatever else does.
             let route = self.connections[index as usize].route;
             self.routes[route as usize].waiting.rotate_right(taken_back);
+            self.free_rest(index);
         }
         let connection = &mut self.connections[index as usize];
         let probes = self.servers[usize::from(connection.server)].prober == Some(index);
@@ -57,6 +61,20 @@ impl<C: Codec> Traffic<C> {
             self.lifetimes[usize::from(connection.class)].give_back();
         }
         self.lay_down(index, retry_ns);
+    }
+
+    /// The rest of a connection's pipeline has gone elsewhere: the slots that waited for it here do so no longer.
+    fn free_rest(&mut self, index: u32) {
+        let lane_index = self.lane_of(index);
+        let Some(lane) = self.lanes.get_mut(lane_index as usize) else { return };
+        let connection = &mut self.connections[index as usize];
+        if !connection.freed.is_empty() {
+            let first = self.routes[lane.routes.start as usize].connections.start;
+            let own = if lane.pins { index - first } else { 0 };
+            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            free_pipeline(lane, connection, own, KeyRef::Id(0), lost);
+            self.agenda.set(lane_index, lane.due_ns());
+        }
     }
 
     /// What the loss of a connection says of its server; while no other is up, one of them looks whether it is back.
@@ -151,15 +169,16 @@ impl<C: Codec> Traffic<C> {
     fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
+        self.recording.unsent_to(self.connections[index as usize].server);
         if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
             // Not there, but elsewhere before.
             self.book(index, &entry, Outcome::without_reply(OutcomeClass::Lost), now_ns, now_ns);
         } else if entry.rest.group == NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
-            self.recording.unsent(entry.phase, &entry.op());
-            self.recording.abandoned(entry.picked_ns, now_ns);
+            let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
+            self.recording.given_up(entry.phase, &entry.op(), &times);
             self.release(index, entry.rest.lease, entry.key(), lost, now_ns);
-        } else if let Some(group) = self.groups.end_unsent(entry.rest.group) {
+        } else if let Some(group) = self.groups.give_up(entry.rest.group, now_ns) {
             self.book_group(index, &group, now_ns, now_ns);
         }
     }
@@ -235,46 +254,70 @@ impl<C: Codec> Traffic<C> {
             let (mut waiting, mut parked) =
                 (std::mem::take(&mut route.waiting), std::mem::take(&mut route.parked));
             for picked in waiting.drain(..).chain(parked.drain(..)) {
-                if picked.detour != NO_DETOUR {
-                    self.close_detour(&picked, now_ns);
-                } else if picked.group == NO_GROUP {
-                    self.recording.unsent(picked.phase, &picked.op);
-                    self.recording.abandoned(picked.picked_ns, now_ns);
-                } else if let Some(group) = self.groups.end_unsent(picked.group) {
-                    self.close_group(&group, now_ns);
-                }
+                self.close_waiting(&picked, now_ns);
             }
         }
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
             self.close_detour(&picked, now_ns);
         }
-        for lane in &mut self.lanes {
+        for lane in 0..self.lanes.len() {
             // Still in the schedule, because the queue before it was full.
-            while lane.session.is_open() && lane.session.due_ns() < window.end_ns {
-                let issue = lane.session.take();
-                let phase = window.phase_of(issue.intended_ns);
-                self.recording.scheduled(phase, &issue.op);
-                self.recording.unsent(phase, &issue.op);
+            while self.lanes[lane].session.is_open() && self.lanes[lane].session.due_ns() < window.end_ns {
+                let issue = self.lanes[lane].session.take();
+                self.close_due(lane, &issue, now_ns);
             }
         }
         for index in 0..self.connections.len() {
             let connection = &mut self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
+            let server = connection.server;
             for chain in &mut chains {
                 while let Some(entry) = self.in_flight.pop(index as u32, chain) {
-                    self.close_entry(&entry, now_ns);
+                    self.close_entry(server, &entry, now_ns);
                 }
             }
         }
     }
 
+    /// Books an operation, or a part of one, that waits when the run is over.
+    fn close_waiting(&mut self, picked: &Picked, now_ns: u64) {
+        let server = self.server_of(picked.route);
+        self.recording.unsent_to(server);
+        if picked.detour != NO_DETOUR {
+            self.close_detour(picked, now_ns);
+        } else if picked.group == NO_GROUP {
+            let times = unsent_times(picked.intended_ns, picked.picked_ns, now_ns);
+            self.close_unsent(server, picked.phase, &picked.op, &times);
+        } else if let Some(group) = self.close_unsent_part(server, picked.group, now_ns) {
+            self.close_group(&group, now_ns);
+        }
+    }
+
+    /// Books an operation that was due and that nobody has looked at when the run is over.
+    fn close_due(&mut self, lane: usize, issue: &Issue, now_ns: u64) {
+        let phase = self.window.phase_of(issue.intended_ns);
+        self.recording.scheduled(phase, &issue.op);
+        let routes = &self.lanes[lane].routes;
+        if routes.len() > 1 {
+            // Which server it would have gone to is not said.
+            return self.recording.unsent(phase, &issue.op);
+        }
+        let server = self.server_of(routes.start);
+        self.recording.unsent_to(server);
+        self.recording.picked(now_ns, 1);
+        self.close_unsent(server, phase, &issue.op, &unsent_times(issue.intended_ns, now_ns, now_ns));
+    }
+
     /// Books an operation, or a part of one, that has not ended when the run has.
-    fn close_entry(&mut self, entry: &Entry, now_ns: u64) {
+    fn close_entry(&mut self, server: u16, entry: &Entry, now_ns: u64) {
         let entry = &self.off_detour(entry);
+        if entry.sent_ns == 0 {
+            self.recording.unsent_to(server);
+        }
         if entry.rest.group != NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
-                0 => self.groups.end_unsent(entry.rest.group),
+                0 => self.close_unsent_part(server, entry.rest.group, now_ns),
                 _ => self.groups.end_sent(entry.rest.group, entry, lost, 0),
             };
             if let Some(group) = ended {
@@ -283,15 +326,21 @@ impl<C: Codec> Traffic<C> {
             return;
         }
         if entry.sent_ns == 0 {
-            self.recording.unsent(entry.phase, &entry.op());
+            let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
+            self.close_unsent(server, entry.phase, &entry.op(), &times);
         } else {
             self.recording.in_flight(entry.phase, &entry.op(), entry.sent_ns);
+            self.recording.abandoned(entry.picked_ns, now_ns);
         }
-        self.recording.abandoned(entry.picked_ns, now_ns);
     }
 
     /// Books an operation in parts that has not ended when the run has.
     pub(super) fn close_group(&mut self, group: &crate::group::Group, now_ns: u64) {
+        if group.given_up {
+            // It has failed with that part, whatever would have become of the others.
+            self.record_group(group, now_ns, now_ns);
+            return;
+        }
         if group.sent_ns == 0 {
             self.recording.unsent(group.phase, &group.op);
         } else {
@@ -299,6 +348,11 @@ impl<C: Codec> Traffic<C> {
             self.recording.in_flight(group.phase, &group.op, group.sent_ns);
         }
         self.recording.abandoned(group.picked_ns, now_ns);
+    }
+
+    /// The server of a route.
+    fn server_of(&self, route: u32) -> u16 {
+        self.connections[self.routes[route as usize].connections.start as usize].server
     }
 
     /// Is anything out at a server, or waiting for it?

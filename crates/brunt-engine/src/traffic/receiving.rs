@@ -4,6 +4,7 @@
 //! reply ends the operation that it answers, once.
 
 use super::finding::Read;
+use super::giving_up::unsent_times;
 use super::redirecting::Said;
 use super::{Checking, Traffic};
 use crate::detour::NO_DETOUR;
@@ -499,6 +500,7 @@ impl<C: Codec> Traffic<C> {
         match class {
             OutcomeClass::Error => {
                 health.request_failed(OutageKind::Error, sent_ns);
+                health.sign(at_ns);
                 self.recording.failed_at(server);
             }
             class => {
@@ -553,11 +555,18 @@ impl<C: Codec> Traffic<C> {
 
     /// Books the end of an operation that was split over servers, when its last part has ended.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
+        let done_ns = self.record_group(group, done_ns, polled_ns);
+        self.release(index, group.lease, group.op.key, group.outcome(), done_ns);
+    }
+
+    /// The same but for its slot. Yields when it ended.
+    pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) -> u64 {
         let outcome = group.outcome();
         let done_ns = done_ns.max(group.done_ns);
         if group.sent_ns == 0 {
-            self.recording.unsent(group.phase, &group.op);
-            self.recording.abandoned(group.picked_ns, done_ns);
+            // Nobody has had any of it.
+            let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
+            self.recording.given_up(group.phase, &group.op, &times);
         } else {
             self.recording.sent_in_parts(group);
             let sent_ns = group.sent_ns.min(done_ns);
@@ -579,7 +588,7 @@ impl<C: Codec> Traffic<C> {
             let account = self.recording.account(group.phase, &group.op);
             self.recording.record(account, &sample, u32::from(group.op.count), group.hits);
         }
-        self.release(index, group.lease, group.op.key, outcome, done_ns);
+        done_ns
     }
 
     /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up; but of datagrams they

@@ -137,7 +137,7 @@ fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
     assert_eq!(outages.len(), 1, "{text}");
     assert_eq!(
         (&outages[0]["server"], outages[0]["end_ns"].as_u64()),
-        (&gone_address.into(), None),
+        (&gone_address.as_str().into(), None),
         "{text}"
     );
     // A second of three has passed: two thirds of a third are never sent.
@@ -145,15 +145,76 @@ fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
     assert_eq!(count("scheduled"), 9_000);
     assert_eq!(count("completed") + count("lost") + count("unsent"), 9_000, "{text}");
     assert!((1_700..2_200).contains(&count("unsent")) && count("lost") <= 36, "{text}");
-    for server in &servers {
-        let told = measured.at("servers").as_array().unwrap();
-        let told = told.iter().find(|told| told["server"] == server.address).unwrap();
-        let statistics = server.statistics();
-        assert_eq!(told["answered"], statistics["cmd_get"] + statistics["cmd_set"], "{text}");
-        assert_eq!(told["failed"], 0);
-    }
+    check_rows(&measured, &servers, &gone_address);
     // Nothing that was answered had waited for the one that is gone.
     assert!(measured.ms("latency.response_ns.p99") < 200.0, "{text}");
+}
+
+/// What was never sent was given up because of the server that is gone, which has its row, is named by the verdict, and is no matter
+/// of the others' rows.
+fn check_rows(measured: &Measured, others: &[Server], gone: &str) {
+    let text = &measured.text;
+    let rows = measured.at("servers").as_array().unwrap();
+    let row = |address: &str| rows.iter().find(|row| row["server"] == address).unwrap();
+    for server in others {
+        let (row, statistics) = (row(&server.address), server.statistics());
+        assert_eq!(row["answered"], statistics["cmd_get"] + statistics["cmd_set"], "{text}");
+        assert_eq!((&row["failed"], &row["unsent"]), (&0.into(), &0.into()), "{text}");
+    }
+    let [lost, unsent, given_up] =
+        ["lost", "unsent", "given_up"].map(|key| measured.count(&format!("requests.{key}")));
+    assert_eq!((given_up, &row(gone)["unsent"]), (unsent, &unsent.into()), "{text}");
+    let completed = measured.count("requests.completed");
+    let ended = measured.count("latency.including_failures_ns.count");
+    assert_eq!(ended, completed + lost + given_up, "{text}");
+    let checks = measured.at("verdict.checks").as_array().unwrap();
+    let check = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap();
+    assert_eq!(check("CONSERVE")["status"], "ok", "{text}");
+    let told = check("ERR")["message"].as_str().unwrap().to_owned();
+    assert!(told.contains(&format!("never sent because {gone} answered nobody for")), "{told}");
+}
+
+/// A closed loop over two servers of which one is killed: every slot that wants it has it for a time-out, and then goes on.
+#[test]
+fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
+    let _beside = beside_others();
+    let mut servers: Vec<Server> = (0..2).map_while(|_| Server::memcached(&[])).collect();
+    if servers.len() < 2 {
+        return;
+    }
+    let flags = servers.iter().flat_map(|server| ["-s", &server.address]);
+    let run =
+        brunt(&["run", "--json", "-", "-t", "2s", "--warmup", "0s", "--wait", "sleep", "-c", "4", "-T", "1"])
+            .args(["--keys", "1000", "--mix", "get", "--timeout", "100ms", "--allow-untrusted"])
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+    while counted(&servers, "cmd_get") < 1_000 {
+        park_timeout(Duration::from_millis(2));
+    }
+    let gone = servers.remove(1);
+    let gone_address = gone.address.clone();
+    gone.kill();
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    let text = &measured.text;
+    measured.check_books();
+    measured.check_connections();
+    check_rows(&measured, &servers, &gone_address);
+    let outages = measured.at("outages").as_array().unwrap();
+    let outage = outages.iter().find(|outage| outage["server"] == gone_address.as_str()).unwrap();
+    let gone_ms = 2_000.0 - outage["start_ns"].as_f64().unwrap() / 1e6;
+    // Each of four slots waits a tenth of a second at a time for that server. A host that is busy makes it longer.
+    let given_up = measured.count("requests.given_up") as f64;
+    let most = 4.0 * (gone_ms / 100.0 + 1.0);
+    assert!((most / 3.0..=most).contains(&given_up), "{given_up} of {most}\n{text}");
+    assert!(measured.ms("latency.including_failures_ns.max") >= 100.0, "{text}");
+    // About as many requests are for the other one, which answers them at once.
+    let intervals = measured.at("intervals").as_array().unwrap().iter();
+    let late = intervals.filter(|interval| interval["start_ns"].as_u64() >= Some(1_000_000_000));
+    let late: u64 = late.map(|interval| interval["completed"].as_u64().unwrap()).sum();
+    assert!((5..400).contains(&late), "{late}\n{text}");
 }
 
 /// A run against this name, and how many attempts to connect it took.

@@ -1,0 +1,285 @@
+//! Requests that wait for a server which does not answer: they are given up after a time-out, each at its own instant, and
+//! whoever does not need that server goes on.
+
+use super::*;
+use brunt_server::Outage as Script;
+use brunt_stats::server::ServerCounts;
+
+/// A server that goes at this time and comes back after that.
+fn gone(at_ns: u64, for_ns: u64) -> CoreOptions {
+    CoreOptions { outages: vec![Script { at_ns, for_ns }], ..CoreOptions::default() }
+}
+
+const FOR_GOOD: u64 = 1_000_000 * SECOND;
+
+/// A server that stands still from this time on, but takes connections and requests.
+fn frozen(at_ns: u64) -> CoreOptions {
+    CoreOptions { stalls: vec![Stall { at_ns, for_ns: FOR_GOOD }], ..CoreOptions::default() }
+}
+
+/// Three servers, the second of which is this one. There and back again takes a millisecond.
+fn world(second: CoreOptions) -> SimOptions {
+    SimOptions { others: vec![second, CoreOptions::default()], latency_ns: 500 * US, ..SimOptions::default() }
+}
+
+/// A plan over three servers.
+fn three(rest: &str) -> String {
+    format!(
+        "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\npreload = false\nkeys = 999\npopularity = 'sequential'\n{rest}"
+    )
+}
+
+/// What each server did.
+fn servers(outcome: &Outcome) -> Vec<ServerCounts> {
+    outcome.store.servers().to_vec()
+}
+
+/// How many response times of failures there are, and the longest of them.
+fn failures(outcome: &Outcome) -> (u64, u64) {
+    let mut count = (0, 0);
+    for (_, _, row) in outcome.store.rows() {
+        let moments = row.latencies.failed.moments();
+        count = (count.0 + moments.count, count.1.max(moments.max));
+    }
+    count
+}
+
+/// Requests that were answered in so long from this time of the schedule on.
+fn answered(outcome: &Outcome, from_ns: u64, for_ns: u64) -> u64 {
+    let from_ns = outcome.start_ns() + from_ns;
+    let is_answered = |sample: &&Sample| {
+        sample.outcome.class.is_completed() && (from_ns..from_ns + for_ns).contains(&sample.times.done_ns)
+    };
+    outcome.samples.iter().filter(is_answered).count() as u64
+}
+
+/// In closed loop a slot whose request is for a server that is gone has it for a time-out, and then goes on.
+#[test]
+fn a_closed_loop_goes_on_beside_a_server_that_is_gone() {
+    for (refill, depth) in [("eager", 1), ("eager", 4), ("batch", 4)] {
+        let outcome = simulate(
+            &three(&format!(
+                "mix = 'get'\nconnections = 6\ndepth = {depth}\ntime = '10s'\ntimeout = '500ms'\nrefill = '{refill}'"
+            )),
+            world(gone(SECOND, FOR_GOOD)),
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        let slots = 6 * depth;
+        // A slot soon finds a key behind the server that is gone, and has it for half a second: within nine seconds 18 times, the
+        // last of them after the window.
+        let expected = slots * 18;
+        assert!(requests.unsent.abs_diff(expected) <= slots, "{requests:?}, expected {expected}");
+        let (failed, longest_ns) = failures(&outcome);
+        assert_eq!((failed, requests.given_up), (requests.unsent + requests.failed(), requests.unsent));
+        // A time-out after it was picked, or after the end of the server where it waited for its turn already.
+        assert!((500 * MS..502 * MS).contains(&longest_ns), "{longest_ns}");
+        // For each that waits as many are answered as there are keys elsewhere for one there.
+        let homes = super::servers::homes("modulo", 999);
+        let there = homes.iter().filter(|home| **home == 1).count() as f64 / 999.0;
+        let expected = (7 * 2 * slots) as f64 * (1.0 - there) / there;
+        let answered = answered(&outcome, 2 * SECOND, 7 * SECOND) as f64;
+        assert!((0.7..1.4).contains(&(answered / expected)), "{answered} of {expected}");
+        let [a, b, c] = servers(&outcome)[..] else { panic!() };
+        assert_eq!((a.unsent, c.unsent, b.unsent), (0, 0, requests.unsent));
+        assert_eq!((a.failed, c.failed), (0, 0));
+        assert_eq!(outcome.allocations, 0);
+    }
+}
+
+/// When the server is back, every slot of a closed loop is in use again: none was lost with what was given up, neither those of
+/// stores that follow a miss nor those of connections that waited for their pipeline.
+#[test]
+fn every_slot_is_there_when_the_server_is_back() {
+    for (servers, mix, rest) in [
+        ("'a:1', 'b:2', 'c:3'", "get", ""),
+        ("'a:1', 'b:2', 'c:3'", "mget", "multiget = 3"),
+        ("'a:1', 'b:2', 'c:3'", "get=1,mget=1", "multiget = 3\non-miss = 'set'"),
+        ("'a:1', 'b:2', 'c:3'", "get", "refill = 'batch'"),
+        ("'a:1', 'b:2', 'c:3'", "set,get", "noreply = true"),
+        // Slots of their own connections.
+        ("'b:2'", "get", ""),
+        ("'b:2'", "get", "refill = 'batch'"),
+        ("'b:2'", "get=1,mget=1", "multiget = 3\non-miss = 'set'"),
+        ("'b:2'", "get", "calls-per-connection = 90"),
+        ("'b:2'", "get", "transport = 'udp'"),
+        ("'a:1', 'b:2', 'c:3'", "get", "transport = 'udp'"),
+        ("'a:1', 'b:2', 'c:3'", "get", "transport = 'udp'\nprotocol = 'memcached-meta'"),
+    ] {
+        let toml = format!(
+            "server = [{servers}]\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = '{mix}'\nconnections = 6\n\
+             depth = 4\ntime = '5s'\ntimeout = '500ms'\n{rest}"
+        );
+        let second = gone(SECOND, 2 * SECOND);
+        let options = match servers.len() {
+            5 => SimOptions { server: second, ..SimOptions::default() },
+            _ => world(second),
+        };
+        let options = SimOptions { latency_ns: 2 * MS, ..options };
+        let outcome = simulate(&toml, options);
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        let before = answered(&outcome, 500 * MS, 400 * MS);
+        let after = answered(&outcome, 4_500 * MS, 400 * MS);
+        assert!(before > 500 && after.abs_diff(before) <= before / 20, "{toml}: {before}, then {after}");
+        let in_vain = requests.given_up + requests.failed();
+        assert!(in_vain > 48 && requests.given_up == requests.unsent, "{toml}: {requests:?}");
+        assert_eq!(requests.in_flight, 0, "{toml}");
+        assert_eq!(outcome.allocations, 0, "{toml}");
+    }
+}
+
+/// An outage that is shorter than the time-out costs nothing but what was on the wire, however long requests had waited for
+/// their turn before it.
+#[test]
+fn a_short_outage_gives_nothing_up() {
+    for load in ["", "rate = 9000\narrival = 'uniform'"] {
+        let slow = CoreOptions { service: Service::Fixed(500 * US), ..gone(1_500 * MS, 450 * MS) };
+        let outcome = simulate(
+            &three(&format!(
+                "{load}\nmix = 'get'\nconnections = 3\ndepth = 4\ntime = '2s'\ndrain = '9s'\ntimeout = '500ms'"
+            )),
+            world(slow),
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.unsent, requests.in_flight), (0, 0), "{load} {requests:?}");
+        if !load.is_empty() {
+            // Half as much again as it can do: at the outage the queue was longer than a time-out already.
+            assert!(outcome.quantile(1.0, |sample| sample.times.send_lag_ns()) > SECOND);
+        }
+    }
+}
+
+/// Who waits behind others for a server that does answer is not given up, however long it takes.
+#[test]
+fn a_server_that_is_too_slow_is_not_gone() {
+    for noreply in [false, true] {
+        let server = CoreOptions { service: Service::Fixed(MS), ..CoreOptions::default() };
+        let outcome = simulate(
+            &format!(
+                "rate = 2000\narrival = 'uniform'\nmix = 'set'\nnoreply = {noreply}\nconnections = 1\ndepth = 2\n\
+                 time = '3s'\nwarmup = '0s'\npreload = false\nkeys = 10\ntimeout = '200ms'\ndrain = '200ms'"
+            ),
+            SimOptions { server, buffer_bytes: 600, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.given_up, requests.failed()), (0, 0), "{requests:?}");
+        assert!(noreply || requests.unsent > 2_000, "{requests:?}");
+    }
+}
+
+/// A part for a server that is gone ends its multi-get: lost, when the part is given up. The others do not notice.
+#[test]
+fn a_multi_get_fails_with_its_part() {
+    for (connections, drain_ms) in [(3, 500), (9, 500), (3, 100)] {
+        let outcome = simulate(
+            &three(&format!(
+                "mix = 'mget'\nmultiget = 2\nrate = 100\narrival = 'uniform'\nconnections = {connections}\ndepth = 64\n\
+                 time = '4s'\ntimeout = '500ms'\ndrain = '{drain_ms}ms'"
+            )),
+            world(gone(SECOND + 7 * MS, FOR_GOOD)),
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        let homes = super::servers::homes("modulo", 999);
+        let keys_there =
+            |nth: usize| [2 * nth, 2 * nth + 1].iter().filter(|key| homes[**key % 999] == 1).count();
+        // The script of a server counts from its first request.
+        let first = (0..).find(|nth| keys_there(*nth) > 0).unwrap();
+        let after = |keys: usize| (first + 101..400).filter(|nth| keys_there(*nth) == keys).count() as u64;
+        let lost = requests.outcome(OutcomeClass::Lost);
+        assert_eq!((lost, requests.given_up, requests.unsent), (after(1), after(2), after(2)));
+        assert!(after(1) > 50 && after(2) > 20);
+        assert_eq!((requests.in_flight, requests.completed() + lost + requests.unsent), (0, 400));
+        for sample in &outcome.samples {
+            let times = &sample.times;
+            let is_lost = sample.outcome.class == OutcomeClass::Lost;
+            let drained_ns = outcome.end.window.end_ns + drain_ms * MS;
+            let expected_ns = match is_lost {
+                true => (500 * MS).min(drained_ns - times.intended_ns),
+                false => MS,
+            };
+            assert!(times.response_ns() - expected_ns < US && times.send_lag_ns() < US, "{sample:?}");
+        }
+        let (failed, longest_ns) = failures(&outcome);
+        assert_eq!((failed, longest_ns / US), (lost + requests.unsent, 500_000));
+        let unsent: Vec<u64> = servers(&outcome).iter().map(|counts| counts.unsent).collect();
+        assert_eq!(unsent, [0, lost + requests.unsent, 0]);
+    }
+}
+
+/// A server that takes requests and answers none: what was sent times out, and what waits behind it is given up as early.
+#[test]
+fn what_waits_behind_a_frozen_server_is_given_up() {
+    let (one, two) = ("mix = 'get'", "mix = 'mget'\nmultiget = 2");
+    for (load, mix) in [("", one), ("", two), ("rate = 3000", one), ("rate = 3000", two)] {
+        let outcome = simulate(
+            &three(&format!(
+                "{load}\n{mix}\nconnections = 6\ndepth = 2\ntime = '6s'\ntimeout = '500ms'\ndrain = '2s'"
+            )),
+            world(frozen(SECOND)),
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert!(requests.outcome(OutcomeClass::Timeout) > 12 && requests.given_up > 12, "{requests:?}");
+        assert_eq!((requests.unsent, requests.in_flight), (requests.given_up, 0), "{load} {mix}");
+        // It waited for a time-out at the most before it was sent, and then for its own.
+        let (_, longest_ns) = failures(&outcome);
+        assert!((500 * MS..=1_000 * MS + MS).contains(&longest_ns), "{load} {mix}: {longest_ns}");
+        let [a, b, c] = servers(&outcome)[..] else { panic!() };
+        assert!((a.unsent, c.unsent, a.failed, c.failed) == (0, 0, 0, 0) && b.unsent > 0);
+        for from_s in 2..6 {
+            let answered = answered(&outcome, from_s * SECOND, SECOND);
+            assert!(answered > if load.is_empty() { 4 } else { 1_000 }, "{load} {mix}: {answered}");
+        }
+    }
+}
+
+/// The queue of a server that is gone is bounded, and what comes when it is full pushes the oldest out: the schedule goes on.
+#[test]
+fn a_full_queue_holds_up_nobody_else() {
+    let outcome = simulate(
+        &three(
+            "mix = 'get'\nrate = 300000\narrival = 'uniform'\nconnections = 3\ndepth = 1000\ntime = '1s'\n\
+             timeout = '3s'",
+        ),
+        world(gone(100 * MS, FOR_GOOD)),
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!(requests.given_up, requests.unsent);
+    assert!(requests.unsent > 80_000, "{requests:?}");
+    // Three routes share the room for 131 072.
+    let (_, longest_ns) = failures(&outcome);
+    assert!((3 * SECOND..=3 * SECOND + MS).contains(&longest_ns), "{longest_ns}");
+    for (_, _, row) in outcome.store.rows() {
+        assert!(row.latencies.response.moments().max < MS + 100 * US);
+        assert!(row.latencies.send_lag.moments().max < 100 * US);
+    }
+}
+
+/// The time of a preload is nobody's response time: it waits for as long as it has patience.
+#[test]
+fn a_preload_waits_for_its_servers() {
+    let toml = "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 3000\ntime = '100ms'\nconnections = 3\n\
+                timeout = '100ms'";
+    let outcome = simulate(toml, world(gone(5 * MS, 3 * SECOND)));
+    check_books(&outcome);
+    assert_eq!((outcome.notice, outcome.items.iter().sum::<usize>()), (None, 3_000));
+}
+
+/// Connections that are born seldom and that the server closes by itself say nothing of the server.
+#[test]
+fn who_waits_for_a_birth_is_not_given_up() {
+    let server = gone(10 * MS, MS);
+    let outcome = simulate(
+        "connect-rate = 0.5\nconnections = 1\nrate = 20\narrival = 'uniform'\ntime = '5s'\ndrain = '5s'\nwarmup = '0s'\n\
+         preload = false\nkeys = 10\ntimeout = '300ms'",
+        SimOptions { server, latency_ns: 20 * US, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.completed(), requests.unsent), (100, 0), "{requests:?}");
+}

@@ -1,0 +1,175 @@
+//! Giving up: operations that wait for a server which does not answer, so that whoever does not need it goes on.
+//!
+//! Not what was sent to it (that is [`super::losing`]'s), and nothing that waits behind others for a server which does answer,
+//! however long. Looked at on a timer, and only while some server is in trouble. Invariant: an operation waits unsent no
+//! longer than a time-out from when it came to wait, or from the last sign of life of its server where that was later.
+
+use super::{Traffic, free_slot, give_back};
+use crate::detour::NO_DETOUR;
+use crate::group::{Group, NO_GROUP};
+use crate::in_flight::Entry;
+use crate::lane::{Picked, RouteId};
+use crate::lease::NO_LEASE;
+use brunt_plan::op::{KeyRef, Op};
+use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_plan::phase::Phase;
+use brunt_proto::Codec;
+use brunt_stats::sample::Times;
+
+/// An attempt to connect has failed, and not only the connection before it.
+const FAILURES_TOLD: u32 = 2;
+
+/// The times of an operation that ends unsent.
+pub(super) fn unsent_times(intended_ns: u64, picked_ns: u64, at_ns: u64) -> Times {
+    Times { intended_ns, picked_ns, sent_ns: at_ns, polled_ns: at_ns, first_byte_ns: at_ns, done_ns: at_ns }
+}
+
+impl<C: Codec> Traffic<C> {
+    /// Gives up what has waited long enough for a server that does not answer. Returns when to look again.
+    pub(crate) fn give_up_waiting(&mut self, now_ns: u64) -> u64 {
+        if self.servers.iter().all(|server| server.silent_since_ns().is_none()) {
+            return u64::MAX;
+        }
+        let mut next_ns = u64::MAX;
+        for route in 0..self.routes.len() as RouteId {
+            let Some(since_ns) = self.silent_since_ns(route) else { continue };
+            // Whatever comes to wait from now on waits at least until then.
+            next_ns = next_ns
+                .min(now_ns + self.timeout_ns)
+                .min(self.give_up_queued(route, since_ns, now_ns))
+                .min(self.give_up_parked(route, since_ns, now_ns));
+        }
+        next_ns
+    }
+
+    /// Since when the server of a route has said nothing; `None` while it answers, and where that is no matter: a preload
+    /// tries again, and has a patience of its own.
+    fn silent_since_ns(&self, route: RouteId) -> Option<u64> {
+        let route = &self.routes[route as usize];
+        let own = &self.connections[route.connections.start as usize..route.connections.end as usize];
+        let first = own.first().filter(|_| !self.lanes[route.lane as usize].is_preload)?;
+        let health = &self.servers[usize::from(first.server)];
+        // A server may close connections that then wait for their birth, which is the plan's doing.
+        let awaits_birth = self.lifetimes[usize::from(first.class)].has_schedule()
+            && health.up == 0
+            && own.iter().all(|connection| connection.failures < FAILURES_TOLD);
+        health.silent_since_ns().filter(|_| !awaits_birth)
+    }
+
+    /// When an operation has waited long enough for a server that has been silent since then.
+    fn given_up_ns(&self, picked: &Picked, since_ns: u64) -> u64 {
+        picked.picked_ns.max(since_ns).saturating_add(self.timeout_ns)
+    }
+
+    /// Of those in the queue from the front on: whatever stands further back came there later.
+    fn give_up_queued(&mut self, route: RouteId, since_ns: u64, now_ns: u64) -> u64 {
+        while let Some(oldest) = self.routes[route as usize].waiting.front() {
+            let due_ns = self.given_up_ns(oldest, since_ns);
+            if due_ns > now_ns {
+                return due_ns;
+            }
+            self.give_up_oldest(route, due_ns);
+        }
+        u64::MAX
+    }
+
+    /// Of those that wait for a connection of their own all, of which there are no more than slots.
+    fn give_up_parked(&mut self, route: RouteId, since_ns: u64, now_ns: u64) -> u64 {
+        let mut next_ns = u64::MAX;
+        let mut parked = std::mem::take(&mut self.routes[route as usize].parked);
+        parked.retain(|picked| {
+            let due_ns = self.given_up_ns(picked, since_ns);
+            if due_ns <= now_ns {
+                self.give_up(picked, due_ns);
+            } else {
+                next_ns = next_ns.min(due_ns);
+            }
+            due_ns > now_ns
+        });
+        self.routes[route as usize].parked = parked;
+        next_ns
+    }
+
+    /// An operation of an open loop has come to wait. A queue that is full would stop the schedule, also for the other servers;
+    /// where its server does not answer the oldest is given up instead, before its time.
+    #[inline(never)]
+    pub(super) fn make_room(&mut self, route_index: RouteId, now_ns: u64) {
+        let route = &self.routes[route_index as usize];
+        let lane = &self.lanes[route.lane as usize];
+        let is_in_the_way = route.is_full() && lane.routes.len() > 1 && lane.session.is_open();
+        if is_in_the_way && self.silent_since_ns(route_index).is_some() {
+            self.give_up_oldest(route_index, now_ns);
+        }
+    }
+
+    fn give_up_oldest(&mut self, route_index: RouteId, at_ns: u64) {
+        let route = &mut self.routes[route_index as usize];
+        let was_full = route.is_full();
+        let Some(oldest) = route.waiting.pop_front() else { return };
+        self.note_length(route_index, was_full);
+        self.give_up(&oldest, at_ns);
+    }
+
+    /// Books an operation that is on no connection as given up, or a part of one, and gives its slot back.
+    fn give_up(&mut self, picked: &Picked, at_ns: u64) {
+        // That of the slot, or any of the server's.
+        let index = picked.connection.unwrap_or(self.routes[picked.route as usize].connections.start);
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
+        self.recording.unsent_to(self.connections[index as usize].server);
+        if C::REDIRECTS && picked.detour != NO_DETOUR {
+            // Not there, but elsewhere before.
+            self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
+        } else if picked.group == NO_GROUP {
+            let times = unsent_times(picked.intended_ns, picked.picked_ns, at_ns);
+            self.recording.given_up(picked.phase, &picked.op, &times);
+            self.release_unsent(index, picked.lease, picked.op.key, lost, at_ns);
+        } else if let Some(group) = self.groups.give_up(picked.group, at_ns) {
+            let done_ns = self.record_group(&group, at_ns, at_ns);
+            self.release_unsent(index, group.lease, group.op.key, group.outcome(), done_ns);
+        }
+    }
+
+    /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
+    fn release_unsent(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, at_ns: u64) {
+        let owner = match lease {
+            NO_LEASE => index,
+            lease => match self.leases.leave(lease) {
+                Some(owner) => owner,
+                None => return,
+            },
+        };
+        let lane_index = self.lane_of(owner);
+        let lane = &mut self.lanes[lane_index as usize];
+        if lane.session.is_open() {
+            return;
+        }
+        let connection = &mut self.connections[owner as usize];
+        if lane.pins {
+            // The call that was spoken for it was not made.
+            connection.promised -= u32::from(lease == NO_LEASE);
+            let own = owner - self.routes[lane.routes.start as usize].connections.start;
+            give_back(lane, connection, own, key, outcome, at_ns);
+        } else {
+            free_slot(lane, connection, 0, key, outcome, at_ns);
+        }
+        self.agenda.set(lane_index, lane.due_ns());
+    }
+
+    /// The run is over, and an operation was never sent to this server: for want of it, if it is in trouble.
+    pub(super) fn close_unsent(&mut self, server: u16, phase: Phase, op: &Op, times: &Times) {
+        if self.servers[usize::from(server)].is_gone_at_end() {
+            self.recording.given_up(phase, op, times);
+        } else {
+            self.recording.unsent(phase, op);
+            self.recording.abandoned(times.picked_ns, times.done_ns);
+        }
+    }
+
+    /// The same of a part of an operation. Yields the whole when it was the last.
+    pub(super) fn close_unsent_part(&mut self, server: u16, group: u32, now_ns: u64) -> Option<Group> {
+        match self.servers[usize::from(server)].is_gone_at_end() {
+            true => self.groups.give_up(group, now_ns),
+            false => self.groups.end_unsent(group),
+        }
+    }
+}
