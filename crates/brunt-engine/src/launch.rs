@@ -202,7 +202,14 @@ impl Blueprint {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
         let datagrams = self.plan.transport == Transport::Udp;
-        uring::Shape { links: links_of(shard), reply_bytes, datagrams, gather: Gather::of(&self.plan) }
+        let nodelay = self.plan.nodelay;
+        uring::Shape {
+            links: links_of(shard),
+            reply_bytes,
+            datagrams,
+            nodelay,
+            gather: Gather::of(&self.plan),
+        }
     }
 
     /// A codec of this dialect over datagrams, for the worker with this shard.
@@ -727,12 +734,12 @@ impl Own {
         // Plain transports differ in their sockets alone, which are connected by the kind of their address.
         Ok(match (interface, plan.timestamps, plan.transport) {
             (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix | Transport::Udp) => {
-                let io = Epoll::new(links, gather, clock)?;
+                let io = Epoll::new(links, gather, clock)?.with_nodelay(plan.nodelay);
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
             // A plan with timestamps has no other transport.
             (KernelInterface::Epoll, Timestamps::Kernel, _) => {
-                let io = Epoll::stamping(links, gather, clock)?;
+                let io = Epoll::stamping(links, gather, clock)?.with_nodelay(plan.nodelay);
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
             (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix | Transport::Udp) => {
@@ -740,7 +747,8 @@ impl Own {
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
             (KernelInterface::Epoll, Timestamps::Off, Transport::Tls) => {
-                let io = Tls::new(Epoll::new(links, gather, clock)?, blueprint.tls_clients(&shard)?);
+                let io = Epoll::new(links, gather, clock)?.with_nodelay(plan.nodelay);
+                let io = Tls::new(io, blueprint.tls_clients(&shard)?);
                 drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
             }
             (KernelInterface::Uring, _, Transport::Tls) => {

@@ -454,6 +454,9 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What carries it.
     pub transport: Transport,
+    /// Each request goes out at once (TCP_NODELAY); else the kernel may keep a small one back until what was sent before it is
+    /// acknowledged (Nagle's algorithm).
+    pub nodelay: bool,
     /// How TLS is spoken, where it is the transport.
     pub tls: TlsOptions,
     /// Which server an op goes to, where there are several.

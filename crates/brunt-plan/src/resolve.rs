@@ -169,6 +169,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         login: resolve_login(&complaint, run, protocol)?,
         commands: run.command.clone().unwrap_or_default(),
         transport,
+        nodelay: transport::resolve_nodelay(&complaint, run)?,
         tls: transport::resolve_tls(&complaint, run)?,
         placement: resolve_placement(&complaint, run, servers)?,
         is_cluster: cluster::resolve(&complaint, run, protocol)?,
@@ -1102,6 +1103,10 @@ mod tests {
         (
             "protocol = 'resp2'\nserver = 'a'\ndatabase = '5G'",
             "--database: '5000000000' was given; accepted: a whole number from 0 to 4294967295",
+        ),
+        (
+            "server = 'unix:/s'\nnodelay = false",
+            "--nodelay: 'false' was given; accepted: true with --transport unix: TCP alone keeps small requests back",
         ),
         (
             "depth = 1000000\nconnections = 100",

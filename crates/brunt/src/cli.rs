@@ -450,6 +450,9 @@ pub(crate) struct TargetFlags {
     /// What carries it: tcp, unix, tls or udp, such as udp [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
+    /// TCP, TLS: leave TCP_NODELAY off, so that the kernel may keep a small request back until the one before it is acknowledged
+    #[arg(long)]
+    pub no_nodelay: bool,
     /// TLS: a file of the certificates that servers' must have been issued by, such as ca.pem [default: the host's]
     #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<String>,
@@ -1001,6 +1004,7 @@ impl TargetFlags {
             database: self.database,
             client_name: self.client_name.clone(),
             transport: self.transport,
+            nodelay: self.no_nodelay.then_some(false),
             tls_ca: self.tls_ca.clone(),
             tls_cert: self.tls_cert.clone(),
             tls_key: self.tls_key.clone(),

@@ -114,11 +114,10 @@ const OF_SECOND_GENERATION: [&str; 12] = [
 ];
 
 /// What cannot be done yet, and why not.
-const NOT_YET: [(&str, &str); 9] = [
+const NOT_YET: [(&str, &str); 8] = [
     ("agentmode", "agents on other hosts are missing"),
     ("agent", "agents on other hosts are missing"),
     ("agent-sampling", "agents on other hosts are missing"),
-    ("no_nodelay", "sockets that gather small packets are missing: TCP_NODELAY is always set"),
     ("getsetorset", "traces are missing"),
     ("read_file", "traces are missing"),
     ("twitter_trace", "traces are missing"),
@@ -173,6 +172,7 @@ pub struct CommandLine {
     pub noload: bool,
     pub loadonly: bool,
     pub blocking: bool,
+    pub no_nodelay: bool,
     pub warmup_s: u64,
     pub wait_s: u64,
     pub save: Option<String>,
@@ -350,6 +350,7 @@ fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Ref
         noload: scanned.has("noload"),
         loadonly: scanned.has("loadonly"),
         blocking: scanned.has("blocking"),
+        no_nodelay: scanned.has("no_nodelay"),
         warmup_s: numbers.count("warmup", 0),
         wait_s: numbers.count("wait", 0),
         save: text("save"),
@@ -405,7 +406,7 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
 fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
     let has = |long: &str| scanned.has(long);
     let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
-    let rules: [(bool, &str); 19] = [
+    let rules: [(bool, &str); 20] = [
         (
             line.username.is_some() && !line.binary,
             "--username: without effect; credentials are asked for with --binary only",
@@ -430,6 +431,10 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
         (
             line.moderate && is_paced,
             "--moderate: without effect on requests that a rate makes due; it moves none of them",
+        ),
+        (
+            line.no_nodelay && line.unix_socket,
+            "--no_nodelay: without effect; a path is reached without TCP, and nothing is kept back",
         ),
         (line.save.is_some() && line.scan.is_some(), "--save: without effect; a scan saves no samples"),
         (line.scan.is_some() && line.search.is_some(), "--scan: without effect; --search was given as well"),
@@ -517,6 +522,7 @@ mod tests {
             ("-s h -U me", "--username"),
             ("-s h -Q 5", "--measure_qps"),
             ("-s h -S", "--skip"),
+            ("-s p --unix_socket --no_nodelay", "--no_nodelay"),
             ("-s h -q 5 --moderate", "--moderate"),
             ("-s h -i fb_ia", "--iadist"),
             ("-s h -N 5 -t 1", "--time"),

@@ -30,6 +30,7 @@ How much
   -C, --measure_connections=N  takes the place of -c here
       --affinity               pin threads to processors
   -B, --blocking               sleep between requests, never spin
+      --no_nodelay             leave TCP_NODELAY off
       --moderate               without -q: pause 250 us behind each reply
   -S, --skip                   accepted; requests that are late are sent all the same
 
@@ -55,7 +56,7 @@ What for
   -h, --help                   this
       --version                version, and end
 
-Not yet: --agentmode --agent --no_nodelay --getsetorset --read_file --twitter_trace --delete90 --assoc.
+Not yet: --agentmode --agent --getsetorset --read_file --twitter_trace --delete90 --assoc.
 Accepted without effect until there are agents: --agent_port --lambda_mul --measure_qps --measure_depth.
 
 A DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,

@@ -229,6 +229,7 @@ fn run_spec(
         // Every server holds all records, and every connection takes its turn.
         placement: (servers.len() > 1).then_some(Placement::RoundRobin),
         protocol: Some(protocol),
+        nodelay: (line.no_nodelay && !line.unix_socket).then_some(false),
         user: login.as_ref().map(|(user, _)| user.clone()),
         password: login.map(|(_, password)| password),
         threads: Some(Count(u64::from(threads))),
@@ -338,6 +339,11 @@ mod tests {
                 "prefix = \"t1:\"; key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"",
             ),
             ("-s h -B -w 3 -t 9", "wait = \"sleep\"; time = \"9s\"; warmup = \"3s\""),
+            ("-s h --no_nodelay", "nodelay = false"),
+            (
+                "-s /tmp/mc.sock --unix_socket --no_nodelay",
+                "server = [\"unix:/tmp/mc.sock\"]; transport = \"unix\"",
+            ),
             ("-s h --affinity -T 2", "threads = 2; cpus = \"0-3\"; connections = 2"),
             ("-s h --redis", "protocol = \"resp2\""),
             ("-s /tmp/mc.sock --unix_socket", "server = [\"unix:/tmp/mc.sock\"]; transport = \"unix\""),

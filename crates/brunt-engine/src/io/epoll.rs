@@ -79,6 +79,8 @@ struct LinkStamps {
 pub(crate) struct Epoll<const STAMPING: bool, const DATAGRAMS: bool> {
     clock: Clock,
     gather: Gather,
+    /// Sockets of TCP send at once.
+    nodelay: bool,
     /// Connections that stand.
     open: u32,
     epoll: OwnedFd,
@@ -134,6 +136,7 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
         Ok(Self {
             clock,
             gather,
+            nodelay: true,
             open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: (0..links)
@@ -161,6 +164,12 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
             mail_of: Completion { link: 0, at_ns: now_ns, polled_ns: now_ns, what: What::Writable },
             mail_generation: 0,
         })
+    }
+
+    /// The same, whose sockets of TCP send at once, or not.
+    pub(crate) fn with_nodelay(mut self, nodelay: bool) -> Self {
+        self.nodelay = nodelay;
+        self
     }
 
     fn data(&self, link: LinkId) -> EventData {
@@ -376,7 +385,8 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Io for Epoll<STAMPING, DATAGRA
     fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
         debug_assert_eq!(self.links[link as usize].state, State::Closed);
         self.syscalls += 5;
-        let socket = socket::connect(address).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
+        let socket = socket::connect(address, self.nodelay)
+            .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
         epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;
         let entry = &mut self.links[link as usize];

@@ -109,6 +109,7 @@ pub(crate) struct Uring {
     pool: Pool,
     abilities: Abilities,
     datagrams: bool,
+    nodelay: bool,
     gather: Gather,
     clock: Clock,
     links: Vec<Link>,
@@ -150,6 +151,8 @@ pub(crate) struct Shape {
     pub reply_bytes: usize,
     /// Sockets are of UDP: every completion of a receive is a datagram.
     pub datagrams: bool,
+    /// Sockets of TCP send at once.
+    pub nodelay: bool,
     pub gather: Gather,
 }
 
@@ -198,6 +201,7 @@ impl Uring {
             ring,
             pool,
             datagrams: shape.datagrams,
+            nodelay: shape.nodelay,
             gather: shape.gather,
             clock,
             links: (0..shape.links).map(link).collect(),
@@ -472,7 +476,7 @@ impl Io for Uring {
         debug_assert_eq!(self.links[link as usize].state, State::Closed);
         let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         self.syscalls += 5;
-        let socket = socket::connect(address).map_err(errno_of)?;
+        let socket = socket::connect(address, self.nodelay).map_err(errno_of)?;
         self.hold(link, socket, State::Connecting).map_err(errno_of)?;
         self.await_room(link, Kind::Connect);
         Ok(())

@@ -1,4 +1,4 @@
-//! Sockets of streams and of datagrams: non-blocking, and where they are of TCP without delay.
+//! Sockets of streams and of datagrams: non-blocking, and where they are of TCP without delay unless that is asked for.
 //!
 //! Not a connection: no state beyond the descriptor.
 
@@ -12,15 +12,15 @@ use std::time::Duration;
 /// memory before there are as many; net.core.rmem_max bounds it.
 const RECEIVE_BYTES: usize = 4 << 20;
 
-/// Opens a socket and begins to connect it. TCP_NODELAY, because a request held back by Nagle's algorithm would be sent
-/// later than its `sent` stamp says. A Unix socket has no such thing; it is connected at once or not at all, and EAGAIN says that
+/// Opens a socket and begins to connect it. With TCP_NODELAY, unless the plan wants it off, because a request held back by Nagle's
+/// algorithm is sent later than its `sent` stamp says. A Unix socket has no such thing; it is connected at once or not at all, and EAGAIN says that
 /// the queue of those who wait to be accepted is full. One of UDP has a port of its own and takes only what its peer sends; whether there
 /// is one, nothing says before something is sent.
-pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
+pub(crate) fn connect(address: &Address, nodelay: bool) -> io::Result<Socket> {
     let socket = match address {
         Address::Network(address) => {
             let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_tcp_nodelay(true)?;
+            socket.set_tcp_nodelay(nodelay)?;
             socket
         }
         Address::Datagram(address) => {
@@ -147,19 +147,27 @@ mod tests {
     }
 
     #[test]
+    fn segments_are_delayed_where_that_is_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Network(listener.local_addr().unwrap());
+        let has_nodelay = |asked| connect(&address, asked).unwrap().tcp_nodelay().unwrap();
+        assert_eq!([true, false].map(has_nodelay), [true, false]);
+    }
+
+    #[test]
     fn a_unix_socket_is_connected_at_once_or_not_at_all() {
         let path = std::env::temp_dir().join(format!("brunt-socket-{}", std::process::id()));
         let address = Address::Unix(path.clone());
         let errno = |result: io::Result<Socket>| result.unwrap_err().raw_os_error();
-        assert_eq!(errno(connect(&address)), Some(libc::ENOENT));
+        assert_eq!(errno(connect(&address, true)), Some(libc::ENOENT));
         let listener = UnixListener::bind(&path).unwrap();
-        let socket = connect(&address).unwrap();
+        let socket = connect(&address, true).unwrap();
         assert_eq!(established(&socket), Ok(Established { is_local: false }));
         assert_eq!(retransmits(&socket), 0);
         drop(listener);
-        assert_eq!(errno(connect(&address)), Some(libc::ECONNREFUSED));
+        assert_eq!(errno(connect(&address, true)), Some(libc::ECONNREFUSED));
         std::fs::remove_file(&path).unwrap();
         let long = Address::Unix(format!("/{}", "x".repeat(200)).into());
-        assert!(connect(&long).is_err());
+        assert!(connect(&long, true).is_err());
     }
 }

@@ -71,6 +71,19 @@ pub(super) fn resolve_tls(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Tl
     Ok(TlsOptions { ca, identity, server_name, is_insecure })
 }
 
+/// Small segments are kept back by TCP alone.
+pub(super) fn resolve_nodelay(complaint: &Complaint<'_>, run: &RunSpec) -> Result<bool, PlanError> {
+    let nodelay = run.nodelay.unwrap_or(true);
+    match resolve(complaint, run)? {
+        Transport::Tcp | Transport::Tls => Ok(nodelay),
+        _ if nodelay => Ok(true),
+        other => {
+            let accepted = format!("true with --transport {other}: TCP alone keeps small requests back");
+            Err(complaint.error("nodelay", false, accepted))
+        }
+    }
+}
+
 /// The kernel stamps the segments of TCP.
 pub(super) fn resolve_timestamps(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Timestamps, PlanError> {
     let timestamps = run.timestamps.unwrap_or(Timestamps::Off);

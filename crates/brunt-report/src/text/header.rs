@@ -35,7 +35,8 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
         paragraph::facts(out, "data", &data(set.keyspace, &plan.classes));
     }
     let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
-    let wire = [plan.protocol.name().to_owned(), format!("{}{unverified}", plan.transport)];
+    let delayed = if plan.nodelay { "" } else { ", without TCP_NODELAY" };
+    let wire = [plan.protocol.name().to_owned(), format!("{}{delayed}{unverified}", plan.transport)];
     paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
     for agent in &summary.agents {
         paragraph::facts(out, "agent", &agent_facts(agent));
