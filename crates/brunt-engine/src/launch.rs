@@ -528,7 +528,8 @@ pub(crate) fn resp_codec(plan: &Plan) -> io::Result<RespCodec> {
         client_name: login.client_name.clone(),
         database: login.database,
     });
-    Ok(RespCodec::new(Templates::new(templates(plan)?), Some(Arc::new(handshake))))
+    let codec = RespCodec::new(Templates::new(templates(plan)?), Some(Arc::new(handshake)));
+    Ok(codec.with_hash_field(plan.hash_field.unwrap_or(0) as usize))
 }
 
 /// Builds a worker with its connections, lanes and memory.

@@ -450,6 +450,9 @@ pub struct Plan {
     pub protocol: Protocol,
     /// Who comes, and what for; of protocols that ask.
     pub login: Login,
+    /// Redis: so many bytes at the end of a key, from 1, are the field of a hash that the rest of it names; of keys that are no more than
+    /// one byte longer, nothing is.
+    pub hash_field: Option<u32>,
     /// Commands of the user's own: templates in the syntax of the protocol's codec, counted by an op's `template`.
     pub commands: Vec<String>,
     /// What carries it.

@@ -6,6 +6,7 @@
 mod cluster;
 mod datagrams;
 pub mod fleet;
+mod hash;
 mod transport;
 mod url;
 
@@ -167,6 +168,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         agents: fleet::resolve(&complaint, run, &classes)?,
         protocol,
         login: resolve_login(&complaint, run, protocol)?,
+        hash_field: hash::resolve(&complaint, run, protocol, &classes)?,
         commands: run.command.clone().unwrap_or_default(),
         transport,
         nodelay: transport::resolve_nodelay(&complaint, run)?,
@@ -386,11 +388,15 @@ fn resolve_server_stats(
     // A memcached's are asked for in text, which one with users does not speak.
     let is_mute = run.password.is_some() && !protocol.is_resp();
     match run.server_stats {
+        Some(true) if run.hash_field.is_some() => {
+            let accepted = "false beside --hash-field: a Redis counts hashes, and we count keys";
+            Err(complaint.error("server-stats", true, accepted))
+        }
         Some(true) if is_mute => {
             let accepted = "false: a memcached that asks for a password tells no statistics in text";
             Err(complaint.error("server-stats", true, accepted))
         }
-        given => Ok(given.unwrap_or(!is_mute)),
+        given => Ok(given.unwrap_or(!is_mute && run.hash_field.is_none())),
     }
 }
 
@@ -825,6 +831,7 @@ mod tests {
             "protocol = 'resp3'\nserver = 'a'\nmix = 'get=9,raw=2+0+1'\ncommand = ['A', 'B', 'C']\n[[class]]\n\
              [[class]]\nmix = 'raw=0+1+0'\nname='b'",
             "protocol = 'resp3'\nserver = ['a', 'b']\ncluster = true\nconnections = 1\nprofile = 'peak'",
+            "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();

@@ -8,6 +8,7 @@
 
 pub mod error;
 pub mod handshake;
+mod hash;
 pub mod information;
 mod line;
 pub mod redirect;
@@ -52,6 +53,8 @@ pub struct RespCodec {
     levels: Levels,
     templates: Templates,
     handshake: Option<Arc<Handshake>>,
+    /// So many bytes at the end of a key are the field of a hash; 0: keys are not split.
+    field_bytes: usize,
 }
 
 /// What the next byte belongs to.
@@ -134,7 +137,14 @@ impl RespCodec {
             levels: Levels::default(),
             templates,
             handshake,
+            field_bytes: 0,
         }
+    }
+
+    /// The same, whose keys end with the field of a hash, so many bytes long; with 0 they do not.
+    pub fn with_hash_field(mut self, bytes: usize) -> Self {
+        self.field_bytes = bytes;
+        self
     }
 
     /// Has the protocol a command for this kind of op? It has no uniques, which rules out `gets` and `cas`, and nothing
@@ -171,7 +181,10 @@ impl Codec for RespCodec {
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         match request.kind {
             OpKind::Raw => self.templates.encode(request, out),
-            _ => request::put(request, out),
+            _ => match hash::Place::of(request.keys.first(), self.field_bytes) {
+                Some(place) => hash::put(request, place, out),
+                None => request::put(request, out),
+            },
         }
         Encoded { wire_requests: 1, replied: true }
     }
@@ -184,7 +197,10 @@ impl Codec for RespCodec {
         out: &mut Out,
         write: impl FnOnce(&mut [u8]),
     ) -> Encoded {
-        request::put_get_in_place(key_len, out, write);
+        match self.field_bytes {
+            0 => request::put_get_in_place(key_len, out, write),
+            bytes => hash::put_get(key_len, bytes, out, write),
+        }
         Encoded { wire_requests: 1, replied: true }
     }
 
@@ -207,6 +223,8 @@ impl Codec for RespCodec {
             (OpKind::Set | OpKind::Add | OpKind::Replace, ReplyKind::NotFound) => ReplyKind::NotStored,
             // How long the string is now; it was made if it was not there.
             (OpKind::Append, ReplyKind::Number) => ReplyKind::Stored,
+            // What HSET says: how many fields there are now that were not there, of one.
+            (OpKind::Set, ReplyKind::Number) if number <= 1 => ReplyKind::Stored,
             (OpKind::Delete | OpKind::Touch, ReplyKind::Number) if number == 0 => ReplyKind::NotFound,
             (OpKind::Delete, ReplyKind::Number) => ReplyKind::Deleted,
             (OpKind::Touch, ReplyKind::Number) => ReplyKind::Touched,

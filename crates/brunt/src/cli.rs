@@ -447,6 +447,10 @@ pub(crate) struct TargetFlags {
     /// Redis: what the connections are called in its list of clients, such as brunt [default: nothing]
     #[arg(long, value_name = "NAME")]
     pub client_name: Option<String>,
+    /// Redis: the last bytes of every key, such as 4, are the field of a hash that the rest of it names: HGET, HSET, HDEL
+    /// [default: keys stand for themselves]
+    #[arg(long, value_name = "BYTES")]
+    pub hash_field: Option<Count>,
     /// What carries it: tcp, unix, tls or udp, such as udp [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
@@ -1003,6 +1007,7 @@ impl TargetFlags {
             password: self.password.clone(),
             database: self.database,
             client_name: self.client_name.clone(),
+            hash_field: self.hash_field,
             transport: self.transport,
             nodelay: self.no_nodelay.then_some(false),
             tls_ca: self.tls_ca.clone(),
@@ -1056,6 +1061,7 @@ mod tests {
         ("password", "@redis.pw"),
         ("database", "0"),
         ("client-name", "brunt"),
+        ("hash-field", "4"),
         ("command", "HSET h:{key} f {value}"),
         ("verify", "10%"),
         ("transport", "tcp"),

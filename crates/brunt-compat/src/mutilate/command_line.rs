@@ -114,7 +114,7 @@ const OF_SECOND_GENERATION: [&str; 12] = [
 ];
 
 /// What cannot be done yet, and why not.
-const NOT_YET: [(&str, &str); 8] = [
+const NOT_YET: [(&str, &str); 7] = [
     ("agentmode", "agents on other hosts are missing"),
     ("agent", "agents on other hosts are missing"),
     ("agent-sampling", "agents on other hosts are missing"),
@@ -122,7 +122,6 @@ const NOT_YET: [(&str, &str); 8] = [
     ("read_file", "traces are missing"),
     ("twitter_trace", "traces are missing"),
     ("delete90", "a deletion in the middle of a run is missing"),
-    ("assoc", "keys that are split into hash and field are missing"),
 ];
 
 /// `--scan MIN:MAX:STEP`.
@@ -183,6 +182,8 @@ pub struct CommandLine {
     pub redis: bool,
     pub getset: bool,
     pub successful: bool,
+    /// Bytes of a field, where keys are split.
+    pub assoc: Option<u32>,
     pub prefix: String,
     /// 0 is no windows.
     pub misswindow: u64,
@@ -311,11 +312,12 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
     outside("warmup", least(0), "0 seconds or more")?;
     outside("wait", least(0), "0 seconds or more")?;
     outside("misswindow", least(0), "0 (no windows) or more requests")?;
+    outside("assoc", 1..=249, "from 1 to 249 bytes at the end of a key that are the field")?;
     outside("queries", least(0), "0 (no bound) or more")
 }
 
 fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
-    if scanned.has("assoc") && !scanned.has("redis") {
+    if scanned.has("assoc") && (!scanned.has("redis") || scanned.has("binary")) {
         return Err(Refusal::of("--assoc: given without --redis; accepted: both, for hashes are Redis's"));
     }
     match NOT_YET.iter().find(|(long, _)| scanned.has(long)) {
@@ -361,6 +363,7 @@ fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Ref
         redis: scanned.has("redis"),
         getset: scanned.has("getset"),
         successful: scanned.has("successful"),
+        assoc: numbers.get("assoc").map(|bytes| bytes as u32),
         prefix: text("prefix").unwrap_or_default(),
         misswindow: numbers.count("misswindow", 0),
         queries: numbers.count("queries", 0),
@@ -503,6 +506,8 @@ mod tests {
             ("-s h --scan 1:2", 255, "--scan: '1:2' was given"),
             ("-s h --scan 1:2:0", 255, "--scan: '1:2:0' was given"),
             ("-s h --assoc=4", 255, "--assoc: given without --redis"),
+            ("-s h --assoc=4 --redis --binary", 255, "--assoc: given without --redis"),
+            ("-s h --assoc=0 --redis", 255, "--assoc: 0 was given; accepted: from 1 to 249"),
             ("-A", 255, "--agentmode is not supported yet: agents on other hosts are missing"),
             ("-s h -a x", 255, "--agent is not supported yet"),
             ("-s h -T 0", 255, "--threads: 0 was given"),

@@ -15,6 +15,7 @@ Whom to load
       --redis                  Redis's protocol
   -U, --username=NAME          log in with this name (--binary)
   -P, --password=WORD          and this password
+      --assoc=BYTES            with --redis: so many at the end of a key are the field of a hash
   -R, --roundrobin             deal the servers out to the threads
 
 How much
@@ -56,7 +57,7 @@ What for
   -h, --help                   this
       --version                version, and end
 
-Not yet: --agentmode --agent --getsetorset --read_file --twitter_trace --delete90 --assoc.
+Not yet: --agentmode --agent --getsetorset --read_file --twitter_trace --delete90.
 Accepted without effect until there are agents: --agent_port --lambda_mul --measure_qps --measure_depth.
 
 A DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,

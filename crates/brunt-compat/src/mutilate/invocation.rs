@@ -229,6 +229,7 @@ fn run_spec(
         // Every server holds all records, and every connection takes its turn.
         placement: (servers.len() > 1).then_some(Placement::RoundRobin),
         protocol: Some(protocol),
+        hash_field: line.assoc.map(|bytes| Count(u64::from(bytes))),
         nodelay: (line.no_nodelay && !line.unix_socket).then_some(false),
         user: login.as_ref().map(|(user, _)| user.clone()),
         password: login.map(|(_, password)| password),
@@ -346,6 +347,7 @@ mod tests {
             ),
             ("-s h --affinity -T 2", "threads = 2; cpus = \"0-3\"; connections = 2"),
             ("-s h --redis", "protocol = \"resp2\""),
+            ("-s h --redis --assoc=4", "protocol = \"resp2\"; hash-field = 4; server-stats = false"),
             ("-s /tmp/mc.sock --unix_socket", "server = [\"unix:/tmp/mc.sock\"]; transport = \"unix\""),
             (
                 "-s h --save f -q 1000 -t 2",

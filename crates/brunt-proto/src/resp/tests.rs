@@ -227,6 +227,57 @@ fn a_server_answers_to_these_bytes_and_means_that() {
     }
 }
 
+/// What a redis-server 7.0.15 answered where keys end with the field of a hash.
+#[test]
+fn a_key_may_be_a_hash_and_a_field() {
+    let keys = |text: &'static [u8], ends| Keys { bytes: text, ends };
+    let (split, short) = (keys(b"000123456789", &[12]), keys(b"56789", &[5]));
+    let (done, miss) = (OutcomeClass::Done, (OutcomeClass::Miss, ReplyKind::NotFound));
+    let table = [
+        (request(OpKind::Get, split, Value::NONE), "*3|$4|HGET|$8|00012345|$4|6789|", "$-1|", miss),
+        (
+            request(OpKind::Set, split, value("fish")),
+            "*4|$4|HSET|$8|00012345|$4|6789|$4|fish|",
+            ":1|",
+            (done, ReplyKind::Stored),
+        ),
+        (
+            request(OpKind::Set, split, value("")),
+            "*4|$4|HSET|$8|00012345|$4|6789|$0||",
+            ":0|",
+            (done, ReplyKind::Stored),
+        ),
+        (
+            request(OpKind::Delete, split, Value::NONE),
+            "*3|$4|HDEL|$8|00012345|$4|6789|",
+            ":1|",
+            (done, ReplyKind::Deleted),
+        ),
+        // As long as a field and one byte more.
+        (request(OpKind::Get, short, Value::NONE), "*2|$3|GET|$5|56789|", "$-1|", miss),
+        (
+            request(OpKind::Set, short, value("x")),
+            "*3|$3|SET|$5|56789|$1|x|",
+            "+OK|",
+            (done, ReplyKind::Stored),
+        ),
+    ];
+    for (request, bytes, answer, outcome) in table {
+        let mut codec = codec().with_hash_field(4);
+        assert_eq!(
+            encode(&mut codec, &request).escape_ascii().to_string(),
+            wire(bytes).escape_ascii().to_string()
+        );
+        assert_eq!(outcome_of(request.kind, &wire(answer)), outcome, "{bytes} {answer}");
+        if request.kind == OpKind::Get {
+            let key = request.keys.bytes;
+            let mut out = Out::with_room(codec.encoded_len_max(1, key.len(), 0));
+            codec.encode_get(key.len(), 0, &mut out, |place| place.copy_from_slice(key));
+            assert_eq!(out.contiguous(), Some(&wire(bytes)[..]));
+        }
+    }
+}
+
 #[test]
 fn a_get_is_the_same_with_its_key_written_in_place() {
     for len in [1, 9, 10, 30, 99, 100, 250] {
@@ -247,7 +298,7 @@ fn answers_that_an_op_cannot_have_are_errors() {
         (OpKind::Get, "%1|$1|a|$1|b|"),
         (OpKind::Mget, "*2|$1|a|:1|"),
         (OpKind::Mget, "*1|*1|$1|a|"),
-        (OpKind::Set, ":1|"),
+        (OpKind::Set, ":2|"),
         (OpKind::Set, "$2|OK|"),
         (OpKind::Incr, "$1|5|"),
         (OpKind::Incr, ",5|"),

@@ -1,0 +1,66 @@
+//! Keys that are the name of a hash and a field in it: the plan's ops as commands on one field.
+//!
+//! Not which ops a plan may have then: it is refused where it has others than these. Longer heads than those of plain keys are
+//! within the bound of [`super::request::encoded_len_max`], which has room for a time to live that no field has.
+
+use super::request::put_bulk;
+use crate::out::Out;
+use crate::step::LINE_END;
+use crate::{KEY_BYTES_MAX, Keys, Request};
+use brunt_plan::op::OpKind;
+
+/// Where a value lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place<'a> {
+    hash: &'a [u8],
+    field: &'a [u8],
+}
+
+impl<'a> Place<'a> {
+    /// The place of a key whose last `field_bytes` are a field; `None` where it stands for itself, because fields have no
+    /// bytes or less than two would be left.
+    #[inline]
+    pub(super) fn of(key: &'a [u8], field_bytes: usize) -> Option<Self> {
+        if field_bytes == 0 || key.len() <= field_bytes + 1 {
+            return None;
+        }
+        let (hash, field) = key.split_at(key.len() - field_bytes);
+        Some(Self { hash, field })
+    }
+}
+
+/// An op of one field.
+pub(super) fn put(request: &Request<'_>, place: Place<'_>, out: &mut Out) {
+    match request.kind {
+        OpKind::Get => put_head(b"*3\r\n$4\r\nHGET\r\n", place, out),
+        OpKind::Delete => put_head(b"*3\r\n$4\r\nHDEL\r\n", place, out),
+        OpKind::Set => {
+            put_head(b"*4\r\n$4\r\nHSET\r\n", place, out);
+            out.put(b"$");
+            out.put_decimal(request.value.total_len() as u64);
+            out.put(LINE_END);
+            out.put_value(&request.value);
+            out.put(LINE_END);
+        }
+        kind => unreachable!("a plan with {kind} is refused where keys are split"),
+    }
+}
+
+/// The get of a key that `write` is to put where it belongs.
+pub(super) fn put_get(key_len: usize, field_bytes: usize, out: &mut Out, write: impl FnOnce(&mut [u8])) {
+    let mut key = [0; KEY_BYTES_MAX];
+    let key = &mut key[..key_len];
+    write(key);
+    let keys = Keys { bytes: key, ends: &[key_len as u32] };
+    let request = Request::of(OpKind::Get, keys);
+    match Place::of(key, field_bytes) {
+        Some(place) => put(&request, place, out),
+        None => super::request::put(&request, out),
+    }
+}
+
+fn put_head(head: &[u8], place: Place<'_>, out: &mut Out) {
+    out.put(head);
+    put_bulk(place.hash, out);
+    put_bulk(place.field, out);
+}
