@@ -101,6 +101,7 @@ impl Client {
             budget: None,
             seed: plan.seed,
             chooser: Arc::new(KeyChooser::new(&class.popularity, None, keys, data_seed)),
+            copies: 1,
             begins_taken: false,
             window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
         });

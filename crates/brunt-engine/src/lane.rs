@@ -9,6 +9,7 @@ use crate::detour::DetourId;
 use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
+use crate::trace_feed::TraceFeed;
 use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
@@ -174,6 +175,8 @@ pub(crate) struct Lane {
     pub is_audited: bool,
     /// How many of its routes are full.
     pub full_routes: u32,
+    /// Where the records of its session come from, if they do.
+    pub feed: Option<TraceFeed>,
 }
 
 impl Lane {
@@ -181,6 +184,13 @@ impl Lane {
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
         if self.full_routes > 0 { u64::MAX } else { self.session.due_ns() }
+    }
+
+    /// Lets the session have what it needs of its trace, or be asked again when there may be some.
+    pub(crate) fn feed(&mut self, now_ns: u64) {
+        if let Some(feed) = &mut self.feed {
+            feed.serve(&mut self.session, now_ns);
+        }
     }
 
     /// Slots of each of its connections when it begins: those that are free, and those that wait for a birth.
@@ -224,6 +234,13 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    /// Connects the lanes of classes that have a trace with it.
+    pub(crate) fn connect_feeds(&mut self, feeds: &mut [Option<TraceFeed>]) {
+        for lane in &mut self.lanes {
+            lane.feed = feeds.get_mut(usize::from(lane.session.class())).and_then(Option::take);
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }

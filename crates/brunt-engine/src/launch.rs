@@ -14,6 +14,7 @@ use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
 use crate::run::{DataSets, Endpoint, Hand};
 use crate::slots::{MapBoard, Slots, SlotsRoom};
+use crate::trace_reader::Feeds;
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::transport::tls::Tls;
 use crate::transport::tls::client::TlsClient;
@@ -121,7 +122,7 @@ impl Blueprint {
             Arc::new(KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed))
         };
         let choosers = plan.classes.iter().map(chooser).collect();
-        let value_max = plan.classes.iter().map(|class| class.keyspace.value_size.max()).max().unwrap_or(0);
+        let value_max = plan.classes.iter().map(Class::value_bytes_max).max().unwrap_or(0);
         let servers: Vec<ServerAddress> = endpoints.iter().map(|endpoint| endpoint.server.clone()).collect();
         let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
         Self {
@@ -185,14 +186,16 @@ impl Blueprint {
         for class in &self.plan.classes {
             let count = if class.mix.contains(OpKind::Mget) { usize::from(class.multiget) } else { 1 };
             keys = keys.max(count);
-            key_bytes = key_bytes.max(count * class.keyspace.key_size.max() as usize);
+            key_bytes = key_bytes.max(count * class.key_bytes_max() as usize);
             // The head of a value is copied in any case, the rest where it is short; so the value that takes most room may be
             // shorter than the longest.
             let size = &class.keyspace.value_size;
             let head = HEAD_LEN as u32;
             let copied = |bytes: u32| HEAD_LEN + Out::copied_len(bytes.saturating_sub(head) as usize);
-            let longest_copied = (Out::REFERENCE_FROM as u32 - 1 + head).clamp(size.min(), size.max());
-            value = value.max(copied(longest_copied)).max(copied(size.max()));
+            let least = if class.trace.is_some() { 0 } else { size.min() };
+            let most = class.value_bytes_max();
+            let longest_copied = (Out::REFERENCE_FROM as u32 - 1 + head).clamp(least, most);
+            value = value.max(copied(longest_copied)).max(copied(most));
         }
         (keys, key_bytes, value)
     }
@@ -299,6 +302,7 @@ impl Blueprint {
             extends: set.extends,
             is_audited: false,
             full_routes: 0,
+            feed: None,
         }
     }
 
@@ -375,6 +379,7 @@ impl Blueprint {
             budget: part.budget,
             seed: self.plan.seed,
             chooser: self.choosers[class_index].clone(),
+            copies: self.plan.copies() as u32,
             begins_taken,
             window: brunt_workload::session::Window {
                 start_ns: window.start_ns,
@@ -405,6 +410,8 @@ impl Blueprint {
         lane.depth = class.depth;
         lane.begins_taken = begins_taken;
         lane.follows = follows;
+        // Those of the trace, where there is one.
+        lane.extends |= class.trace.is_some() && class.mix.extends();
         lane.noreply = class.noreply;
         lane.is_audited = self.plan.verify.is_some();
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
@@ -622,11 +629,12 @@ fn links_of(shard: &Shard) -> usize {
     shard.classes.iter().map(|class| class.connections.len()).sum()
 }
 
-/// Which worker of this host.
-#[derive(Clone, Copy, Debug)]
+/// Which worker of this host, and the traces that it replays.
+#[derive(Debug)]
 pub(crate) struct Place {
     pub index: u32,
     pub of: u32,
+    pub feeds: Feeds,
 }
 
 /// Starts a worker's thread.
@@ -650,7 +658,8 @@ pub(crate) fn spawn(
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1))?;
         pin(&blueprint.plan.cpus, place.index)?;
         let may_spin = place.of <= parallelism();
-        let own = Own { shard, orders, exchange, clock, interface, may_spin };
+        let feeds = place.feeds;
+        let own = Own { shard, feeds, orders, exchange, clock, interface, may_spin };
         own.speak(&blueprint, &notices)
     })?;
     Ok(Hand { thread, filled: filled_out, spares, until_ns: 0 })
@@ -659,6 +668,7 @@ pub(crate) fn spawn(
 /// What a worker's thread begins with.
 struct Own {
     shard: Shard,
+    feeds: Feeds,
     orders: Arc<Orders>,
     exchange: Exchange,
     clock: Clock,
@@ -703,16 +713,22 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let Self { shard, orders, exchange, clock, interface, may_spin } = self;
+        let Self { shard, feeds, orders, exchange, clock, interface, may_spin } = self;
         let codec = blueprint.datagram_codec(codec, &shard);
         Ok(match interface {
             KernelInterface::Epoll => {
                 let io = Epoll::of_datagrams(links_of(&shard), Gather::of(&blueprint.plan), clock)?;
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
             KernelInterface::Uring => {
                 let io = Uring::new(blueprint.ring_of(&shard), clock)?;
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
         })
     }
@@ -724,7 +740,7 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let Self { shard, orders, exchange, clock, interface, may_spin } = self;
+        let Self { shard, feeds, orders, exchange, clock, interface, may_spin } = self;
         let links = links_of(&shard);
         let gather = Gather::of(&blueprint.plan);
         let plan = &blueprint.plan;
@@ -736,26 +752,41 @@ impl Own {
         Ok(match (interface, plan.timestamps, plan.transport) {
             (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix | Transport::Udp) => {
                 let io = Epoll::new(links, gather, clock)?.with_nodelay(plan.nodelay);
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
             // A plan with timestamps has no other transport.
             (KernelInterface::Epoll, Timestamps::Kernel, _) => {
                 let io = Epoll::stamping(links, gather, clock)?.with_nodelay(plan.nodelay);
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
             (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix | Transport::Udp) => {
                 let io = Uring::new(blueprint.ring_of(&shard), clock)?;
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
             (KernelInterface::Epoll, Timestamps::Off, Transport::Tls) => {
                 let io = Epoll::new(links, gather, clock)?.with_nodelay(plan.nodelay);
                 let io = Tls::new(io, blueprint.tls_clients(&shard)?);
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
             (KernelInterface::Uring, _, Transport::Tls) => {
                 let io = Uring::new(blueprint.ring_of(&shard), clock)?;
                 let io = Tls::new(io, blueprint.tls_clients(&shard)?);
-                drive(build(blueprint, shard, orders, exchange, codec, io, may_spin), notices)
+                drive(
+                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
+                    notices,
+                )
             }
         })
     }

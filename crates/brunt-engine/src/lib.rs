@@ -33,6 +33,8 @@ mod slots;
 mod stamp_trial;
 mod stamper;
 mod tokens;
+mod trace_feed;
+mod trace_reader;
 mod traffic;
 mod transport;
 mod usage;
@@ -42,6 +44,7 @@ mod worker;
 pub use clock::monotonic_ns;
 pub use launch::{allowed_cpus, check_commands};
 pub use stamp_trial::timestamps_work;
+pub use trace_reader::{NoTrace, check_traces};
 pub use transport::address::Address;
 pub use transport::tls::client::{TlsClient, TlsSettings};
 

@@ -11,6 +11,7 @@ use crate::kernel_interface::{Chosen, choose};
 use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
 use crate::recording::{Filled, ReplyNotes};
 pub use crate::run_data::{RunData, RunTimes, Usage};
+use crate::trace_reader::{NoTrace, TraceReaders};
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Witnesses};
@@ -18,7 +19,7 @@ use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{Plan, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::{Shard, shards};
+use brunt_plan::shard::{Shard, StreamPart, shards};
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
@@ -102,6 +103,8 @@ pub enum RunError {
     Interrupted,
     /// The host lacks something that every run needs.
     System(io::Error),
+    /// A trace cannot be opened.
+    NoTrace(NoTrace),
     /// The interface to the kernel that the plan names cannot be had: why.
     NoInterface(String),
     /// Somebody elsewhere who takes part failed: who, and why.
@@ -125,6 +128,9 @@ impl fmt::Display for RunError {
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
+            Self::NoTrace(NoTrace { file, error }) => {
+                write!(formatter, "trace: cannot read '{file}': {error}")
+            }
             Self::NoInterface(why) => {
                 write!(formatter, "--io uring: io_uring: {why}; --io auto would take epoll")
             }
@@ -211,6 +217,8 @@ pub fn run_part(
         shards(part.plan).drain(part.workers.start as usize..part.workers.end as usize).collect();
     let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
     let chosen = choose(plan, &rings).map_err(RunError::NoInterface)?;
+    let parts: Vec<StreamPart> = own.iter().map(|shard| shard.part).collect();
+    let (readers, feeds) = TraceReaders::start(part.plan, &parts).map_err(RunError::NoTrace)?;
     let clock = Clock::start();
     let orders = Arc::new(Orders::default());
     let (notices, incoming) = mpsc::channel();
@@ -231,8 +239,8 @@ pub fn run_part(
         is_cluster: plan.is_cluster,
     };
     let of = own.len() as u32;
-    for (index, shard) in (0..).zip(own) {
-        let place = Place { index, of };
+    for ((index, shard), feeds) in (0..).zip(own).zip(feeds) {
+        let place = Place { index, of, feeds };
         match spawn(blueprint.clone(), shard, place, orders.clone(), clock, notices.clone(), chosen.interface)
         {
             Ok(hand) => control.hands.push(hand),
@@ -270,7 +278,7 @@ pub fn run_part(
         let LastMap { slots, is_final, refreshes } = mapper.end();
         (record.slots, record.is_final, record.refreshes) = (slots, is_final, refreshes);
     }
-    Ok(RunData { server_records: witnesses.end(), ..data })
+    Ok(RunData { server_records: witnesses.end(), traces: readers.end(), ..data })
 }
 
 /// The servers as witnesses, where the plan asks them.

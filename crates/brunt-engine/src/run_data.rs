@@ -17,6 +17,7 @@ use brunt_stats::sample::Sample;
 use brunt_stats::stamps::StampCounts;
 use brunt_stats::statistics::ServerRecord;
 use brunt_stats::store::IntervalStore;
+use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::WorkerUsage;
 use brunt_stats::verification::Verification;
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,9 @@ pub struct RunData {
     /// What it saw of the cluster that its servers are nodes of, if they are. A cluster has no agents.
     #[serde(skip)]
     pub cluster: Option<ClusterRecord>,
+    /// What became of the files that were replayed, in the order of their classes. Agents replay none.
+    #[serde(skip)]
+    pub traces: Vec<TraceRecord>,
     /// How the workers waited.
     pub wait: Wait,
     /// Which kernel interface ran.
@@ -131,6 +135,7 @@ impl Default for RunData {
             error_replies: Vec::new(),
             stamps: StampCounts::default(),
             cluster: None,
+            traces: Vec::new(),
             wait: Wait::Sleep,
             io: KernelInterface::Epoll,
             io_reason: None,

@@ -17,6 +17,7 @@ mod servers;
 mod stamps;
 mod timeouts;
 mod tokens;
+mod traces;
 mod verifying;
 mod waiting;
 
@@ -25,6 +26,7 @@ use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::launch::{Blueprint, build};
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint, Observed, RunTimes, Wish};
+use crate::trace_reader::TraceReaders;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -231,8 +233,12 @@ impl<C: Codec> Run<C> {
         let exchange = Exchange { filled, spares: spares_in };
         let codec = codec(&blueprint, &shard);
         let sim = Sim::new(links, options);
+        let (readers, mut feeds) = TraceReaders::start(&blueprint.plan, &[shard.part]).unwrap();
+        // Traces of these tests have room in the blocks, and in this world no thread but ours takes time.
+        readers.await_end();
+        let worker = build(&blueprint, shard, orders.clone(), exchange, codec, sim, true);
         Self {
-            worker: build(&blueprint, shard, orders.clone(), exchange, codec, sim, true),
+            worker: worker.with_feeds(feeds.remove(0)),
             kept: Kept {
                 store: IntervalStore::new(&blueprint.layout),
                 spans: Vec::new(),

@@ -44,7 +44,7 @@ use brunt_plan::phase::Phase;
 use brunt_proto::resp::slot::slot_of;
 use brunt_proto::{Codec, Keys, Request, Value};
 use brunt_workload::keys::COUNTER_START;
-use brunt_workload::payload::{HEAD_LEN, Payload};
+use brunt_workload::payload::{HEAD_LEN, Payload, ValueParts};
 use brunt_workload::session::Issue;
 use std::sync::Arc;
 
@@ -247,6 +247,7 @@ impl<C: Codec> Traffic<C> {
             }
         }
         for index in 0..self.lanes.len() {
+            self.lanes[index].feed(0);
             self.agenda.set(index as u32, self.lanes[index].due_ns());
         }
     }
@@ -298,6 +299,7 @@ impl<C: Codec> Traffic<C> {
             if due_ns > now_ns || flush_first {
                 break;
             }
+            self.lanes[lane as usize].feed(now_ns);
             while self.lanes[lane as usize].due_ns() <= now_ns && !flush_first {
                 // What is usual first, then one operation of any other kind.
                 let issue = match self.lanes[lane as usize].pins {
@@ -308,6 +310,7 @@ impl<C: Codec> Traffic<C> {
                     flush_first |= self.take_on(lane, &issue, now_ns);
                 }
             }
+            self.lanes[lane as usize].feed(now_ns);
             self.agenda.set(lane, self.lanes[lane as usize].due_ns());
         }
         flush_first
@@ -356,7 +359,9 @@ impl<C: Codec> Traffic<C> {
             Routing::Only => first,
             Routing::ByKey(router) => {
                 self.key_bytes.clear();
-                if let Some(id) = lane.session.ids(op).next() {
+                if let KeyRef::Offset(place) = op.key {
+                    self.key_bytes.extend_from_slice(lane.session.records().key(place));
+                } else if let Some(id) = lane.session.ids(op).next() {
                     lane.keyspace.write_key(id, &mut self.key_bytes);
                 }
                 first + router.route(&self.key_bytes)
@@ -503,6 +508,11 @@ impl<C: Codec> Traffic<C> {
             self.key_ends.push(self.key_bytes.len() as u32);
             return id;
         }
+        if let KeyRef::Offset(place) = picked.op.key {
+            self.key_bytes.extend_from_slice(lane.session.records().key(place));
+            self.key_ends.push(self.key_bytes.len() as u32);
+            return lane.session.records().value(place).0;
+        }
         let mut first_id = None;
         let is_part = picked.group != NO_GROUP;
         let (router, op) = match &lane.routing {
@@ -587,6 +597,10 @@ impl<C: Codec> Traffic<C> {
     /// An operation ended on a connection: its slot is free, unless others that follow it share it.
     #[inline]
     fn release(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
+        if let KeyRef::Offset(place) = key {
+            let lane = self.lane_of(index) as usize;
+            self.lanes[lane].session.let_go(place);
+        }
         let owner = match lease {
             NO_LEASE => index,
             lease => match self.leases.leave(lease) {
@@ -724,14 +738,19 @@ fn value_of<'a>(
         }
         ValueRef::Version(version) => {
             let parts = payload.value(first_id, version, lane.keyspace.value_len(first_id));
-            *head = parts.head;
-            Value {
-                head: &head[..parts.head_len],
-                block: payload.block(),
-                offset: parts.offset,
-                len: parts.len,
-            }
+            value_in(payload, parts, head)
         }
-        ValueRef::None | ValueRef::Offset(_) => Value::NONE,
+        ValueRef::Offset(place) => {
+            let (id, len) = lane.session.records().value(place);
+            value_in(payload, payload.value(id, 0, len), head)
+        }
+        ValueRef::None => Value::NONE,
     }
+}
+
+/// A value as it is handed to the codec, its own bytes in `head`.
+#[inline(always)]
+fn value_in<'a>(payload: &'a Payload, parts: ValueParts, head: &'a mut [u8; HEAD_LEN]) -> Value<'a> {
+    *head = parts.head;
+    Value { head: &head[..parts.head_len], block: payload.block(), offset: parts.offset, len: parts.len }
 }

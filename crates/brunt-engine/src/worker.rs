@@ -12,6 +12,7 @@ use crate::pace::Pace;
 use crate::recording::Filled;
 use crate::run::saying;
 use crate::slots::Slots;
+use crate::trace_reader::Feeds;
 use crate::traffic::greeting::{Greeted, TurnedAway};
 use crate::traffic::{Traffic, Window};
 use crate::transport::address::Address;
@@ -159,6 +160,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     reached: u32,
     preload_lanes: Lanes,
     make_lanes: Option<MakeLanes>,
+    /// By class, until the lanes of the schedule have them.
+    feeds: Feeds,
     notice: Option<Notice>,
     /// Something that was due found no room before its connection had sent: it has now.
     is_pressed: bool,
@@ -212,6 +215,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             reached: 0,
             preload_lanes: parts.preload_lanes,
             make_lanes: Some(parts.make_lanes),
+            feeds: Feeds::new(),
             notice: None,
             is_pressed: false,
             tend_ns: 0,
@@ -229,6 +233,12 @@ impl<C: Codec, I: Io> Worker<C, I> {
             look_ns: 0,
             usage: ThreadUsage::default(),
         }
+    }
+
+    /// The same, whose classes with a trace have it from here.
+    pub(crate) fn with_feeds(mut self, feeds: Feeds) -> Self {
+        self.feeds = feeds;
+        self
     }
 
     /// Is there another turn to take?
@@ -709,7 +719,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.traffic.recording.hand_over(now_ns);
         self.traffic.window = window;
         self.traffic.recording.set_window(measure_ns, end_ns);
-        self.traffic.install(make_lanes(window));
+        let mut lanes = make_lanes(window);
+        lanes.connect_feeds(&mut self.feeds);
+        self.traffic.install(lanes);
         self.traffic.begin_audits(start_ns);
         self.traffic.begin_lifetimes(start_ns);
         self.interval_end_ns = start_ns;

@@ -215,6 +215,58 @@ words! {
 }
 
 words! {
+    /// What the lines of a trace say: words between commas.
+    TraceLayout {
+        /// `TIME,APP,KIND,KEY,BYTES`, every line a get, whatever its kind.
+        Reads = "reads",
+        /// The same columns, of which the third is `read` or `write`.
+        Words = "words",
+        /// The same columns, of which the third is 1, a get, or 2, a set.
+        Numbers = "numbers",
+        /// Twitter's: `TIME,KEY,KEYBYTES,BYTES,CLIENT,OPERATION[,TTL]`.
+        Twitter = "twitter",
+    }
+}
+
+impl TraceLayout {
+    /// The operations that lines may name.
+    pub const fn kinds(self) -> &'static [OpKind] {
+        match self {
+            Self::Reads => &[OpKind::Get],
+            Self::Words | Self::Numbers => &[OpKind::Get, OpKind::Set],
+            Self::Twitter => &[
+                OpKind::Get,
+                OpKind::Gets,
+                OpKind::Set,
+                OpKind::Add,
+                OpKind::Replace,
+                OpKind::Append,
+                OpKind::Prepend,
+                OpKind::Cas,
+                OpKind::Incr,
+                OpKind::Decr,
+                OpKind::Delete,
+            ],
+        }
+    }
+}
+
+/// A file that says what is asked for, line by line. Its times are not kept: what a line says is sent when the class's load
+/// makes a request due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Where it is; zstd where it ends so.
+    pub file: String,
+    /// What its lines say.
+    pub layout: TraceLayout,
+}
+
+impl Trace {
+    /// Values are cut to so many bytes: what memcached takes, with room for the key and its own.
+    pub const VALUE_BYTES_MAX: u32 = 1_000_000;
+}
+
+words! {
     /// A named quantity that a plan may ask to have metered beside latency.
     MeterKind {
         /// Operations in flight on the chosen connection when an op is sent on it, that op not counted.
@@ -246,6 +298,9 @@ impl MeterKind {
     /// The quantities that kernel timestamps yield, in the order of time.
     pub const OF_TIMESTAMPS: [Self; 3] = [Self::StackOut, Self::WireAndServer, Self::StackIn];
 }
+
+/// memcached's own limit on the length of a key, to which every plan keeps.
+pub const KEY_BYTES_MAX: u32 = 250;
 
 /// Which servers a run talks to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -362,8 +417,13 @@ pub struct Class {
     pub depth: u32,
     /// How its connections are grouped into sessions.
     pub sessions: SessionScope,
-    /// What it sends.
+    /// What it sends; of a trace, what that may ask for.
     pub mix: Mix,
+    /// When half of the plan's requests have been issued, all keys but each one whose id is a multiple of this, from 2, are deleted:
+    /// a cache that is cold all of a sudden. Deletes are no requests of the plan's number.
+    pub purge: Option<u64>,
+    /// Where what it sends comes from, if it is not drawn.
+    pub trace: Option<Trace>,
     /// Which keys are asked for how often.
     pub popularity: Popularity,
     /// The data set.
@@ -385,13 +445,32 @@ pub struct Class {
 }
 
 impl Class {
-    /// The kinds of op that it sends, in the order of its mix; a store that follows a miss comes last.
+    /// The kinds of op that it sends, in the order of its mix; a store that follows a miss and the deletes of a purge come last.
     pub fn kinds(&self) -> Vec<OpKind> {
         let mut kinds: Vec<OpKind> = self.mix.weights.iter().map(|(kind, _)| *kind).collect();
         if self.on_miss == OnMiss::Set && !kinds.contains(&OpKind::Set) {
             kinds.push(OpKind::Set);
         }
+        if self.purge.is_some() && !kinds.contains(&OpKind::Delete) {
+            kinds.push(OpKind::Delete);
+        }
         kinds
+    }
+
+    /// The longest key that it asks for, in bytes.
+    pub fn key_bytes_max(&self) -> u32 {
+        if self.trace.is_some() { KEY_BYTES_MAX } else { self.keyspace.key_size.max() }
+    }
+
+    /// The longest value that it stores, in bytes.
+    pub fn value_bytes_max(&self) -> u32 {
+        let recorded = if self.trace.is_some() { Trace::VALUE_BYTES_MAX } else { 0 };
+        self.keyspace.value_size.max().max(recorded)
+    }
+
+    /// Does it end of itself?
+    pub const fn ends(&self) -> bool {
+        self.trace.is_some() || self.lifetime.total.is_some()
     }
 
     /// Does it ask for a reply to ops of this kind?
@@ -400,8 +479,8 @@ impl Class {
     }
 }
 
-/// When the measured window ends: whichever comes first. At least one is set, unless the lifetimes of connections end
-/// every class.
+/// When the measured window ends: whichever comes first. At least one is set, unless every class ends of itself, with a trace or
+/// the lifetimes of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// Length of the measured window, at most.
@@ -556,7 +635,9 @@ impl Plan {
     pub fn data_sets(&self) -> Vec<DataSet<'_>> {
         let mut distinct: Vec<DataSet<'_>> = Vec::new();
         for class in &self.classes {
-            let (counts, extends) = (class.mix.counts(), class.mix.extends());
+            // What a trace asks for is no part of the data set.
+            let is_drawn = class.trace.is_none();
+            let (counts, extends) = (is_drawn && class.mix.counts(), is_drawn && class.mix.extends());
             match distinct.iter_mut().find(|held| *held.keyspace == class.keyspace) {
                 Some(held) => {
                     held.counts |= counts;

@@ -7,6 +7,7 @@ mod cluster;
 mod datagrams;
 pub mod fleet;
 mod hash;
+mod trace;
 mod transport;
 mod url;
 
@@ -64,7 +65,7 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 /// memcached's own limit on the length of a key.
-const KEY_SIZE_MAX: u32 = 250;
+const KEY_SIZE_MAX: u32 = crate::plan::KEY_BYTES_MAX;
 /// The largest value we send: the block that values are cut from is this long, and memcached takes 1 MiB by default.
 const VALUE_SIZE_MAX: u32 = 128 << 20;
 /// Slots for requests in flight per plan; each takes about 128 bytes.
@@ -145,8 +146,9 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
     let run = &url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
-    let classes = resolve_classes(spec)?;
+    let mut classes = resolve_classes(spec)?;
     let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
+    trace::settle(run, protocol, &mut classes)?;
     check_dialect(spec, protocol, &classes)?;
     let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
     // Those of a cluster are not the nodes that it will turn out to have.
@@ -463,8 +465,8 @@ fn resolve_stop(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> 
     }
     let time = match (run.time, requests) {
         (None, Some(_)) => None,
-        // The last connection is the end.
-        (None, None) if classes.iter().all(|class| class.lifetime.total.is_some()) => None,
+        // The last connection is the end, or the last line of a trace.
+        (None, None) if classes.iter().all(Class::ends) => None,
         (given, _) => Some(positive(complaint, "time", given, DEFAULT_TIME)?),
     };
     Ok(Stop { time, requests, until: None })
@@ -594,10 +596,13 @@ fn resolve_class(
         let accepted = format!("at most {} with {connections} connections", IN_FLIGHT_MAX / connections);
         return Err(complaint.error("depth", depth, accepted));
     }
-    let mix = spec.mix.clone().unwrap_or_else(|| match plan.run.command.as_deref() {
-        None | Some([]) => Mix::usual(),
-        Some(commands) => Mix::of_commands(commands.len()),
-    });
+    let trace = trace::resolve(complaint, spec)?;
+    let mix = match (&trace, plan.run.command.as_deref()) {
+        (Some(trace), _) => trace::mix(trace),
+        (None, _) if spec.mix.is_some() => spec.mix.clone().unwrap_or_else(Mix::usual),
+        (None, None | Some([])) => Mix::usual(),
+        (None, Some(commands)) => Mix::of_commands(commands.len()),
+    };
     let multiget = complaint.count("multiget", spec.multiget, DEFAULT_MULTIGET, 1, 1024)?;
     if spec.multiget.is_some() && !mix.contains(OpKind::Mget) {
         return Err(complaint.error("multiget", multiget, "a --mix with mget in it, such as mget=9,set=1"));
@@ -619,13 +624,15 @@ fn resolve_class(
         sessions: SessionScope::Worker,
         popularity,
         drift: spec.drift,
-        keyspace: resolve_keyspace(complaint, spec, mix.counts())?,
+        keyspace: resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
         multiget: multiget as u16,
         ttl_s: resolve_ttl(complaint, spec)?,
         noreply: resolve_noreply(complaint, spec, &mix)?,
         on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
         lifetime: resolve_lifetime(complaint, spec, connections)?,
         carrier: spec.carried_by.unwrap_or_default(),
+        purge: resolve_purge(complaint, plan, spec, &mix)?,
+        trace,
         mix,
     })
 }
@@ -673,6 +680,32 @@ fn resolve_on_miss(
         }
     }
     Ok(on_miss)
+}
+
+fn resolve_purge(
+    complaint: &Complaint<'_>,
+    plan: &PlanSpec,
+    spec: &ClassSpec,
+    mix: &Mix,
+) -> Result<Option<u64>, PlanError> {
+    let Some(Count(keep_every)) = spec.purge else { return Ok(None) };
+    let refuse = |accepted: &str| Err(complaint.error("purge", keep_every, accepted));
+    match &plan.run {
+        _ if keep_every < 2 => {
+            refuse("a whole number from 2: every key whose number is a multiple of it is kept")
+        }
+        run if run.requests.is_none() => {
+            refuse("purge together with --requests, after half of which it comes")
+        }
+        run if run.verify.is_some() => refuse("no purge together with --verify, which would miss the keys"),
+        run if run.placement == Some(Placement::Random) => {
+            refuse("purge together with another --placement: keys are deleted on one server after the other")
+        }
+        _ if spec.trace.is_some() => refuse("no purge beside trace, whose keys nobody knows"),
+        _ if spec.ttl.is_some() => refuse("no purge beside --ttl"),
+        _ if mix.contains(OpKind::Mget) => refuse("purge beside a --mix without mget"),
+        _ => Ok(Some(keep_every)),
+    }
 }
 
 fn resolve_lifetime(
@@ -832,6 +865,9 @@ mod tests {
              [[class]]\nmix = 'raw=0+1+0'\nname='b'",
             "protocol = 'resp3'\nserver = ['a', 'b']\ncluster = true\nconnections = 1\nprofile = 'peak'",
             "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
+            "purge = 10\nrequests = 100\nmix = 'get'\non-miss = 'set'",
+            "trace = 't.csv'\ntrace-layout = 'twitter'\non-miss = 'set'\nrate = 500\nttl = '5s'",
+            "protocol = 'resp2'\nserver = 'a'\ntrace = 't.zst'\ntrace-layout = 'twitter'\nrequests = 7\nhash-field = 2",
         ];
         for text in texts {
             let plan = resolved(text).unwrap();
@@ -1114,6 +1150,14 @@ mod tests {
         (
             "server = 'unix:/s'\nnodelay = false",
             "--nodelay: 'false' was given; accepted: true with --transport unix: TCP alone keeps small requests back",
+        ),
+        (
+            "purge = 10",
+            "--purge: '10' was given; accepted: purge together with --requests, after half of which it comes",
+        ),
+        (
+            "purge = 1\nrequests = 5",
+            "--purge: '1' was given; accepted: a whole number from 2: every key whose number is a multiple of it is kept",
         ),
         (
             "depth = 1000000\nconnections = 100",

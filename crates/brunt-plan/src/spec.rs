@@ -13,7 +13,7 @@ use crate::mix::Mix;
 use crate::objective::Share;
 use crate::plan::{
     Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill, Target,
-    Timestamps, Transport, Wait,
+    Timestamps, TraceLayout, Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -147,6 +147,9 @@ options! {
         ttl: DurationNs,
         noreply: bool,
         on_miss: OnMiss,
+        purge: Count,
+        trace: String,
+        trace_layout: TraceLayout,
         keys: Count,
         prefix: String,
         key_size: SizeDistribution,
@@ -264,7 +267,10 @@ impl From<&Class> for ClassSpec {
             think,
             connections: Some(Count(u64::from(class.connections))),
             depth: Some(Count(u64::from(class.depth))),
-            mix: Some(class.mix.clone()),
+            mix: class.trace.is_none().then(|| class.mix.clone()),
+            purge: class.purge.map(Count),
+            trace: class.trace.as_ref().map(|trace| trace.file.clone()),
+            trace_layout: class.trace.as_ref().map(|trace| trace.layout),
             multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
             ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
             noreply: class.noreply.then_some(true),

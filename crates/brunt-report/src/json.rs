@@ -37,6 +37,7 @@ use brunt_stats::stamps::StampLoss;
 use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, Steadiness, WarmUp};
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
+use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::WorkerUsage;
 use brunt_stats::verdict::{Check, Verdict};
 use brunt_stats::verification::{Example, ValueFault};
@@ -93,6 +94,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "connect_ns": distribution(&summary.connect_time),
         "handshake_ns": distribution(&summary.handshake_time),
         "cluster": cluster::cluster(summary),
+        "traces": list(&summary.traces, trace),
         "servers": list(&indices(&summary.servers), |(index, counts)| server_counts(summary, *index, counts)),
         "server_stats": statistics::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
@@ -111,6 +113,23 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "value_faults": list(&summary.verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
         "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
     }))
+}
+
+fn trace(record: &TraceRecord) -> Value {
+    json!({
+        "class": record.class,
+        "file": record.file,
+        "lines": record.lines,
+        "records": record.records,
+        "unreadable": record.unreadable,
+        "first_unreadable": record.first_unreadable.as_ref().map(|first| {
+            json!({ "line": first.line, "text": first.text, "reason": first.reason })
+        }),
+        "cut": record.cut,
+        "substituted": record.substituted,
+        "is_whole": record.is_whole,
+        "error": record.error,
+    })
 }
 
 fn datagrams(counts: &DatagramCounts) -> Value {

@@ -87,7 +87,9 @@ fn all_paths() -> Vec<String> {
     let mut others = Vec::new();
     paths(&json_of(&run::churn()), "", &mut others);
     found.extend(
-        others.into_iter().filter(|path| path.starts_with(".outages[]") || path.starts_with(".cluster.")),
+        others.into_iter().filter(|path| {
+            [".outages[]", ".cluster.", ".traces[]"].iter().any(|part| path.starts_with(part))
+        }),
     );
     let mut others = Vec::new();
     paths(&json_of(&run::open_loop()), "", &mut others);

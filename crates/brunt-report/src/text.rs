@@ -11,6 +11,7 @@ mod header;
 mod latency;
 mod stamps;
 mod statistics;
+mod traces;
 mod traffic;
 mod trouble;
 mod verdict;

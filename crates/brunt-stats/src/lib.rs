@@ -46,6 +46,7 @@ pub mod store;
 pub mod summary;
 pub mod tap;
 pub mod timeline;
+pub mod trace;
 pub mod usage;
 pub mod verdict;
 pub mod verification;

@@ -30,6 +30,7 @@ use crate::statistics::{self, Comparison, ServerRecord};
 use crate::steady::Steadiness;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
+use crate::trace::TraceRecord;
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{self, Asked, Check, Evidence, GoneServer, LagRow, LastHalf, OpenLoop, Verdict};
@@ -121,6 +122,8 @@ pub struct SummaryInput {
     pub stray_replies: u64,
     /// What the run saw of its cluster, where its servers are nodes of one.
     pub cluster: Option<ClusterRecord>,
+    /// What became of the files that were replayed.
+    pub traces: Vec<TraceRecord>,
     /// Datagrams that were of no use, over all phases.
     pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
@@ -330,6 +333,8 @@ pub struct Summary {
     pub stray_replies: u64,
     /// What the run saw of its cluster, where its servers are nodes of one.
     pub cluster: Option<ClusterRecord>,
+    /// What became of the files that were replayed.
+    pub traces: Vec<TraceRecord>,
     /// Datagrams that were of no use, over all phases, where they carry the bytes.
     pub datagrams: Option<DatagramCounts>,
     /// Values that a server marked as to be renewed.
@@ -427,6 +432,7 @@ impl Summary {
             pushes: input.pushes,
             stray_replies: input.stray_replies,
             cluster: input.cluster,
+            traces: input.traces,
             datagrams,
             renewals: input.renewals,
             samples,

@@ -7,8 +7,10 @@
 use crate::arrivals::Arrivals;
 use crate::mix::KindChooser;
 use crate::popularity::{Cursor, Ids, KeyChooser};
+use crate::purge::Purge;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{Schedule, Slots};
+use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
@@ -52,6 +54,8 @@ pub struct SessionSpec<'a> {
     pub seed: u64,
     /// Which keys; of the class's popularity and keyspace, shared by all its sessions.
     pub chooser: Arc<KeyChooser>,
+    /// How many servers hold each key, which is deleted on one after the other where the class purges.
+    pub copies: u32,
     /// The slots of a closed loop begin taken, each to be freed with [`Session::free`] when its connection is born.
     pub begins_taken: bool,
     /// When.
@@ -93,12 +97,16 @@ pub struct Session {
     schedule: Schedule,
     source: Source,
     window: Window,
+    /// What comes when the budget is spent for the first time, and what for the second.
+    purge: Option<Purging>,
     /// Measured ops still to be issued; from `u64::MAX` down, which no run exhausts, where there is no budget.
     budget: u64,
     /// Ops with an intended time before this may be issued: [`Session::update_bound`].
     bound_ns: u64,
     /// The answer to [`Session::due_ns`], kept up to date by whatever may change it.
     due_ns: u64,
+    /// When to be asked again while the next record of a trace is not at hand; else `u64::MAX`.
+    idle_ns: u64,
     /// When it was ended early; the start where it was not. No release can be earlier from then on.
     ended_ns: u64,
 }
@@ -107,8 +115,32 @@ pub struct Session {
 #[derive(Clone, Debug)]
 enum Source {
     Drawn(Drawn),
+    Recorded(Recorded),
+    Purge(Purge),
     Preload(Preload),
 }
+
+/// A purge that is to come, under way, or over.
+#[derive(Clone, Debug)]
+struct Purging {
+    purge: Option<Purge>,
+    /// The usual source, while it is under way.
+    resting: Option<Source>,
+    /// Measured ops behind it.
+    rest: u64,
+}
+
+/// Ops by the records of a trace.
+#[derive(Clone, Debug)]
+struct Recorded {
+    replay: Replay,
+    ttl_s: u32,
+    uniques: Uniques,
+}
+
+/// Records of an open loop that may be under way beside those in flight: those that wait for a connection. Memory that nobody has
+/// touched is none.
+const WAITING_RECORDS: usize = 1 << 18;
 
 /// Ops by the class's mix and popularity.
 #[derive(Clone, Debug)]
@@ -137,6 +169,12 @@ impl Uniques {
             self.held.pop_front();
         }
         self.held.push_back((id, unique));
+    }
+
+    /// That of this key, the last one.
+    fn take(&mut self, id: u64) -> Option<u64> {
+        let place = self.held.iter().rposition(|(held, _)| *held == id)?;
+        self.held.remove(place).map(|(_, unique)| unique)
     }
 }
 
@@ -177,6 +215,15 @@ impl Session {
                 Schedule::Closed(slots)
             }
         };
+        let budget = spec.budget.unwrap_or(u64::MAX);
+        let uniques = Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) };
+        if spec.class.trace.is_some() {
+            let slots = spec.connections as usize * spec.class.depth as usize;
+            let waiting = if matches!(schedule, Schedule::Open { .. }) { WAITING_RECORDS } else { 0 };
+            let (replay, ttl_s) = (Replay::new(slots + waiting), spec.class.ttl_s);
+            let source = Source::Recorded(Recorded { replay, ttl_s, uniques });
+            return Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
+        }
         let drawn = Drawn {
             chooser: spec.chooser,
             cursor: Cursor::new(spec.part),
@@ -184,10 +231,18 @@ impl Session {
             rng: stream(Purpose::Ops),
             multiget: spec.class.multiget,
             ttl_s: spec.class.ttl_s,
-            uniques: Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) },
+            uniques,
         };
-        let budget = spec.budget.unwrap_or(u64::MAX);
-        Self::from_parts(spec.class_id, spec.session_id, schedule, Source::Drawn(drawn), spec.window, budget)
+        let source = Source::Drawn(drawn);
+        let mut session =
+            Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
+        if let (Some(keep_every), Some(budget)) = (spec.class.purge, spec.budget) {
+            let purge = Purge::new(spec.class.keyspace.keys, keep_every, spec.part, spec.copies);
+            session.purge = Some(Purging { purge: Some(purge), resting: None, rest: budget / 2 });
+            session.budget = budget - budget / 2;
+            session.go_on();
+        }
+        session
     }
 
     /// A client that stores version 0 of every id of `ids`, in closed loop from `start_ns` on, each id until the server
@@ -217,10 +272,27 @@ impl Session {
         budget: u64,
     ) -> Self {
         let (bound_ns, due_ns, ended_ns) = (0, u64::MAX, window.start_ns);
-        let mut session =
-            Self { class, session, schedule, source, window, budget, bound_ns, due_ns, ended_ns };
+        let idle_ns = u64::MAX;
+        let mut session = Self {
+            class,
+            session,
+            schedule,
+            source,
+            window,
+            purge: None,
+            budget,
+            bound_ns,
+            due_ns,
+            idle_ns,
+            ended_ns,
+        };
         session.update_bound();
         session
+    }
+
+    /// The class that it belongs to.
+    pub fn class(&self) -> ClassId {
+        self.class
     }
 
     /// Does a clock decide when this session sends, and not its replies?
@@ -263,6 +335,12 @@ impl Session {
                     Next::Other(Issue { intended_ns, op, connection })
                 }
             },
+            Source::Recorded(_) => Next::Other(Issue { intended_ns, op: self.next_of_trace(), connection }),
+            Source::Purge(purge) => {
+                let key = KeyRef::Id(purge.next());
+                let op = Op { class: self.class, session: self.session, ..Op::of(OpKind::Delete, key) };
+                Next::Other(Issue { intended_ns, op, connection })
+            }
             Source::Preload(_) => Next::Other(Issue { intended_ns, op: self.next_of_preload(), connection }),
         };
         self.account(intended_ns, next_ns);
@@ -300,8 +378,10 @@ impl Session {
     /// A gets of this session has read a key with this unique; a later cas may use it.
     #[inline]
     pub fn saw_unique(&mut self, id: u64, unique: u64) {
-        if let Source::Drawn(drawn) = &mut self.source {
-            drawn.uniques.push(id, unique);
+        match &mut self.source {
+            Source::Drawn(drawn) => drawn.uniques.push(id, unique),
+            Source::Recorded(recorded) => recorded.uniques.push(id, unique),
+            Source::Purge(_) | Source::Preload(_) => {}
         }
     }
 
@@ -309,6 +389,9 @@ impl Session {
     pub fn follow_up(&self, id: u64) -> Op {
         let ttl_s = match &self.source {
             Source::Drawn(drawn) => drawn.ttl_s,
+            Source::Recorded(recorded) => recorded.ttl_s,
+            // Stores that follow what was asked before it are kept for ever: a class that purges has no time to live.
+            Source::Purge(_) => 0,
             Source::Preload(preload) => preload.ttl_s,
         };
         Op {
@@ -318,6 +401,56 @@ impl Session {
             ttl_s,
             ..Op::of(OpKind::Set, KeyRef::Id(id))
         }
+    }
+
+    /// The op that stores what a retrieval by the record in this place missed. It counts against no budget, and the place is held
+    /// until it has ended, too.
+    pub fn follow_up_by_record(&mut self, place: u32) -> Op {
+        let (class, session) = (self.class, self.session);
+        let recorded = self.recorded_mut();
+        recorded.replay.hold(place);
+        let op = Op { class, session, ttl_s: recorded.ttl_s, ..Op::of(OpKind::Set, KeyRef::Offset(place)) };
+        Op { value: ValueRef::Offset(place), ..op }
+    }
+
+    /// The records of its trace. Only a session that has one issues ops whose keys lie in places.
+    #[inline]
+    pub fn records(&self) -> &Replay {
+        match &self.source {
+            Source::Recorded(recorded) => &recorded.replay,
+            _ => unreachable!("a key in a place is that of a trace"),
+        }
+    }
+
+    fn recorded_mut(&mut self) -> &mut Recorded {
+        match &mut self.source {
+            Source::Recorded(recorded) => recorded,
+            _ => unreachable!("a key in a place is that of a trace"),
+        }
+    }
+
+    /// An op by the record in this place has ended.
+    pub fn let_go(&mut self, place: u32) {
+        self.recorded_mut().replay.let_go(place);
+    }
+
+    /// Does it need more of its trace to go on? Then [`Session::due_ns`] says when to look for it again.
+    #[inline]
+    pub fn is_starved(&self) -> bool {
+        matches!(&self.source, Source::Recorded(recorded) if recorded.replay.is_starved())
+    }
+
+    /// Goes on with this block of its trace, which it needs. Yields the one before.
+    pub fn give(&mut self, block: Block) -> Block {
+        let spent = self.recorded_mut().replay.give(block);
+        self.update_bound();
+        spent
+    }
+
+    /// There is no block at hand: it is to be asked again at `at_ns`. What is due keeps its intended time.
+    pub fn look_again_at(&mut self, at_ns: u64) {
+        self.idle_ns = at_ns;
+        self.update_bound();
     }
 
     /// Is this session over? True when no op is due, and none will be whatever becomes of the ops in flight (provided
@@ -333,7 +466,8 @@ impl Session {
                 let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(passed_ns));
                 // An op in flight that fails is another try for a preload, until it has given up.
                 let may_have_more = match &self.source {
-                    Source::Drawn(_) => true,
+                    Source::Drawn(_) | Source::Purge(_) => true,
+                    Source::Recorded(recorded) => !recorded.replay.is_over(),
                     Source::Preload(preload) => !preload.failed,
                 };
                 !(may_free && may_have_more)
@@ -341,9 +475,10 @@ impl Session {
         }
     }
 
-    /// Has it issued as many measured ops as it was to? Never so without a budget.
+    /// Has it issued as many measured ops as it was to, or all of its trace? Never so without either.
     pub fn has_spent_budget(&self) -> bool {
-        self.budget == 0
+        let is_over = |recorded: &Recorded| recorded.replay.is_over();
+        self.budget == 0 || matches!(&self.source, Source::Recorded(recorded) if is_over(recorded))
     }
 
     /// Ends the session early: nothing is issued any more with an intended time at or after `now_ns`.
@@ -358,9 +493,14 @@ impl Session {
     pub fn count_due_before(&mut self, at_ns: u64) -> u64 {
         let mut count = 0;
         if matches!(self.schedule, Schedule::Open { .. }) {
-            while self.due_ns < at_ns {
+            while self.due_ns < at_ns && !self.is_starved() {
                 let (_, next_ns) = self.schedule.take();
-                self.account(self.due_ns, next_ns);
+                let intended_ns = self.due_ns;
+                if let Source::Recorded(recorded) = &mut self.source {
+                    recorded.replay.skip();
+                    self.update_bound();
+                }
+                self.account(intended_ns, next_ns);
                 count += 1;
             }
         }
@@ -372,14 +512,14 @@ impl Session {
     pub fn ids(&self, op: &Op) -> Ids<'_> {
         match &self.source {
             Source::Drawn(drawn) => drawn.chooser.ids(op),
-            Source::Preload(_) => Ids::new(op, u64::MAX, None),
+            Source::Preload(_) | Source::Recorded(_) | Source::Purge(_) => Ids::new(op, u64::MAX, None),
         }
     }
 
     /// How many keys a preload has seen stored; 0 for other sessions.
     pub fn confirmed(&self) -> u64 {
         match &self.source {
-            Source::Drawn(_) => 0,
+            Source::Drawn(_) | Source::Recorded(_) | Source::Purge(_) => 0,
             Source::Preload(preload) => preload.confirmed,
         }
     }
@@ -395,10 +535,28 @@ impl Session {
         if intended_ns >= self.window.measure_ns {
             self.budget -= 1;
             if self.budget == 0 {
-                self.update_bound();
+                self.go_on();
             }
         }
         self.note_next(next_ns);
+    }
+
+    /// A budget has been spent: the next one, where there is one, is that of a purge or of what comes behind it.
+    #[cold]
+    fn go_on(&mut self) {
+        while self.budget == 0
+            && let Some(purging) = &mut self.purge
+        {
+            match (purging.purge.take(), purging.resting.take()) {
+                (Some(purge), _) => {
+                    self.budget = purge.count();
+                    purging.resting = Some(std::mem::replace(&mut self.source, Source::Purge(purge)));
+                }
+                (None, Some(source)) => (self.source, self.budget) = (source, purging.rest),
+                (None, None) => self.purge = None,
+            }
+        }
+        self.update_bound();
     }
 
     /// May an op with this intended time be issued?
@@ -416,12 +574,43 @@ impl Session {
             (true, 0) => measure_ns.min(end_ns),
             (true, _) => end_ns,
         };
+        if !self.is_starved() || !self.admits(self.idle_ns) {
+            self.idle_ns = u64::MAX;
+        }
         self.note_next(self.schedule.peek_ns());
     }
 
     #[inline]
     fn note_next(&mut self, next_ns: u64) {
-        self.due_ns = if next_ns < self.bound_ns { next_ns } else { u64::MAX };
+        self.due_ns = if next_ns < self.bound_ns { next_ns } else { self.idle_ns };
+    }
+
+    /// The next op of a trace.
+    #[inline(never)]
+    fn next_of_trace(&mut self) -> Op {
+        let (class, session) = (self.class, self.session);
+        let recorded = self.recorded_mut();
+        let taken = recorded.replay.take();
+        let has_next = recorded.replay.has_next();
+        let op = Op { class, session, ..Op::of(taken.kind, KeyRef::Offset(taken.place)) };
+        let stored = Op { value: ValueRef::Offset(taken.place), ttl_s: recorded.ttl_s, ..op };
+        let op = match taken.kind {
+            OpKind::Set | OpKind::Add | OpKind::Replace => stored,
+            // The time to live stays.
+            OpKind::Append | OpKind::Prepend => Op { ttl_s: 0, ..stored },
+            OpKind::Cas => {
+                let (id, _) = recorded.replay.value(taken.place);
+                // Of a key that this session has not read there is no unique: the server will say so.
+                Op { operand: recorded.uniques.take(id).unwrap_or(0), ..stored }
+            }
+            // A trace does not say by how much.
+            OpKind::Incr | OpKind::Decr => Op { operand: 1, ..op },
+            _ => op,
+        };
+        if !has_next {
+            self.update_bound();
+        }
+        op
     }
 
     /// The next op of a preload.
@@ -439,7 +628,8 @@ impl Source {
     #[inline]
     fn has_next(&self) -> bool {
         match self {
-            Self::Drawn(_) => true,
+            Self::Drawn(_) | Self::Purge(_) => true,
+            Self::Recorded(recorded) => recorded.replay.has_next(),
             Self::Preload(preload) => {
                 !preload.failed && (!preload.again.is_empty() || !preload.ids.is_empty())
             }
@@ -547,6 +737,8 @@ mod tests {
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
             carrier: brunt_plan::carrier::Carrier::Agents,
+            trace: None,
+            purge: None,
         }
     }
 
@@ -567,6 +759,7 @@ mod tests {
             budget,
             seed: 1,
             chooser: Arc::new(KeyChooser::new(&class.popularity, None, class.keyspace.keys, 1)),
+            copies: 1,
             begins_taken: false,
             window,
         })
@@ -835,5 +1028,104 @@ mod tests {
         assert!(session.is_exhausted());
         session.release(0, issue.op.key, STORED, 60);
         assert_eq!((session.is_exhausted(), session.confirmed(), session.failed()), (true, 1, false));
+    }
+
+    fn recorded_class(load: Load) -> Class {
+        let trace =
+            brunt_plan::plan::Trace { file: "t".to_owned(), layout: brunt_plan::plan::TraceLayout::Twitter };
+        Class { trace: Some(trace), ..class(load, 1, "get,gets,set,cas,incr") }
+    }
+
+    fn block(records: &[(OpKind, &[u8])], is_last: bool) -> Block {
+        let mut block = Block::new();
+        block.is_last = is_last;
+        for (kind, key) in records {
+            assert!(block.push(b"", &crate::trace::Record { kind: *kind, key, value_len: 5, at_ns: None }));
+        }
+        block
+    }
+
+    #[test]
+    fn a_closed_loop_goes_through_a_trace_and_waits_for_its_blocks() {
+        let mut session = session(&recorded_class(closed(0)), (0, 1), 2, None, FOR_EVER);
+        assert!(session.is_starved() && session.due_ns() == u64::MAX);
+        session.look_again_at(30);
+        assert_eq!(session.due_ns(), 30, "to be asked again, for two slots are free");
+        session.give(block(&[(OpKind::Gets, b"a"), (OpKind::Cas, b"a"), (OpKind::Incr, b"b")], false));
+        assert_eq!(session.due_ns(), 0, "due is due, however late its record comes");
+        let gets = session.take().op;
+        assert_eq!((gets.kind, gets.key, gets.value), (OpKind::Gets, KeyRef::Offset(0), ValueRef::None));
+        session.saw_unique(session.records().value(0).0, 77);
+        let cas = session.take().op;
+        assert_eq!((cas.kind, cas.operand, cas.value), (OpKind::Cas, 77, ValueRef::Offset(1)));
+        assert_eq!((session.records().key(1), session.due_ns()), (&b"a"[..], u64::MAX));
+        // A store follows the gets, and its record stays until that has ended.
+        let store = session.follow_up_by_record(0);
+        assert_eq!((store.kind, store.key, store.value), (OpKind::Set, gets.key, ValueRef::Offset(0)));
+        session.let_go(0);
+        session.release(0, gets.key, LOST, 50);
+        let incr = session.take();
+        assert_eq!((incr.intended_ns, incr.op.key, incr.op.operand), (50, KeyRef::Offset(2), 1));
+        assert!(session.is_starved() && !session.is_exhausted());
+        session.look_again_at(60);
+        assert_eq!(session.due_ns(), 60);
+        session.release(1, incr.op.key, LOST, 55);
+        assert_eq!(session.due_ns(), 60, "no release makes a record");
+        assert_eq!(session.give(block(&[], true)).len(), 3);
+        assert_eq!((session.due_ns(), session.is_starved(), session.is_exhausted()), (u64::MAX, false, true));
+    }
+
+    #[test]
+    fn an_open_loop_ends_with_its_trace_or_its_budget() {
+        let records = [(OpKind::Get, &b"k"[..]); 5];
+        for (budget, until_ns, taken_before, passed) in
+            [(None, 2_500_000, 3, 2), (Some(4), 2_500_000, 3, 1), (Some(2), 2_500_000, 2, 0)]
+        {
+            let mut session = session(&recorded_class(UNIFORM_1K), (0, 1), 1, budget, FOR_EVER);
+            session.give(block(&records, true));
+            let issues = taken(&mut session, until_ns);
+            assert_eq!(issues.len(), taken_before);
+            let at: Vec<u64> = issues.iter().map(|issue| issue.intended_ns).collect();
+            assert_eq!(at, [0, 1_000_000, 2_000_000][..taken_before]);
+            assert_eq!(session.count_due_before(u64::MAX), passed, "{budget:?}");
+            assert!(session.is_exhausted());
+        }
+    }
+
+    #[test]
+    fn a_session_that_is_ended_asks_for_no_more_of_its_trace() {
+        let mut session = session(&recorded_class(UNIFORM_1K), (0, 1), 1, None, FOR_EVER);
+        session.look_again_at(5);
+        session.end_at(5);
+        assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
+        assert_eq!(session.count_due_before(u64::MAX), 0);
+    }
+
+    #[test]
+    fn half_of_the_budget_is_spent_before_a_purge_and_half_behind_it() {
+        for (budget, before, behind) in [(20, 10, 10), (7, 4, 3), (1, 1, 0), (0, 0, 0)] {
+            let class = Class { purge: Some(10), ..class(closed(0), 1, "get") };
+            let mut session = session(&class, (1, 2), 1, Some(budget), FOR_EVER);
+            let mut kinds = Vec::new();
+            let mut deleted = Vec::new();
+            while session.due_ns() != u64::MAX {
+                let Issue { op, .. } = session.take();
+                kinds.push(op.kind);
+                if op.kind == OpKind::Delete {
+                    deleted.extend(session.ids(&op));
+                }
+                session.release(0, op.key, STORED, 5);
+            }
+            // The second half of 1 000 keys but for every tenth.
+            let expected: Vec<u64> = (500..1_000).filter(|id| id % 10 != 0).collect();
+            assert_eq!(deleted, expected, "{budget}");
+            let runs: Vec<(bool, usize)> = kinds
+                .chunk_by(|left, right| (*left == OpKind::Delete) == (*right == OpKind::Delete))
+                .map(|run| (run[0] == OpKind::Delete, run.len()))
+                .collect();
+            let all = [(false, before), (true, 450), (false, behind)];
+            assert_eq!(runs, all.into_iter().filter(|(_, len)| *len > 0).collect::<Vec<_>>(), "{budget}");
+            assert!(session.is_exhausted() && session.has_spent_budget());
+        }
     }
 }

@@ -1225,7 +1225,7 @@ mod tests {
         let mut flags: Vec<String> =
             run.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect();
         // Where results go is no part of a plan, nor is who may lead agents; `--no-preload` is `preload = false`, and so on;
-        // classes are named in files only, and so is who carries one out.
+        // classes are named in files only, and so is who carries one out, traces and purges.
         flags.retain(|flag| {
             let beside = [
                 "json",
@@ -1252,8 +1252,9 @@ mod tests {
                 *flag = switched_off.to_owned();
             }
         }
+        let in_files_only = ["name", "carried-by", "purge", "trace", "trace-layout"];
         let mut keys = RunSpec::names();
-        keys.extend(ClassSpec::names().into_iter().filter(|key| key != "name" && key != "carried-by"));
+        keys.extend(ClassSpec::names().into_iter().filter(|key| !in_files_only.contains(&key.as_str())));
         flags.sort();
         keys.sort();
         assert_eq!(flags, keys);

@@ -199,7 +199,7 @@ pub(crate) fn measure(
             RunError::Company(_) => Exit::Failed,
             RunError::Interrupted => Exit::Interrupted,
             RunError::System(_) => Exit::Failed,
-            RunError::NoInterface(_) => Exit::Usage,
+            RunError::NoInterface(_) | RunError::NoTrace(_) => Exit::Usage,
         };
         Failure::new(exit, error)
     })?;
@@ -339,6 +339,7 @@ fn summarise(
         pushes: data.pushes,
         stray_replies: data.stray_replies,
         cluster: data.cluster,
+        traces: data.traces,
         datagrams: data.datagrams,
         renewals: data.renewals,
         first_error: data.error_text.map(|text| Quotation(&text).to_string()),

@@ -96,6 +96,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
         pushes: 0,
         stray_replies: 0,
         cluster: None,
+        traces: Vec::new(),
         datagrams: DatagramCounts::default(),
         renewals: RenewalCounts::default(),
         stamps: outcome.end.stamps,

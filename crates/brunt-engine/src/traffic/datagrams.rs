@@ -196,7 +196,7 @@ impl<C: Codec> Traffic<C> {
     /// before. What it holds is passed over, and what is behind that is not: that may be the end of the reply.
     pub(super) fn is_repeated(&mut self, index: u32, head: EntryId, key: &[u8]) -> bool {
         let entry = self.in_flight.get(head);
-        let is_repeated = if let (KeyRef::Id(_), 1) = (entry.key(), entry.rest.count) {
+        let is_repeated = if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.rest.count) {
             entry.rest.hits > 0
         } else {
             self.fetch_reply_ids(index, head);

@@ -262,7 +262,10 @@ impl<C: Codec> Traffic<C> {
         }
         for lane in 0..self.lanes.len() {
             // Still in the schedule, because the queue before it was full.
-            while self.lanes[lane].session.is_open() && self.lanes[lane].session.due_ns() < window.end_ns {
+            while self.lanes[lane].session.is_open()
+                && self.lanes[lane].session.due_ns() < window.end_ns
+                && !self.lanes[lane].session.is_starved()
+            {
                 let issue = self.lanes[lane].session.take();
                 self.close_due(lane, &issue, now_ns);
             }

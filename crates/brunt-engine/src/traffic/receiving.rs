@@ -267,6 +267,9 @@ impl<C: Codec> Traffic<C> {
         let lane_index = self.lane_of(index);
         let entry = self.in_flight.get(head);
         let entry_class = entry.class;
+        if let KeyRef::Offset(place) = entry.key() {
+            return self.expect_recorded::<C>(lane_index, place, key, bytes, unique);
+        }
         let id = match entry.key() {
             KeyRef::Id(id) if entry.rest.count == 1 => {
                 let keyspace = &self.lanes[lane_index as usize].keyspace;
@@ -296,6 +299,34 @@ impl<C: Codec> Traffic<C> {
         Some((id, expected))
     }
 
+    /// Which value must follow under the key that the server names, of a key in a trace: whoever stored it, in whatever length.
+    fn expect_recorded<D: Codec>(
+        &mut self,
+        lane_index: u32,
+        place: u32,
+        key: &[u8],
+        bytes: u32,
+        unique: u64,
+    ) -> Option<(u64, Expected)> {
+        let lane = &mut self.lanes[lane_index as usize];
+        let records = lane.session.records();
+        let is_named = match D::KEY_NAMES {
+            KeyNames::Always => true,
+            KeyNames::OfSeveral => !key.is_empty(),
+            KeyNames::Never => false,
+        };
+        if is_named && records.key(place) != key {
+            return None;
+        }
+        let (id, _) = records.value(place);
+        if unique != 0 {
+            lane.session.saw_unique(id, unique);
+        }
+        // Values that may have grown have nothing of ours but a head.
+        let own_len = if lane.extends { u32::MAX } else { bytes };
+        Some((id, Expected::Named { len: bytes, own_len }))
+    }
+
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
     /// passed over. Yields the key's id if it was asked for.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
@@ -321,7 +352,7 @@ impl<C: Codec> Traffic<C> {
     /// requests and replies are out of step.
     fn pass_missing(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> bool {
         let entry = self.in_flight.get_mut(head);
-        if let (KeyRef::Id(_), 1) = (entry.key(), entry.rest.count) {
+        if let (KeyRef::Id(_) | KeyRef::Offset(_), 1) = (entry.key(), entry.rest.count) {
             entry.rest.key_cursor += 1;
             // What follows the miss of an only key follows when the reply is over.
             return u32::from(entry.rest.key_cursor) + entry.rest.hits == 1;
@@ -380,6 +411,11 @@ impl<C: Codec> Traffic<C> {
                     self.missed(index, head, id, at_ns);
                 }
             }
+            KeyRef::Offset(place) => {
+                if entry.rest.hits == 0 {
+                    self.missed(index, head, u64::from(place), at_ns);
+                }
+            }
             _ => {
                 self.fetch_reply_ids(index, head);
                 for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
@@ -396,8 +432,12 @@ impl<C: Codec> Traffic<C> {
     /// is not free before it has ended.
     fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         let lane_index = self.lane_of(index);
-        let lane = &self.lanes[lane_index as usize];
-        let (op, pins, is_open) = (lane.session.follow_up(id), lane.pins, lane.session.is_open());
+        let lane = &mut self.lanes[lane_index as usize];
+        let op = match self.in_flight.get(head).key() {
+            KeyRef::Offset(place) => lane.session.follow_up_by_record(place),
+            KeyRef::Id(_) | KeyRef::Drawn(_) => lane.session.follow_up(id),
+        };
+        let (pins, is_open) = (lane.pins, lane.session.is_open());
         let phase = self.window.phase_of(at_ns);
         let account = self.recording.account(phase, &op);
         self.recording.followup(phase, &op);

@@ -23,6 +23,7 @@ use brunt_stats::stamps::{StampCounts, StampLoss};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
+use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_stats::usage::{ClientUsage, Colocation, WorkerUsage};
 use brunt_stats::verification::{Example, ValueFault, Verification};
 
@@ -200,6 +201,7 @@ impl Scene {
             pushes: 0,
             stray_replies: 0,
             cluster: None,
+            traces: Vec::new(),
             datagrams: DatagramCounts::default(),
             renewals: RenewalCounts::default(),
             usage: ClientUsage {
@@ -511,6 +513,7 @@ pub(super) fn churn() -> Run {
         let second = record(&[(99 * S, said(0, 0, 0, 2)), (105 * S + 500 * MS, said(500, 0, 0, 3))]);
         input.server_records = vec![first, second];
         input.cluster = Some(clustered());
+        input.traces = vec![replayed()];
     })
 }
 
@@ -572,6 +575,26 @@ pub(super) fn datagrams() -> Run {
         };
         input.server_records = vec![record(&[(99 * S, said(0, 0)), (104 * S, said(1_806, 188))])];
     })
+}
+
+/// What may become of a file of which not everything is a request.
+fn replayed() -> TraceRecord {
+    TraceRecord {
+        class: "main".to_owned(),
+        file: "cluster\u{7}52.zst".to_owned(),
+        lines: 2_500_000,
+        records: 2_499_988,
+        unreadable: 12,
+        first_unreadable: Some(FirstUnreadable {
+            line: 1,
+            text: "timestamp,key".to_owned(),
+            reason: "fewer columns than the layout has".to_owned(),
+        }),
+        cut: 3,
+        substituted: 41,
+        is_whole: false,
+        error: Some("the frame ends early".to_owned()),
+    }
 }
 
 /// Sets that ask for no reply.

@@ -31,7 +31,11 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     let plan = &summary.plan;
     paragraph::facts(out, "window", &window(summary));
-    for set in plan.data_sets() {
+    // Nobody stores or draws keys beside a trace where there is no preload.
+    let is_used = |keyspace: &Keyspace| {
+        plan.preload || plan.classes.iter().any(|class| class.trace.is_none() && class.keyspace == *keyspace)
+    };
+    for set in plan.data_sets().into_iter().filter(|set| is_used(set.keyspace)) {
         paragraph::facts(out, "data", &data(set.keyspace, &plan.classes));
     }
     let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
@@ -101,7 +105,11 @@ fn load(class: &Class) -> Vec<String> {
 fn beside_model(class: &Class) -> Vec<String> {
     let connections = quantity::things(u64::from(class.connections), "connection");
     let depth = quantity::count(u64::from(class.depth));
-    let mut facts = vec![format!("{connections} × depth {depth}"), class.mix.to_string()];
+    let asked = match &class.trace {
+        Some(trace) => printable(&format!("trace {} ({})", trace.file, trace.layout)),
+        None => class.mix.to_string(),
+    };
+    let mut facts = vec![format!("{connections} × depth {depth}"), asked];
     if class.mix.contains(brunt_plan::op::OpKind::Mget) {
         facts.push(format!("{} keys per mget", class.multiget));
     }
@@ -176,7 +184,7 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
         facts.push(format!("prefix {}", printable(&keyspace.prefix)));
     }
     // Classes that share a data set may each ask for its keys in their own way.
-    for class in classes.iter().filter(|class| class.keyspace == *keyspace) {
+    for class in classes.iter().filter(|class| class.keyspace == *keyspace && class.trace.is_none()) {
         let fact = format!("popularity {}", class.popularity);
         if !facts.contains(&fact) {
             facts.push(fact);

@@ -2,7 +2,7 @@
 //!
 //! Not latencies. Lines about trouble stand there only when there was some.
 
-use super::{Row, cluster, quoted, trouble};
+use super::{Row, cluster, quoted, traces, trouble};
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::paragraph;
 use crate::quantity::{self, count};
@@ -29,6 +29,7 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     wire(out, summary);
     trouble::connections(out, summary);
     cluster::write(out, summary);
+    traces::write(out, summary);
     unexpected(out, summary);
     trouble::servers(out, summary);
     cluster::nodes(out, summary);

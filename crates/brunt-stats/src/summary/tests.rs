@@ -145,6 +145,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         pushes: 0,
         stray_replies: 0,
         cluster: None,
+        traces: Vec::new(),
         datagrams: DatagramCounts::default(),
         renewals: RenewalCounts::default(),
         usage: ClientUsage::default(),

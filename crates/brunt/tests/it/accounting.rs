@@ -63,6 +63,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
         budget: Some(requests),
         seed: plan.seed,
         chooser: Arc::new(chooser),
+        copies: 1,
         begins_taken: false,
         window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
     });

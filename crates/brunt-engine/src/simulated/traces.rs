@@ -1,0 +1,139 @@
+//! Traces in a simulated world: what is sent, in which order, and when it was due.
+
+use super::*;
+use std::path::{Path, PathBuf};
+
+/// A file with so many lines in the layout with words: every third writes, of 60 keys.
+fn file(name: &str, count: usize) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("brunt-simulated-{}-{name}", std::process::id()));
+    std::fs::write(
+        &path,
+        (0..count)
+            .map(|line| format!("{},1,{},{},{}\n", line, word(line), key(line), line % 50))
+            .collect::<String>(),
+    )
+    .unwrap();
+    path
+}
+
+fn word(line: usize) -> &'static str {
+    if line.is_multiple_of(3) { "write" } else { "read" }
+}
+
+fn key(line: usize) -> String {
+    format!("key{}", line * 7 % 60)
+}
+
+fn plan_of(path: &Path, more: &str) -> String {
+    format!(
+        "trace = '{}'\ntrace-layout = 'words'\nprefix = 'p:'\nwarmup = '0s'\npreload = false\n{more}",
+        path.display()
+    )
+}
+
+/// One connection: the bytes on the wire are those of the lines, one behind the other.
+#[test]
+fn lines_are_sent_in_their_order() {
+    let path = file("order", 900);
+    for load in ["", "think = '200us'", "rate = 8000"] {
+        let outcome = simulate(
+            &plan_of(&path, &format!("connections = 1\ndepth = 4\n{load}")),
+            SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        let sent = String::from_utf8_lossy(&outcome.sent);
+        let heads: Vec<String> = sent
+            .split("\r\n")
+            .filter(|line| line.starts_with("get ") || line.starts_with("set "))
+            .map(|line| line.trim_end().to_owned())
+            .collect();
+        let expected: Vec<String> = (0..900)
+            .map(|line| match word(line) {
+                "read" => format!("get p:{}", key(line)),
+                _ => format!("set p:{} 0 0 {}", key(line), line % 50),
+            })
+            .collect();
+        assert!(heads == expected, "{load}: {} requests", heads.len());
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Whatever the shape, lines are booked once each, and stores that follow beside them.
+#[test]
+fn every_line_is_booked_once() {
+    let path = file("books", 3_000);
+    for (more, servers) in [
+        ("connections = 4\ndepth = 3", 1),
+        ("connections = 6\ndepth = 2\nserver = ['a', 'b', 'c']", 3),
+        ("connections = 3\nserver = ['a', 'b', 'c']\nplacement = 'round-robin'", 3),
+        ("connections = 4\ndepth = 2\nrate = 8000", 1),
+        ("connections = 3\ndepth = 2\ncalls-per-connection = 3", 1),
+        ("connections = 4\ndepth = 8\nprotocol = 'memcached-meta'", 1),
+        ("connections = 2\ndepth = 8\nrefill = 'batch'", 1),
+    ] {
+        let outcome = simulate(
+            &plan_of(&path, &format!("on-miss = 'set'\n{more}")),
+            SimOptions {
+                others: vec![CoreOptions::default(); servers - 1],
+                latency_ns: 30 * US,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let book = outcome.book(Phase::Measure);
+        assert_eq!(book.requests.offered(), 3_000, "{more}");
+        assert_eq!(book.requests.followup, book.keys.miss, "{more}");
+        assert_eq!(
+            (book.requests.failed(), book.requests.unsent, book.requests.in_flight),
+            (0, 0, 0),
+            "{more}"
+        );
+        assert_eq!(
+            (book.keys.asked, outcome.measured(OpKind::Set).requests.offered()),
+            (2_000, 1_000),
+            "{more}"
+        );
+        let counted: u64 = outcome.counters.iter().map(|counters| counters.get_misses).sum();
+        assert_eq!(counted, book.keys.miss, "{more}");
+        let is_by_turn = more.contains("round-robin");
+        assert!(is_by_turn || outcome.items.iter().sum::<usize>() == 60, "{more}: {:?}", outcome.items);
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// In open loop the schedule says when, and the last line ends it.
+#[test]
+fn the_schedule_says_when_a_line_is_due() {
+    let path = file("schedule", 500);
+    let outcome = simulate(
+        &plan_of(&path, "rate = 1000\narrival = 'uniform'\nconnections = 2\ndepth = 64"),
+        SimOptions { latency_ns: 20 * MS, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let intended: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.intended_ns).collect();
+    let expected: Vec<u64> = (0..500).map(|line| outcome.start_ns() + line * MS).collect();
+    assert_eq!(intended, expected);
+    for (line, sample) in outcome.samples.iter().enumerate() {
+        assert_eq!(sample.op == OpKind::Set, word(line) == "write");
+        assert_eq!(sample.times.response_ns(), 40 * MS);
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Half of the requests, then the deletes, then the other half, each on a schedule of its own.
+#[test]
+fn a_purge_comes_after_half_of_the_requests() {
+    let outcome = simulate(
+        "connections = 1\nrequests = 300\nwarmup = '0s'\nkeys = 50\nmix = 'get'\npopularity = 'sequential'\npurge = 10\n\
+         on-miss = 'set'",
+        SimOptions { latency_ns: 30 * US, ..SimOptions::default() },
+    );
+    check_books(&outcome);
+    let asked: Vec<OpKind> =
+        outcome.samples.iter().map(|sample| sample.op).filter(|op| *op != OpKind::Set).collect();
+    let expected = [vec![OpKind::Get; 150], vec![OpKind::Delete; 45], vec![OpKind::Get; 150]].concat();
+    assert_eq!(asked, expected);
+    // What was deleted is missed once and stored again.
+    assert_eq!(outcome.measured(OpKind::Get).keys.miss, 45);
+    assert_eq!((outcome.counters[0].delete_hits, outcome.items[0]), (45, 50));
+}

@@ -1,0 +1,478 @@
+//! Reading traces: one thread for each, beside the load, that unpacks a file, reads its lines and deals their records out.
+//!
+//! Not what a line says (that is `brunt-workload/src/trace/line.rs`), and not a worker. Record `i` of the file goes to worker `i` modulo
+//! their number, all workers of a run counted, so that each has its share of a number of requests; who is faster than the others
+//! waits for them at most as long as its blocks last. Invariant: memory is bounded whatever the file: a chunk of it, a line of at
+//! most [`LINE_BYTES_MAX`], and [`BLOCKS`] blocks for each worker.
+
+use crate::trace_feed::TraceFeed;
+use brunt_plan::mix::Mix;
+use brunt_plan::plan::{Plan, Trace};
+use brunt_plan::shard::StreamPart;
+use brunt_stats::trace::{FirstUnreadable, TraceRecord};
+use brunt_workload::trace::line::{self, Unreadable};
+use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, within};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, park_timeout};
+use std::time::Duration;
+
+/// Blocks for each worker: records of 30 ms at 500 000 per second, which is longer than a host that is busy keeps this thread from its
+/// processor.
+const BLOCKS: usize = 16;
+/// What is read of a file at a time.
+const CHUNK_BYTES: usize = 256 << 10;
+/// A longer line is none of a trace.
+pub(crate) const LINE_BYTES_MAX: usize = 4096;
+/// How often a full ring is looked at: a block lasts longer at the highest rates.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A file of a plan's that cannot be read.
+#[derive(Debug)]
+pub struct NoTrace {
+    /// The file as the plan names it.
+    pub file: String,
+    /// Why.
+    pub error: io::Error,
+}
+
+/// The threads that read a plan's traces.
+pub(crate) struct TraceReaders {
+    threads: Vec<JoinHandle<TraceRecord>>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// The feeds of a worker: one for each class of the plan that has a trace.
+pub(crate) type Feeds = Vec<Option<TraceFeed>>;
+
+impl TraceReaders {
+    /// Opens every trace of a plan, and begins to read for these workers of ours. Yields the feeds of each.
+    pub(crate) fn start(plan: &Plan, own: &[StreamPart]) -> Result<(Self, Vec<Feeds>), NoTrace> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let mut feeds: Vec<Feeds> = own.iter().map(|_| Vec::new()).collect();
+        let mut threads = Vec::new();
+        for class in &plan.classes {
+            let Some(trace) = &class.trace else {
+                feeds.iter_mut().for_each(|of_worker| of_worker.push(None));
+                continue;
+            };
+            let refused = |error| NoTrace { file: trace.file.clone(), error };
+            let lines = open(trace).map_err(refused)?;
+            let mut ends = Vec::new();
+            for (part, of_worker) in own.iter().zip(&mut feeds) {
+                let (end, feed) = connect(*part);
+                ends.push(end);
+                of_worker.push(Some(feed));
+            }
+            let reader = Reader {
+                trace: trace.clone(),
+                prefix: class.keyspace.prefix.clone().into_bytes(),
+                mix: class.mix.clone(),
+                workers: own.first().map_or(1, |part| u64::from(part.of)),
+                ends,
+                is_over: is_over.clone(),
+                record: TraceRecord::new(&class.name, trace),
+            };
+            let named = std::thread::Builder::new().name("brunt-trace".to_owned());
+            threads.push(named.spawn(move || reader.read(lines)).map_err(refused)?);
+        }
+        Ok((Self { threads, is_over }, feeds))
+    }
+
+    /// What became of the files. Whatever is unread remains so.
+    pub(crate) fn end(mut self) -> Vec<TraceRecord> {
+        self.is_over.store(true, Ordering::Relaxed);
+        // A thread that has panicked has said why.
+        self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect()
+    }
+}
+
+#[cfg(test)]
+impl TraceReaders {
+    /// Everything has been read: it has room in the blocks.
+    pub(crate) fn await_end(&self) {
+        while !self.threads.iter().all(JoinHandle::is_finished) {
+            park_timeout(LOOK);
+        }
+    }
+}
+
+impl Drop for TraceReaders {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Can every trace of a plan be opened?
+///
+/// # Errors
+/// The first that cannot.
+pub fn check_traces(plan: &Plan) -> Result<(), NoTrace> {
+    let traces = plan.classes.iter().filter_map(|class| class.trace.as_ref());
+    traces.into_iter().try_for_each(|trace| {
+        open(trace).map(drop).map_err(|error| NoTrace { file: trace.file.clone(), error })
+    })
+}
+
+/// The lines of a trace, unpacked where it is packed.
+fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
+    let file = File::open(&trace.file)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    let plain = BufReader::with_capacity(CHUNK_BYTES, file);
+    if !trace.file.ends_with(".zst") {
+        return Ok(Box::new(plain));
+    }
+    let unpacked = Unpacked::new(plain)?;
+    Ok(Box::new(BufReader::with_capacity(CHUNK_BYTES, unpacked)))
+}
+
+/// The frames of a file of zstd, one behind the other.
+struct Unpacked {
+    decoder: ruzstd::decoding::FrameDecoder,
+    packed: BufReader<File>,
+}
+
+impl Unpacked {
+    /// Opens the first frame, so that a file that is none is refused at once.
+    fn new(mut packed: BufReader<File>) -> io::Result<Self> {
+        let mut decoder = ruzstd::decoding::FrameDecoder::new();
+        let refused = |error| io::Error::other(format!("it is no file of zstd: {error:?}"));
+        decoder.reset(&mut packed).map_err(refused)?;
+        Ok(Self { decoder, packed })
+    }
+}
+
+impl Read for Unpacked {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
+        loop {
+            if self.decoder.can_collect() > 0 {
+                return self.decoder.read(into);
+            }
+            if !self.decoder.is_finished() {
+                self.decoder
+                    .decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES))
+                    .map_err(io::Error::other)?;
+            } else if self.packed.fill_buf()?.is_empty() {
+                return Ok(0);
+            } else {
+                self.decoder.reset(&mut self.packed).map_err(io::Error::other)?;
+            }
+        }
+    }
+}
+
+/// The reader's end of a worker's feed.
+struct End {
+    /// Which records are its.
+    index: u64,
+    block: Option<Block>,
+    full: rtrb::Producer<Block>,
+    spent: rtrb::Consumer<Block>,
+    is_sated: Arc<AtomicBool>,
+}
+
+fn connect(part: StreamPart) -> (End, TraceFeed) {
+    let (full, full_out) = rtrb::RingBuffer::new(BLOCKS);
+    // The block that a session begins with comes back, too.
+    let (mut spent, spent_out) = rtrb::RingBuffer::new(BLOCKS + 1);
+    for _ in 1..BLOCKS {
+        // The ring is new and has room for all.
+        let _ = spent.push(Block::new());
+    }
+    let is_sated = Arc::new(AtomicBool::new(false));
+    let end = End {
+        index: u64::from(part.index),
+        block: Some(Block::new()),
+        full,
+        spent: spent_out,
+        is_sated: is_sated.clone(),
+    };
+    (end, TraceFeed { full: full_out, spent, is_sated })
+}
+
+impl End {
+    /// Nobody wants anything more from here.
+    fn is_closed(&self) -> bool {
+        self.is_sated.load(Ordering::Relaxed) || self.full.is_abandoned()
+    }
+
+    /// Adds a record to what the worker gets next, when there is room for it.
+    fn add(&mut self, prefix: &[u8], record: &Record<'_>, is_over: &AtomicBool) {
+        while !self.is_closed() && !is_over.load(Ordering::Relaxed) {
+            match self.block.as_mut().map(|block| block.push(prefix, record)) {
+                Some(true) => return,
+                Some(false) => self.hand_over(),
+                None => self.find_block(),
+            }
+        }
+    }
+
+    fn hand_over(&mut self) {
+        // There are no more blocks than the ring has places.
+        let _ = self.block.take().map(|block| self.full.push(block));
+    }
+
+    fn find_block(&mut self) {
+        match self.spent.pop() {
+            // The first one that a session gives back is none.
+            Ok(block) if block.has_memory() => {
+                let mut block = block;
+                block.clear();
+                self.block = Some(block);
+            }
+            Ok(_) => {}
+            Err(_) => park_timeout(LOOK),
+        }
+    }
+
+    /// Hands over the last block.
+    fn close(&mut self, is_over: &AtomicBool) {
+        while self.block.is_none() && !self.is_closed() && !is_over.load(Ordering::Relaxed) {
+            self.find_block();
+        }
+        if let Some(block) = &mut self.block {
+            block.is_last = true;
+        }
+        self.hand_over();
+    }
+}
+
+/// A trace that is being read.
+struct Reader {
+    trace: Trace,
+    prefix: Vec<u8>,
+    mix: Mix,
+    /// Workers of the whole run.
+    workers: u64,
+    ends: Vec<End>,
+    is_over: Arc<AtomicBool>,
+    record: TraceRecord,
+}
+
+impl Reader {
+    fn read(mut self, mut lines: Box<dyn BufRead + Send>) -> TraceRecord {
+        let mut line = Vec::with_capacity(LINE_BYTES_MAX);
+        loop {
+            match next_line(lines.as_mut(), &mut line) {
+                Ok(true) => self.take(&line),
+                Ok(false) => {
+                    self.record.is_whole = true;
+                    break;
+                }
+                Err(error) => {
+                    self.record.error = Some(error.to_string());
+                    break;
+                }
+            }
+            if self.is_over.load(Ordering::Relaxed) || self.ends.iter().all(End::is_closed) {
+                break;
+            }
+        }
+        for end in &mut self.ends {
+            end.close(&self.is_over);
+        }
+        self.record
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        self.record.lines += 1;
+        let read = match line.len() {
+            ..=LINE_BYTES_MAX => line::read(line, self.trace.layout, KEY_LEN_MAX - self.prefix.len()),
+            _ => Err(Unreadable::Columns),
+        };
+        match read {
+            Ok(found) => {
+                let kind = within(found.record.kind, &self.mix);
+                self.record.substituted += u64::from(kind != found.record.kind);
+                self.record.cut += u64::from(found.is_cut);
+                let worker = self.record.records % self.workers;
+                self.record.records += 1;
+                if let Some(end) = self.ends.iter_mut().find(|end| end.index == worker) {
+                    end.add(&self.prefix, &Record { kind, ..found.record }, &self.is_over);
+                }
+            }
+            Err(why) => {
+                self.record.unreadable += 1;
+                let number = self.record.lines;
+                self.record.first_unreadable.get_or_insert_with(|| FirstUnreadable {
+                    line: number,
+                    text: String::from_utf8_lossy(&line[..line.len().min(FirstUnreadable::TEXT_BYTES)])
+                        .into_owned(),
+                    reason: why.describe().to_owned(),
+                });
+            }
+        }
+    }
+}
+
+/// The next line without its end, of which one byte more than a line may have is kept; false where there is none.
+fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    let mut is_any = false;
+    loop {
+        let bytes = lines.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(is_any);
+        }
+        is_any = true;
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let piece = &bytes[..end.unwrap_or(bytes.len())];
+        let room = (LINE_BYTES_MAX + 1).saturating_sub(line.len());
+        line.extend_from_slice(&piece[..piece.len().min(room)]);
+        let used = end.map_or(piece.len(), |end| end + 1);
+        lines.consume(used);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::op::OpKind;
+    use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::spec::PlanSpec;
+    use brunt_workload::trace::Replay;
+    use std::path::PathBuf;
+    use std::thread::yield_now;
+
+    /// A file of a test's own.
+    fn file(name: &str, bytes: &[u8]) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("brunt-trace-{}-{name}", std::process::id()));
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn plan(path: &std::path::Path, layout: &str) -> Plan {
+        let text = format!("trace = '{}'\ntrace-layout = '{layout}'\nprefix = 'p:'", path.display());
+        let host = Host { allowed_cpus: vec![0, 1], random_seed: 1 };
+        resolve(&PlanSpec::from_toml(&text).unwrap(), &host).unwrap()
+    }
+
+    fn parts(of: u32) -> Vec<StreamPart> {
+        (0..of).map(|index| StreamPart { index, of }).collect()
+    }
+
+    /// What a worker gets, as kinds, keys and lengths, until its last block; blocks go back as a session gives them back.
+    fn all_of(feed: &mut TraceFeed) -> Vec<(OpKind, String, u32)> {
+        let (mut replay, mut records) = (Replay::new(1), Vec::new());
+        while !replay.is_over() {
+            match feed.full.pop() {
+                Ok(block) => assert!(feed.spent.push(replay.give(block)).is_ok()),
+                Err(_) => yield_now(),
+            }
+            while replay.has_next() {
+                let taken = replay.take();
+                let key = String::from_utf8(replay.key(taken.place).to_vec()).unwrap();
+                records.push((taken.kind, key, replay.value(taken.place).1));
+                replay.let_go(taken.place);
+            }
+        }
+        records
+    }
+
+    fn feeds(plan: &Plan, of: u32) -> (TraceReaders, Vec<TraceFeed>) {
+        let (readers, feeds) = TraceReaders::start(plan, &parts(of)).unwrap();
+        (readers, feeds.into_iter().map(|mut of_worker| of_worker.remove(0).unwrap()).collect())
+    }
+
+    /// Far more than all blocks hold, so that each comes round several times.
+    #[test]
+    fn records_are_dealt_out_in_turn() {
+        let count = 100_000;
+        let lines: String = (0..count).map(|id| format!("1,1,read,k{id},{}\n", id % 9)).collect();
+        let path = file("dealt", lines.as_bytes());
+        let (readers, feeds) = feeds(&plan(&path, "words"), 3);
+        let takers: Vec<_> =
+            feeds.into_iter().map(|mut feed| std::thread::spawn(move || all_of(&mut feed))).collect();
+        for (worker, taker) in takers.into_iter().enumerate() {
+            let expected = (worker..count).step_by(3);
+            let expected: Vec<_> =
+                expected.map(|id| (OpKind::Get, format!("p:k{id}"), id as u32 % 9)).collect();
+            assert!(taker.join().unwrap() == expected, "{worker}");
+        }
+        let record = readers.end().remove(0);
+        assert_eq!((record.lines, record.records, record.unreadable), (100_000, 100_000, 0));
+        assert!(record.is_whole && record.error.is_none());
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn whoever_wants_no_more_holds_up_nobody() {
+        let lines: String = (0..80_000).map(|id| format!("1,1,read,k{id},1\n")).collect();
+        let path = file("sated", lines.as_bytes());
+        let (readers, mut feeds) = feeds(&plan(&path, "words"), 2);
+        feeds[0].is_sated.store(true, Ordering::Relaxed);
+        assert_eq!(all_of(&mut feeds[1]).len(), 40_000);
+        assert_eq!(readers.end()[0].records, 80_000);
+        // And a run that ends early ends the reading.
+        let (readers, _feeds) = self::feeds(&plan(&path, "words"), 2);
+        assert!(readers.end()[0].records < 80_000);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn lines_that_are_none_are_counted_and_passed_over() {
+        let long = "x".repeat(LINE_BYTES_MAX * 3);
+        let key = "k".repeat(249);
+        let text = format!(
+            "T,App,Op,Key,ValueLen\r\n1,1,write,a,5\r\n\n{long}\n1,1,read,{key},1\n1,1,read,b,2000000"
+        );
+        let path = file("unreadable", text.as_bytes());
+        let (readers, mut feeds) = feeds(&plan(&path, "words"), 1);
+        let records = [(OpKind::Set, "p:a".to_owned(), 5), (OpKind::Get, "p:b".to_owned(), 1_000_000)];
+        assert_eq!(all_of(&mut feeds[0]), records);
+        let record = readers.end().remove(0);
+        assert_eq!((record.lines, record.records, record.unreadable, record.cut), (6, 2, 4, 1));
+        let first = record.first_unreadable.unwrap();
+        assert_eq!((first.line, first.text.as_str()), (1, "T,App,Op,Key,ValueLen\r"));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// What `zstd -19` made of 2 000 lines, twice, with a frame between them that holds a line as it is.
+    #[test]
+    fn packed_files_are_unpacked_frame_by_frame() {
+        let packed = include_bytes!("trace_reader/packed.zst");
+        let plain = b"7,1,write,plain,3\n";
+        let head = [0x28, 0xB5, 0x2F, 0xFD, 0x20, plain.len() as u8, 1 | (plain.len() as u8) << 3, 0, 0];
+        let frame = [&head[..], plain];
+        let path = file("packed.zst", &[packed, &frame.concat()[..], packed].concat());
+        let (readers, mut feeds) = feeds(&plan(&path, "words"), 1);
+        let one = |id: u32| {
+            let kind = if id.is_multiple_of(3) { OpKind::Set } else { OpKind::Get };
+            (kind, format!("p:key{}", id % 50), id % 7)
+        };
+        let mut expected: Vec<_> = (0..2_000).map(one).collect();
+        expected.push((OpKind::Set, "p:plain".to_owned(), 3));
+        expected.extend((0..2_000).map(one));
+        assert!(all_of(&mut feeds[0]) == expected);
+        assert_eq!(readers.end()[0].records, 4_001);
+        // Cut in the middle of the last frame: what came before was read, and the reason is told.
+        let cut = file("cut.zst", &[packed, &frame.concat()[..], &packed[..packed.len() / 2]].concat());
+        let (readers, mut feeds) = self::feeds(&plan(&cut, "words"), 1);
+        assert_eq!(all_of(&mut feeds[0])[..], expected[..2_001]);
+        let record = readers.end().remove(0);
+        assert!(record.error.is_some() && !record.is_whole, "{record:?}");
+        [path, cut].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    }
+
+    #[test]
+    fn files_that_cannot_be_opened_are_refused_beforehand() {
+        let no_zstd = file("plain.zst", b"1,1,read,a,5\n");
+        for (path, reason) in [
+            (std::env::temp_dir().join("brunt-no-such-trace"), "No such file"),
+            (std::env::temp_dir(), "directory"),
+            (no_zstd.clone(), "it is no file of zstd"),
+        ] {
+            let refused = check_traces(&plan(&path, "words")).unwrap_err();
+            assert!(refused.error.to_string().contains(reason), "{}", refused.error);
+        }
+        std::fs::remove_file(no_zstd).unwrap();
+    }
+}

@@ -1,0 +1,109 @@
+//! Traces: what a class that replays one may say, and what is left of the trace's operations in the protocol.
+//!
+//! Not the file: nothing here opens it.
+
+use super::{Complaint, PlanError};
+use crate::mix::Mix;
+use crate::op::OpKind;
+use crate::plan::{Class, Protocol, Trace, Transport};
+use crate::spec::{ClassSpec, RunSpec};
+
+/// The trace of a class, if it has one.
+pub(super) fn resolve(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Option<Trace>, PlanError> {
+    let (file, layout) = match (&spec.trace, spec.trace_layout) {
+        (None, None) => return Ok(None),
+        (Some(file), Some(layout)) if !file.is_empty() => (file, layout),
+        (Some(file), _) => {
+            return Err(complaint.error("trace", file, "the path of a file, together with trace-layout"));
+        }
+        (None, Some(layout)) => {
+            return Err(complaint.error("trace-layout", layout, "trace-layout together with trace"));
+        }
+    };
+    let beside = [
+        ("mix", spec.mix.as_ref().map(ToString::to_string)),
+        ("multiget", spec.multiget.as_ref().map(ToString::to_string)),
+        ("drift", spec.drift.as_ref().map(ToString::to_string)),
+    ];
+    if let Some((option, given)) = beside.iter().find_map(|(option, given)| Some((option, given.as_ref()?))) {
+        let accepted = format!("no --{option} beside trace, which says what is asked for");
+        return Err(complaint.error(option, given, accepted));
+    }
+    Ok(Some(Trace { file: file.clone(), layout }))
+}
+
+/// What a trace may ask for, before the protocol is known.
+pub(super) fn mix(trace: &Trace) -> Mix {
+    let weights = trace.layout.kinds().iter().map(|kind| (*kind, 1)).collect();
+    Mix { weights, commands: Vec::new() }
+}
+
+/// What the protocol has no request for stands in no mix: whoever reads the trace takes another for it.
+pub(super) fn settle(run: &RunSpec, protocol: Protocol, classes: &mut [Class]) -> Result<(), PlanError> {
+    for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
+        let is_plain = |kind: OpKind| {
+            run.hash_field.is_none() || matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete)
+        };
+        class.mix.weights.retain(|(kind, _)| protocol.speaks(*kind) && is_plain(*kind));
+    }
+    let Some(trace) = classes.iter().find_map(|class| class.trace.as_ref()) else { return Ok(()) };
+    let refuse = |accepted: &str| Err(Complaint { class: None }.error("trace", &trace.file, accepted));
+    if run.cluster == Some(true) {
+        return refuse("no trace together with --cluster");
+    }
+    if run.transport == Some(Transport::Udp) {
+        return refuse("no trace together with --transport udp, whose requests have to fit into datagrams");
+    }
+    if run.verify.is_some() {
+        return refuse("no trace together with --verify, which knows the keys of a data set");
+    }
+    if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
+        return refuse("no trace together with --agent: it lies on this host");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::resolved;
+
+    #[test]
+    fn a_trace_says_what_is_asked_for() {
+        let of_trace = "trace = 't.csv'\ntrace-layout = 'twitter'\n";
+        let mix = |toml: &str| resolved(&format!("{of_trace}{toml}")).unwrap().classes[0].mix.to_string();
+        let memcached = "get=1,gets=1,set=1,add=1,replace=1,append=1,prepend=1,cas=1,incr=1,decr=1,delete=1";
+        assert_eq!(mix(""), memcached);
+        assert_eq!(
+            mix("protocol = 'resp2'\nserver = 'a'"),
+            "get=1,set=1,add=1,replace=1,append=1,incr=1,decr=1,delete=1"
+        );
+        assert_eq!(mix("protocol = 'resp2'\nserver = 'a'\nhash-field = 1"), "get=1,set=1,delete=1");
+        let plan = resolved(of_trace).unwrap();
+        assert_eq!((plan.stop.time, plan.stop.requests), (None, None), "it ends with its last line");
+        assert!(!plan.data_sets()[0].counts && !plan.data_sets()[0].extends);
+    }
+
+    #[test]
+    fn what_a_trace_cannot_have_beside_it_is_refused() {
+        let of_trace = "trace = 't.csv'\ntrace-layout = 'words'\n";
+        for (toml, message) in [
+            (
+                "trace = 't.csv'".to_owned(),
+                "--trace: 't.csv' was given; accepted: the path of a file, together with",
+            ),
+            (
+                "trace-layout = 'reads'".to_owned(),
+                "--trace-layout: 'reads' was given; accepted: trace-layout together",
+            ),
+            (format!("{of_trace}mix = 'get'"), "--mix: 'get=1' was given; accepted: no --mix beside trace"),
+            (
+                format!("{of_trace}transport = 'udp'"),
+                "--trace: 't.csv' was given; accepted: no trace together",
+            ),
+            (format!("{of_trace}verify = '5%'"), "--trace: 't.csv' was given; accepted: no trace together"),
+        ] {
+            let error = resolved(&toml).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Traces: what a file says is asked for, as blocks of records, and a session's way through them.
+//!
+//! Not the file: whoever reads it fills blocks and hands them over, so that nothing here waits or allocates after the start. A
+//! record says when it happened, and nobody here minds: the schedule says when it is sent. Invariant: records are taken in
+//! the order in which they lie in the blocks, and each lies in a place of its own from then until all ops that came of it have
+//! ended, because a key that is sent again, or compared with a reply, is read once more.
+
+pub mod line;
+
+use brunt_plan::mix::Mix;
+use brunt_plan::op::OpKind;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
+use std::ops::Range;
+
+/// What a line of a trace says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// What is asked.
+    pub kind: OpKind,
+    /// Of which key, the prefix not included.
+    pub key: &'a [u8],
+    /// How long the value is that it stores, or that is stored where it misses, in bytes.
+    pub value_len: u32,
+    /// When it happened, in nanoseconds from wherever the trace counts; `None` where it does not say.
+    pub at_ns: Option<u64>,
+}
+
+/// The kind that is sent for one that a mix may lack: another retrieval for gets, another way to add bytes for prepend, and
+/// a plain store for everything else.
+pub fn within(kind: OpKind, mix: &Mix) -> OpKind {
+    match kind {
+        kind if mix.contains(kind) => kind,
+        OpKind::Gets => OpKind::Get,
+        OpKind::Prepend if mix.contains(OpKind::Append) => OpKind::Append,
+        _ => OpKind::Set,
+    }
+}
+
+/// A run of records, with room for so many that handing it over costs nothing beside what is in it.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    entries: Vec<Entry>,
+    keys: Vec<u8>,
+    /// No block follows it.
+    pub is_last: bool,
+}
+
+/// A record, whose key is a range of the block's bytes.
+#[derive(Clone, Debug)]
+struct Entry {
+    kind: OpKind,
+    key: Range<u32>,
+    value_len: u32,
+    at_ns: Option<u64>,
+}
+
+impl Block {
+    /// Records of a block at most…
+    pub const RECORDS: usize = 1024;
+    /// …and bytes of their keys.
+    pub const KEY_BYTES: usize = 64 << 10;
+
+    /// An empty one with all of its memory.
+    pub fn new() -> Self {
+        Self {
+            entries: Vec::with_capacity(Self::RECORDS),
+            keys: Vec::with_capacity(Self::KEY_BYTES),
+            is_last: false,
+        }
+    }
+
+    /// Forgets what is in it.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+        self.keys.clear();
+        self.is_last = false;
+    }
+
+    /// How many records it has.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Has it the memory of a new one? The one that a session begins with has not.
+    pub fn has_memory(&self) -> bool {
+        self.entries.capacity() >= Self::RECORDS
+    }
+
+    /// Has it none?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Appends a record whose key is `prefix` and its own, together at most [`KEY_LEN_MAX`] bytes. False where there is no room.
+    pub fn push(&mut self, prefix: &[u8], record: &Record<'_>) -> bool {
+        let start = self.keys.len();
+        let end = start + prefix.len() + record.key.len();
+        if self.entries.len() == Self::RECORDS || end > Self::KEY_BYTES {
+            return false;
+        }
+        self.keys.extend_from_slice(prefix);
+        self.keys.extend_from_slice(record.key);
+        let Record { kind, value_len, at_ns, .. } = *record;
+        self.entries.push(Entry { kind, key: start as u32..end as u32, value_len, at_ns });
+        true
+    }
+
+    /// When the record of this number happened, if the trace says so.
+    pub fn at_ns(&self, number: usize) -> Option<u64> {
+        self.entries.get(number)?.at_ns
+    }
+}
+
+/// The longest key with its prefix.
+pub const KEY_LEN_MAX: usize = brunt_plan::plan::KEY_BYTES_MAX as usize;
+
+/// A record of which ops are under way.
+#[derive(Clone, Debug)]
+struct Held {
+    key: [u8; KEY_LEN_MAX],
+    key_len: u8,
+    /// Ops that have not ended.
+    holders: u8,
+    value_len: u32,
+    /// What the values of its key are functions of.
+    id: u64,
+}
+
+/// A record that was taken: what its op asks, and the place where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// What is asked.
+    pub kind: OpKind,
+    /// Where it lies.
+    pub place: u32,
+}
+
+/// A session's way through a trace.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    block: Block,
+    /// The next record of the block.
+    next: usize,
+    held: Vec<Held>,
+    free: Vec<u32>,
+    secrets: RapidSecrets,
+}
+
+impl Replay {
+    /// One that has no block yet, with room for so many records that are under way.
+    pub fn new(places: usize) -> Self {
+        Self {
+            block: Block::default(),
+            next: 0,
+            held: Vec::with_capacity(places),
+            free: Vec::with_capacity(places),
+            // The same for everybody: who has stored a value does not matter to who reads it.
+            secrets: RapidSecrets::seed(0),
+        }
+    }
+
+    /// Is there a record at hand?
+    #[inline]
+    pub fn has_next(&self) -> bool {
+        self.next < self.block.len()
+    }
+
+    /// Has the last record of all been taken?
+    pub fn is_over(&self) -> bool {
+        !self.has_next() && self.block.is_last
+    }
+
+    /// Does it need a block to go on?
+    #[inline]
+    pub fn is_starved(&self) -> bool {
+        !self.has_next() && !self.block.is_last
+    }
+
+    /// Goes on with this block. Yields the one before, whose records were all taken.
+    pub fn give(&mut self, block: Block) -> Block {
+        debug_assert!(self.is_starved(), "a block that was not asked for");
+        self.next = 0;
+        std::mem::replace(&mut self.block, block)
+    }
+
+    /// Passes over a record.
+    pub fn skip(&mut self) {
+        self.next += 1;
+    }
+
+    /// Takes the next record, which there must be. Its place is held for one op.
+    pub fn take(&mut self) -> Taken {
+        let entry = &self.block.entries[self.next];
+        self.next += 1;
+        let key = &self.block.keys[entry.key.start as usize..entry.key.end as usize];
+        let mut held = Held {
+            key: [0; KEY_LEN_MAX],
+            key_len: key.len() as u8,
+            holders: 1,
+            value_len: entry.value_len,
+            id: rapidhash_v3_nano_inline::<true, false>(key, &self.secrets),
+        };
+        held.key[..key.len()].copy_from_slice(key);
+        let place = match self.free.pop() {
+            Some(place) => {
+                self.held[place as usize] = held;
+                place
+            }
+            None => {
+                self.held.push(held);
+                self.held.len() as u32 - 1
+            }
+        };
+        Taken { kind: entry.kind, place }
+    }
+
+    /// The key of a record under way.
+    #[inline]
+    pub fn key(&self, place: u32) -> &[u8] {
+        let held = &self.held[place as usize];
+        &held.key[..usize::from(held.key_len)]
+    }
+
+    /// What the values of its key are functions of, and the length of the one that it stores.
+    #[inline]
+    pub fn value(&self, place: u32) -> (u64, u32) {
+        let held = &self.held[place as usize];
+        (held.id, held.value_len)
+    }
+
+    /// One more op has come of a record under way.
+    pub fn hold(&mut self, place: u32) {
+        self.held[place as usize].holders += 1;
+    }
+
+    /// An op that came of a record has ended.
+    #[inline]
+    pub fn let_go(&mut self, place: u32) {
+        let held = &mut self.held[place as usize];
+        held.holders -= 1;
+        if held.holders == 0 {
+            self.free.push(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: OpKind, key: &[u8]) -> Record<'_> {
+        Record { kind, key, value_len: key.len() as u32 * 10, at_ns: Some(7) }
+    }
+
+    #[test]
+    fn records_come_in_order_and_places_are_used_again() {
+        let mut replay = Replay::new(4);
+        assert!(replay.is_starved() && !replay.has_next());
+        let mut first = Block::new();
+        assert!(
+            first.push(b"p:", &record(OpKind::Get, b"a")) && first.push(b"p:", &record(OpKind::Set, b"bb"))
+        );
+        assert_eq!((first.len(), first.at_ns(1), first.at_ns(2)), (2, Some(7), None));
+        replay.give(first);
+        let (one, two) = (replay.take(), replay.take());
+        assert_eq!(
+            (one, two),
+            (Taken { kind: OpKind::Get, place: 0 }, Taken { kind: OpKind::Set, place: 1 })
+        );
+        assert!(replay.is_starved());
+        assert_eq!([replay.key(0), replay.key(1)], [&b"p:a"[..], b"p:bb"]);
+        assert_eq!((replay.value(0).1, replay.value(1).1), (10, 20));
+        // A store follows the get, so that its place is free when both have ended.
+        replay.hold(0);
+        replay.let_go(0);
+        let mut last = Block { is_last: true, ..Block::new() };
+        for key in [b"p:a" as &[u8], b"d", b"e"] {
+            assert!(last.push(b"", &record(OpKind::Get, key)));
+        }
+        let spent = replay.give(last);
+        assert_eq!(spent.len(), 2);
+        assert_eq!(replay.take().place, 2);
+        assert_eq!(replay.value(2).0, replay.value(0).0, "values belong to keys");
+        assert_ne!(replay.value(2).0, replay.value(1).0);
+        replay.let_go(0);
+        assert_eq!(replay.take().place, 0);
+        replay.skip();
+        assert!(replay.is_over() && !replay.is_starved());
+    }
+
+    #[test]
+    fn a_block_has_bounds() {
+        let mut block = Block::new();
+        let longest = [b'k'; KEY_LEN_MAX];
+        let pushed = (0..2000).take_while(|_| block.push(b"", &record(OpKind::Get, &longest))).count();
+        assert_eq!(pushed, Block::KEY_BYTES / KEY_LEN_MAX);
+        block.clear();
+        let pushed = (0..2000).take_while(|_| block.push(b"", &record(OpKind::Get, b"k"))).count();
+        assert_eq!((pushed, block.is_empty()), (Block::RECORDS, false));
+    }
+
+    #[test]
+    fn what_a_mix_lacks_has_a_substitute() {
+        let table = [
+            ("get,gets,set", OpKind::Gets, OpKind::Gets),
+            ("get,set", OpKind::Gets, OpKind::Get),
+            ("get,set,append", OpKind::Prepend, OpKind::Append),
+            ("get,set", OpKind::Prepend, OpKind::Set),
+            ("get,set,append", OpKind::Cas, OpKind::Set),
+            ("get,set", OpKind::Incr, OpKind::Set),
+        ];
+        for (mix, kind, expected) in table {
+            assert_eq!(within(kind, &mix.parse().unwrap()), expected, "{mix} {kind}");
+        }
+    }
+}

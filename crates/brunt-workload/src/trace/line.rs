@@ -1,0 +1,146 @@
+//! The lines of a trace: words between commas become a record, or what is wrong with them.
+//!
+//! Nothing is quoted, and no line is a comment: a head, if there is one, is a line that is no record, and counted as such.
+
+use super::Record;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::{Trace, TraceLayout};
+
+/// Why a line is no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It has fewer columns than its layout.
+    Columns,
+    /// A length that is no whole number.
+    Length,
+    /// A key of no bytes, or of too many with its prefix, or of others than printable ASCII without spaces.
+    Key,
+    /// An operation that the layout does not know.
+    Operation,
+}
+
+impl Unreadable {
+    /// For reports.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Columns => "fewer columns than the layout has",
+            Self::Length => "a length that is no whole number",
+            Self::Key => "a key that is empty, too long or not printable",
+            Self::Operation => "an unknown operation",
+        }
+    }
+}
+
+/// A line that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    /// What it says.
+    pub record: Record<'a>,
+    /// Its value is longer than any that is sent: the record has the longest.
+    pub is_cut: bool,
+}
+
+/// Reads a line without its end.
+///
+/// # Errors
+/// It is no record of this layout.
+pub fn read(line: &[u8], layout: TraceLayout, key_len_max: usize) -> Result<Line<'_>, Unreadable> {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut columns = [&line[..0]; 6];
+    let mut count = 0;
+    // What is behind the last column of the layout (a time to live, say) belongs to nobody.
+    for (place, word) in columns.iter_mut().zip(line.split(|byte| *byte == b',')) {
+        *place = word.trim_ascii();
+        count += 1;
+    }
+    let [time, second, third, fourth, fifth, sixth] = columns;
+    let (key, length, needed) = match layout {
+        TraceLayout::Twitter => (second, fourth, 6),
+        TraceLayout::Reads | TraceLayout::Words | TraceLayout::Numbers => (fourth, fifth, 5),
+    };
+    if count < needed {
+        return Err(Unreadable::Columns);
+    }
+    let length = whole(length).ok_or(Unreadable::Length)?;
+    if key.is_empty() || key.len() > key_len_max || !key.iter().all(u8::is_ascii_graphic) {
+        return Err(Unreadable::Key);
+    }
+    let kind = match (layout, third) {
+        (TraceLayout::Reads, _) => OpKind::Get,
+        (TraceLayout::Words, b"read") | (TraceLayout::Numbers, b"1") => OpKind::Get,
+        (TraceLayout::Words, b"write") | (TraceLayout::Numbers, b"2") => OpKind::Set,
+        (TraceLayout::Words | TraceLayout::Numbers, _) => return Err(Unreadable::Operation),
+        (TraceLayout::Twitter, _) => *layout
+            .kinds()
+            .iter()
+            .find(|kind| kind.name().as_bytes() == sixth)
+            .ok_or(Unreadable::Operation)?,
+    };
+    let longest = u64::from(Trace::VALUE_BYTES_MAX);
+    let value_len = length.min(longest) as u32;
+    let at_ns = whole(time).and_then(|seconds| seconds.checked_mul(1_000_000_000));
+    Ok(Line { record: Record { kind, key, value_len, at_ns }, is_cut: length > longest })
+}
+
+fn whole(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_every_layout() {
+        use OpKind::{Cas, Delete, Get, Gets, Set};
+        use TraceLayout::{Numbers, Reads, Twitter, Words};
+        // (layout, line, kind, key, length, time in seconds, cut)
+        let table = [
+            (Reads, "0,1,1,key0,10", Get, "key0", 10, Some(0), false),
+            (Reads, "5,app,whatever,k,0\r", Get, "k", 0, Some(5), false),
+            (Reads, "today,1,1,k,3", Get, "k", 3, None, false),
+            (Words, "1,1,read,a,20", Get, "a", 20, Some(1), false),
+            (Words, "1,1,write,a,20", Set, "a", 20, Some(1), false),
+            (Numbers, "1,1,1,a,20", Get, "a", 20, Some(1), false),
+            (Numbers, "1,1,2,a,20,beyond", Set, "a", 20, Some(1), false),
+            (Twitter, "300,q-r:7,5,212,33,get,0", Get, "q-r:7", 212, Some(300), false),
+            (Twitter, "300,q,1,212,33,gets,0", Gets, "q", 212, Some(300), false),
+            (Twitter, "300,q,1,7,33,set,86400", Set, "q", 7, Some(300), false),
+            (Twitter, "300,q,1,7,33,cas", Cas, "q", 7, Some(300), false),
+            (Twitter, "300, q ,1,0,33, delete ,0", Delete, "q", 0, Some(300), false),
+            (Twitter, "300,q,1,1000001,33,set,0", Set, "q", 1_000_000, Some(300), true),
+        ];
+        for (layout, text, kind, key, value_len, seconds, is_cut) in table {
+            let at_ns = seconds.map(|seconds: u64| seconds * 1_000_000_000);
+            let record = Record { kind, key: key.as_bytes(), value_len, at_ns };
+            assert_eq!(read(text.as_bytes(), layout, 250), Ok(Line { record, is_cut }), "{text}");
+        }
+        for kind in Twitter.kinds() {
+            let text = format!("1,k,1,5,1,{kind},0");
+            assert_eq!(read(text.as_bytes(), Twitter, 250).unwrap().record.kind, *kind);
+        }
+    }
+
+    #[test]
+    fn lines_that_are_no_records() {
+        use TraceLayout::{Numbers, Reads, Twitter, Words};
+        let table = [
+            (Reads, "T,App,Req,Key,ValueLen", Unreadable::Length),
+            (Reads, "", Unreadable::Columns),
+            (Reads, "0,1,1,key0", Unreadable::Columns),
+            (Reads, "0,1,1,key0,-5", Unreadable::Length),
+            (Reads, "0,1,1,,5", Unreadable::Key),
+            (Reads, "0,1,1,a b,5", Unreadable::Key),
+            (Reads, "0,1,1,12345678901,5", Unreadable::Key),
+            (Words, "0,1,delete,k,5", Unreadable::Operation),
+            (Words, "0,1,1,k,5", Unreadable::Operation),
+            (Numbers, "0,1,read,k,5", Unreadable::Operation),
+            (Twitter, "1,k,1,5,1", Unreadable::Columns),
+            (Twitter, "1,k,1,5,1,touch", Unreadable::Operation),
+        ];
+        for (layout, text, expected) in table {
+            assert_eq!(read(text.as_bytes(), layout, 10), Err(expected), "{text}");
+        }
+        assert_eq!(read(b"1,k\xff,1,5,1,get", Twitter, 10), Err(Unreadable::Key));
+    }
+}
