@@ -14,6 +14,7 @@ use brunt_compat::mutilate::report::{self, Layout};
 use brunt_compat::mutilate::search::Search;
 use brunt_compat::mutilate::{EXIT_REFUSED, Generation, VERSION};
 use brunt_engine::run::DataSets;
+use brunt_engine::{NoTrace, check_traces};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
@@ -115,6 +116,10 @@ impl Session {
         let mut loading = self.plan(&invocation.loading())?;
         // A window of no length: the run is over when everything is stored, and nothing is asked for.
         loading.stop.time = Some(DurationNs(0));
+        check_traces(&self.plan(&invocation.measuring(0))?).map_err(|NoTrace { file, error }| Refusal {
+            code: EXIT_REFUSED,
+            message: format!("--read_file: cannot read '{file}' ({error}); accepted: the path of a file"),
+        })?;
         let servers = Servers::open(&loading)?;
         self.name_servers();
         if invocation.loads || invocation.campaign == Campaign::LoadOnly {
@@ -307,9 +312,19 @@ impl Session {
     }
 }
 
-/// Was the run not cut short by Ctrl-C?
+/// Was the run not cut short, by Ctrl-C or by a file that cannot be read to its end?
 fn check_whole(summary: &Summary) -> Result<(), Ended> {
-    if summary.interrupted { Err(Ended::Interrupted) } else { Ok(()) }
+    if summary.interrupted {
+        return Err(Ended::Interrupted);
+    }
+    match summary.traces.iter().find_map(|record| Some((record, record.error.as_ref()?))) {
+        None => Ok(()),
+        Some((record, error)) => {
+            let message =
+                format!("--read_file: '{}' ends behind line {}: {error}", record.file, record.lines);
+            Err(Refusal { code: EXIT_REFUSED, message }.into())
+        }
+    }
 }
 
 fn unix_seconds() -> f64 {

@@ -114,14 +114,10 @@ const OF_SECOND_GENERATION: [&str; 12] = [
 ];
 
 /// What cannot be done yet, and why not.
-const NOT_YET: [(&str, &str); 7] = [
+const NOT_YET: [(&str, &str); 3] = [
     ("agentmode", "agents on other hosts are missing"),
     ("agent", "agents on other hosts are missing"),
     ("agent-sampling", "agents on other hosts are missing"),
-    ("getsetorset", "traces are missing"),
-    ("read_file", "traces are missing"),
-    ("twitter_trace", "traces are missing"),
-    ("delete90", "a deletion in the middle of a run is missing"),
 ];
 
 /// `--scan MIN:MAX:STEP`.
@@ -181,6 +177,10 @@ pub struct CommandLine {
     pub unix_socket: bool,
     pub redis: bool,
     pub getset: bool,
+    pub getsetorset: bool,
+    pub delete90: bool,
+    pub read_file: Option<String>,
+    pub twitter_trace: Option<u32>,
     pub successful: bool,
     /// Bytes of a field, where keys are split.
     pub assoc: Option<u32>,
@@ -312,6 +312,7 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
     outside("warmup", least(0), "0 seconds or more")?;
     outside("wait", least(0), "0 seconds or more")?;
     outside("misswindow", least(0), "0 (no windows) or more requests")?;
+    outside("twitter_trace", 0..=2, "0, 1 or 2: the layout of --read_file")?;
     outside("assoc", 1..=249, "from 1 to 249 bytes at the end of a key that are the field")?;
     outside("queries", least(0), "0 (no bound) or more")
 }
@@ -319,6 +320,14 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
 fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
     if scanned.has("assoc") && (!scanned.has("redis") || scanned.has("binary")) {
         return Err(Refusal::of("--assoc: given without --redis; accepted: both, for hashes are Redis's"));
+    }
+    if scanned.has("delete90") {
+        let is_getset = scanned.has("getset") || scanned.has("getsetorset");
+        if !is_getset || !scanned.has("queries") || scanned.has("read_file") {
+            return Err(Refusal::of(
+                "--delete90: accepted: together with --getset and --queries, after half of which it deletes, and without --read_file",
+            ));
+        }
     }
     match NOT_YET.iter().find(|(long, _)| scanned.has(long)) {
         Some((long, why)) => Err(Refusal::of(format!("--{long} is not supported yet: {why}"))),
@@ -362,6 +371,10 @@ fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Ref
         unix_socket: scanned.has("unix_socket"),
         redis: scanned.has("redis"),
         getset: scanned.has("getset"),
+        getsetorset: scanned.has("getsetorset"),
+        delete90: scanned.has("delete90"),
+        read_file: text("read_file"),
+        twitter_trace: numbers.get("twitter_trace").map(|layout| layout as u32),
         successful: scanned.has("successful"),
         assoc: numbers.get("assoc").map(|bytes| bytes as u32),
         prefix: text("prefix").unwrap_or_default(),
@@ -409,7 +422,7 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
 fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
     let has = |long: &str| scanned.has(long);
     let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
-    let rules: [(bool, &str); 20] = [
+    let rules: [(bool, &str); 25] = [
         (
             line.username.is_some() && !line.binary,
             "--username: without effect; credentials are asked for with --binary only",
@@ -451,10 +464,30 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
         (has("agent_port"), "--agent_port: without effect; it is of use with agents only"),
         (line.binary && line.redis, "--redis: without effect; --binary was given as well"),
         (
-            line.getset && has("update"),
+            (line.getset || line.getsetorset) && line.read_file.is_none() && has("update"),
             "--update: without effect; with --getset every request is a get, and a set follows a miss",
         ),
-        (line.queries > 0 && has("time"), "--time: without effect; the run ends after --queries"),
+        (
+            line.read_file.is_some() && has("update"),
+            "--update: without effect; the lines of --read_file say what is asked for",
+        ),
+        (line.getset && line.getsetorset, "--getsetorset: without effect; --getset was given as well"),
+        (
+            line.twitter_trace.is_some() && line.read_file.is_none(),
+            "--twitter_trace: without effect; it is the layout of --read_file",
+        ),
+        (
+            line.twitter_trace.is_some() && line.read_file.is_some() && line.getset,
+            "--twitter_trace: without effect; with --getset the columns of --read_file are T,App,Req,Key,ValueLen",
+        ),
+        (
+            line.read_file.is_some() && has("time"),
+            "--time: without effect; the run ends with the last line of --read_file",
+        ),
+        (
+            line.queries > 0 && line.read_file.is_none() && has("time"),
+            "--time: without effect; the run ends after --queries",
+        ),
         (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
         (
             line.measure_connections.is_some() && has("connections"),
@@ -507,11 +540,22 @@ mod tests {
             ("-s h --scan 1:2:0", 255, "--scan: '1:2:0' was given"),
             ("-s h --assoc=4", 255, "--assoc: given without --redis"),
             ("-s h --assoc=4 --redis --binary", 255, "--assoc: given without --redis"),
+            ("-s h --delete90 -N 5", 255, "--delete90: accepted: together with --getset"),
+            ("-s h --delete90 --getset", 255, "--delete90: accepted: together with --getset"),
+            (
+                "-s h --delete90 --getset -N 5 --read_file x",
+                255,
+                "--delete90: accepted: together with --getset",
+            ),
             ("-s h --assoc=0 --redis", 255, "--assoc: 0 was given; accepted: from 1 to 249"),
             ("-A", 255, "--agentmode is not supported yet: agents on other hosts are missing"),
             ("-s h -a x", 255, "--agent is not supported yet"),
             ("-s h -T 0", 255, "--threads: 0 was given"),
-            ("-s h --read_file x", 255, "--read_file is not supported yet: traces are missing"),
+            (
+                "-s h --read_file x --twitter_trace=3",
+                255,
+                "--twitter_trace: 3 was given; accepted: 0, 1 or 2",
+            ),
         ];
         for (line, code, message) in table {
             let refusal = parsed(line).unwrap_err();
@@ -531,6 +575,12 @@ mod tests {
             ("-s h -q 5 --moderate", "--moderate"),
             ("-s h -i fb_ia", "--iadist"),
             ("-s h -N 5 -t 1", "--time"),
+            ("-s h --read_file x -t 1 -N 5", "--time"),
+            ("-s h --read_file x -u 0.5", "--update"),
+            ("-s h --getsetorset -u 0.5", "--update"),
+            ("-s h --twitter_trace=1", "--twitter_trace"),
+            ("-s h --getset --read_file x --twitter_trace=1", "--twitter_trace"),
+            ("-s h --getset --getsetorset", "--getsetorset"),
         ];
         for (line, option) in table {
             let warnings = parsed(line).unwrap().warnings;

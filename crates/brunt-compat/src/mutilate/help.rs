@@ -42,6 +42,10 @@ What
   -u, --update=FRACTION        of requests that are sets [0.0]
       --prefix=TEXT            before every key
       --getset                 gets, and a set behind every miss
+      --getsetorset            the same; with --read_file its sets, too
+      --delete90               with --getset and -N: delete 90 % of the keys after half of them
+      --read_file=FILE         what the lines of a file say, in their order; unpacked where its name ends in .zst
+      --twitter_trace=0|1|2    its columns: with read and write [0], Twitter's, or with 1 for get and 2 for set
       --noload                 do not store the keys first
       --loadonly               store the keys and end
 
@@ -57,7 +61,7 @@ What for
   -h, --help                   this
       --version                version, and end
 
-Not yet: --agentmode --agent --getsetorset --read_file --twitter_trace --delete90.
+Not yet: --agentmode --agent.
 Accepted without effect until there are agents: --agent_port --lambda_mul --measure_qps --measure_depth.
 
 A DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,

@@ -11,7 +11,7 @@ use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{MeterKind, OnMiss, Placement, Protocol, Wait};
+use brunt_plan::plan::{MeterKind, OnMiss, Placement, Protocol, TraceLayout, Wait};
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
@@ -105,7 +105,7 @@ impl Invocation {
             Err(_) if !is_paced => Arrival::Poisson,
             Err(fault) => return Err(Refusal::of(format!("--iadist: {fault}"))),
         };
-        if line.search.is_some() && (line.update >= 1.0 && !line.getset) {
+        if line.search.is_some() && line.update >= 1.0 && !follows(line) && line.read_file.is_none() {
             return Err(Refusal::of(
                 "--search: judges reads, and --update 1 has none; accepted: an --update below 1",
             ));
@@ -125,7 +125,7 @@ impl Invocation {
             time_s: line.time_s,
             generation: if is_second { Generation::Second } else { Generation::First },
             misswindow: line.misswindow,
-            follows: line.getset,
+            follows: follows(line),
             successful: line.successful,
             legacy_latency: line.legacy_latency,
             save: line.save.clone().filter(|_| line.search.is_some() || line.scan.is_none()),
@@ -151,6 +151,8 @@ impl Invocation {
         spec.run.time = Some(DurationNs(1));
         spec.run.warmup = Some(DurationNs(0));
         spec.run.samples_max = None;
+        // Nothing is asked for.
+        (spec.base.trace, spec.base.trace_layout, spec.base.purge) = (None, None, None);
         spec
     }
 
@@ -167,7 +169,12 @@ impl Invocation {
         if self.save.is_some() || self.successful || self.misswindow > 0 {
             let threads = spec.run.threads.map_or(1, |threads| threads.0);
             let per_second = if qps > 0 { qps + qps / 4 } else { SAMPLES_PER_SECOND * threads };
-            let expected = spec.run.requests.map_or(per_second * self.time_s, |requests| 2 * requests.0);
+            let expected = match spec.run.requests {
+                Some(requests) => 2 * requests.0,
+                // Nobody knows how long a file is.
+                None if spec.base.trace.is_some() => SAMPLES_MAX,
+                None => per_second * self.time_s,
+            };
             spec.run.samples_max = Some(Count((expected + 10_000).min(SAMPLES_MAX)));
         }
         spec
@@ -236,7 +243,8 @@ fn run_spec(
         threads: Some(Count(u64::from(threads))),
         cpus: (line.affinity && threads > 1).then(|| CpuList(allowed_cpus.to_vec())),
         wait: Some(if line.blocking { Wait::Sleep } else { Wait::Hybrid }),
-        time: bound.is_none().then(|| DurationNs::from_secs(line.time_s)),
+        // A file is replayed to its end.
+        time: (bound.is_none() && line.read_file.is_none()).then(|| DurationNs::from_secs(line.time_s)),
         requests: bound,
         warmup: Some(DurationNs::from_secs(line.warmup_s)),
         meter: Some(vec![MeterKind::Outstanding]),
@@ -252,6 +260,21 @@ fn connections(line: &CommandLine, servers: u32) -> u32 {
         false => servers.saturating_mul(line.threads),
     };
     each.saturating_mul(pairs)
+}
+
+/// Is a key stored when it is missed?
+fn follows(line: &CommandLine) -> bool {
+    line.getset || line.getsetorset
+}
+
+/// What the lines of the file say.
+fn layout(line: &CommandLine) -> TraceLayout {
+    match line.twitter_trace {
+        _ if line.getset => TraceLayout::Reads,
+        Some(1) => TraceLayout::Twitter,
+        Some(2) => TraceLayout::Numbers,
+        _ => TraceLayout::Words,
+    }
 }
 
 fn class_spec(
@@ -271,16 +294,19 @@ fn class_spec(
     let values: SizeDistribution = Generator::parse(&line.valuesize)
         .and_then(|generator| generator.value_size())
         .map_err(named("valuesize"))?;
-    let updates = if line.getset { 0 } else { (line.update * MILLION).round() as u32 };
+    let updates = if follows(line) { 0 } else { (line.update * MILLION).round() as u32 };
     let weights = [(OpKind::Get, MILLION as u32 - updates), (OpKind::Set, updates)];
     Ok(ClassSpec {
         connections: Some(Count(u64::from(connections(line, servers)))),
         depth: Some(Count(u64::from(line.depth))),
-        mix: Some(Mix {
+        mix: line.read_file.is_none().then(|| Mix {
             weights: weights.into_iter().filter(|(_, weight)| *weight > 0).collect(),
             commands: Vec::new(),
         }),
-        on_miss: line.getset.then_some(OnMiss::Set),
+        purge: line.delete90.then_some(Count(10)),
+        trace: line.read_file.clone(),
+        trace_layout: line.read_file.as_ref().map(|_| layout(line)),
+        on_miss: follows(line).then_some(OnMiss::Set),
         keys: Some(Count(records)),
         prefix: (!line.prefix.is_empty()).then(|| line.prefix.clone()),
         key_size: Some(keys.distribution),
@@ -339,6 +365,18 @@ mod tests {
                 "-s h --prefix t1: -K fb_key",
                 "prefix = \"t1:\"; key-size = \"mutilate:gev:33.7984,8.20449,0.078688@8..250\"",
             ),
+            ("-s h --getsetorset -N 500", "requests = 500; on-miss = \"set\""),
+            ("-s h --getset --delete90 -N 500", "requests = 500; on-miss = \"set\"; purge = 10"),
+            (
+                "-s h --getset --read_file f.csv --prefix p:",
+                "on-miss = \"set\"; trace = \"f.csv\"; trace-layout = \"reads\"; prefix = \"p:\"; key-size = \"fixed:32\"",
+            ),
+            ("-s h --read_file f.zst -N 7", "requests = 7; trace = \"f.zst\"; trace-layout = \"words\""),
+            (
+                "-s h --getsetorset --read_file f --twitter_trace=1 -q 50",
+                "rate = \"50/s\"; arrival = \"poisson\"; on-miss = \"set\"; trace = \"f\"; trace-layout = \"twitter\"",
+            ),
+            ("-s h --read_file f --twitter_trace=2", "trace = \"f\"; trace-layout = \"numbers\""),
             ("-s h -B -w 3 -t 9", "wait = \"sleep\"; time = \"9s\"; warmup = \"3s\""),
             ("-s h --no_nodelay", "nodelay = false"),
             (
@@ -384,6 +422,10 @@ mod tests {
              --time=300 --update=0.0 --threads=8 --connections=8 --depth=4 --measure_connections=8 --measure_qps=1000 \
              --measure_depth=1 --iadist=exponential:0.0 --binary",
             "--redis -s h:6379 --getset -N 100000 -m 1000 -K fb_key -V fb_value -r 1000000 --noload",
+            "--unix_socket -s /tmp/memcached.sock --binary --getsetorset --read_file cluster52.csv --twitter_trace=1 -T 8 -c 4 \
+             -d 16 --noload",
+            "--redis --getset --delete90 -N 200000 --successful -s h:6379",
+            "--redis -s h:6379 --assoc=4 --prefix t1: -t 10 -u 0.1",
         ];
         for line in table {
             let invocation = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}"));

@@ -7,11 +7,12 @@ use super::Generation;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::MeterKind;
+use brunt_plan::plan::{MeterKind, Trace};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::sample::Sample;
 use brunt_stats::summary::{OpRow, Summary};
+use brunt_stats::trace::TraceRecord;
 use brunt_stats::verdict::{CheckStatus, Status};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -41,6 +42,21 @@ const SECOND: [(&str, u32); 7] = [
 ];
 /// Over the rows of a scan. The third and fourth name what older versions had there, and parsers know them.
 const SCAN_COLUMNS: [&str; 8] = ["avg", "min", "1st", "5th", "10th", "90th", "95th", "99th"];
+
+/// What stands in the row `read`. All but gets and sets are asked for by traces alone.
+const READS: [OpKind; 2] = [OpKind::Get, OpKind::Gets];
+/// What stands in the row `update`. Deletes come last: those of a purge stand in no row.
+const UPDATES: [OpKind; 9] = [
+    OpKind::Set,
+    OpKind::Add,
+    OpKind::Replace,
+    OpKind::Append,
+    OpKind::Prepend,
+    OpKind::Cas,
+    OpKind::Incr,
+    OpKind::Decr,
+    OpKind::Delete,
+];
 
 const MEGABYTE: f64 = 1_048_576.0;
 
@@ -80,25 +96,25 @@ impl Layout {
         }
     }
 
-    /// Latencies of a kind.
-    fn latency(&self, summary: &Summary, kind: OpKind) -> Row {
-        if self.successful {
-            return self.row(&self.of_samples(summary, kind));
-        }
-        let found = op(summary, kind).map(|row| &row.summary.latency);
-        let none = Histogram::new();
-        self.row(match (found, self.legacy_latency) {
-            (Some(latency), false) => &latency.response.histogram,
-            (Some(latency), true) => &latency.service.histogram,
-            (None, _) => &none,
-        })
+    /// Latencies of these kinds.
+    fn latency(&self, summary: &Summary, kinds: &[OpKind]) -> Row {
+        self.row(&self.histogram(summary, kinds))
     }
 
-    /// Latencies of what succeeded of a kind.
-    fn of_samples(&self, summary: &Summary, kind: OpKind) -> Histogram {
+    fn histogram(&self, summary: &Summary, kinds: &[OpKind]) -> Histogram {
         let mut histogram = Histogram::new();
-        for sample in successes(summary).filter(|sample| sample.op == kind) {
-            histogram.record(self.latency_ns(sample));
+        if self.successful {
+            for sample in successes(summary).filter(|sample| kinds.contains(&sample.op)) {
+                histogram.record(self.latency_ns(sample));
+            }
+            return histogram;
+        }
+        for held in of(summary, kinds).map(|row| &row.summary.latency) {
+            histogram.merge(if self.legacy_latency {
+                &held.service.histogram
+            } else {
+                &held.response.histogram
+            });
         }
         histogram
     }
@@ -127,11 +143,20 @@ impl Layout {
 
     /// Requests that count, and how many of them there were in a second.
     fn total(&self, summary: &Summary) -> u64 {
+        // A run that purges ends after so many requests, of which its deletes are none.
+        let deleted = if purges(summary) {
+            of(summary, &[OpKind::Delete]).map(|row| row.summary.requests.completed()).sum()
+        } else {
+            0
+        };
         let is_over = |sample: &&Sample| sample.times.done_ns < summary.window.end_ns;
         match self.successful {
-            true => successes(summary).filter(is_over).count() as u64,
+            true => {
+                let counts = |sample: &&Sample| !purges(summary) || sample.op != OpKind::Delete;
+                successes(summary).filter(is_over).filter(counts).count() as u64
+            }
             // A run that ends after so many requests ends with the last of them.
-            false if summary.plan.stop.time.is_none() => summary.total.requests.completed(),
+            false if summary.plan.stop.time.is_none() => summary.total.requests.completed() - deleted,
             false => summary.total.in_window.completed,
         }
     }
@@ -147,8 +172,24 @@ fn successes(summary: &Summary) -> impl Iterator<Item = &Sample> {
         .filter(move |sample| window.contains(&sample.times.intended_ns) && is_success(sample.outcome.class))
 }
 
-fn op(summary: &Summary, kind: OpKind) -> Option<&OpRow> {
-    summary.ops.iter().find(|row| row.op == kind)
+/// Were most keys deleted in the middle of the run?
+fn purges(summary: &Summary) -> bool {
+    summary.plan.classes.iter().any(|class| class.purge.is_some())
+}
+
+fn updates(summary: &Summary) -> &'static [OpKind] {
+    if purges(summary) { &UPDATES[..UPDATES.len() - 1] } else { &UPDATES }
+}
+
+/// Deletes of a purge that were carried out, and how many there were.
+fn purged(summary: &Summary) -> Option<(u64, u64)> {
+    let deletes = of(summary, &[OpKind::Delete]).next().filter(|_| purges(summary))?;
+    let book = &deletes.summary.requests;
+    Some((book.outcome(OutcomeClass::Done), book.scheduled))
+}
+
+fn of<'a>(summary: &'a Summary, kinds: &'a [OpKind]) -> impl Iterator<Item = &'a OpRow> {
+    summary.ops.iter().filter(|row| kinds.contains(&row.op))
 }
 
 /// From the beginning of the window to its end; of a run that ends after so many requests, to when the last had its reply.
@@ -166,10 +207,10 @@ pub fn rate(summary: &Summary, layout: Layout) -> f64 {
 
 /// A percentile of reads, in microseconds; `None` where nothing was read.
 pub fn read_percentile_us(summary: &Summary, layout: Layout, percentile: f64) -> Option<f64> {
-    let latency = &op(summary, OpKind::Get)?.summary.latency;
-    let held = if layout.legacy_latency { &latency.service } else { &latency.response };
+    // A search judges all reads.
+    let held = Layout { successful: false, ..layout }.histogram(summary, &READS);
     let quantile = Quantile::from_millionths((percentile * 1e4).round() as u32)?;
-    held.histogram.quantile(quantile).map(|value_ns| value_ns as f64 / 1e3)
+    held.quantile(quantile).map(|value_ns| value_ns as f64 / 1e3)
 }
 
 fn head(columns: impl IntoIterator<Item = &'static str>) -> String {
@@ -200,8 +241,8 @@ pub fn write_report(
 ) -> io::Result<()> {
     let names = layout.percentiles().iter().map(|(name, _)| *name);
     writeln!(out, "{}", head(["avg", "std", "min"].into_iter().chain(names)))?;
-    for (tag, kind) in [("read", OpKind::Get), ("update", OpKind::Set)] {
-        writeln!(out, "{}", line(tag, &layout.latency(summary, kind)))?;
+    for (tag, kinds) in [("read", &READS[..]), ("update", updates(summary))] {
+        writeln!(out, "{}", line(tag, &layout.latency(summary, kinds)))?;
     }
     writeln!(out, "{}", line("op_q", &layout.queue(summary)))?;
     let (total, seconds) = (layout.total(summary), seconds(summary));
@@ -209,9 +250,8 @@ pub fn write_report(
     if let Some(peak) = peak_qps {
         writeln!(out, "Peak QPS  = {peak:.1}")?;
     }
-    let gets = op(summary, OpKind::Get).map(|row| &row.summary);
-    let misses = gets.map_or(0, |gets| gets.keys.miss);
-    let reads = gets.map_or(0, |gets| gets.requests.completed());
+    let misses: u64 = of(summary, &READS).map(|row| row.summary.keys.miss).sum();
+    let reads: u64 = of(summary, &READS).map(|row| row.summary.requests.completed()).sum();
     // Written as C does where nothing was read.
     let share =
         if reads == 0 { "-nan".to_owned() } else { format!("{:.1}", misses as f64 / reads as f64 * 100.0) };
@@ -245,7 +285,7 @@ pub fn write_scan_row(
     layout: Layout,
     target_qps: u64,
 ) -> io::Result<()> {
-    let row = line("read", &layout.latency(summary, OpKind::Get));
+    let row = line("read", &layout.latency(summary, &READS));
     writeln!(out, "{row} {:>8.1} {target_qps:>8}", rate(summary, layout))?;
     out.flush()
 }
@@ -262,7 +302,7 @@ pub fn write_samples(
 ) -> io::Result<()> {
     let window = summary.window.measure_ns..summary.window.end_ns;
     let is_read = |sample: &&Sample| {
-        sample.op == OpKind::Get
+        READS.contains(&sample.op)
             && sample.outcome.class.is_completed()
             && window.contains(&sample.times.intended_ns)
             && (!layout.successful || sample.outcome.class == OutcomeClass::Hit)
@@ -282,12 +322,12 @@ pub fn miss_windows(summary: &Summary, window: u64, follows: bool) -> Vec<(u64, 
     let is_request = |sample: &&Sample| {
         measured.contains(&sample.times.intended_ns)
             && sample.outcome.class.is_completed()
-            && (sample.op == OpKind::Get || !follows)
+            && (READS.contains(&sample.op) || !follows)
     };
     let mut samples: Vec<&Sample> = summary.samples.iter().filter(is_request).collect();
     samples.sort_by_key(|sample| sample.times.done_ns);
     let seen =
-        samples.iter().map(|sample| (sample.op == OpKind::Get, sample.outcome.class == OutcomeClass::Miss));
+        samples.iter().map(|sample| (READS.contains(&sample.op), sample.outcome.class == OutcomeClass::Miss));
     windows_of(seen, window)
 }
 
@@ -328,6 +368,7 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
     if book.unsent > 0 {
         warn(format!("{} of {} requests were due and never sent", book.unsent, book.scheduled));
     }
+    summary.traces.iter().flat_map(trace_warnings).for_each(&mut warn);
     if summary.samples_overflow > 0 {
         warn(format!("{} samples there was no room for", summary.samples_overflow));
     }
@@ -337,17 +378,20 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
             "note: the rows leave out the first {cut_ms:.0} ms, in which latency had not settled; a longer --warmup covers that"
         ));
     }
-    if let Some(reads) = op(summary, OpKind::Get).map(|row| &row.summary.latency) {
-        let p99 = |held: &Histogram| held.quantile(Quantile::P99).map(|value_ns| value_ns as f64 / 1e3);
-        if let (Some(due), Some(sent)) = (p99(&reads.response.histogram), p99(&reads.service.histogram))
-            && due > sent * 1.1
-        {
-            remarks.push(format!(
-                "note: 99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
-            ));
-        }
+    let p99 = |legacy_latency| read_percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);
+    if let (Some(due), Some(sent)) = (p99(false), p99(true))
+        && due > sent * 1.1
+    {
+        remarks.push(format!(
+            "note: 99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
+        ));
     }
-    let row = layout.latency(summary, OpKind::Get);
+    if let Some((done, all)) = purged(summary) {
+        remarks.push(format!(
+            "note: delete90: {done} keys were deleted by {all} requests, which stand in no row and are none of --queries"
+        ));
+    }
+    let row = layout.latency(summary, &READS);
     let thin = layout.percentiles().iter().zip(layout.quantiles());
     let thin = thin.filter(|(_, quantile)| row.count > 0 && !quantile.is_supported_by(row.count));
     if let Some(((name, _), _)) = thin.into_iter().next() {
@@ -357,6 +401,36 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
         ));
     }
     remarks
+}
+
+/// What is to be said of a file that was replayed.
+fn trace_warnings(record: &TraceRecord) -> Vec<String> {
+    let file = &record.file;
+    let mut said = Vec::new();
+    if let Some(first) = &record.first_unreadable {
+        said.push(format!(
+            "--read_file: {} of {} lines of '{file}' were passed over; the first is line {}, '{}': {}",
+            record.unreadable,
+            record.lines,
+            first.line,
+            first.text.escape_debug(),
+            first.reason
+        ));
+    }
+    if record.cut > 0 {
+        said.push(format!(
+            "--read_file: {} values of '{file}' were cut to {} bytes",
+            record.cut,
+            Trace::VALUE_BYTES_MAX
+        ));
+    }
+    if record.substituted > 0 {
+        said.push(format!(
+            "--read_file: {} records of '{file}' name operations that the protocol lacks; others were sent for them",
+            record.substituted
+        ));
+    }
+    said
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod servers;
 mod stamps;
 mod statistics;
 mod tls;
+mod traces;
 mod transports;
 mod troubles;
 mod udp;

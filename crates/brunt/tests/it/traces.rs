@@ -1,0 +1,217 @@
+//! Files that are replayed, against real servers: what they hold then is what the lines say, and what the lines say is counted.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, unique};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Output;
+
+/// A file with these lines.
+fn file(name: &str, lines: &str) -> String {
+    let path = std::env::temp_dir().join(format!("brunt-{}-{}-{name}", std::process::id(), unique()));
+    std::fs::write(&path, lines).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn mutilate(server: &Server, options: &str) -> Output {
+    let words: Vec<&str> = options.split_whitespace().collect();
+    brunt(&["mutilate", "-s", &server.address]).args(words).output().unwrap()
+}
+
+/// Its report and what it says beside it, of a run that has succeeded.
+fn report(output: &Output) -> (String, String) {
+    let [text, said] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    assert_eq!(output.status.code(), Some(0), "{text}{said}");
+    (text, said)
+}
+
+/// Says something to a server until the answer ends so.
+fn say(server: &Server, request: &str, end: &str) -> String {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
+    while !reply.ends_with(end.as_bytes()) {
+        let len = stream.read(&mut piece).unwrap();
+        assert!(len > 0, "{}", String::from_utf8_lossy(&reply));
+        reply.extend_from_slice(&piece[..len]);
+    }
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+/// How many bytes a memcached holds under a key; `None` where there is no such key.
+fn len_of(server: &Server, key: &str) -> Option<u64> {
+    let reply = say(server, &format!("get {key}\r\n"), "END\r\n");
+    reply.strip_prefix(&format!("VALUE {key} 0 "))?.lines().next()?.parse().ok()
+}
+
+/// Twitter's lines in order over one connection: every operation is sent as itself, and a miss is followed by a store.
+#[test]
+fn a_trace_is_replayed_as_it_stands() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    say(&server, "set n 0 0 2\r\n40\r\n", "STORED\r\n");
+    let path = file(
+        "all.csv",
+        "timestamp,key,key_size,value_size,client,op,ttl\n\
+         1,missed,6,70,1,get,0\n1,missed,6,70,1,get,0\n2,a,1,20,1,set,60\n2,a,1,30,1,add,0\n2,b,1,10,1,add,0\n\
+         3,a,1,50,1,replace,0\n3,a,1,5,1,append,0\n4,a,1,6,1,prepend,0\n4,c,1,25,1,set,0\n4,c,1,9,1,gets,0\n\
+         4,c,1,33,1,cas,0\n5,c,1,34,1,cas,0\n5,n,1,0,1,incr,0\n5,n,1,0,1,incr,0\n5,n,1,0,1,decr,0\n6,d,1,1,1,set,0\n\
+         6,d,1,0,1,delete,0\n",
+    );
+    let (text, said) =
+        report(&mutilate(&server, &format!("--getsetorset --read_file {path} --twitter_trace=1 --noload")));
+    // Seventeen lines, and a store that followed.
+    assert!(text.contains(" (18 / ") && text.contains("\nMisses = 1 (33.3%)\n"), "{text}");
+    assert!(said.contains("warning: --read_file: 1 of 18 lines of"), "{said}");
+    let lens: Vec<Option<u64>> = ["missed", "a", "b", "c", "d", "n"].map(|key| len_of(&server, key)).into();
+    // The second cas has no number of its own any more, and changes nothing.
+    assert_eq!(lens, [Some(70), Some(61), Some(10), Some(33), None, Some(2)]);
+    assert!(say(&server, "get n\r\n", "END\r\n").contains("\r\n41\r\n"));
+    let counts = server.statistics();
+    assert_eq!((counts["cas_hits"], counts["cas_badval"] + counts["cas_misses"]), (1, 1));
+    assert_eq!((counts["incr_hits"], counts["decr_hits"], counts["delete_hits"]), (2, 1, 1));
+    std::fs::remove_file(path).unwrap();
+}
+
+/// Many lines over several threads and connections: each is sent once, and the books are the server's.
+#[test]
+fn every_line_is_sent_once() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    // More than all blocks of the workers hold.
+    let count = 40_000;
+    let lines: String = (0..count)
+        .map(|id| {
+            format!("{id},1,{},k{},{}\n", if id % 4 == 0 { "write" } else { "read" }, id % 500, id % 90)
+        })
+        .collect();
+    let path = file("many.csv", &lines);
+    let plan = file(
+        "plan.toml",
+        &format!(
+            "trace = '{path}'\ntrace-layout = 'words'\nprefix = 'p:'\nthreads = 2\nconnections = 4\ndepth = 8\n\
+             preload = false\nwarmup = 0\non-miss = 'set'"
+        ),
+    );
+    let measured = Measured::run(&server.address, &[&plan, "--allow-untrusted"]);
+    assert_eq!(measured.exit, 0, "{}", measured.text);
+    let [gets, sets] = ["get", "set"].map(|op| measured.count(&format!("ops.{op}.requests.completed")));
+    let misses = measured.count("keys.miss");
+    assert_eq!((gets, sets), (30_000, 10_000 + misses), "{}", measured.text);
+    let counts = server.statistics();
+    assert_eq!((counts["cmd_get"], counts["cmd_set"], counts["get_misses"]), (gets, sets, misses));
+    assert_eq!(counts["curr_items"], 500);
+    let record: BTreeMap<String, serde_json::Value> =
+        serde_json::from_value(measured.at("traces")[0].clone()).unwrap();
+    assert_eq!(
+        (&record["lines"], &record["unreadable"], &record["is_whole"]),
+        (&count.into(), &0.into(), &true.into())
+    );
+    assert!(measured.text.contains("lines read to its end"), "{}", measured.text);
+    assert_eq!(measured.count_or_0("value_faults.0.count"), 0, "{}", measured.text);
+    [path, plan].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn a_trace_ends_with_its_number_of_queries_or_its_last_line() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let lines: String = (0..3_001).map(|id| format!("{id},1,1,k{},40\n", id % 100)).collect();
+    let path = file("queries.csv", &lines);
+    let of = |options: &str| {
+        let options = format!("--getset --read_file {path} --noload --prefix x: {options}");
+        report(&mutilate(&server, &options)).0
+    };
+    let text = of("-N 1500 -T 2 -c 2");
+    assert!(text.contains("\nMisses = ") && server.statistics()["cmd_get"] == 1_500, "{text}");
+    assert_eq!(len_of(&server, "x:k7"), Some(40));
+    // Shorter than what is asked for; at a rate, and with the windows of misses.
+    let before = server.statistics()["cmd_get"];
+    let output = mutilate(
+        &server,
+        &format!(
+            "--getset --read_file {path} --noload --prefix x: -N 9000 -q 20000 -c 4 -m 1000 --successful"
+        ),
+    );
+    let (text, said) = report(&output);
+    assert!(text.contains(" (3001 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
+    assert_eq!(server.statistics()["cmd_get"] - before, 3_001);
+    let windows: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("note: misswindow ")).collect();
+    assert_eq!(windows, ["1000,0.0000", "2000,0.0000", "3000,0.0000"], "{said}");
+    std::fs::remove_file(path).unwrap();
+}
+
+/// The layout with numbers, in binary; and the operations that a Redis lacks.
+#[test]
+fn other_layouts_and_protocols() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let path = file("numbers.csv", "0,1,2,a,30\n1,1,1,a,30\n2,1,1,b,31\n3,1,3,b,31\n");
+    let options = format!("--binary --read_file {path} --twitter_trace=2 --noload");
+    let (text, said) = report(&mutilate(&server, &options));
+    assert!(text.contains(" (3 / ") && text.contains("\nMisses = 1 (50.0%)\n"), "{text}");
+    assert!(said.contains("1 of 4 lines"), "{said}");
+    assert_eq!((len_of(&server, "a"), len_of(&server, "b")), (Some(30), None));
+    let Some(redis) = Server::redis(&[]) else { return };
+    let twitter =
+        file("redis.csv", "0,a,1,30,1,set,0\n0,a,1,30,1,gets,0\n0,a,1,9,1,prepend,0\n0,c,1,8,1,cas,0\n");
+    let options = format!("--redis --read_file {twitter} --twitter_trace=1 --noload");
+    let (text, said) = report(&mutilate(&redis, &options));
+    assert!(text.contains(" (4 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
+    assert!(said.contains("3 records of"), "{said}");
+    assert_eq!(say(&redis, "STRLEN a\r\n", "\r\n"), ":39\r\n");
+    assert_eq!(say(&redis, "STRLEN c\r\n", "\r\n"), ":8\r\n");
+    [path, twitter].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn files_that_cannot_be_read_are_refused() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let no_zstd = file("plain.zst", "0,1,1,a,5\n");
+    for (path, reason) in [
+        ("/no/such/trace", "--read_file: cannot read '/no/such/trace' (No such file"),
+        ("/tmp", "--read_file: cannot read '/tmp' ("),
+        (&no_zstd, "it is no file of zstd"),
+    ] {
+        let output = mutilate(&server, &format!("--read_file {path}"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(255) && said.contains(reason), "{path}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(server.statistics()["cmd_set"], 0, "before anything is loaded");
+    std::fs::remove_file(no_zstd).unwrap();
+}
+
+/// Keys that are a hash and a field: what is loaded is found, field by field.
+#[test]
+fn keys_may_be_fields_of_hashes() {
+    let _beside = beside_others();
+    let Some(redis) = Server::redis(&[]) else { return };
+    let (text, _) = report(&mutilate(&redis, "--redis --assoc=2 -K 6 -V 40 -r 300 -N 900 -u 0.3 -d 4"));
+    assert!(text.contains(" (900 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
+    assert_eq!(say(&redis, "DBSIZE\r\n", "\r\n"), ":3\r\n");
+    assert_eq!(say(&redis, "HLEN 0001\r\n", "\r\n"), ":100\r\n");
+    assert_eq!(say(&redis, "HSTRLEN 0002 99\r\n", "\r\n"), ":40\r\n");
+}
+
+/// After half of the queries nine of ten keys are deleted, on each server.
+#[test]
+fn most_keys_are_deleted_halfway() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let (text, said) = report(&mutilate(&server, "--getset --delete90 -N 401 -r 1000 -T 2 -c 2"));
+    let counts = server.statistics();
+    assert_eq!(
+        (counts["delete_hits"], counts["delete_misses"], counts["cmd_get"]),
+        (900, 0, 401),
+        "{text}{said}"
+    );
+    let misses = counts["get_misses"];
+    // The second half asks for 200 keys of which nine tenths are gone, but for those that it has stored again.
+    assert!((120..=200).contains(&misses), "{misses}");
+    assert!(text.contains(&format!(" ({} / ", 401 + misses)), "{misses}: {text}");
+    assert!(said.contains("note: delete90: 900 keys were deleted by 900 requests"), "{said}");
+}
