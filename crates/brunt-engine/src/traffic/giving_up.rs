@@ -131,6 +131,10 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
     fn release_unsent(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, at_ns: u64) {
+        if let KeyRef::Offset(place) = key {
+            let lane = self.lane_of(index) as usize;
+            self.lanes[lane].session.let_go(place);
+        }
         let owner = match lease {
             NO_LEASE => index,
             lease => match self.leases.leave(lease) {
