@@ -5,6 +5,7 @@
 use crate::io::uring;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps};
 use serde::{Deserialize, Serialize};
+use std::io;
 
 /// An interface to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +38,17 @@ pub struct Chosen {
 /// Tries io_uring with all that brunt needs of it. The error says what does not work.
 pub fn io_uring_works() -> Result<(), String> {
     uring::trial::try_out()
+}
+
+/// Was there no memory for a ring, or for anything else?
+pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOMEM)
+}
+
+/// What is left where rings could be had when they were tried, and not any more.
+pub(crate) fn without_io_uring(error: &io::Error) -> Chosen {
+    let reason = format!("io_uring: {}, once workers asked", uring::trial::refusal(error));
+    Chosen { interface: KernelInterface::Epoll, reason: Some(reason) }
 }
 
 /// Chooses for a plan whose workers need these rings; an error is why the interface that it names cannot be had.

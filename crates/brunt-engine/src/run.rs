@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::cluster::{self, LastMap, Mapper};
 use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
 use crate::host::HostWatch;
-use crate::kernel_interface::{Chosen, choose};
+use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
 use crate::recording::{Filled, ReplyNotes};
 pub use crate::run_data::{RunData, RunTimes, Usage};
@@ -16,7 +16,7 @@ use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
-use brunt_plan::plan::{Plan, Transport};
+use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, shards};
@@ -210,75 +210,111 @@ pub fn run_part(
     observe: &mut dyn FnMut(Observed<'_>) -> Wish,
     company: &mut dyn Company,
 ) -> Result<RunData, RunError> {
-    let board = if plan.is_cluster { Some(Arc::new(cluster::board(plan, endpoints)?)) } else { None };
-    let blueprint = Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
-    let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
-    let own: Vec<Shard> =
-        shards(part.plan).drain(part.workers.start as usize..part.workers.end as usize).collect();
-    let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
-    let chosen = choose(plan, &rings).map_err(RunError::NoInterface)?;
-    let parts: Vec<StreamPart> = own.iter().map(|shard| shard.part).collect();
-    let (readers, feeds) = TraceReaders::start(part.plan, &parts).map_err(RunError::NoTrace)?;
-    let clock = Clock::start();
-    let orders = Arc::new(Orders::default());
-    let (notices, incoming) = mpsc::channel();
-    // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
-    let witnesses = summon(&blueprint, clock).map_err(RunError::System)?;
-    let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
-    let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
-    let begun_ns = clock.now_ns();
-    let mut control = Control {
-        orders: orders.clone(),
-        hands: Vec::new(),
-        intervals: IntervalStore::new(&Layout::of(plan)),
-        place: Move { classes: part.classes.to_vec(), ..Move::default() },
-        clock,
-        observe,
-        company,
-        watch: None,
-        is_cluster: plan.is_cluster,
-    };
-    let of = own.len() as u32;
-    for ((index, shard), feeds) in (0..).zip(own).zip(feeds) {
-        let place = Place { index, of, feeds };
-        match spawn(blueprint.clone(), shard, place, orders.clone(), clock, notices.clone(), chosen.interface)
-        {
-            Ok(hand) => control.hands.push(hand),
-            Err(error) => {
-                control.abandon();
-                return Err(RunError::System(error));
+    let setting = Setting { plan, part, endpoints, data };
+    match setting.carry_out(None, stop, observe, company) {
+        // Memory that may be locked is a user's: since it was tried here, another process may have taken it.
+        Err(RunError::System(error)) if plan.io == IoChoice::Auto && is_out_of_memory(&error) => {
+            setting.carry_out(Some(without_io_uring(&error)), stop, observe, company)
+        }
+        ended => ended,
+    }
+}
+
+/// What a run is made of, before any worker is there.
+struct Setting<'a> {
+    plan: &'a Plan,
+    part: &'a Part<'a>,
+    endpoints: &'a [Endpoint],
+    data: DataSets,
+}
+
+impl Setting<'_> {
+    /// Makes the workers, by this interface or else by the best that works, and leads them through the run.
+    fn carry_out(
+        &self,
+        chosen: Option<Chosen>,
+        stop: &AtomicBool,
+        observe: &mut dyn FnMut(Observed<'_>) -> Wish,
+        company: &mut dyn Company,
+    ) -> Result<RunData, RunError> {
+        let Self { plan, part, endpoints, data } = *self;
+        let board = if plan.is_cluster { Some(Arc::new(cluster::board(plan, endpoints)?)) } else { None };
+        let blueprint = Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
+        let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
+        let own: Vec<Shard> =
+            shards(part.plan).drain(part.workers.start as usize..part.workers.end as usize).collect();
+        let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
+        let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::NoInterface)?;
+        let parts: Vec<StreamPart> = own.iter().map(|shard| shard.part).collect();
+        let (readers, feeds) = TraceReaders::start(part.plan, &parts).map_err(RunError::NoTrace)?;
+        let clock = Clock::start();
+        let orders = Arc::new(Orders::default());
+        let (notices, incoming) = mpsc::channel();
+        // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
+        let witnesses = summon(&blueprint, clock).map_err(RunError::System)?;
+        let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
+        let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
+        let begun_ns = clock.now_ns();
+        let mut control = Control {
+            orders: orders.clone(),
+            hands: Vec::new(),
+            intervals: IntervalStore::new(&Layout::of(plan)),
+            place: Move { classes: part.classes.to_vec(), ..Move::default() },
+            clock,
+            observe,
+            company,
+            watch: None,
+            is_cluster: plan.is_cluster,
+        };
+        let of = own.len() as u32;
+        for ((index, shard), feeds) in (0..).zip(own).zip(feeds) {
+            let place = Place { index, of, feeds };
+            match spawn(
+                blueprint.clone(),
+                shard,
+                place,
+                orders.clone(),
+                clock,
+                notices.clone(),
+                chosen.interface,
+            ) {
+                Ok(hand) => control.hands.push(hand),
+                Err(error) => {
+                    control.abandon();
+                    return Err(RunError::System(error));
+                }
             }
         }
-    }
-    drop(notices);
-    let mut prepare_ns = 0;
-    let begun = control.prepare(&incoming, stop).and_then(|()| {
-        prepare_ns = clock.now_ns() - begun_ns;
-        if plan.preload {
-            witnesses.prepared();
+        drop(notices);
+        let mut prepare_ns = 0;
+        let begun = control.prepare(&incoming, stop).and_then(|()| {
+            prepare_ns = clock.now_ns() - begun_ns;
+            if plan.preload {
+                witnesses.prepared();
+            }
+            control.begin(plan, prepare_ns, endpoints)
+        });
+        match begun {
+            Ok(measure_ns) => witnesses.began(measure_ns),
+            Err(trouble) => {
+                let ends = control.abandon();
+                return Err(explain(trouble, ends, control.intervals, &blueprint));
+            }
         }
-        control.begin(plan, prepare_ns, endpoints)
-    });
-    match begun {
-        Ok(measure_ns) => witnesses.began(measure_ns),
-        Err(trouble) => {
-            let ends = control.abandon();
-            return Err(explain(trouble, ends, control.intervals, &blueprint));
+        let interrupted = match control.attend(&incoming, stop) {
+            Ok(interrupted) => interrupted,
+            Err(trouble) => {
+                let ends = control.abandon();
+                return Err(explain(trouble, ends, control.intervals, &blueprint));
+            }
+        };
+        let mut data = control.conclude(interrupted, prepare_ns, &chosen)?;
+        if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
+            let LastMap { slots, is_final, refreshes } = mapper.end();
+            (record.slots, record.is_final, record.refreshes) = (slots, is_final, refreshes);
         }
+        Ok(RunData { server_records: witnesses.end(), traces: readers.end(), ..data })
     }
-    let interrupted = match control.attend(&incoming, stop) {
-        Ok(interrupted) => interrupted,
-        Err(trouble) => {
-            let ends = control.abandon();
-            return Err(explain(trouble, ends, control.intervals, &blueprint));
-        }
-    };
-    let mut data = control.conclude(interrupted, prepare_ns, &chosen)?;
-    if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
-        let LastMap { slots, is_final, refreshes } = mapper.end();
-        (record.slots, record.is_final, record.refreshes) = (slots, is_final, refreshes);
-    }
-    Ok(RunData { server_records: witnesses.end(), traces: readers.end(), ..data })
 }
 
 /// The servers as witnesses, where the plan asks them.

@@ -30,7 +30,8 @@ pub(crate) fn make_all(shapes: &[Shape]) -> Result<(), String> {
     rings.collect::<io::Result<Vec<_>>>().map(drop).map_err(|error| refusal(&error))
 }
 
-fn refusal(error: &io::Error) -> String {
+/// Why a ring cannot be had, for a user.
+pub(crate) fn refusal(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => "the kernel has none".to_owned(),
         Some(libc::EPERM | libc::EACCES) => {
