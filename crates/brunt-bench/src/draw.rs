@@ -11,7 +11,7 @@ use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::plan::Plan;
 use brunt_plan::popularity::Popularity;
 use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::shard::StreamPart;
+use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::popularity::KeyChooser;
@@ -97,6 +97,7 @@ impl Client {
             session_id: 0,
             class,
             part: StreamPart { index: 0, of: 1 },
+            portion: Portion { first: 0, width: 1, of: 1 },
             connections: SHAPE.0,
             budget: None,
             seed: plan.seed,

@@ -8,6 +8,7 @@
 use crate::run::RunData;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
+use brunt_plan::shard::{Portion, StreamPart};
 use brunt_stats::interval::Interval;
 use std::ops::Range;
 
@@ -106,6 +107,8 @@ pub struct Part<'a> {
     pub plan: &'a Plan,
     /// Which of that plan's workers they are; may be none.
     pub workers: Range<u32>,
+    /// What of the arrivals the first of them has; those of the others follow it, and are as wide.
+    pub portion: Portion,
     /// What the classes of that plan are in the whole; empty where it is the whole.
     pub classes: &'a [ClassId],
 }
@@ -113,6 +116,11 @@ pub struct Part<'a> {
 impl<'a> Part<'a> {
     /// All of it.
     pub fn whole(plan: &'a Plan) -> Self {
-        Self { plan, workers: 0..plan.threads, classes: &[] }
+        Self { plan, workers: 0..plan.threads, portion: Self::alone(plan.threads), classes: &[] }
+    }
+
+    /// The portion of the first of so many workers that weigh the same.
+    pub fn alone(workers: u32) -> Portion {
+        Portion::even(StreamPart { index: 0, of: workers })
     }
 }

@@ -24,7 +24,7 @@ use brunt_plan::plan::{
     Class, Keyspace, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps, Transport,
 };
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::{Shard, StreamPart, share_of};
+use brunt_plan::shard::{Portion, Shard, StreamPart, share_of};
 #[cfg(not(test))]
 use brunt_proto::memcached::MetaCodec;
 use brunt_proto::memcached::binary::sasl;
@@ -339,14 +339,20 @@ impl Blueprint {
         let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
         match class.sessions {
             SessionScope::Worker => {
-                vec![SessionPart { spans: links.clone(), part: shard.part, budget: own.requests }]
+                let (part, portion) = (shard.part, shard.portion);
+                vec![SessionPart { spans: links.clone(), part, portion, budget: own.requests }]
             }
             SessionScope::Connection => {
                 let count = own.connections.len() as u32;
-                let of_connection = |(nth, link): (u32, u32)| SessionPart {
-                    spans: std::iter::once(link..link + 1).collect(),
-                    part: StreamPart { index: own.connections.start + nth, of: class.connections },
-                    budget: own.requests.map(|total| share_of(total, nth, count)),
+                let of_connection = |(nth, link): (u32, u32)| {
+                    let part = StreamPart { index: own.connections.start + nth, of: class.connections };
+                    SessionPart {
+                        spans: std::iter::once(link..link + 1).collect(),
+                        part,
+                        // Here connections weigh the same, and no worker.
+                        portion: Portion::even(part),
+                        budget: own.requests.map(|total| share_of(total, nth, count)),
+                    }
                 };
                 (0..).zip(links.iter().flat_map(Range::clone)).map(of_connection).collect()
             }
@@ -375,6 +381,7 @@ impl Blueprint {
             session_id: lanes.lanes.len() as u32,
             class,
             part: part.part,
+            portion: part.portion,
             connections,
             budget: part.budget,
             seed: self.plan.seed,
@@ -460,6 +467,7 @@ struct SessionPart {
     /// Its connections, by server.
     spans: Vec<Range<u32>>,
     part: StreamPart,
+    portion: Portion,
     budget: Option<u64>,
 }
 

@@ -19,7 +19,7 @@ use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::{Shard, StreamPart, shards};
+use brunt_plan::shard::{Shard, StreamPart, shard};
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
@@ -241,8 +241,9 @@ impl Setting<'_> {
         let board = if plan.is_cluster { Some(Arc::new(cluster::board(plan, endpoints)?)) } else { None };
         let blueprint = Blueprint::new(part.plan.clone(), endpoints.to_vec(), data).with_slots(board.clone());
         let blueprint = Arc::new(blueprint.map_err(RunError::System)?);
+        let own = (0..).zip(part.workers.clone());
         let own: Vec<Shard> =
-            shards(part.plan).drain(part.workers.start as usize..part.workers.end as usize).collect();
+            own.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
         let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
         let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::NoInterface)?;
         let parts: Vec<StreamPart> = own.iter().map(|shard| shard.part).collect();

@@ -10,7 +10,7 @@ use crate::trust::AgentTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, Stop};
 use brunt_engine::run::{DataSets, Endpoint, RunData, RunError, Wish, run_part};
 use brunt_plan::login::Password;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::interval::{Interval, Move};
@@ -41,6 +41,8 @@ pub struct Agent<'a> {
     pub about: About,
     /// Processors its workers are pinned to; none: wherever the kernel puts them.
     pub cpus: Vec<u32>,
+    /// Its workers sleep between requests, whatever the plan says.
+    pub sleeps: bool,
     /// Finds the servers of a plan, and whether this host has room for so many of its workers.
     pub open: &'a (dyn Fn(&Plan, u32) -> Result<Opened, Trouble> + Sync),
     /// Tells whoever watches what goes on.
@@ -67,6 +69,7 @@ impl Agent<'_> {
 
     /// Lets somebody in, or not.
     fn receive(&self, socket: TcpStream, peer: SocketAddr, session: &Session) {
+        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let turn = session.take();
         match self.greet(socket, turn.is_none()) {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
@@ -88,7 +91,7 @@ impl Agent<'_> {
         let hello = Hello { version: VERSION, wants_token: token.is_some(), nonce };
         wire.write_all(&hello.bytes(), deadline).map_err(lost)?;
         let mut answer = [0; Answer::BYTES];
-        wire.read_all(&mut answer, deadline).map_err(lost)?;
+        wire.read_greeting(&mut answer, deadline).map_err(lost)?;
         let answer = Answer::read(&answer).ok_or("is no controller of ours")?;
         let welcome = Welcome::to(&hello, &answer, token, is_busy);
         wire.write_all(&welcome.bytes(), deadline).map_err(lost)?;
@@ -127,7 +130,7 @@ impl Agent<'_> {
         };
         let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
         (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
-        let part = Part { plan: &plan, workers, classes: &[] };
+        let part = Part { plan: &plan, workers, portion: assignment.portion, classes: &[] };
         let data = if assignment.is_stored { DataSets::Stored } else { DataSets::ToStore };
         let mut follower = Follower::new(link);
         let never = AtomicBool::new(false);
@@ -160,12 +163,17 @@ impl Agent<'_> {
         let mut plan = resolve(&spec, &host).map_err(|error| ours(error.to_string()))?;
         brunt_engine::check_commands(&plan).map_err(ours)?;
         let last = assignment.first_worker.checked_add(assignment.workers);
-        if PlanSpec::from(&plan).to_toml() != assignment.plan || last.is_none_or(|last| last > plan.threads) {
+        let fits = last.is_some_and(|last| last <= plan.threads)
+            && assignment.portion.has_room_for(assignment.workers);
+        if PlanSpec::from(&plan).to_toml() != assignment.plan || !fits {
             return Err(ours(
                 "understands the plan in another way; are both the same version of brunt?".to_owned(),
             ));
         }
         plan.cpus.clone_from(&self.cpus);
+        if self.sleeps {
+            plan.wait = Wait::Sleep;
+        }
         Ok(plan)
     }
 }

@@ -13,12 +13,13 @@ use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, Wish, r
 use brunt_plan::carrier::Shares;
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
-use brunt_plan::shard::share;
+use brunt_plan::shard::{Portion, share};
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::interval::{Interval, Move};
 use brunt_stats::recorder::Layout;
 use ring::rand::{SecureRandom, SystemRandom};
+use rustix::event::Timespec;
 use std::fmt;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -28,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// An agent has so long to let us in, name lookup left out.
 const GREETING: Duration = Duration::from_secs(4);
+/// Where nobody listens yet, somebody is looked for this often.
+const KNOCK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// Questions to a clock, of which the one counts that was answered fastest.
 const PINGS: u64 = 16;
 /// How long the agents are waited for at a time, all together.
@@ -49,6 +52,24 @@ impl fmt::Display for FleetError {
 }
 
 impl std::error::Error for FleetError {}
+
+/// Whether agents may still be on their way up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// They are there.
+    None,
+    /// They may have been started a moment ago.
+    Started,
+}
+
+impl Patience {
+    const fn longest(self) -> Duration {
+        match self {
+            Self::None => Duration::ZERO,
+            Self::Started => GREETING,
+        }
+    }
+}
 
 /// How far an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +104,20 @@ impl Fleet {
     ///
     /// # Errors
     /// The first that cannot be reached or does not let us in, and why; for a user.
-    pub fn open(names: &[(String, u16)], trust: &ControllerTrust) -> Result<Self, FleetError> {
+    pub fn open(
+        names: &[(String, u16)],
+        trust: &ControllerTrust,
+        patience: Patience,
+    ) -> Result<Self, FleetError> {
+        let until = Instant::now() + patience.longest();
         let meet = |(host, port): &(String, u16)| {
             let name = format!("{host}:{port}");
-            Peer::meet(&name, host, *port, trust).map_err(|why| FleetError(format!("agent {name} {why}")))
+            // An IPv6 address may stand in brackets, which are no part of it.
+            let host = host.trim_matches(['[', ']']);
+            let socket = connect(host, *port, until);
+            let socket = socket.map_err(|error| format!("cannot be reached: {error}"));
+            let met = socket.and_then(|socket| Peer::meet(&name, host, socket, trust));
+            met.map_err(|why| FleetError(format!("agent {name} {why}")))
         };
         names.iter().map(meet).collect::<Result<_, _>>().map(|peers| Self { peers, own_workers: 0 })
     }
@@ -94,6 +125,21 @@ impl Fleet {
     /// How many workers they take on where nothing else is asked for.
     pub fn threads(&self) -> u32 {
         self.peers.iter().map(|peer| peer.about.threads).sum()
+    }
+
+    /// Of each agent, in order, how many workers it takes on where nothing else is asked for, and how much each of them weighs.
+    pub fn crews(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.peers.iter().map(|peer| (peer.about.threads, peer.about.weight))
+    }
+
+    /// Says that we are there while nothing is to be done, and hears whether they are. To be called every second or more often.
+    ///
+    /// # Errors
+    /// One is not; for a user.
+    pub fn tend(&mut self) -> Result<(), FleetError> {
+        self.peers
+            .iter_mut()
+            .try_for_each(|peer| peer.listen(Duration::ZERO).map_err(|blame| FleetError(blame.reason)))
     }
 
     /// How many agents there are.
@@ -113,6 +159,7 @@ impl Fleet {
             host: peer.about.host.clone(),
             first_worker: self.own_workers + peer.workers.start,
             workers: peer.workers.len() as u32,
+            weight: peer.about.weight,
             clock_lead_ns: peer.offset.lead_ns,
             clock_error_ns: peer.offset.error_ns,
         };
@@ -134,8 +181,13 @@ impl Fleet {
         let mut leader = Leader::new(self, shares);
         leader.prepare(data).map_err(RunError::Company)?;
         let part = match &shares.controller {
-            Some(own) => Part { plan: &own.plan, workers: 0..own_workers, classes: &own.classes },
-            None => Part { plan, workers: 0..0, classes: &[] },
+            Some(own) => Part {
+                plan: &own.plan,
+                workers: 0..own_workers,
+                portion: Part::alone(own_workers),
+                classes: &own.classes,
+            },
+            None => Part { plan, workers: 0..0, portion: Part::alone(0), classes: &[] },
         };
         // What agents store before the start is there when our own workers ask for it.
         let own_data = DataSets::Stored;
@@ -148,13 +200,12 @@ impl Fleet {
 }
 
 impl Peer {
-    fn meet(name: &str, host: &str, port: u16, trust: &ControllerTrust) -> Result<Self, String> {
+    fn meet(name: &str, host: &str, socket: TcpStream, trust: &ControllerTrust) -> Result<Self, String> {
         let lost = |error: io::Error| broken(&error);
-        let socket = connect(host, port).map_err(|error| format!("cannot be reached: {error}"))?;
         let deadline = Instant::now() + GREETING;
         let mut wire = Wire::new(socket, trust.connection(host)?).map_err(lost)?;
         let mut hello = [0; Hello::BYTES];
-        wire.read_all(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
+        wire.read_greeting(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
             // Where the agent speaks first, one that waits for us to speak TLS says nothing.
             (io::ErrorKind::TimedOut, None) => {
                 "says nothing; one that speaks TLS wants --agent-ca".to_owned()
@@ -279,15 +330,43 @@ impl Peer {
     }
 }
 
-fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
-    let mut last = io::Error::other("the name has no address");
-    for address in (host.trim_matches(['[', ']']), port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, GREETING) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
+/// Connects, and again until then where nobody listens yet.
+fn connect(host: &str, port: u16, until: Instant) -> io::Result<TcpStream> {
+    loop {
+        let mut last = io::Error::other("the name has no address");
+        for address in (host, port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, GREETING) {
+                Ok(socket) => return Ok(socket),
+                Err(error) => last = error,
+            }
         }
+        if last.kind() != io::ErrorKind::ConnectionRefused || Instant::now() >= until {
+            return Err(last);
+        }
+        // Nothing tells when somebody begins to listen. A signal may end the wait, which does no harm.
+        let _ = rustix::event::poll(&mut [], Some(&KNOCK));
     }
-    Err(last)
+}
+
+/// What of the arrivals the first worker of each agent has, of agents with so many workers of such a weight; `None` where they cannot be
+/// added up.
+fn portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<Vec<Portion>> {
+    let unit = crews.clone().map(|(_, weight)| weight).reduce(greatest_common_divisor)?.max(1);
+    let widths = crews.map(|(workers, weight)| (workers, (weight / unit).max(1)));
+    let of = widths
+        .clone()
+        .try_fold(0_u32, |sum, (workers, width)| sum.checked_add(workers.checked_mul(width)?))?;
+    let mut first = 0;
+    let portion = |(workers, width)| {
+        let portion = Portion { first, width, of };
+        first += workers * width;
+        portion
+    };
+    Some(widths.map(portion).collect())
+}
+
+fn greatest_common_divisor(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
 /// The rest of the run, as the controller sees it: agents.
@@ -313,7 +392,27 @@ impl<'a> Leader<'a> {
         // Agents have no file of ours to read it from.
         plan.login.password = password.clone().map(Password::verbatim);
         let text = PlanSpec::from(&plan).to_toml();
-        let total = plan.threads;
+        self.deal_out(plan.threads);
+        let portions =
+            portions(self.fleet.peers.iter().map(|peer| (peer.workers.len() as u32, peer.about.weight)));
+        let too_much = || Blame { is_servers: false, reason: "agents weigh too much together".to_owned() };
+        let portions = portions.ok_or_else(too_much)?;
+        for (peer, portion) in self.fleet.peers.iter_mut().zip(portions) {
+            let assignment = Assignment {
+                plan: text.clone(),
+                password: password.clone(),
+                first_worker: peer.workers.start,
+                workers: peer.workers.len() as u32,
+                portion,
+                is_stored: data == DataSets::Stored,
+            };
+            peer.say(&ToAgent::Prepare(assignment))?;
+        }
+        Ok(())
+    }
+
+    /// Says which of so many workers are whose.
+    fn deal_out(&mut self, total: u32) {
         let even = total != self.fleet.threads();
         let of = self.fleet.peers.len() as u32;
         let mut next = 0;
@@ -325,16 +424,7 @@ impl<'a> Leader<'a> {
             (peer.workers, peer.state) = (next..next + workers, State::Preparing);
             (peer.data, peer.intervals) = (None, Vec::new());
             next += workers;
-            let assignment = Assignment {
-                plan: text.clone(),
-                password: password.clone(),
-                first_worker: peer.workers.start,
-                workers,
-                is_stored: data == DataSets::Stored,
-            };
-            peer.say(&ToAgent::Prepare(assignment))?;
         }
-        Ok(())
     }
 
     fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
@@ -425,5 +515,25 @@ impl Company for Leader<'_> {
             Some(data)
         };
         self.fleet.peers.iter_mut().filter_map(placed).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_portions_of_the_arrivals() {
+        let check = |crews: &[(u32, u32)], expected: &[(u32, u32)], of: u32| {
+            let expected: Vec<_> =
+                expected.iter().map(|(first, width)| Portion { first: *first, width: *width, of }).collect();
+            assert_eq!(portions(crews.iter().copied()), Some(expected.clone()), "{crews:?}");
+            assert!(crews.iter().zip(expected).all(|((workers, _), portion)| portion.has_room_for(*workers)));
+        };
+        // Workers and weight of each agent, the first arrival of each with its width, of how many.
+        check(&[(2, 1), (3, 1)], &[(0, 1), (2, 1)], 5);
+        check(&[(2, 24), (3, 24)], &[(0, 1), (2, 1)], 5);
+        check(&[(2, 4), (1, 6), (3, 2)], &[(0, 2), (4, 3), (7, 1)], 10);
+        assert_eq!(portions([(2, u32::MAX), (1, 2)].into_iter()), None);
     }
 }

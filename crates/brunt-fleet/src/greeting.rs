@@ -10,7 +10,13 @@
 use ring::hmac;
 
 /// Of the protocol: two versions do not talk.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+
+/// Does somebody who begins so speak ZeroMQ, as mutilate's own masters and agents do? From its second version on (ZMTP 2.0), eight bytes of
+/// a length that nobody reads stand between these two.
+pub fn is_zeromq(begin: &[u8]) -> bool {
+    begin.first() == Some(&0xFF) && begin.get(9) == Some(&0x7F)
+}
 
 const MAGIC: [u8; 6] = *b"brunt\0";
 const NONCE: usize = 32;
@@ -233,6 +239,16 @@ mod tests {
         let welcome = Welcome::to(&hello, &answer, agents, is_busy);
         let welcome = Welcome::read(&welcome.bytes()).unwrap();
         (welcome.reception, welcome.is_proven(&hello, &answer, controllers))
+    }
+
+    #[test]
+    fn zeromq_is_told_apart() {
+        let signature = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F];
+        assert!(is_zeromq(&signature) && is_zeromq(&[&signature[..], &[3, 0]].concat()));
+        assert!(!is_zeromq(&signature[..9]));
+        let answer = Answer { version: VERSION, nonce: [0xFF; NONCE], proof: [0x7F; PROOF] };
+        let hello = Hello { version: VERSION, wants_token: true, nonce: [0x7F; NONCE] };
+        assert!(!is_zeromq(&answer.bytes()) && !is_zeromq(&hello.bytes()));
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub mod offset;
 mod trust;
 
 pub use agent::{Agent, Opened};
-pub use controller::{Fleet, FleetError};
+pub use controller::{Fleet, FleetError, Patience};
 
 pub use trust::{AgentTrust, ControllerTrust, TrustFiles};
 

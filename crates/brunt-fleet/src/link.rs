@@ -5,6 +5,7 @@
 //! [`BEAT`] that it is there.
 
 use crate::frame::{self, FRAME_BYTES_MAX, FrameReader};
+use crate::greeting::is_zeromq;
 use crate::message::{decode, encode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustls::Connection;
@@ -89,8 +90,22 @@ impl Wire {
         Ok(())
     }
 
+    /// Reads all of these bytes, the first that the other side sends, in good time. Whoever speaks ZeroMQ sends fewer.
+    pub(crate) fn read_greeting(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
+        self.read_all_unless(into, deadline, is_zeromq)
+    }
+
     /// Reads all of these bytes, in good time.
     pub(crate) fn read_all(&mut self, into: &mut [u8], deadline: Instant) -> io::Result<()> {
+        self.read_all_unless(into, deadline, |_| false)
+    }
+
+    fn read_all_unless(
+        &mut self,
+        into: &mut [u8],
+        deadline: Instant,
+        is_foreign: impl Fn(&[u8]) -> bool,
+    ) -> io::Result<()> {
         let mut filled = 0;
         while filled < into.len() {
             match self.read(&mut into[filled..]) {
@@ -98,6 +113,9 @@ impl Wire {
                 Ok(len) => filled += len,
                 Err(error) if is_for_now(&error) => self.wait(false, left(deadline)?)?,
                 Err(error) => return Err(error),
+            }
+            if is_foreign(&into[..filled]) {
+                return Err(ErrorKind::Unsupported.into());
             }
         }
         Ok(())
@@ -222,6 +240,9 @@ pub(crate) fn broken(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof => "closed the connection".to_owned(),
         ErrorKind::TimedOut => "did not answer in time".to_owned(),
+        ErrorKind::Unsupported => {
+            "speaks ZeroMQ, as mutilate itself does: only brunt mutilate leads agents of brunt, or is led with them".to_owned()
+        }
         _ => format!("is lost: {error}"),
     }
 }

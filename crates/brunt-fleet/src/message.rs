@@ -5,6 +5,7 @@
 
 use brunt_engine::company::Stop;
 use brunt_engine::run::RunData;
+use brunt_plan::shard::Portion;
 use brunt_stats::interval::Interval;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,8 @@ pub struct Assignment {
     pub first_worker: u32,
     /// And how many.
     pub workers: u32,
+    /// What of the arrivals the first of them has; those of the others follow it, and are as wide.
+    pub portion: Portion,
     /// An earlier run has stored the data.
     pub is_stored: bool,
 }
@@ -107,6 +110,8 @@ pub struct About {
     pub version: String,
     /// How many workers it takes on where nothing else is asked for; at least 1.
     pub threads: u32,
+    /// How much of the load each of them takes on, beside workers elsewhere; at least 1.
+    pub weight: u32,
 }
 
 /// Why an agent's part came to nothing.
@@ -151,13 +156,14 @@ mod tests {
             password: Some("pw".to_owned()),
             first_worker: 3,
             workers: 300,
+            portion: Portion { first: 6, width: 2, of: 700 },
             is_stored: true,
         };
-        let about = About { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2 };
+        let about = About { host: "a".to_owned(), version: "0.1".to_owned(), threads: 2, weight: 3 };
         let to_agent: [(ToAgent, &[u8]); 6] = [
             (ToAgent::Alive, &[0]),
             (ToAgent::Ping { number: 300 }, &[1, 0xac, 2]),
-            (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x03\xac\x02\x01"),
+            (ToAgent::Prepare(assignment), b"\x02\x08seed = 1\x01\x02pw\x03\xac\x02\x06\x02\xbc\x05\x01"),
             (ToAgent::Start { monotonic_ns: 5 }, &[3, 5]),
             (ToAgent::Stop(Ending::Interrupted), &[4, 1]),
             (ToAgent::Leave, &[5]),
@@ -168,7 +174,7 @@ mod tests {
         }
         let from_agent: [(FromAgent, &[u8]); 5] = [
             (FromAgent::Alive, &[0]),
-            (FromAgent::About(about), b"\x01\x01a\x030.1\x02"),
+            (FromAgent::About(about), b"\x01\x01a\x030.1\x02\x03"),
             (FromAgent::Pong { number: 1, monotonic_ns: 2 }, &[2, 1, 2]),
             (FromAgent::Ready, &[3]),
             (FromAgent::Failed(Trouble { is_servers: true, reason: "x".to_owned() }), b"\x06\x01\x01x"),

@@ -1,10 +1,11 @@
 //! Dividing a plan among workers so that the parts add up to it exactly.
 //!
 //! A shard says which slice of connections, requests, arrivals and keys is a worker's own. Rates need no remainders:
-//! the worker keeps the whole rate and its place among `of` streams (DESIGN of the schedule: evenly spaced arrivals are
+//! the worker keeps the whole rate and its portion of the arrivals (DESIGN of the schedule: evenly spaced arrivals are
 //! dealt out slot by slot, Poisson arrivals split into independent streams of a fraction of the rate).
 
-use crate::plan::Plan;
+use crate::plan::{Class, Load, Plan};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// One stream out of several that together make up a class's arrivals.
@@ -14,6 +15,41 @@ pub struct StreamPart {
     pub index: u32,
     /// How many there are, at least 1.
     pub of: u32,
+}
+
+/// Which of a class's arrivals are a worker's: of every `of` in turn those from number `first` on, `width` of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Portion {
+    /// The first, below `of`.
+    pub first: u32,
+    /// How many, at least 1: its weight beside the other workers.
+    pub width: u32,
+    /// The weights of all workers together.
+    pub of: u32,
+}
+
+impl Portion {
+    /// Where all workers weigh the same.
+    pub const fn even(part: StreamPart) -> Self {
+        Self { first: part.index, width: 1, of: part.of }
+    }
+
+    /// That of the `nth` worker after this one, where they weigh the same.
+    pub const fn nth(self, nth: u32) -> Self {
+        Self { first: self.first + nth * self.width, ..self }
+    }
+
+    /// Is there room for so many workers, this one among them?
+    pub fn has_room_for(self, workers: u32) -> bool {
+        let end = u64::from(self.first) + u64::from(self.width) * u64::from(workers);
+        self.width > 0 && end <= u64::from(self.of)
+    }
+
+    /// Its part of so many requests.
+    fn share_of(self, total: u64) -> u64 {
+        let begin = share(total, self.first, self.of).start;
+        share(total, self.first + self.width, self.of).start - begin
+    }
 }
 
 /// A worker's slice of one class.
@@ -32,6 +68,8 @@ pub struct ClassShard {
 pub struct Shard {
     /// Which worker this is among all of the run.
     pub part: StreamPart,
+    /// What of the arrivals of every class in open loop is its own.
+    pub portion: Portion,
     /// One entry per class of the plan.
     pub classes: Vec<ClassShard>,
     /// For every data set of [`Plan::data_sets`], the ids this worker preloads.
@@ -54,31 +92,35 @@ pub fn share_of(total: u64, index: u32, of: u32) -> u64 {
     part.end - part.start
 }
 
-/// Divides the plan among its workers.
+/// Divides the plan among its workers, who weigh the same.
 pub fn shards(plan: &Plan) -> Vec<Shard> {
+    let part = |index| StreamPart { index, of: plan.threads };
+    (0..plan.threads).map(|index| shard(plan, index, Portion::even(part(index)))).collect()
+}
+
+/// The slice of one worker, with these arrivals.
+pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
     let of = plan.threads;
     let classes = plan.classes.len() as u64;
-    let shard = |index| Shard {
-        part: StreamPart { index, of },
-        classes: plan
-            .classes
-            .iter()
-            .enumerate()
-            .map(|(class_index, class)| {
-                let connections = share(u64::from(class.connections), index, of);
-                // The requests of the plan are first divided among classes, then among workers.
-                let of_class =
-                    plan.stop.requests.map(|total| share_of(total, class_index as u32, classes as u32));
-                ClassShard {
-                    connections: connections.start as u32..connections.end as u32,
-                    requests: of_class.map(|total| share_of(total, index, of)),
-                    connections_total: class.lifetime.total.map(|total| share_of(total, index, of)),
-                }
-            })
-            .collect(),
-        preload: plan.data_sets().iter().map(|set| share(set.ids(), index, of)).collect(),
+    let of_class = |(class_index, class): (usize, &Class)| {
+        let connections = share(u64::from(class.connections), index, of);
+        // The requests of the plan are first divided among classes, then among workers.
+        let requests = plan.stop.requests.map(|total| share_of(total, class_index as u32, classes as u32));
+        ClassShard {
+            connections: connections.start as u32..connections.end as u32,
+            requests: requests.map(|total| match class.load {
+                Load::Open { .. } => portion.share_of(total),
+                Load::Closed { .. } => share_of(total, index, of),
+            }),
+            connections_total: class.lifetime.total.map(|total| share_of(total, index, of)),
+        }
     };
-    (0..of).map(shard).collect()
+    Shard {
+        part: StreamPart { index, of },
+        portion,
+        classes: plan.classes.iter().enumerate().map(of_class).collect(),
+        preload: plan.data_sets().iter().map(|set| share(set.ids(), index, of)).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -122,6 +164,32 @@ mod tests {
             for keyspace in 0..2 {
                 let sum: u64 = shards.iter().map(|shard| shard.preload[keyspace].end - shard.preload[keyspace].start).sum();
                 prop_assert_eq!(sum, keys);
+            }
+        }
+    }
+
+    proptest! {
+        /// Workers of any weights: requests in open loop are divided by weight, to the last, and those in closed loop evenly.
+        #[test]
+        fn weights_add_up_to_the_plan(weights in proptest::collection::vec(1..9u32, 1..6), requests in 1..100_000u64) {
+            let threads = weights.len();
+            let toml = |load: &str| format!("threads={threads}\nrequests={requests}\nconnections={threads}\n{load}");
+            let of = weights.iter().sum();
+            for (load, is_open) in [("rate=5", true), ("", false)] {
+                let spec = PlanSpec::from_toml(&toml(load)).expect("the text is a plan");
+                let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).expect("the plan resolves");
+                let mut first = 0;
+                let mut sum = 0;
+                for (index, width) in (0..).zip(&weights) {
+                    let own = shard(&plan, index, Portion { first, width: *width, of });
+                    let own = own.classes[0].requests.unwrap();
+                    let (part, whole) = if is_open { (*width, of) } else { (1, threads as u32) };
+                    let exact = requests as f64 * f64::from(part) / f64::from(whole);
+                    prop_assert!((own as f64 - exact).abs() <= f64::from(part), "{own}, not {exact}");
+                    sum += own;
+                    first += width;
+                }
+                prop_assert_eq!(sum, requests);
             }
         }
     }

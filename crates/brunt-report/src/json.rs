@@ -511,12 +511,13 @@ fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
 }
 
 fn agent(agent: &AgentRecord) -> Value {
-    let AgentRecord { name, host, first_worker, workers, clock_lead_ns, clock_error_ns } = agent;
+    let AgentRecord { name, host, first_worker, workers, weight, clock_lead_ns, clock_error_ns } = agent;
     json!({
         "name": name,
         "host": host,
         "first_worker": first_worker,
         "workers": workers,
+        "weight": weight,
         "clock_lead_ns": clock_lead_ns,
         "clock_error_ns": clock_error_ns,
     })

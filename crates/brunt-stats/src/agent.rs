@@ -13,6 +13,8 @@ pub struct AgentRecord {
     pub first_worker: u32,
     /// How many it had.
     pub workers: u32,
+    /// How much each of them weighs: of requests in open loop they have this part beside the workers of other agents.
+    pub weight: u32,
     /// Its clock's reading less the controller's, in nanoseconds.
     pub clock_lead_ns: i64,
     /// By how much that may be wrong, and with it the instant at which it began.

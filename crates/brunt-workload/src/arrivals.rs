@@ -5,7 +5,7 @@
 //!
 //! The streams of a class add up to it exactly. Poisson arrivals split into independent streams; every other sequence of
 //! gaps is one for the whole class, drawn from a generator that all streams share, and dealt out: each stream walks
-//! through all of it and keeps every `of`-th arrival.
+//! through all of it and keeps its portion of every `of` arrivals.
 
 use crate::law::UnitGaps;
 use crate::mmpp::MmppArrivals;
@@ -14,7 +14,7 @@ use crate::rng::{Draw, Purpose, Rng};
 use brunt_plan::distribution::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::OpenRate;
-use brunt_plan::shard::StreamPart;
+use brunt_plan::shard::Portion;
 use brunt_plan::units::Rate;
 
 /// Nanoseconds in a second times millionths in one: slot `k` of a rate in millionths per second is due at `k · this / rate`.
@@ -23,9 +23,9 @@ const MICRO_NANOS: u128 = 1_000_000_000_000_000;
 /// One stream's arrivals; the streams of a class together make up its rate.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
-    /// Every `of`-th slot of evenly spaced arrivals.
+    /// Every `of`-th slot of evenly spaced arrivals; of a wider portion they are gaps like others.
     Uniform(UniformArrivals),
-    /// A Poisson process of an `of`-th of the rate; independent such processes add up to a Poisson process of the rate.
+    /// A Poisson process of the portion's part of the rate; independent such processes add up to a Poisson process of the rate.
     Poisson(PoissonArrivals),
     /// Independent gaps of a law, or of any kind under a rate that changes.
     Renewal(RenewalArrivals),
@@ -34,35 +34,40 @@ pub enum Arrivals {
 }
 
 impl Arrivals {
-    /// The arrivals of stream `part` of a class that gets `rate` in all. A profile's time 0 lies `lead_ns` after ours: the
+    /// This portion of the arrivals of a class that gets `rate` in all. A profile's time 0 lies `lead_ns` after ours: the
     /// schedule begins with the warm-up.
     pub fn new(
         arrival: &Arrival,
         rate: &OpenRate,
-        part: StreamPart,
+        portion: Portion,
         seed: u64,
         class: ClassId,
         lead_ns: u64,
     ) -> Self {
-        let own = || Rng::for_stream(seed, Purpose::Arrivals, class, part.index);
+        // No two portions begin with the same arrival.
+        let own = || Rng::for_stream(seed, Purpose::Arrivals, class, portion.first);
         let shared = || Rng::for_stream(seed, Purpose::SharedArrivals, class, 0);
         let renewal =
-            |gaps| Self::Renewal(RenewalArrivals::new(gaps, Intensity::new(rate, lead_ns), part.index));
+            |gaps| Self::Renewal(RenewalArrivals::new(gaps, Intensity::new(rate, lead_ns), portion.first));
+        let turns = Turns::new(portion);
         match (arrival, rate) {
-            (Arrival::Uniform, OpenRate::Constant(rate)) => Self::Uniform(UniformArrivals::new(*rate, part)),
-            (Arrival::Poisson, OpenRate::Constant(rate)) => {
-                Self::Poisson(PoissonArrivals::new(*rate, part, own()))
+            (Arrival::Uniform, OpenRate::Constant(rate)) if portion.width == 1 => {
+                Self::Uniform(UniformArrivals::new(*rate, portion))
             }
-            (Arrival::Uniform, OpenRate::Profile(_)) => renewal(Gaps::Even { of: part.of }),
+            (Arrival::Poisson, OpenRate::Constant(rate)) => {
+                Self::Poisson(PoissonArrivals::new(*rate, portion, own()))
+            }
+            (Arrival::Uniform, _) => renewal(Gaps::Even(turns)),
             (Arrival::Poisson, OpenRate::Profile(_)) => {
-                renewal(Gaps::Exponential { mean: f64::from(part.of) * MASS_PER_REQUEST as f64, rng: own() })
+                let mean = f64::from(portion.of) / f64::from(portion.width) * MASS_PER_REQUEST as f64;
+                renewal(Gaps::Exponential { mean, rng: own() })
             }
             (Arrival::Law(law), _) => {
-                renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), of: part.of, rng: shared() })
+                renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), turns, rng: shared() })
             }
             (Arrival::Mmpp(mmpp), _) => {
                 let intensity = Intensity::new(rate, lead_ns);
-                Self::Mmpp(MmppArrivals::new(mmpp, intensity, part, shared(), own()))
+                Self::Mmpp(MmppArrivals::new(mmpp, intensity, portion, shared(), own()))
             }
         }
     }
@@ -90,7 +95,7 @@ impl Arrivals {
     }
 }
 
-/// Slots `index, index + of, index + 2·of, …` of [`Rate::slot_ns`], with the division carried on instead of repeated.
+/// Slots `first, first + of, first + 2·of, …` of [`Rate::slot_ns`], with the division carried on instead of repeated.
 #[derive(Clone, Debug)]
 pub struct UniformArrivals {
     /// floor(k · 10¹⁵ / rate) for the slot k at hand.
@@ -104,12 +109,13 @@ pub struct UniformArrivals {
 }
 
 impl UniformArrivals {
-    fn new(rate: Rate, part: StreamPart) -> Self {
+    /// Of a portion that is one wide.
+    fn new(rate: Rate, portion: Portion) -> Self {
         let divisor = u128::from(rate.micro_per_second);
-        let step = u128::from(part.of) * MICRO_NANOS;
+        let step = u128::from(portion.of) * MICRO_NANOS;
         Self {
-            due_ns: rate.slot_ns(u64::from(part.index)),
-            remainder: (u128::from(part.index) * MICRO_NANOS % divisor) as u64,
+            due_ns: rate.slot_ns(u64::from(portion.first)),
+            remainder: (u128::from(portion.first) * MICRO_NANOS % divisor) as u64,
             step_ns: u64::try_from(step / divisor).unwrap_or(u64::MAX),
             step_remainder: (step % divisor) as u64,
             rate: rate.micro_per_second,
@@ -137,8 +143,9 @@ pub struct PoissonArrivals {
 }
 
 impl PoissonArrivals {
-    fn new(rate: Rate, part: StreamPart, rng: Rng) -> Self {
-        let mean_ns = f64::from(part.of) * MICRO_NANOS as f64 / rate.micro_per_second as f64;
+    fn new(rate: Rate, portion: Portion, rng: Rng) -> Self {
+        let streams = f64::from(portion.of) / f64::from(portion.width);
+        let mean_ns = streams * MICRO_NANOS as f64 / rate.micro_per_second as f64;
         let mut arrivals = Self { due: 0, mean_gap: mean_ns * 4_294_967_296.0, rng };
         arrivals.advance();
         arrivals
@@ -169,21 +176,47 @@ pub struct RenewalArrivals {
 /// Where gaps come from.
 #[derive(Clone, Debug)]
 enum Gaps {
-    /// Of exactly one request; every `of`-th slot, the first of all at time 0.
-    Even { of: u32 },
+    /// Of exactly one request; the first of all at time 0.
+    Even(Turns),
     /// Exponential with this mean in units of mass, from the stream's own generator.
     Exponential { mean: f64, rng: Rng },
     /// Of a law, from the generator that all streams share; the first gap begins at time 0.
-    Law { unit_gaps: UnitGaps, of: u32, rng: Rng },
+    Law { unit_gaps: UnitGaps, turns: Turns, rng: Rng },
+}
+
+/// A portion's place in the sequence that all streams share.
+#[derive(Clone, Debug)]
+struct Turns {
+    portion: Portion,
+    /// Taken in this round, the one at hand included.
+    taken: u32,
+}
+
+impl Turns {
+    const fn new(portion: Portion) -> Self {
+        Self { portion, taken: 1 }
+    }
+
+    /// How many arrivals of the sequence the next one of ours is away.
+    fn advance(&mut self) -> u32 {
+        let Portion { width, of, .. } = self.portion;
+        if self.taken < width {
+            self.taken += 1;
+            1
+        } else {
+            self.taken = 1;
+            of - width + 1
+        }
+    }
 }
 
 impl RenewalArrivals {
-    fn new(gaps: Gaps, intensity: Intensity, index: u32) -> Self {
+    fn new(gaps: Gaps, intensity: Intensity, first: u32) -> Self {
         let mut arrivals = Self { gaps, mass: 0, intensity, due_ns: 0 };
         arrivals.mass = match &mut arrivals.gaps {
-            Gaps::Even { .. } => u128::from(index) * MASS_PER_REQUEST,
+            Gaps::Even(_) => u128::from(first) * MASS_PER_REQUEST,
             Gaps::Exponential { mean, rng } => exponential(*mean, rng),
-            Gaps::Law { unit_gaps, rng, .. } => sum_of_gaps(unit_gaps, rng, u64::from(index) + 1),
+            Gaps::Law { unit_gaps, rng, .. } => sum_of_gaps(unit_gaps, rng, u64::from(first) + 1),
         };
         arrivals.due_ns = arrivals.intensity.time_of(arrivals.mass);
         arrivals
@@ -191,9 +224,9 @@ impl RenewalArrivals {
 
     fn advance(&mut self) {
         let step = match &mut self.gaps {
-            Gaps::Even { of } => u128::from(*of) * MASS_PER_REQUEST,
+            Gaps::Even(turns) => u128::from(turns.advance()) * MASS_PER_REQUEST,
             Gaps::Exponential { mean, rng } => exponential(*mean, rng),
-            Gaps::Law { unit_gaps, of, rng } => sum_of_gaps(unit_gaps, rng, u64::from(*of)),
+            Gaps::Law { unit_gaps, turns, rng } => sum_of_gaps(unit_gaps, rng, u64::from(turns.advance())),
         };
         self.mass = self.mass.saturating_add(step);
         self.due_ns = self.intensity.time_of(self.mass);
@@ -219,9 +252,14 @@ mod tests {
     use brunt_plan::law::Law;
     use proptest::prelude::*;
 
-    const WHOLE: StreamPart = StreamPart { index: 0, of: 1 };
+    const WHOLE: Portion = Portion { first: 0, width: 1, of: 1 };
 
-    fn arrivals(arrival: Arrival, rate: Rate, part: StreamPart) -> Arrivals {
+    /// Of streams that weigh the same.
+    fn stream_of(index: u32, of: u32) -> Portion {
+        Portion { first: index, width: 1, of }
+    }
+
+    fn arrivals(arrival: Arrival, rate: Rate, part: Portion) -> Arrivals {
         Arrivals::new(&arrival, &OpenRate::Constant(rate), part, 1, 0, 0)
     }
 
@@ -247,7 +285,7 @@ mod tests {
 
     /// The union of all `of` streams before `end_ns`, in order.
     fn union(arrival: Arrival, rate: Rate, of: u32, end_ns: u64) -> Vec<u64> {
-        let stream = |index| times_before(arrivals(arrival.clone(), rate, StreamPart { index, of }), end_ns);
+        let stream = |index| times_before(arrivals(arrival.clone(), rate, stream_of(index, of)), end_ns);
         let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
         union.sort_unstable();
         union
@@ -284,9 +322,9 @@ mod tests {
             micro in 1..=1_000_000_000_000_000u64, of in 1..40u32, seed in any::<u32>(),
         ) {
             let rate = Rate { micro_per_second: micro };
-            let part = StreamPart { index: seed % of, of };
+            let part = stream_of(seed % of, of);
             let dealt = times(arrivals(Arrival::Uniform, rate, part), 50);
-            let slots = (0..50).map(|turn| rate.slot_ns(u64::from(part.index) + turn * u64::from(of)));
+            let slots = (0..50).map(|turn| rate.slot_ns(u64::from(part.first) + turn * u64::from(of)));
             prop_assert_eq!(dealt, slots.collect::<Vec<_>>());
         }
     }
@@ -352,7 +390,7 @@ mod tests {
     #[test]
     fn the_slowest_rate_is_no_trouble() {
         let slowest = Rate { micro_per_second: 1 };
-        let part = StreamPart { index: 1, of: u32::MAX };
+        let part = stream_of(1, u32::MAX);
         for arrival in [Arrival::Uniform, Arrival::Poisson] {
             let times = times(arrivals(arrival.clone(), slowest, part), 100);
             assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{arrival}");
@@ -425,12 +463,56 @@ mod tests {
                     "{text} by {of}"
                 );
             }
-            let third = StreamPart { index: 2, of: 8 };
+            let third = stream_of(2, 8);
             let dealt = times(arrivals(of_law(text), Rate::per_second(20_000), third), 100);
             assert!(
                 dealt.iter().zip(whole.iter().skip(2).step_by(8)).all(|(one, other)| one == other),
                 "{text}"
             );
+        }
+    }
+
+    /// Whoever weighs more has more of the one sequence, and nothing of it is missing or there twice.
+    #[test]
+    fn wider_portions_deal_out_the_same_sequence() {
+        let (rate, end_ns) = (Rate::per_second(20_000), 1_000_000_000);
+        let portion = |first, width| Portion { first, width, of: 6 };
+        for arrival in LAWS.iter().map(|text| of_law(text)).chain([Arrival::Uniform]) {
+            let whole = times_before(arrivals(arrival.clone(), rate, WHOLE), end_ns);
+            let part = |portion| times_before(arrivals(arrival.clone(), rate, portion), end_ns);
+            let parts = [part(portion(0, 3)), part(portion(3, 1)), part(portion(4, 2))];
+            for (part, width) in parts.iter().zip([3, 1, 2]) {
+                assert!(
+                    (part.len() as f64 - whole.len() as f64 * f64::from(width) / 6.0).abs() <= 3.0,
+                    "{arrival}"
+                );
+            }
+            let mut union = parts.concat();
+            union.sort_unstable();
+            assert_eq!(union, whole, "{arrival}");
+        }
+    }
+
+    /// In proportion to their weights, where each draws its own: a rate of 10 000 in all, six standard errors of the count.
+    #[test]
+    fn wider_portions_have_their_part_of_the_rate() {
+        let rates = [
+            OpenRate::Constant(Rate::per_second(10_000)),
+            OpenRate::Profile("0s=10k,60s=10k".parse().unwrap()),
+        ];
+        for (arrival, errors) in [("poisson", 6.0), ("mmpp:2,1ms,0.1", 60.0)] {
+            for rate in &rates {
+                for (first, width) in [(0, 3), (3, 1)] {
+                    let portion = Portion { first, width, of: 4 };
+                    let arrivals = Arrivals::new(&arrival.parse().unwrap(), rate, portion, 1, 0, 0);
+                    let count = times_before(arrivals, 10_000_000_000).len() as f64;
+                    let expected = 25_000.0 * f64::from(width);
+                    assert!(
+                        (count - expected).abs() < errors * expected.sqrt(),
+                        "{arrival}: {count}, not {expected}"
+                    );
+                }
+            }
         }
     }
 
@@ -455,7 +537,7 @@ mod tests {
 
     const RAMP: &str = "0s=100,10s=20k,10s=0,15s=0,15s=1k,40s=60k";
 
-    fn profiled(arrival: &Arrival, profile: &str, part: StreamPart, lead_ns: u64) -> Arrivals {
+    fn profiled(arrival: &Arrival, profile: &str, part: Portion, lead_ns: u64) -> Arrivals {
         Arrivals::new(arrival, &OpenRate::Profile(profile.parse().unwrap()), part, 1, 0, lead_ns)
     }
 
@@ -467,7 +549,7 @@ mod tests {
             ("mmpp:2,1ms,0.3".parse().unwrap(), "5k"),
         ] {
             for lead_ns in [0, 1_500_000_000] {
-                let part = StreamPart { index: 1, of: 3 };
+                let part = stream_of(1, 3);
                 let flat = profiled(&arrival, &format!("1s={rate},7s={rate}"), part, lead_ns);
                 let constant = arrivals(arrival.clone(), rate.parse().unwrap(), part);
                 assert_eq!(times(flat, 10_000), times(constant, 10_000), "{arrival}");
@@ -481,8 +563,7 @@ mod tests {
             let end_ns = 20_000_000_000;
             let whole = times_before(profiled(&arrival, RAMP, WHOLE, 0), end_ns);
             for of in [2, 8] {
-                let stream =
-                    |index| times_before(profiled(&arrival, RAMP, StreamPart { index, of }, 0), end_ns);
+                let stream = |index| times_before(profiled(&arrival, RAMP, stream_of(index, of), 0), end_ns);
                 let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
                 union.sort_unstable();
                 assert_eq!(union, whole, "{arrival} by {of}");
@@ -518,7 +599,7 @@ mod tests {
             (of_law("lognormal:0,1"), "lognormal:0,1"),
         ] {
             let (of, end_ns) = (4, 35_000_000_000);
-            let stream = |index| times_before(profiled(&arrival, RAMP, StreamPart { index, of }, 0), end_ns);
+            let stream = |index| times_before(profiled(&arrival, RAMP, stream_of(index, of), 0), end_ns);
             let mut union: Vec<u64> = (0..of).flat_map(stream).collect();
             union.sort_unstable();
             let gaps_ns = union.windows(2).map(|pair| profile.requests_between(pair[0], pair[1]) * 1e9);
@@ -531,7 +612,7 @@ mod tests {
     #[test]
     fn the_slowest_rate_is_no_trouble_to_a_law_or_a_profile() {
         let slowest = Rate { micro_per_second: 1 };
-        let part = StreamPart { index: 1, of: 1_000 };
+        let part = stream_of(1, 1_000);
         for text in LAWS {
             let times = times(arrivals(of_law(text), slowest, part), 100);
             assert!(times.is_sorted() && times.last() == Some(&u64::MAX), "{text}");

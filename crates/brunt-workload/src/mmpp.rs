@@ -7,7 +7,7 @@
 use crate::profile::{Intensity, MASS_PER_REQUEST};
 use crate::rng::{Draw, Rng};
 use brunt_plan::distribution::Mmpp;
-use brunt_plan::shard::StreamPart;
+use brunt_plan::shard::Portion;
 
 /// One stream's arrivals.
 #[derive(Clone, Debug)]
@@ -29,14 +29,14 @@ impl MmppArrivals {
     pub(crate) fn new(
         mmpp: &Mmpp,
         mut intensity: Intensity,
-        part: StreamPart,
+        portion: Portion,
         shared: Rng,
         rng: Rng,
     ) -> Self {
         let states = States::new(mmpp, shared);
-        let mean_gap = |times_mean: f64| {
-            (times_mean > 0.0).then(|| f64::from(part.of) * MASS_PER_REQUEST as f64 / times_mean)
-        };
+        let streams = f64::from(portion.of) / f64::from(portion.width);
+        let mean_gap =
+            |times_mean: f64| (times_mean > 0.0).then(|| streams * MASS_PER_REQUEST as f64 / times_mean);
         let until = intensity.mass_at(states.until_ns());
         let mean_gap = [mean_gap(mmpp.low()), mean_gap(mmpp.peak)];
         let mut arrivals = Self { states, until, mass: 0, mean_gap, intensity, rng, due_ns: 0 };
@@ -133,7 +133,7 @@ mod tests {
     /// What stream `index` of `of` has due before `end_ns`.
     fn times(mmpp: &Mmpp, rate: &OpenRate, part: (u32, u32), end_ns: u64) -> Vec<u64> {
         let rng = Rng::for_stream(1, Purpose::Arrivals, 0, part.0);
-        let part = StreamPart { index: part.0, of: part.1 };
+        let part = Portion { first: part.0, width: 1, of: part.1 };
         let mut arrivals = MmppArrivals::new(mmpp, Intensity::new(rate, 0), part, shared(), rng);
         let next = || {
             let due_ns = arrivals.due_ns();

@@ -14,7 +14,7 @@ use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
-use brunt_plan::shard::StreamPart;
+use brunt_plan::shard::{Portion, StreamPart};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,8 +44,10 @@ pub struct SessionSpec<'a> {
     pub session_id: SessionId,
     /// What it does.
     pub class: &'a Class,
-    /// Its place among all sessions of the class in the whole run: decides its random numbers and its share of the rate.
+    /// Its place among all sessions of the class in the whole run: decides its random numbers and its turn among the keys.
     pub part: StreamPart,
+    /// What of the class's arrivals is its own, in open loop.
+    pub portion: Portion,
     /// How many connections it has; closed-loop ops name one of `0..connections`.
     pub connections: u32,
     /// How many ops it issues with an intended time at or after `window.measure_ns`.
@@ -199,7 +201,7 @@ impl Session {
                 arrivals: Arrivals::new(
                     arrival,
                     rate,
-                    spec.part,
+                    spec.portion,
                     spec.seed,
                     spec.class_id,
                     spec.window.measure_ns.saturating_sub(spec.window.start_ns),
@@ -755,6 +757,7 @@ mod tests {
             session_id: 5,
             class,
             part: StreamPart { index: part.0, of: part.1 },
+            portion: Portion { first: part.0, width: 1, of: part.1 },
             connections,
             budget,
             seed: 1,

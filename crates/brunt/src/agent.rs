@@ -8,18 +8,17 @@ use crate::exit::{Exit, Failure};
 use crate::limits;
 use crate::measurement::{Servers, foresee};
 use brunt_fleet::message::{About, Trouble};
-use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT};
+use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, Patience};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::RunSpec;
 use brunt_plan::units::Count;
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
 /// Waits for controllers until a signal ends the process.
 pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     let trust = AgentTrust::of_agent(&flags.trust.files()).map_err(Failure::usage)?;
-    limits::raise_open_files();
     let listener = TcpListener::bind(flags.listen).map_err(|error| {
         Failure::usage(format!(
             "--listen: '{}' was given ({error}); accepted: an address of this host and a free port",
@@ -27,11 +26,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
         ))
     })?;
     let address = listener.local_addr()?;
-    if trust.is_open() && !address.ip().is_loopback() {
-        eprintln!(
-            "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-cert was given"
-        );
-    }
+    warn_if_open(&trust, address);
     let allowed = brunt_engine::allowed_cpus();
     let cpus = flags.cpus.clone().map_or_else(Vec::new, |list| list.0);
     if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -48,19 +43,56 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     };
     // For whoever let the kernel choose the port.
     writeln!(io::stdout(), "listening on {address}")?;
-    let agent = brunt_fleet::Agent {
-        trust,
-        about: About {
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            threads: flags.threads.unwrap_or(spare.max(1) as u32),
-        },
-        cpus,
-        open: &open,
-        note: &note,
-    };
-    agent.serve(&listener)?;
+    let threads = flags.threads.unwrap_or(spare.max(1) as u32);
+    Own { threads, weight: 1, cpus, sleeps: false }.serve(trust, &listener, &note)?;
     Ok(Exit::Done)
+}
+
+/// Says so where everyone is let in who reaches this address.
+pub(crate) fn warn_if_open(trust: &AgentTrust, address: SocketAddr) {
+    if trust.is_open() && !address.ip().is_loopback() {
+        eprintln!(
+            "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-cert was given"
+        );
+    }
+}
+
+/// What an agent decides itself.
+pub(crate) struct Own {
+    /// Workers, where the controller does not say otherwise.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub weight: u32,
+    /// Where they are pinned to; empty: nowhere.
+    pub cpus: Vec<u32>,
+    /// They sleep, whatever the plan says.
+    pub sleeps: bool,
+}
+
+impl Own {
+    /// Waits for controllers, for ever.
+    pub(crate) fn serve(
+        self,
+        trust: AgentTrust,
+        listener: &TcpListener,
+        note: &(dyn Fn(&str) + Sync),
+    ) -> io::Result<()> {
+        limits::raise_open_files();
+        let agent = brunt_fleet::Agent {
+            trust,
+            about: About {
+                host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                threads: self.threads,
+                weight: self.weight,
+            },
+            cpus: self.cpus,
+            sleeps: self.sleeps,
+            open: &open,
+            note,
+        };
+        agent.serve(listener)
+    }
 }
 
 /// Finds the servers of a plan, and room for so many of its workers.
@@ -97,7 +129,8 @@ pub(crate) fn meet(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<
     let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
     let names: Vec<(String, u16)> =
         names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();
-    let fleet = Fleet::open(&names, &trust).map_err(|error| Failure::new(Exit::Failed, error))?;
+    let fleet =
+        Fleet::open(&names, &trust, Patience::None).map_err(|error| Failure::new(Exit::Failed, error))?;
     if run.threads.is_some_and(|threads| threads.0 < fleet.len() as u64) {
         return Err(Failure::usage(format!(
             "--threads: fewer than agents; accepted: at least {}, one for each",

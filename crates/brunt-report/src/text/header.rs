@@ -52,10 +52,11 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
 }
 
 fn agent_facts(agent: &AgentRecord) -> [String; 3] {
-    let AgentRecord { name, host, first_worker, workers, clock_error_ns, .. } = agent;
+    let AgentRecord { name, host, first_worker, workers, weight, clock_error_ns, .. } = agent;
+    let weighing = if *weight == 1 { String::new() } else { format!(", each of weight {weight}") };
     [
         format!("{} on {}", printable(name), printable(host)),
-        format!("{} from number {first_worker}", quantity::things(u64::from(*workers), "worker")),
+        format!("{} from number {first_worker}{weighing}", quantity::things(u64::from(*workers), "worker")),
         format!("clock known to {}", quantity::time(*clock_error_ns)),
     ]
 }

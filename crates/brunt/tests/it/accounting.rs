@@ -9,7 +9,7 @@ use crate::server::{Server, alone};
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
-use brunt_plan::shard::StreamPart;
+use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
 use brunt_workload::popularity::KeyChooser;
 use brunt_workload::session::{Session, SessionSpec, Window};
@@ -59,6 +59,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
         session_id: 0,
         class,
         part: StreamPart { index: 0, of: 1 },
+        portion: Portion { first: 0, width: 1, of: 1 },
         connections: 1,
         budget: Some(requests),
         seed: plan.seed,
