@@ -85,6 +85,15 @@ impl Shares {
         }
         Ok(Self { agents, controller })
     }
+
+    /// Single requests stay with the agents, and what is metered, too, unless that `is_metered`: only counts and histograms travel.
+    pub fn without_samples_of_agents(mut self, is_metered: bool) -> Self {
+        self.agents.plan.samples_max = 0;
+        if !is_metered {
+            self.agents.plan.meters = Vec::new();
+        }
+        self
+    }
 }
 
 /// The classes of one carrier as a plan, if it has any.
@@ -100,8 +109,12 @@ fn carried(plan: &Plan, carrier: Carrier) -> Option<Carried> {
     own.classes = plan.classes.iter().filter(of_it).cloned().collect();
     own.stop.requests =
         plan.stop.requests.map(|total| classes.iter().map(|id| share_of(total, u32::from(*id), count)).sum());
-    // Whoever leads asks the servers and looks at what is enough; where agents' workers are pinned is theirs to say.
-    (own.server_stats, own.stop.until, own.cpus) = (false, None, Vec::new());
+    // Whoever leads asks the servers and looks at what is enough.
+    (own.server_stats, own.stop.until) = (false, None);
+    if carrier == Carrier::Agents {
+        // Where their workers are pinned is theirs to say.
+        own.cpus = Vec::new();
+    }
     own.agents = Vec::new();
     Some(Carried { plan: own, classes })
 }
@@ -161,5 +174,23 @@ mod tests {
         let own = shares.controller.unwrap().plan;
         assert_eq!((own.threads, own.preload, own.server_stats, own.seed), (2, false, false, 10));
         assert_eq!(Shares::of(&plan, 1).unwrap().controller.unwrap().plan.threads, 1);
+    }
+
+    #[test]
+    fn what_agents_keep_to_themselves() {
+        let plan = plan(
+            "server = 'a'\nagent = ['x']\nthreads = 2\ncpus = '0-1'\nmeter = ['outstanding']\nsamples-max = 5\n[[class]]\nname = 'load'\n\
+             [[class]]\nname = 'measure'\ncarried-by = 'controller'\n",
+        );
+        let shares = Shares::of(&plan, 1).unwrap();
+        let agents = |shares: &Shares| (shares.agents.plan.samples_max, shares.agents.plan.meters.len());
+        assert_eq!(agents(&shares), (5, 1));
+        assert_eq!(
+            (&shares.agents.plan.cpus[..], &shares.controller.as_ref().unwrap().plan.cpus[..]),
+            (&[][..], &[0, 1][..])
+        );
+        assert_eq!(agents(&shares.clone().without_samples_of_agents(true)), (0, 1));
+        let shares = shares.without_samples_of_agents(false);
+        assert_eq!((agents(&shares), shares.controller.unwrap().plan.samples_max), ((0, 0), 5));
     }
 }

@@ -118,6 +118,11 @@ impl MeterTotals {
         Self { kind, histogram: Histogram::new(), sum_ln: 0, positive: 0 }
     }
 
+    /// Are these of this kind?
+    pub(crate) fn is(&self, kind: MeterKind) -> bool {
+        self.kind == kind
+    }
+
     /// Adds what was metered of the same kind.
     pub(crate) fn add(&mut self, meter: &Meter) {
         assert_eq!(self.kind, meter.kind, "meters of different quantities do not add");

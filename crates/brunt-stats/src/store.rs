@@ -108,7 +108,11 @@ impl IntervalStore {
         self.faults.merge(&interval.faults);
         server::merge_all(&mut self.servers, &interval.servers);
         self.outages.merge(&interval.outages);
-        self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.add(theirs));
+        // Those of another host may have been asked for fewer.
+        for theirs in &interval.meters {
+            let same = self.meters.iter_mut().find(|ours| ours.is(theirs.kind));
+            same.into_iter().for_each(|ours| ours.add(theirs));
+        }
         self.timeline.push(interval);
     }
 

@@ -16,7 +16,7 @@ use crate::cli;
 use crate::embedded;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::measurement::{Servers, Step, measure};
+use crate::measurement::{Lead, Servers, Step, measure};
 use crate::output::Outputs;
 use crate::run::Asked;
 use anyhow::{Context, anyhow};
@@ -84,7 +84,7 @@ impl<'a> Series<'a> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
-        let servers = Servers::open(largest)?.led(fleet);
+        let servers = Servers::open(largest)?.led(fleet, Lead::default());
         let (stored, head, runs) = (None, None, Vec::new());
         Ok(Self { servers, stop, flags, varied, stored, made: 0, head, runs })
     }

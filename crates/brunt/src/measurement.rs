@@ -21,6 +21,7 @@ use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
+use brunt_stats::agent::AgentRecord;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
@@ -44,6 +45,28 @@ pub(crate) struct Servers {
     unserved: u16,
     /// The agents that load them.
     fleet: Option<RefCell<Fleet>>,
+    lead: Lead,
+}
+
+/// How agents are led.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lead {
+    /// At most so many workers carry out what is ours; none: as many as there are processors to spare.
+    pub threads: Option<u32>,
+    /// What agents tell beside counts and histograms.
+    pub told: Told,
+}
+
+/// What agents tell beside counts and histograms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Whatever the plan asks for.
+    #[default]
+    All,
+    /// What is metered, but no single requests.
+    Meters,
+    /// Nothing.
+    Nothing,
 }
 
 impl Servers {
@@ -82,13 +105,25 @@ impl Servers {
             unserved,
             _embedded: embedded,
             fleet: None,
+            lead: Lead::default(),
         })
     }
 
     /// The same, loaded by these agents.
-    pub(crate) fn led(mut self, fleet: Option<Fleet>) -> Self {
-        self.fleet = fleet.map(RefCell::new);
+    pub(crate) fn led(mut self, fleet: Option<Fleet>, lead: Lead) -> Self {
+        (self.fleet, self.lead) = (fleet.map(RefCell::new), lead);
         self
+    }
+
+    /// Keeps the agents, if any, while they have nothing to do.
+    pub(crate) fn tend(&self) -> Result<(), Failure> {
+        let tended = self.fleet.as_ref().map_or(Ok(()), |fleet| fleet.borrow_mut().tend());
+        tended.map_err(|error| Failure::new(Exit::Failed, error))
+    }
+
+    /// What is known of the agents.
+    pub(crate) fn agents(&self) -> Vec<AgentRecord> {
+        self.fleet.as_ref().map(|fleet| fleet.borrow().records()).unwrap_or_default()
     }
 
     /// Where connections go to.
@@ -165,6 +200,8 @@ pub(crate) fn measure(
     let mut progress = Progress::new(shown, plan, &step.label);
     let mut convergence = step.convergence.clone();
     let mut started = None;
+    // Agents that are not asked want to hear from us all the same.
+    let (is_led, mut tended) = (shares.is_some(), Ok(()));
     let mut observe = |observed: Observed<'_>| {
         let is_enough = match (&observed, started, &mut convergence) {
             (Observed::Started(times), ..) => {
@@ -177,7 +214,10 @@ pub(crate) fn measure(
             _ => false,
         };
         progress.observe(observed);
-        if is_enough { Wish::Enough } else { Wish::GoOn }
+        if !is_led && tended.is_ok() {
+            tended = servers.tend();
+        }
+        if is_enough || tended.is_err() { Wish::Enough } else { Wish::GoOn }
     };
     let ended = match (&servers.fleet, &shares) {
         (Some(fleet), Some(shares)) => {
@@ -187,6 +227,7 @@ pub(crate) fn measure(
     };
     // Whatever comes next, an error or a report, does not share its line.
     drop(progress);
+    tended?;
     let data = ended.map_err(|error| {
         let exit = match &error {
             RunError::Unreachable { .. }
@@ -265,8 +306,15 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<Shares>, Failure> {
             "--agent: '{agent}' was given; accepted: with run, scan and search, which lead agents"
         )));
     }
-    let threads = brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32;
-    Shares::of(plan, threads).map(Some).map_err(Failure::usage)
+    let Lead { threads, told } = servers.lead;
+    let threads =
+        threads.unwrap_or_else(|| brunt_engine::allowed_cpus().len().saturating_sub(1).max(1) as u32);
+    let shares = Shares::of(plan, threads).map_err(Failure::usage)?;
+    Ok(Some(match told {
+        Told::All => shares,
+        Told::Meters => shares.without_samples_of_agents(true),
+        Told::Nothing => shares.without_samples_of_agents(false),
+    }))
 }
 
 /// Refuses a plan that this host has no room for, and says where it may become tight.
@@ -359,7 +407,7 @@ fn summarise(
         convergence,
         preload,
         server: servers.name.clone(),
-        agents: servers.fleet.as_ref().map(|fleet| fleet.borrow().records()).unwrap_or_default(),
+        agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
         server_records: data.server_records,
         plan: plan.clone(),
     })

@@ -3,10 +3,13 @@
 //! Not where options are read or rows are written: that is `brunt-compat`. Invariant: standard output holds what mutilate's would,
 //! and everything else is a line on standard error.
 
+mod agents;
+
 use crate::cli::ProgressFlags;
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::measurement::{Servers, Step, measure};
+use crate::measurement::{Lead, Servers, Step, Told, measure};
+use brunt_compat::mutilate::agents::Crew;
 use brunt_compat::mutilate::command_line::{Asked, Refusal, SearchBound, parse};
 use brunt_compat::mutilate::help::HELP;
 use brunt_compat::mutilate::invocation::{Campaign, Invocation};
@@ -15,6 +18,7 @@ use brunt_compat::mutilate::search::Search;
 use brunt_compat::mutilate::{EXIT_REFUSED, Generation, VERSION};
 use brunt_engine::run::DataSets;
 use brunt_engine::{NoTrace, check_traces};
+use brunt_fleet::Fleet;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
@@ -24,6 +28,7 @@ use brunt_plan::units::DurationNs;
 use brunt_stats::summary::Summary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
@@ -33,6 +38,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Ctrl-C, as the shell counts it.
 const EXIT_INTERRUPTED: u8 = 130;
+/// Agents that have nothing to do hear from us this often.
+const TEND: Duration = Duration::from_millis(250);
 const SILENT: ProgressFlags = ProgressFlags { progress: None, no_progress: true, quiet: true };
 
 /// The name of a tool that we stand in for.
@@ -50,11 +57,13 @@ pub(crate) fn mutilate(arguments: &[String], generation: Generation) -> ExitCode
     let ended = parse(arguments).map_err(Ended::from).and_then(|asked| match asked {
         Asked::Help => Ok(write!(io::stdout(), "{HELP}")?),
         Asked::Version => Ok(writeln!(io::stdout(), "{VERSION}")?),
+        Asked::Agent(mode) => agents::serve(&mode),
         Asked::Run(line) => {
             let host =
                 Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: crate::run::random_seed() };
             let invocation = Invocation::new(&line, generation, &host.allowed_cpus)?;
-            Session { invocation, host, began, stop: interrupt::flag()? }.run()
+            let stop = interrupt::flag()?;
+            Session { invocation, host, began, stop, crews: Vec::new(), is_stored: Cell::new(false) }.run()
         }
     });
     match ended {
@@ -106,13 +115,19 @@ struct Session {
     host: Host,
     began: Instant,
     stop: Arc<AtomicBool>,
+    /// The agents, in their order.
+    crews: Vec<Crew>,
+    /// Every key is where it belongs.
+    is_stored: Cell<bool>,
 }
 
 impl Session {
-    fn run(&self) -> Result<(), Ended> {
+    fn run(&mut self) -> Result<(), Ended> {
+        self.invocation.warnings.iter().for_each(|warning| self.say(&format!("warning: {warning}")));
+        self.verbose(2, &format!("options->records = {}", self.invocation.records));
+        let fleet = self.enlist()?;
+        let is_led = fleet.is_some();
         let invocation = &self.invocation;
-        invocation.warnings.iter().for_each(|warning| self.say(&format!("warning: {warning}")));
-        self.verbose(2, &format!("options->records = {}", invocation.records));
         let mut loading = self.plan(&invocation.loading())?;
         // A window of no length: the run is over when everything is stored, and nothing is asked for.
         loading.stop.time = Some(DurationNs(0));
@@ -120,12 +135,14 @@ impl Session {
             code: EXIT_REFUSED,
             message: format!("--read_file: cannot read '{file}' ({error}); accepted: the path of a file"),
         })?;
-        let servers = Servers::open(&loading)?;
+        let servers = Servers::open(&loading)?.led(fleet, self.lead());
         self.name_servers();
-        if invocation.loads || invocation.campaign == Campaign::LoadOnly {
+        // Agents store their shares before the first run that they are in.
+        if !is_led && (invocation.loads || invocation.campaign == Campaign::LoadOnly) {
             self.verbose(1, "Loading database.");
             measure(&loading, &servers, &self.stop, &SILENT, &Step::default())?;
             self.verbose(2, "Finished loading.");
+            self.is_stored.set(invocation.loads);
         }
         match invocation.campaign {
             Campaign::LoadOnly => Ok(()),
@@ -147,6 +164,34 @@ impl Session {
                 Ok(())
             }
             Campaign::Search(bound) => self.search(&servers, bound),
+        }
+    }
+
+    /// Meets the agents, where they are asked for and have something to do.
+    fn enlist(&mut self) -> Result<Option<Fleet>, Ended> {
+        let Some(led) =
+            self.invocation.led.as_ref().filter(|_| self.invocation.campaign != Campaign::LoadOnly)
+        else {
+            return Ok(None);
+        };
+        let fleet = agents::enlist(led)?;
+        self.crews = agents::crews(&fleet);
+        for (record, crew) in fleet.records().iter().zip(&self.crews) {
+            let Crew { threads, weight } = crew;
+            self.verbose(
+                1,
+                &format!("agent {} ({}): {threads} threads of weight {weight}", record.name, record.host),
+            );
+        }
+        Ok(Some(fleet))
+    }
+
+    /// How agents are led.
+    fn lead(&self) -> Lead {
+        let is_sampled = self.invocation.led.as_ref().is_some_and(|led| led.sampling);
+        Lead {
+            threads: Some(self.invocation.threads),
+            told: if is_sampled { Told::Meters } else { Told::Nothing },
         }
     }
 
@@ -190,10 +235,15 @@ impl Session {
 
     /// One measurement of the stored data set.
     fn measure(&self, servers: &Servers, qps: u64) -> Result<Summary, Ended> {
-        let plan = self.plan(&self.invocation.measuring(qps))?;
-        self.wait()?;
-        let data = if self.invocation.loads { DataSets::Stored } else { DataSets::ToStore };
+        let plan = self.plan(&self.invocation.leading(qps, &self.crews))?;
+        self.wait(servers)?;
+        let data = if self.is_stored.get() { DataSets::Stored } else { DataSets::ToStore };
         let summary = measure(&plan, servers, &self.stop, &SILENT, &Step { data, ..Step::default() })?;
+        self.is_stored.set(self.invocation.loads);
+        for agent in &summary.agents {
+            let us = agent.clock_error_ns as f64 / 1e3;
+            self.verbose(1, &format!("agent {}: clock known to {us:.1} us", agent.name));
+        }
         let (window, now) = (&summary.window, unix_seconds());
         let ago = |at_ns: u64| window.drained_ns.saturating_sub(at_ns) as f64 / 1e9;
         self.verbose(1, &format!("started at {:.6}", now - ago(window.measure_ns)));
@@ -210,7 +260,7 @@ impl Session {
     }
 
     /// Until `--wait` allows what is measured, warm-up before it.
-    fn wait(&self) -> Result<(), Ended> {
+    fn wait(&self, servers: &Servers) -> Result<(), Ended> {
         let before_s = self.invocation.wait_s.saturating_sub(self.invocation.warmup_s);
         let until = self.began + Duration::from_secs(before_s);
         let left = until.saturating_duration_since(Instant::now());
@@ -218,12 +268,13 @@ impl Session {
             return Ok(());
         }
         self.verbose(1, &format!("Sleeping {:.1}s for -W.", left.as_secs_f64()));
-        // Nothing is due yet, so that a whole wait may be one call; Ctrl-C ends it.
+        // Ctrl-C ends it, and agents want to hear from us.
         let interrupted = interrupt::descriptor()?;
-        while let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now())) {
+        while let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now()).min(TEND)) {
             if left == Timespec::default() {
                 break;
             }
+            servers.tend()?;
             match poll(&mut [PollFd::new(&interrupted, PollFlags::IN)], Some(&left)) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) => return Err(Ended::Interrupted),
@@ -266,6 +317,7 @@ impl Session {
             generation: self.invocation.generation,
             successful: self.invocation.successful,
             legacy_latency: self.invocation.legacy_latency,
+            masters_rows: self.invocation.led.as_ref().is_some_and(|led| !led.sampling),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::agent;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::measurement::{Servers, Step, measure};
+use crate::measurement::{Lead, Servers, Step, measure};
 use crate::option_file;
 use crate::output::Outputs;
 use anyhow::Context;
@@ -46,7 +46,8 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
     let step = Step { convergence: Convergence::of(&plan), ..Step::default() };
-    let summary = measure(&plan, &Servers::open(&plan)?.led(asked.fleet), &stop, &flags.progress, &step)?;
+    let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
+    let summary = measure(&plan, &servers, &stop, &flags.progress, &step)?;
     let summary = summary.with_assertions(&output.assert);
     outputs.write(&summary, flags.progress.quiet)?;
     Ok(exit_of(&summary, output.allow_untrusted))

@@ -3,6 +3,7 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
 //! a refusal.
 
+use super::agents::{AgentMode, Led};
 use super::{EXIT_REFUSED, EXIT_SYNTAX};
 use crate::options::{Rule, Scanned, integer, leading_number, number, scan};
 use std::fmt;
@@ -41,8 +42,8 @@ const fn several(rule: Rule) -> Rule {
     Rule { repeats: true, ..rule }
 }
 
-/// Every option of both generations, and the last one of our own.
-pub const OPTIONS: [Rule; 52] = [
+/// Every option of both generations, and last those of our own.
+pub const OPTIONS: [Rule; 56] = [
     Rule { ends: true, ..flag("help", Some('h')) },
     Rule { ends: true, ..flag("version", None) },
     several(flag("verbose", Some('v'))),
@@ -95,6 +96,10 @@ pub const OPTIONS: [Rule; 52] = [
     value("queries", Some('N')),
     flag("legacy-latency", None),
     flag("agent-sampling", None),
+    value("token-file", None),
+    value("agent-ca", None),
+    value("agent-cert", None),
+    value("agent-key", None),
 ];
 
 /// Options that the second generation brought: with one of them the report has its columns.
@@ -111,13 +116,6 @@ const OF_SECOND_GENERATION: [&str; 12] = [
     "twitter_trace",
     "misswindow",
     "queries",
-];
-
-/// What cannot be done yet, and why not.
-const NOT_YET: [(&str, &str); 3] = [
-    ("agentmode", "agents on other hosts are missing"),
-    ("agent", "agents on other hosts are missing"),
-    ("agent-sampling", "agents on other hosts are missing"),
 ];
 
 /// `--scan MIN:MAX:STEP`.
@@ -190,10 +188,20 @@ pub struct CommandLine {
     /// 0 is no bound.
     pub queries: u64,
     pub legacy_latency: bool,
+    /// Agents, where there are any.
+    pub led: Option<Led>,
     /// An option of the second generation was given.
     pub is_second: bool,
     /// Given, and without effect here or in mutilate: for the user, each without its prefix.
     pub warnings: Vec<String>,
+}
+
+impl CommandLine {
+    /// Is there a rate, in one of the runs at least?
+    pub(super) fn is_paced(&self) -> bool {
+        let of_master = self.led.as_ref().and_then(|led| led.measure_qps).is_some_and(|qps| qps > 0);
+        self.qps > 0 || self.scan.is_some() || self.search.is_some() || of_master
+    }
 }
 
 /// What a command line asks for.
@@ -203,6 +211,8 @@ pub enum Asked {
     Help,
     /// `--version`.
     Version,
+    /// `--agentmode`.
+    Agent(Box<AgentMode>),
     /// Anything else.
     Run(Box<CommandLine>),
 }
@@ -222,12 +232,15 @@ pub fn parse(arguments: &[String]) -> Result<Asked, Refusal> {
     }
     let numbers = Numbers::read(&scanned).map_err(syntax)?;
     check_ranges(&numbers, &scanned)?;
+    if scanned.has("agentmode") {
+        return AgentMode::of(&scanned, &numbers).map(|mode| Asked::Agent(Box::new(mode)));
+    }
     check_known(&scanned)?;
     command_line(&scanned, &numbers).map(|line| Asked::Run(Box::new(line)))
 }
 
 /// The options that are numbers.
-struct Numbers {
+pub(super) struct Numbers {
     given: Vec<(&'static str, i32)>,
     update: f64,
 }
@@ -271,12 +284,12 @@ impl Numbers {
         Ok(Self { given, update })
     }
 
-    fn get(&self, long: &str) -> Option<i32> {
+    pub(super) fn get(&self, long: &str) -> Option<i32> {
         self.given.iter().find(|(held, _)| *held == long).map(|(_, value)| *value)
     }
 
     /// The option or its default, as a count.
-    fn count(&self, long: &str, default: u64) -> u64 {
+    pub(super) fn count(&self, long: &str, default: u64) -> u64 {
         self.get(long).map_or(default, |value| u64::try_from(value).unwrap_or(0))
     }
 }
@@ -303,12 +316,13 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
     if scanned.list("server").is_empty() && !scanned.has("agentmode") {
         return Err(Refusal::of("--server: not given; accepted: HOST[:PORT] of at least one server"));
     }
-    outside(
-        "threads",
-        least(1),
-        "1 or more: without threads of its own only agents could send, and they are missing",
-    )?;
+    let is_master = scanned.has("agent") && !scanned.has("agentmode");
+    let threads = "1 or more, or 0 beside --agent: without threads of its own only agents send";
+    outside("threads", least(if is_master { 0 } else { 1 }), threads)?;
     outside("measure_connections", 1..=512, "from 1 to 512")?;
+    outside("measure_qps", least(0), "0 (as fast as it goes) or more")?;
+    outside("measure_depth", least(1), "1 or more")?;
+    outside("lambda_mul", least(1), "1 or more")?;
     outside("warmup", least(0), "0 seconds or more")?;
     outside("wait", least(0), "0 seconds or more")?;
     outside("misswindow", least(0), "0 (no windows) or more requests")?;
@@ -329,10 +343,12 @@ fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
             ));
         }
     }
-    match NOT_YET.iter().find(|(long, _)| scanned.has(long)) {
-        Some((long, why)) => Err(Refusal::of(format!("--{long} is not supported yet: {why}"))),
-        None => Ok(()),
+    if scanned.has("read_file") && scanned.has("agent") {
+        return Err(Refusal::of(
+            "--read_file: given with --agent; accepted: one of them, for a file is read here",
+        ));
     }
+    Ok(())
 }
 
 fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Refusal> {
@@ -381,10 +397,15 @@ fn command_line(scanned: &Scanned, numbers: &Numbers) -> Result<CommandLine, Ref
         misswindow: numbers.count("misswindow", 0),
         queries: numbers.count("queries", 0),
         legacy_latency: scanned.has("legacy-latency"),
+        led: Led::of(scanned, numbers)?,
         is_second: OF_SECOND_GENERATION.iter().any(|long| scanned.has(long)),
         warnings: Vec::new(),
     };
-    let warnings = warnings(&line, scanned);
+    if let Some(led) = &line.led {
+        led.check(&line)?;
+    }
+    let mut warnings = warnings(&line, scanned);
+    warnings.extend(line.led.iter().flat_map(|led| led.warnings(&line)));
     Ok(CommandLine { warnings, ..line })
 }
 
@@ -421,8 +442,10 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
 /// What was given and has no effect, each in a sentence.
 fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
     let has = |long: &str| scanned.has(long);
-    let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
-    let rules: [(bool, &str); 25] = [
+    let is_paced = line.is_paced();
+    let is_alone = line.led.is_none();
+    let of_agents = |long: &str| is_alone && has(long);
+    let rules: [(bool, &str); 27] = [
         (
             line.username.is_some() && !line.binary,
             "--username: without effect; credentials are asked for with --binary only",
@@ -458,10 +481,15 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
             line.loadonly && (line.scan.is_some() || line.search.is_some()),
             "--scan and --search: without effect; --loadonly measures nothing",
         ),
-        (has("measure_qps"), "--measure_qps: without effect; it is of use with agents only"),
-        (has("measure_depth"), "--measure_depth: without effect; it is of use with agents only"),
-        (has("lambda_mul"), "--lambda_mul: without effect; it is of use with agents only"),
-        (has("agent_port"), "--agent_port: without effect; it is of use with agents only"),
+        (of_agents("measure_qps"), "--measure_qps: without effect; it is of use with agents only"),
+        (of_agents("measure_depth"), "--measure_depth: without effect; it is of use with agents only"),
+        (of_agents("lambda_mul"), "--lambda_mul: without effect; it is of use with agents only"),
+        (of_agents("agent_port"), "--agent_port: without effect; it is of use with agents only"),
+        (of_agents("agent-sampling"), "--agent-sampling: without effect; it is of use with agents only"),
+        (
+            ["token-file", "agent-ca", "agent-cert", "agent-key"].into_iter().any(of_agents),
+            "--token-file, --agent-ca, --agent-cert, --agent-key: without effect; they are of use with agents only",
+        ),
         (line.binary && line.redis, "--redis: without effect; --binary was given as well"),
         (
             (line.getset || line.getsetorset) && line.read_file.is_none() && has("update"),
@@ -490,7 +518,7 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
         ),
         (line.successful && line.search.is_some(), "--successful: --search judges all reads"),
         (
-            line.measure_connections.is_some() && has("connections"),
+            is_alone && line.measure_connections.is_some() && has("connections"),
             "--connections: without effect; --measure_connections was given as well",
         ),
     ];
@@ -548,8 +576,7 @@ mod tests {
                 "--delete90: accepted: together with --getset",
             ),
             ("-s h --assoc=0 --redis", 255, "--assoc: 0 was given; accepted: from 1 to 249"),
-            ("-A", 255, "--agentmode is not supported yet: agents on other hosts are missing"),
-            ("-s h -a x", 255, "--agent is not supported yet"),
+            ("-s h -a x --read_file t", 255, "--read_file: given with --agent"),
             ("-s h -T 0", 255, "--threads: 0 was given"),
             (
                 "-s h --read_file x --twitter_trace=3",

@@ -28,7 +28,7 @@ How much
   -T, --threads=N              [1]
   -c, --connections=N          per server and thread, 1 to 512 [1]
   -d, --depth=N                requests in flight on a connection [1]
-  -C, --measure_connections=N  takes the place of -c here
+  -C, --measure_connections=N  takes the place of -c here, not on agents
       --affinity               pin threads to processors
   -B, --blocking               sleep between requests, never spin
       --no_nodelay             leave TCP_NODELAY off
@@ -49,6 +49,19 @@ What
       --noload                 do not store the keys first
       --loadonly               store the keys and end
 
+Several hosts
+  -A, --agentmode              wait for masters, for ever, and do as they say
+  -a, --agent=HOST             have this agent send, too; several times, or a list with commas
+  -p, --agent_port=PORT        of agents [5556]
+  -l, --lambda_mul=N           a thread here sends N times as much as one of weight 1
+  -Q, --measure_qps=N          of -q, what this process sends itself; the agents send the rest
+  -D, --measure_depth=N        takes the place of -d here, not on agents
+      --agent-sampling         rows of everyone, not only of this process
+      --token-file=FILE        masters and agents prove to each other that they know its first line
+      --agent-ca=FILE          TLS between them: whose certificates are trusted (PEM)
+      --agent-cert=FILE        our certificate (PEM)
+      --agent-key=FILE         its key (PEM)
+
 What for
       --scan=MIN:MAX:STEP      a row for each rate
       --search=N:X             the highest rate with an N-th percentile of reads below X us
@@ -61,8 +74,6 @@ What for
   -h, --help                   this
       --version                version, and end
 
-Not yet: --agentmode --agent.
-Accepted without effect until there are agents: --agent_port --lambda_mul --measure_qps --measure_depth.
 
 A DISTRIBUTION is a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE,
 gev:LOC,SCALE,SHAPE, or one of Facebook's: fb_key, fb_value, fb_ia.

@@ -4,6 +4,7 @@
 //! docs/compat.md says where that differs.
 
 use super::Generation;
+use super::agents::{Led, pairs};
 use super::command_line::{CommandLine, Refusal, ScanRange, SearchBound};
 use super::generator::Generator;
 use brunt_plan::cpus::CpuList;
@@ -80,6 +81,13 @@ pub struct Invocation {
     pub generators: Vec<String>,
     /// What to tell the user beforehand, each without its prefix.
     pub warnings: Vec<String>,
+    /// Agents, where there are any.
+    pub led: Option<Led>,
+    /// Threads of this process; 0 only where agents send.
+    pub threads: u32,
+    pub(super) connections: u32,
+    pub(super) depth: u32,
+    pub(super) roundrobin: bool,
     arrival: Arrival,
     moderate: bool,
     run: RunSpec,
@@ -98,7 +106,7 @@ impl Invocation {
         let arrival = line.iadist.as_deref().map_or(Ok(Arrival::Poisson), |text| {
             Generator::parse(text).and_then(|generator| generator.arrival())
         });
-        let is_paced = line.qps > 0 || line.scan.is_some() || line.search.is_some();
+        let is_paced = line.is_paced();
         let arrival = match arrival {
             Ok(arrival) => arrival,
             // Nothing is drawn from it.
@@ -132,6 +140,11 @@ impl Invocation {
             verbose: line.verbose,
             quiet: line.quiet,
             records,
+            led: line.led.clone(),
+            threads: line.threads,
+            connections: line.connections,
+            depth: line.depth,
+            roundrobin: line.roundrobin,
             generators: logged(line, is_paced),
             arrival,
             moderate: line.moderate,
@@ -160,24 +173,32 @@ impl Invocation {
     pub fn measuring(&self, qps: u64) -> PlanSpec {
         let mut spec = PlanSpec { run: self.run.clone(), base: self.class.clone(), classes: Vec::new() };
         spec.run.preload = Some(self.loads);
-        if qps > 0 {
-            spec.base.rate = Some(Rate::per_second(qps));
-            spec.base.arrival = Some(self.arrival.clone());
-        } else {
-            spec.base.think = self.moderate.then_some(MODERATE);
-        }
+        self.pace(&mut spec.base, (qps > 0).then(|| Rate::per_second(qps)));
+        spec.run.samples_max = self.samples_max(qps);
+        spec
+    }
+
+    /// Gives a class its rate, or none.
+    pub(super) fn pace(&self, class: &mut ClassSpec, rate: Option<Rate>) {
+        class.rate = rate;
+        class.arrival = rate.map(|_| self.arrival.clone());
+        class.think = (rate.is_none() && self.moderate).then_some(MODERATE);
+    }
+
+    /// How many single requests of this process are to be kept at this rate, if any.
+    pub(super) fn samples_max(&self, qps: u64) -> Option<Count> {
         if self.save.is_some() || self.successful || self.misswindow > 0 {
-            let threads = spec.run.threads.map_or(1, |threads| threads.0);
+            let threads = self.run.threads.map_or(1, |threads| threads.0);
             let per_second = if qps > 0 { qps + qps / 4 } else { SAMPLES_PER_SECOND * threads };
-            let expected = match spec.run.requests {
+            let expected = match self.run.requests {
                 Some(requests) => 2 * requests.0,
                 // Nobody knows how long a file is.
-                None if spec.base.trace.is_some() => SAMPLES_MAX,
+                None if self.class.trace.is_some() => SAMPLES_MAX,
                 None => per_second * self.time_s,
             };
-            spec.run.samples_max = Some(Count((expected + 10_000).min(SAMPLES_MAX)));
+            return Some(Count((expected + 10_000).min(SAMPLES_MAX)));
         }
-        spec
+        None
     }
 }
 
@@ -223,8 +244,9 @@ fn run_spec(
         _ => None,
     };
     let connections = connections(line, servers.len() as u32);
-    let threads = line.threads.min(connections / servers.len() as u32);
-    if threads < line.threads {
+    let asked = line.threads.max(1);
+    let threads = asked.min(connections / servers.len() as u32);
+    if threads < asked {
         warnings.push(format!(
             "--threads: {threads} instead of {}, because each of ours has a connection to every server",
             line.threads
@@ -255,11 +277,8 @@ fn run_spec(
 /// Connections in all.
 fn connections(line: &CommandLine, servers: u32) -> u32 {
     let each = line.measure_connections.unwrap_or(line.connections);
-    let pairs = match line.roundrobin && line.threads > 1 {
-        true => servers.max(line.threads),
-        false => servers.saturating_mul(line.threads),
-    };
-    each.saturating_mul(pairs)
+    // Without threads only agents send; what is asked for here is that of whoever stores.
+    each.saturating_mul(pairs(line.roundrobin, servers, line.threads.max(1)))
 }
 
 /// Is a key stored when it is missed?

@@ -2,6 +2,7 @@
 //!
 //! Not the loop over several runs: [`search`] says what comes next, the binary runs it.
 
+pub mod agents;
 pub mod command_line;
 pub mod generator;
 pub mod help;

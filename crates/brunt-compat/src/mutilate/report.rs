@@ -4,6 +4,7 @@
 //! out stands where they look for it; whatever else there is to say is a remark for standard error.
 
 use super::Generation;
+use brunt_plan::carrier::Carrier;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -11,7 +12,7 @@ use brunt_plan::plan::{MeterKind, Trace};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::sample::Sample;
-use brunt_stats::summary::{OpRow, Summary};
+use brunt_stats::summary::{ClassSummary, OpRow, Summary};
 use brunt_stats::trace::TraceRecord;
 use brunt_stats::verdict::{CheckStatus, Status};
 use std::fmt::Write as _;
@@ -26,6 +27,8 @@ pub struct Layout {
     pub successful: bool,
     /// Latencies from when a request was sent.
     pub legacy_latency: bool,
+    /// Where there are agents, rows of what the master itself measured.
+    pub masters_rows: bool,
 }
 
 /// The percentiles of a row, with their millionths.
@@ -101,6 +104,16 @@ impl Layout {
         self.row(&self.histogram(summary, kinds))
     }
 
+    /// Operations of these kinds, of those whose latencies are shown.
+    fn shown<'a>(&self, summary: &'a Summary, kinds: &'a [OpKind]) -> Vec<&'a OpRow> {
+        // Where the master was alone it had no agents.
+        if !self.masters_rows || summary.plan.agents.is_empty() {
+            return of(summary, kinds).collect();
+        }
+        let masters = carried_by(summary, Carrier::Controller);
+        masters.flat_map(|class| &class.ops).filter(|row| kinds.contains(&row.op)).collect()
+    }
+
     fn histogram(&self, summary: &Summary, kinds: &[OpKind]) -> Histogram {
         let mut histogram = Histogram::new();
         if self.successful {
@@ -109,7 +122,7 @@ impl Layout {
             }
             return histogram;
         }
-        for held in of(summary, kinds).map(|row| &row.summary.latency) {
+        for held in self.shown(summary, kinds).into_iter().map(|row| &row.summary.latency) {
             histogram.merge(if self.legacy_latency {
                 &held.service.histogram
             } else {
@@ -153,7 +166,9 @@ impl Layout {
         match self.successful {
             true => {
                 let counts = |sample: &&Sample| !purges(summary) || sample.op != OpKind::Delete;
-                successes(summary).filter(is_over).filter(counts).count() as u64
+                let own = successes(summary).filter(is_over).filter(counts).count() as u64;
+                // Single requests of agents stay with them.
+                own + successes_of_agents(summary)
             }
             // A run that ends after so many requests ends with the last of them.
             false if summary.plan.stop.time.is_none() => summary.total.requests.completed() - deleted,
@@ -190,6 +205,25 @@ fn purged(summary: &Summary) -> Option<(u64, u64)> {
 
 fn of<'a>(summary: &'a Summary, kinds: &'a [OpKind]) -> impl Iterator<Item = &'a OpRow> {
     summary.ops.iter().filter(|row| kinds.contains(&row.op))
+}
+
+/// The classes of one carrier.
+fn carried_by(summary: &Summary, carrier: Carrier) -> impl Iterator<Item = &ClassSummary> {
+    let of_it =
+        move |class: &&ClassSummary| summary.plan.classes[usize::from(class.class)].carrier == carrier;
+    summary.classes.iter().filter(of_it)
+}
+
+/// Hits and stores of agents, where there are any.
+fn successes_of_agents(summary: &Summary) -> u64 {
+    if summary.plan.agents.is_empty() {
+        return 0;
+    }
+    let of_class = |class: &ClassSummary| {
+        let requests = &class.total.requests;
+        requests.outcome(OutcomeClass::Hit) + requests.outcome(OutcomeClass::Done)
+    };
+    carried_by(summary, Carrier::Agents).map(of_class).sum()
 }
 
 /// From the beginning of the window to its end; of a run that ends after so many requests, to when the last had its reply.
@@ -443,7 +477,8 @@ mod tests {
             Row { count: 5, mean: 41.34, stddev: 36.4, min: 1_234_567.25, percentiles: vec![29.2, 72.6] };
         assert_eq!(line("read", &row), "read       41.3    36.4 1234567.2    29.2    72.6");
         let names = |layout: &Layout| layout.percentiles().iter().map(|(name, _)| *name).collect::<Vec<_>>();
-        let of = |generation| Layout { generation, successful: false, legacy_latency: false };
+        let of =
+            |generation| Layout { generation, successful: false, legacy_latency: false, masters_rows: false };
         let head_of = |generation| head(["avg", "std", "min"].into_iter().chain(names(&of(generation))));
         assert_eq!(
             head_of(Generation::First),
@@ -463,7 +498,12 @@ mod tests {
     fn percentiles_are_those_of_the_samples() {
         let mut histogram = Histogram::new();
         (1..=1_000).for_each(|us| histogram.record(us * 1_000));
-        let layout = Layout { generation: Generation::Second, successful: false, legacy_latency: false };
+        let layout = Layout {
+            generation: Generation::Second,
+            successful: false,
+            legacy_latency: false,
+            masters_rows: false,
+        };
         let row = layout.row(&histogram);
         assert_eq!((row.count, row.mean, row.min), (1_000, 500.5, 1.0));
         for (found, expected) in row.percentiles.iter().zip([50.0, 100.0, 500.0, 900.0, 950.0, 990.0, 999.0])

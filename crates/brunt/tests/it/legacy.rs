@@ -185,7 +185,7 @@ fn a_link_of_that_name_is_mutilate() {
         ("mutilate", "--version", Some(0), "mutilate 0.1\n"),
         ("mutilate-g2", "-h", Some(0), "brunt mutilate: takes the command line"),
         ("mutilate", "-loadonly", Some(1), "mutilate: --lambda_mul: 'oadonly' was given"),
-        ("mutilate", "-A", Some(255), "mutilate: --agentmode is not supported yet"),
+        ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
     ] {
         let link = directory.join(name);
         let _ = std::fs::remove_file(&link);

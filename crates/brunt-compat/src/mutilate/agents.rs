@@ -1,0 +1,335 @@
+//! Several hosts: what a master has its agents do beside it, and what an agent is by itself.
+//!
+//! Not how they talk, nor who they are: how many threads an agent has it says when it is met. Invariant: what a master and its agents
+//! send adds up to `--qps`, to the millionth, in proportion to their connections and `--lambda_mul`; with `--measure_qps` the master
+//! sends that, and the agents the rest.
+
+use super::command_line::{CommandLine, Numbers, Refusal};
+use super::invocation::Invocation;
+use crate::options::Scanned;
+use brunt_plan::carrier::Carrier;
+use brunt_plan::resolve::fleet::split;
+use brunt_plan::spec::{ClassSpec, PlanSpec};
+use brunt_plan::units::{Count, Rate};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// Where agents listen.
+const PORT: u16 = 5556;
+/// What an agent takes from its own command line. Everything else is the master's.
+const OF_AGENTS: [&str; 11] = [
+    "agentmode",
+    "agent_port",
+    "lambda_mul",
+    "threads",
+    "affinity",
+    "blocking",
+    "quiet",
+    "token-file",
+    "agent-ca",
+    "agent-cert",
+    "agent-key",
+];
+
+/// By what masters and agents know each other: the paths of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are the options of the same names")]
+pub struct TrustPaths {
+    pub token_file: Option<String>,
+    pub agent_ca: Option<String>,
+    pub agent_cert: Option<String>,
+    pub agent_key: Option<String>,
+}
+
+impl TrustPaths {
+    fn of(scanned: &Scanned) -> Self {
+        let path = |long: &str| scanned.value(long).map(str::to_owned);
+        Self {
+            token_file: path("token-file"),
+            agent_ca: path("agent-ca"),
+            agent_cert: path("agent-cert"),
+            agent_key: path("agent-key"),
+        }
+    }
+}
+
+/// `--agentmode`: a process that waits to be led.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentMode {
+    /// Where it listens; 0 is any port that is free.
+    pub port: u16,
+    /// Its threads.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub lambda_mul: u32,
+    /// They are pinned.
+    pub affinity: bool,
+    /// They sleep, whatever the master says.
+    pub blocking: bool,
+    /// Nothing is said on standard error.
+    pub quiet: bool,
+    /// Who may lead it.
+    pub trust: TrustPaths,
+    /// What was given and is the master's to say, each without its prefix.
+    pub warnings: Vec<String>,
+}
+
+impl AgentMode {
+    pub(super) fn of(scanned: &Scanned, numbers: &Numbers) -> Result<Self, Refusal> {
+        let mut warnings = Vec::new();
+        for given in &scanned.given {
+            let why =
+                if given.long == "verbose" { "it says all it has to say" } else { "the master decides" };
+            let warning = format!("--{}: without effect on an agent; {why}", given.long);
+            if !OF_AGENTS.contains(&given.long) && !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        Ok(Self {
+            port: port(scanned, 0)?,
+            threads: numbers.count("threads", 1) as u32,
+            lambda_mul: numbers.count("lambda_mul", 1) as u32,
+            affinity: scanned.has("affinity"),
+            blocking: scanned.has("blocking"),
+            quiet: scanned.has("quiet"),
+            trust: TrustPaths::of(scanned),
+            warnings,
+        })
+    }
+}
+
+/// `--agent_port`, from `least` on.
+fn port(scanned: &Scanned, least: u16) -> Result<u16, Refusal> {
+    let Some(text) = scanned.value("agent_port") else { return Ok(PORT) };
+    text.parse().ok().filter(|port| *port >= least).ok_or_else(|| {
+        Refusal::of(format!(
+            "--agent_port: '{text}' was given; accepted: a port of TCP, from {least} to 65535"
+        ))
+    })
+}
+
+/// What a master leads, and how it takes part itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Led {
+    /// The agents, each with its port.
+    pub agents: Vec<(String, u16)>,
+    /// How much a thread of the master weighs.
+    pub lambda_mul: u32,
+    /// `--measure_connections`.
+    pub measure_connections: Option<u32>,
+    /// `--measure_qps`; 0 is as fast as it goes.
+    pub measure_qps: Option<u64>,
+    /// `--measure_depth`.
+    pub measure_depth: Option<u32>,
+    /// Latencies of agents stand in the rows, too.
+    pub sampling: bool,
+    /// Whom it trusts.
+    pub trust: TrustPaths,
+}
+
+impl Led {
+    /// The agents of a command line, if it has any.
+    pub(super) fn of(scanned: &Scanned, numbers: &Numbers) -> Result<Option<Self>, Refusal> {
+        let names = scanned.list("agent");
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let port = port(scanned, 1)?;
+        let agents = names.iter().map(|name| agent(name, port)).collect::<Result<_, _>>()?;
+        Ok(Some(Self {
+            agents,
+            lambda_mul: numbers.count("lambda_mul", 1) as u32,
+            measure_connections: numbers.get("measure_connections").map(|count| count as u32),
+            measure_qps: numbers.get("measure_qps").map(|_| numbers.count("measure_qps", 0)),
+            measure_depth: numbers.get("measure_depth").map(|count| count as u32),
+            sampling: scanned.has("agent-sampling"),
+            trust: TrustPaths::of(scanned),
+        }))
+    }
+
+    /// Refuses what agents cannot do.
+    pub(super) fn check(&self, line: &CommandLine) -> Result<(), Refusal> {
+        let is_single = line.scan.is_none() && line.search.is_none();
+        if let Some(own) =
+            self.measure_qps.filter(|own| *own > 0 && line.qps > 0 && *own >= line.qps && is_single)
+        {
+            return Err(Refusal::of(format!(
+                "--measure_qps: {own} was given; accepted: less than --qps {}, for the rest is the agents'",
+                line.qps
+            )));
+        }
+        if line.queries > 0 {
+            return Err(Refusal::of(
+                "--queries: given with --agent; accepted: --time, which ends all of them at once",
+            ));
+        }
+        if line.search.is_some() && line.threads == 0 && !self.sampling {
+            return Err(Refusal::of(
+                "--search: judges reads of the master, and with --threads 0 it has none; accepted: --agent-sampling, or threads",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What of this has no effect, or another than it seems.
+    pub(super) fn warnings(&self, line: &CommandLine) -> Vec<String> {
+        let own = self.measure_qps.unwrap_or(0);
+        let is_masters_alone = |qps: &u64| *qps > 0 && *qps <= own;
+        let steps = line.scan.filter(|_| line.search.is_none());
+        let has_low_step = steps.is_some_and(|range| {
+            (range.min..=range.max)
+                .step_by(range.step as usize)
+                .take_while(|qps| *qps <= own)
+                .any(|qps| is_masters_alone(&qps))
+        });
+        let is_measuring =
+            [self.measure_qps.is_some(), self.measure_connections.is_some(), self.measure_depth.is_some()];
+        let far = self.agents.iter().find(|(host, _)| !is_this_host(host));
+        let near =
+            line.servers.iter().find(|server| is_this_host(server.split(':').next().unwrap_or(server)));
+        let mut warnings = Vec::new();
+        if let (Some((agent, _)), Some(server)) = (far, near.filter(|_| !line.unix_socket)) {
+            warnings
+                .push(format!("--server: agent {agent} looks '{server}' up itself, and finds its own host"));
+        }
+        if has_low_step {
+            warnings.push(format!(
+                "--scan: rates up to --measure_qps {own} are the master's alone; agents pause there"
+            ));
+        }
+        if line.threads == 0 && is_measuring.contains(&true) {
+            warnings.push("--measure_connections, --measure_qps, --measure_depth: without effect; with --threads 0 the master measures \
+                 nothing".to_owned());
+        }
+        if line.threads == 0 && !self.sampling && !line.loadonly {
+            warnings.push(
+                "--threads: with 0 no row has a latency; --agent-sampling shows those of agents".to_owned(),
+            );
+        }
+        if self.sampling && line.successful {
+            warnings.push("--agent-sampling: without effect; --successful shows single requests, and those of agents stay with \
+                 them".to_owned());
+        }
+        if line.loadonly {
+            warnings.push("--agent: without effect; with --loadonly the master stores everything".to_owned());
+        }
+        warnings
+    }
+}
+
+/// A host, or as ours alone take it a host with its port.
+fn agent(name: &str, port: u16) -> Result<(String, u16), Refusal> {
+    if name.parse::<Ipv6Addr>().is_ok() {
+        return Ok((format!("[{name}]"), port));
+    }
+    let (_, own) = split(name).ok_or_else(|| {
+        Refusal::of(format!(
+            "--agent: '{name}' was given; accepted: HOST or HOST:PORT, or several behind commas"
+        ))
+    })?;
+    let host = if own.is_some() { name.rsplit_once(':').map_or(name, |(host, _)| host) } else { name };
+    Ok((host.to_owned(), own.unwrap_or(port)))
+}
+
+fn is_this_host(name: &str) -> bool {
+    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+/// Pairs of a thread and a server that have connections, in one process.
+pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
+    match roundrobin && threads > 1 {
+        true => servers.max(threads),
+        false => servers.saturating_mul(threads),
+    }
+}
+
+/// What an agent says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crew {
+    /// Its threads.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub weight: u32,
+}
+
+/// The rates of the agents and of the master; without one it is as fast as it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rates {
+    agents: Option<Rate>,
+    master: Option<Rate>,
+}
+
+impl Rates {
+    /// Of `qps` in all; 0 is as fast as it goes. Weights are connections times `--lambda_mul`.
+    fn of(qps: u64, measure_qps: Option<u64>, agents_weight: u64, master_weight: u64) -> Self {
+        let rate = |micro_per_second: u64| (micro_per_second > 0).then_some(Rate { micro_per_second });
+        let whole = Rate::per_second(qps).micro_per_second;
+        let masters = match measure_qps {
+            _ if master_weight == 0 => 0,
+            Some(own) => Rate::per_second(own).micro_per_second,
+            None => {
+                let weights = u128::from(agents_weight) + u128::from(master_weight);
+                (u128::from(whole) * u128::from(master_weight) / weights) as u64
+            }
+        };
+        let agents = if qps > 0 { rate(whole.saturating_sub(masters)) } else { None };
+        Self { agents, master: rate(masters) }
+    }
+}
+
+impl Invocation {
+    /// Does the master send all of this rate, because `--measure_qps` is no lower? Then agents are not asked.
+    pub fn is_masters_alone(&self, qps: u64) -> bool {
+        let own = self.led.as_ref().filter(|_| self.threads > 0).and_then(|led| led.measure_qps);
+        own.is_some_and(|own| qps > 0 && own >= qps)
+    }
+
+    /// The plan of a measurement at this rate with these agents, if any.
+    pub fn leading(&self, qps: u64, crews: &[Crew]) -> PlanSpec {
+        let Some(led) = &self.led else { return self.measuring(qps) };
+        let depth = Some(Count(u64::from(led.measure_depth.unwrap_or(self.depth))));
+        if self.is_masters_alone(qps) {
+            let mut spec = self.measuring(qps);
+            spec.base.depth = depth;
+            return spec;
+        }
+        let mut spec = self.measuring(0);
+        let servers = self.servers.len() as u32;
+        let connections = |crew: &Crew| {
+            u64::from(self.connections) * u64::from(pairs(self.roundrobin, servers, crew.threads))
+        };
+        let own_connections = spec.base.connections.take().map_or(0, |count| count.0);
+        let own_weight = if self.threads > 0 { own_connections * u64::from(led.lambda_mul) } else { 0 };
+        let weight = crews.iter().map(|crew| connections(crew) * u64::from(crew.weight)).sum();
+        let rates = Rates::of(qps, led.measure_qps, weight, own_weight);
+        let agents_connections: u64 = crews.iter().map(connections).sum();
+        let threads: u64 = crews.iter().map(|crew| u64::from(crew.threads)).sum();
+        spec.run.agent = Some(led.agents.iter().map(|(host, port)| format!("{host}:{port}")).collect());
+        spec.run.threads = Some(Count(threads.min(agents_connections / u64::from(servers))));
+        spec.run.samples_max =
+            self.samples_max(rates.master.map_or(0, |rate| rate.micro_per_second.div_ceil(1_000_000)));
+        spec.base.think = None;
+        let mut agents = ClassSpec {
+            name: Some("main".to_owned()),
+            connections: Some(Count(agents_connections)),
+            ..ClassSpec::default()
+        };
+        self.pace(&mut agents, rates.agents);
+        spec.classes = vec![agents];
+        if self.threads > 0 {
+            let mut own = ClassSpec {
+                name: Some("measure".to_owned()),
+                connections: Some(Count(own_connections)),
+                depth,
+                carried_by: Some(Carrier::Controller),
+                ..ClassSpec::default()
+            };
+            self.pace(&mut own, rates.master);
+            spec.classes.push(own);
+        }
+        spec
+    }
+}
+
+#[cfg(test)]
+mod tests;

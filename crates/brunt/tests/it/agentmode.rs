@@ -1,0 +1,340 @@
+//! `brunt mutilate -A` and the masters that lead it: who sends how much, what the report holds, and whoever is lost.
+
+use crate::server::{Server, beside_others, brunt, in_namespace, temporary};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Who is gone is named within this time: what is promised, and as much again for a host that others use.
+const NAMED: Duration = Duration::from_secs(10);
+/// How a peer begins that speaks ZeroMQ: the signature of its protocol (ZMTP), of version 2 or later.
+const ZEROMQ: [u8; 10] = [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 0x7F];
+
+/// An agent that waits on a port of its own.
+struct Agent {
+    child: Child,
+    port: String,
+    said: BufReader<ChildStderr>,
+}
+
+impl Agent {
+    /// It sleeps where nothing is due, for other tests run beside this one.
+    fn wait(flags: &[&str]) -> Self {
+        let mut command = brunt(&["mutilate", "-A", "-p", "0", "-B"]);
+        let mut child = command.args(flags).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        let port = loop {
+            let mut line = String::new();
+            assert!(said.read_line(&mut line).unwrap() > 0, "it ended early");
+            if let Some((_, port)) = line.trim().split_once("note: agent: listening on [::]:") {
+                break port.to_owned();
+            }
+        };
+        Self { child, port, said }
+    }
+
+    fn name(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The first line from now on that holds this.
+    fn await_line(&mut self, part: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.said.read_line(&mut line).unwrap() > 0, "it never said '{part}'");
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A master of these agents. With evenly spaced requests their number is known beforehand.
+fn master(server: &Server, agents: &[&Agent], options: &str) -> Command {
+    let mut command =
+        brunt(&["mutilate", "-s", &server.address, "-B", "-i", "fixed", "-t", "1", "-r", "100"]);
+    agents.iter().for_each(|agent| {
+        command.args(["-a", &agent.name()]);
+    });
+    command.args(options.split_whitespace());
+    command
+}
+
+fn led(server: &Server, agents: &[&Agent], options: &str) -> Output {
+    master(server, agents, options).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Its report, and what it said beside it.
+fn report(output: &Output) -> (String, String) {
+    let (report, said) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{report}{said}");
+    (report, said)
+}
+
+/// The master sends its part and the agents theirs, by weight; every key is stored once; the counters are everyone's and the rows the
+/// master's.
+#[test]
+fn masters_and_agents_add_up() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let (light, heavy) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-l", "3"]));
+    let path = temporary("samples");
+    let options = format!("-q 2000 -Q 200 -C 3 -D 2 -c 2 -v --save {}", path.display());
+    let (shown, said) = report(&led(&server, &[&light, &heavy], &options));
+    let saved = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let statistics = server.statistics();
+    assert_eq!(
+        (statistics["cmd_get"], statistics["cmd_set"], statistics["get_misses"]),
+        (2_000, 100, 0),
+        "{shown}{said}"
+    );
+    // Single requests are the master's, and so is the row, which 200 of them do not bear to the 99th percentile.
+    assert_eq!(saved.lines().count(), 200, "{shown}{said}");
+    assert!(said.contains("of read and what lies above it rest on fewer than 10 of "), "{said}");
+    let total = shown.lines().find_map(|line| line.strip_prefix("Total QPS = ")).unwrap_or_default();
+    let count: f64 = total.split(['(', ' ']).nth(2).unwrap_or_default().parse().unwrap_or_default();
+    assert!((1_000.0..=2_000.0).contains(&count), "{shown}");
+    assert!(said.contains(": 2 threads of weight 1") && said.contains(": 1 threads of weight 3"), "{said}");
+    assert_eq!(said.matches(": clock known to ").count(), 2, "{said}");
+}
+
+/// Without threads of its own a master has rows all the same, if it asks for those of its agents.
+#[test]
+fn rows_of_agents_are_added_up() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&[]));
+    let row = |shown: &str| -> f64 {
+        let row = shown.lines().find_map(|line| line.strip_prefix("read")).unwrap_or_default();
+        row.split_whitespace().nth(2).and_then(|least| least.parse().ok()).unwrap_or_default()
+    };
+    let (shown, said) = report(&led(&server, &[&one, &two], "-q 1500 -T 0 --agent-sampling"));
+    assert!(row(&shown) > 0.0 && !said.contains("fewer than 10 of"), "{shown}{said}");
+    assert_eq!(server.statistics()["cmd_get"], 1_500);
+    let (shown, said) = report(&led(&server, &[&one, &two], "-q 500 -T 0 --noload"));
+    assert!(
+        row(&shown) == 0.0 && said.contains("warning: --threads: with 0 no row has a latency"),
+        "{shown}{said}"
+    );
+    assert_eq!(server.statistics()["cmd_get"], 2_000);
+}
+
+/// A row for each rate; the slow one is the master's alone, and the agent waits for the next.
+#[test]
+fn scans_are_led() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let agent = Agent::wait(&[]);
+    let (shown, said) = report(&led(&server, &[&agent], "-Q 500 -C 2 --scan 400:1200:400"));
+    let rows: Vec<&str> = shown.lines().filter(|line| line.starts_with("read")).collect();
+    assert!(rows.len() == 3 && rows[2].ends_with("     1200"), "{shown}");
+    assert!(said.contains("warning: --scan: rates up to --measure_qps 500 are the master's alone"), "{said}");
+    let statistics = server.statistics();
+    assert_eq!((statistics["cmd_get"], statistics["cmd_set"]), (2_400, 100), "{shown}{said}");
+}
+
+fn await_load(server: &Server) {
+    while server.statistics()["cmd_get"] == 0 {
+        std::thread::yield_now();
+    }
+}
+
+/// An agent that dies is named, and one whose master dies, or loses another agent, waits for the next.
+#[test]
+fn whoever_dies_is_named_or_not_waited_for() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let (lasting, dying) = (Agent::wait(&[]), Agent::wait(&[]));
+    let long = |agents: &[&Agent]| {
+        let mut command = brunt(&["mutilate", "-s", &server.address, "-B", "-t", "60", "-q", "500"]);
+        agents.iter().for_each(|agent| {
+            command.args(["-a", &agent.name()]);
+        });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let run = long(&[&lasting, &dying]);
+    await_load(&server);
+    kill_process(Pid::from_child(&dying.child), Signal::KILL).unwrap();
+    let since = Instant::now();
+    let output = run.wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    assert!(since.elapsed() < NAMED, "{:?}", since.elapsed());
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(255), 0), "{said}");
+    assert!(said.contains(&format!("mutilate: agent {} ", dying.name())), "{said}");
+    let mut run = long(&[&lasting]);
+    let before = server.statistics()["cmd_get"];
+    while server.statistics()["cmd_get"] < before + 50 {
+        std::thread::yield_now();
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let before = server.statistics()["cmd_get"];
+    report(&led(&server, &[&lasting], "-q 500 --noload"));
+    assert!(server.statistics()["cmd_get"] >= before + 500);
+}
+
+/// Only who knows the token leads, and only who speaks our protocol.
+#[test]
+fn strangers_are_told_apart() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let [right, wrong] = ["correct horse", "battery staple"].map(|token| {
+        let path = temporary("token");
+        std::fs::write(&path, token).unwrap();
+        path.display().to_string()
+    });
+    let mut agent = Agent::wait(&["--token-file", &right]);
+    let name = agent.name();
+    for (options, reason) in [
+        (format!("-q 100 --token-file {wrong}"), "does not let us in: the token is another"),
+        ("-q 100".to_owned(), "wants a token; --token-file gives it one"),
+    ] {
+        let output = led(&server, &[&agent], &options);
+        assert_eq!(text(&output.stderr).trim(), format!("mutilate: agent {name} {reason}"));
+        assert_eq!(output.status.code(), Some(255));
+    }
+    // A master of mutilate itself.
+    let mut stranger = TcpStream::connect(&name).unwrap();
+    stranger.write_all(&ZEROMQ).unwrap();
+    let said = agent.await_line("ZeroMQ");
+    assert!(
+        said.starts_with("note: agent: ") && said.contains("only brunt mutilate leads agents of brunt"),
+        "{said}"
+    );
+    report(&led(&server, &[&agent], &format!("-q 100 --token-file {right}")));
+    [right, wrong].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    // An agent of mutilate itself, which would wait for an answer for ever.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port().to_string();
+    let foreign = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        socket.write_all(&ZEROMQ).unwrap();
+        // Until the master has had enough.
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let output =
+        brunt(&["mutilate", "-s", &server.address, "-a", "127.0.0.1", "-p", &port]).output().unwrap();
+    assert!(
+        text(&output.stderr).starts_with(&format!("mutilate: agent 127.0.0.1:{port} speaks ZeroMQ")),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(output.status.code(), Some(255));
+    foreign.join().unwrap();
+}
+
+/// An agent that anybody may lead says so, also where it is to be quiet; what the master decides has no effect there; nothing is written
+/// to standard output.
+#[test]
+fn an_agent_warns() {
+    let _machine = beside_others();
+    let mut command = brunt(&["mutilate", "-A", "-p", "0", "-t", "3"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut next = || said.next().unwrap().unwrap();
+    assert_eq!(next(), "warning: --time: without effect on an agent; the master decides");
+    let warning = next();
+    assert!(
+        warning.starts_with("warning: whoever reaches [::]:")
+            && warning.contains("can have this host load any server"),
+        "{warning}"
+    );
+    child.kill().unwrap();
+    assert_eq!(text(&child.wait_with_output().unwrap().stdout), "");
+    let output =
+        brunt(&["mutilate", "-A", "-p", "0", "--quiet", "--token-file", "/nowhere/token"]).output().unwrap();
+    assert!(
+        text(&output.stderr).starts_with("mutilate: --token-file: '/nowhere/token' cannot be read"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(output.status.code(), Some(255));
+}
+
+/// The largest example of mutilate's own documentation: eight hosts, each a network of its own with a name, led by this one. `$1` is the
+/// program, `$2` where samples go, and what follows the options behind those of the example. While it runs connections are counted by the
+/// host that holds them, and what was seen most often counts: agents that find no memory for rings connect twice.
+const EIGHT_HOSTS: &str = r#"
+set -e
+mount -t tmpfs none /run && mkdir -p /run/netns
+ip link set lo up && ip link add br0 type bridge && ip addr add 10.99.0.1/24 dev br0 && ip link set br0 up
+if [ $# = 1 ]; then exec "$@"; fi
+program=$1; samples=$2; shift 2
+echo '10.99.0.1 memcached_server' > /run/hosts
+for n in 1 2 3 4 5 6 7 8; do echo "10.99.0.1$n agent$n"; done >> /run/hosts
+mount --bind /run/hosts /etc/hosts
+trap 'kill $started; wait' EXIT
+for n in 1 2 3 4 5 6 7 8; do
+    ip netns add agent$n && ip link add v$n type veth peer name eth0 netns agent$n
+    ip link set v$n master br0 up && ip -n agent$n link set lo up
+    ip -n agent$n addr add 10.99.0.1$n/24 dev eth0 && ip -n agent$n link set eth0 up
+    ip netns exec agent$n "$program" mutilate -T 16 -A 2> /run/agent$n.log &
+    started="$started $!"
+done
+"$program" serve --listen 10.99.0.1:11211 > /run/server.log &
+started="$started $!"
+until grep -q listening /run/server.log; do sleep 0.05; done
+"$program" mutilate -s memcached_server --loadonly
+"$program" mutilate -s memcached_server --noload -B -T 16 -Q 1000 -D 4 -C 4 \
+    -a agent1 -a agent2 -a agent3 -a agent4 -a agent5 -a agent6 -a agent7 -a agent8 -c 4 --save "$samples" "$@" &
+master=$!
+while kill -0 $master 2> /dev/null; do
+    ss -Htn state established '( sport = :11211 )' | sed 's/:[0-9]* *$//; s/.* //' | sort | uniq -c | tr -s ' \n' ' ' >> /run/seen
+    echo >> /run/seen
+    sleep 0.1
+done
+wait $master
+sort /run/seen | uniq -c | sort -n | tail -1 | sed 's/^ *[0-9]*/connections/'
+python3 -c '
+import socket
+server = socket.create_connection(("10.99.0.1", 11211))
+server.sendall(b"stats\r\n")
+for line in server.makefile():
+    if "cmd_get" in line: print(line.strip())
+    if "END" in line: break
+'
+"#;
+
+#[test]
+fn eight_hosts_with_sixteen_threads_each() {
+    let _machine = beside_others();
+    let Some(mut command) = in_namespace(&["-n", "-m"], EIGHT_HOSTS) else { return };
+    let path = temporary("samples");
+    command.args([env!("CARGO_BIN_EXE_brunt")]).arg(&path);
+    // As printed, where the machine is ours; else so few requests that their number is known beforehand.
+    let is_full = std::env::var_os("BRUNT_ACCURACY").is_some_and(|length| length == "full");
+    let options = if is_full { "-q 200000 -t 5" } else { "-q 5000 -t 2 -i fixed" };
+    let output = command.args(options.split(' ')).output().unwrap();
+    let (shown, said) = report(&output);
+    let saved = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    eprintln!("{shown}{said}");
+    let held = shown.lines().find_map(|line| line.strip_prefix("connections ")).unwrap_or_default();
+    let words: Vec<&str> = held.split_whitespace().collect();
+    let of = |host: &str| words.chunks(2).find(|pair| pair[1] == host).map_or("0", |pair| pair[0]);
+    for host in 1..=8 {
+        assert_eq!(of(&format!("10.99.0.1{host}")), "64", "{shown}{said}");
+    }
+    // The master's own, beside one that asks for statistics.
+    assert!(["64", "65"].contains(&of("10.99.0.1")), "{shown}{said}");
+    assert!(shown.contains("\nMisses = 0 (0.0%)\n"), "{shown}{said}");
+    if !is_full {
+        // The master's own, and what everyone sent.
+        assert_eq!(saved.lines().count(), 2_000, "{shown}{said}");
+        assert!(shown.contains("\nSTAT cmd_get 10000\n"), "{shown}{said}");
+    }
+}
