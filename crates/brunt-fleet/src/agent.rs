@@ -4,7 +4,7 @@
 //! comes meanwhile is told so. Invariant: whatever becomes of a controller, the agent is waiting again at most a few seconds later.
 
 use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
-use crate::link::{Link, Wire, broken};
+use crate::link::{CONTROLLER_SILENCE, Link, Wire, broken};
 use crate::message::{About, Assignment, FromAgent, ToAgent, Trouble};
 use crate::trust::AgentTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, Stop};
@@ -96,7 +96,7 @@ impl Agent<'_> {
         let welcome = Welcome::to(&hello, &answer, token, is_busy);
         wire.write_all(&welcome.bytes(), deadline).map_err(lost)?;
         match welcome.reception {
-            Reception::Welcome => Ok(Link::new(wire)),
+            Reception::Welcome => Ok(Link::new(wire, CONTROLLER_SILENCE)),
             Reception::Stranger => Err("is refused: it does not have our token".to_owned()),
             Reception::OtherVersion => {
                 Err("is refused: it speaks another version of the protocol".to_owned())

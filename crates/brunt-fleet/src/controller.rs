@@ -4,7 +4,7 @@
 //! becomes of an agent, the run ends within seconds and names it.
 
 use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
-use crate::link::{Link, Wire, broken};
+use crate::link::{Link, SILENCE, Wire, broken};
 use crate::message::{About, Assignment, FromAgent, ToAgent, Trouble};
 use crate::offset::Offset;
 use crate::trust::ControllerTrust;
@@ -244,7 +244,7 @@ impl Peer {
             }
             Reception::Welcome => {}
         }
-        let mut link = Link::new(wire);
+        let mut link = Link::new(wire, SILENCE);
         let about = match link.hear(GREETING)? {
             Some(FromAgent::About(about)) => about,
             Some(_) => return Err("does not say who it is".to_owned()),

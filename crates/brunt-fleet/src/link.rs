@@ -1,8 +1,8 @@
 //! The way between a controller and an agent: messages over TCP, in the clear or by TLS.
 //!
 //! Not a thread and not a loop: whoever holds a link waits on it for as long as it has time. Invariants: nothing here blocks
-//! longer than it was told; a link on which nothing was heard for [`SILENCE`] is broken, for the other side says every
-//! [`BEAT`] that it is there.
+//! longer than it was told; a link on which nothing was heard for a while ([`SILENCE`], [`CONTROLLER_SILENCE`]) is broken, for the other
+//! side says every [`BEAT`] that it is there.
 
 use crate::frame::{self, FRAME_BYTES_MAX, FrameReader};
 use crate::greeting::is_zeromq;
@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
 /// Who has not been heard for so long is gone or hangs. With the time to notice it stays under five seconds.
 pub(crate) const SILENCE: Duration = Duration::from_secs(4);
+/// The same of a controller. One that dies is seen at once; one whose host is busy with starting workers beside many agents is given time.
+pub(crate) const CONTROLLER_SILENCE: Duration = Duration::from_secs(10);
 /// What waits to be sent; more than this and the other side does not read.
 const QUEUED_BYTES_MAX: usize = 2 * FRAME_BYTES_MAX;
 /// What is read at a time.
@@ -150,11 +152,12 @@ pub(crate) struct Link {
     outgoing: Vec<u8>,
     heard: Instant,
     said: Instant,
+    silence_max: Duration,
 }
 
 impl Link {
     /// Over a wire on which both sides have been let in.
-    pub(crate) fn new(wire: Wire) -> Self {
+    pub(crate) fn new(wire: Wire, silence_max: Duration) -> Self {
         let now = Instant::now();
         Self {
             wire,
@@ -162,6 +165,7 @@ impl Link {
             outgoing: Vec::new(),
             heard: now,
             said: now,
+            silence_max,
         }
     }
 
@@ -216,8 +220,8 @@ impl Link {
                 Err(error) if is_for_now(&error) => {}
                 Err(error) => return Err(broken(&error)),
             }
-            if self.heard.elapsed() >= SILENCE {
-                return Err(format!("has not been heard for {} s", SILENCE.as_secs()));
+            if self.heard.elapsed() >= self.silence_max {
+                return Err(format!("has not been heard for {} s", self.silence_max.as_secs()));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -256,7 +260,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (near, _) = listener.accept().unwrap();
-        (Link::new(Wire::new(near, None).unwrap()), far)
+        (Link::new(Wire::new(near, None).unwrap(), SILENCE), far)
     }
 
     #[test]
