@@ -1,15 +1,16 @@
 //! Other load generators' command lines: what the real tools were seen to print is what we print, but for the numbers; and
 //! data sets that they and we store are the same.
 
-use crate::server::{Server, beside_others, brunt};
+use crate::server::{Server, alone, beside_others, brunt};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// The cases that were recorded of a tool. A host that stops a run for a tenth of a second makes a number one digit wider than its
-/// column, as it would in the real tool: what fails is tried again, by itself.
+/// column, as it would in the real tool: what fails is tried again, with the machine to itself.
 fn check_recorded(folder: &str) {
+    let beside = beside_others();
     // Whether tests may run without real servers is asked for in one place.
     let Some(_server) = Server::memcached(&[]) else { return };
     let legacy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/legacy");
@@ -19,6 +20,8 @@ fn check_recorded(folder: &str) {
         text.ends_with(" failed\n") && succeeded == failed.is_empty() && !text.starts_with("0 passed"),
         "{text}"
     );
+    drop(beside);
+    let _alone = (!failed.is_empty()).then(alone);
     for case in failed {
         let again = (0..3).map(|_| shape(&legacy, &[case])).find(|(succeeded, _)| *succeeded);
         assert!(again.is_some(), "{text}");
@@ -38,13 +41,11 @@ fn shape(legacy: &Path, arguments: &[&str]) -> (bool, String) {
 
 #[test]
 fn recorded_cases_of_mutilate() {
-    let _beside = beside_others();
     check_recorded("mutilate");
 }
 
 #[test]
 fn recorded_cases_of_the_second_generation_of_mutilate() {
-    let _beside = beside_others();
     check_recorded("mutilate-g2");
 }
 

@@ -328,7 +328,10 @@ fn messages_nobody_asked_for_are_counted() {
 #[test]
 fn a_greeting_that_nobody_answers_is_the_end() {
     let _beside = beside_others();
-    for (is_ended, message) in [(false, "timed out"), (true, "reset by peer")] {
+    for (is_ended, message) in [
+        (false, "did not answer HELLO within 200ms"),
+        (true, "it ended the connection and did not answer HELLO"),
+    ] {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {

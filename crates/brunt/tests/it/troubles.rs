@@ -203,10 +203,13 @@ fn a_path_without_a_server_is_named() {
     });
     // Its listener is gone, and the file is not.
     drop(UnixListener::bind(at("left")).unwrap());
-    for (name, message) in
-        [("babbles", "220 mail.test"), ("silent", "timed"), ("left", "refused"), ("none", "No such file")]
-    {
-        for protocol in ["memcached-text", "resp3"] {
+    for (name, message, of_resp) in [
+        ("babbles", "220 mail.test", "220 mail.test"),
+        ("silent", "timed", "did not answer HELLO within 200ms"),
+        ("left", "refused", "refused"),
+        ("none", "No such file", "No such file"),
+    ] {
+        for (protocol, message) in [("memcached-text", message), ("resp3", of_resp)] {
             let address = format!("unix:{}", at(name));
             let output =
                 ended(&["--protocol", protocol, "-s", &address, "--timeout", "200ms", "--no-server-stats"]);
