@@ -12,6 +12,10 @@ use brunt_plan::op::OpKind;
 use rapidhash::v3::{RapidSecrets, rapidhash_v3_nano_inline};
 use std::ops::Range;
 
+/// The highest bit of the number that the values of a trace bear: it comes from the key's text, where those of a data set count its
+/// keys, and no data set has so many. So a value names which of the two has stored it.
+pub const NAMED_BY_TEXT: u64 = 1 << 63;
+
 /// What a line of a trace says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
@@ -198,7 +202,7 @@ impl Replay {
             key_len: key.len() as u8,
             holders: 1,
             value_len: entry.value_len,
-            id: rapidhash_v3_nano_inline::<true, false>(key, &self.secrets),
+            id: rapidhash_v3_nano_inline::<true, false>(key, &self.secrets) | NAMED_BY_TEXT,
         };
         held.key[..key.len()].copy_from_slice(key);
         let place = match self.free.pop() {

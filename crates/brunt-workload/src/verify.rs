@@ -5,6 +5,7 @@
 //! leaves every doubt to the long one.
 
 use crate::payload::{HEAD_LEN, Payload};
+use crate::trace::NAMED_BY_TEXT;
 use std::ops::Range;
 
 /// What a checked value turned out to be.
@@ -192,7 +193,7 @@ impl Verifier {
         if received_head[..comparable] != parts.head[..comparable] {
             let named = (self.received >= HEAD_LEN).then(|| payload.read_head(&self.head)).flatten();
             return match named {
-                Some((id, _)) if id != self.id => Integrity::WrongKey { id },
+                Some((id, _)) if id != self.id => self.of_another_key(id),
                 Some((_, version)) => Integrity::WrongVersion { version },
                 None => Integrity::Torn,
             };
@@ -219,7 +220,7 @@ impl Verifier {
         } else {
             match payload.read_head(&self.head) {
                 None => return unknown,
-                Some((id, _)) if id != self.id => return Integrity::WrongKey { id },
+                Some((id, _)) if id != self.id => return self.of_another_key(id),
                 Some(_) if self.body_differs => return Integrity::Torn,
                 Some(_) => {}
             }
@@ -231,6 +232,13 @@ impl Verifier {
         }
     }
 
+    /// The verdict on a value that names another key. One that a trace has stored and one of a data set do not name the same key
+    /// alike: what the other has stored is nobody's fault.
+    fn of_another_key(&self, id: u64) -> Integrity {
+        let is_of_other_kind = (id ^ self.id) & NAMED_BY_TEXT != 0;
+        if is_of_other_kind { Integrity::Foreign } else { Integrity::WrongKey { id } }
+    }
+
     /// The verdict where nothing but the head and the shortest length is known.
     fn finish_head(&self, payload: &Payload) -> Integrity {
         let (len_min, is_ours) = match self.expected {
@@ -240,7 +248,7 @@ impl Verifier {
         let named = (self.received >= HEAD_LEN).then(|| payload.read_head(&self.head)).flatten();
         match named {
             _ if self.received < len_min as usize => Integrity::Truncated,
-            Some((id, _)) if id != self.id => Integrity::WrongKey { id },
+            Some((id, _)) if id != self.id => self.of_another_key(id),
             Some(_) => Integrity::Intact,
             // Too short to hold a head, then and now.
             None if is_ours && (len_min as usize) < HEAD_LEN => Integrity::Intact,
@@ -402,6 +410,7 @@ mod tests {
         }
         check(&payload, 100, &value(&payload, 8, 1, 100), Integrity::WrongKey { id: 8 });
         check(&payload, 100, &value(&payload, 8, 1, 30), Integrity::WrongKey { id: 8 });
+        check(&payload, 100, &value(&payload, NAMED_BY_TEXT | 7, 1, 100), Integrity::Foreign);
         check(&payload, 100, &value(&payload, 7, 2, 100), Integrity::WrongVersion { version: 2 });
         check(&payload, 100, &own(99), Integrity::Truncated);
         check(&payload, 100, &own(3), Integrity::Truncated);

@@ -75,6 +75,22 @@ fn a_trace_is_replayed_as_it_stands() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// What a load has stored is read by its lines, and what lines have stored by those who count keys: neither is anybody's failure.
+#[test]
+fn traces_and_data_sets_may_have_the_same_keys() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let lines: String = (0..500).map(|id| format!("0,1,read,{:030},200\n", id % 400)).collect();
+    let path = file("loaded.csv", &lines);
+    let (text, said) = report(&mutilate(&server, &format!("-r 400 --read_file {path}")));
+    assert!(text.contains(" (500 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}{said}");
+    std::fs::write(&path, lines.replace("read", "write")).unwrap();
+    report(&mutilate(&server, &format!("--noload --getsetorset --read_file {path}")));
+    let (text, said) = report(&mutilate(&server, "-r 400 --noload -N 500"));
+    assert!(text.contains(" (500 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}{said}");
+    std::fs::remove_file(path).unwrap();
+}
+
 /// Many lines over several threads and connections: each is sent once, and the books are the server's.
 #[test]
 fn every_line_is_sent_once() {
