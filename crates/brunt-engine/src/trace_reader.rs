@@ -119,8 +119,13 @@ pub fn check_traces(plan: &Plan) -> Result<(), NoTrace> {
 /// The lines of a trace, unpacked where it is packed.
 fn open(trace: &Trace) -> io::Result<Box<dyn BufRead + Send>> {
     let file = File::open(&trace.file)?;
-    if file.metadata()?.is_dir() {
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
+    }
+    // It is opened once to see whether it can be, and a reader that waits for somebody's next line waits when the run is over, too.
+    if !kind.is_file() {
+        return Err(io::Error::other("it is no regular file"));
     }
     let plain = BufReader::with_capacity(CHUNK_BYTES, file);
     if !trace.file.ends_with(".zst") {
@@ -140,10 +145,31 @@ impl Unpacked {
     /// Opens the first frame, so that a file that is none is refused at once.
     fn new(mut packed: BufReader<File>) -> io::Result<Self> {
         let mut decoder = ruzstd::decoding::FrameDecoder::new();
-        let refused = |error| io::Error::other(format!("it is no file of zstd: {error:?}"));
-        decoder.reset(&mut packed).map_err(refused)?;
+        let refused = |error| io::Error::other(format!("it is no file of zstd: {error}"));
+        begin_frame(&mut decoder, &mut packed).map_err(refused)?;
         Ok(Self { decoder, packed })
     }
+}
+
+/// Goes on to the next frame, if there is one. What packers put between frames for themselves is passed over (RFC 8878, section
+/// 3.1.2).
+fn begin_frame(
+    decoder: &mut ruzstd::decoding::FrameDecoder,
+    packed: &mut BufReader<File>,
+) -> io::Result<bool> {
+    use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+    while !packed.fill_buf()?.is_empty() {
+        match decoder.reset(&mut *packed) {
+            Ok(()) => return Ok(true),
+            Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
+                length, ..
+            })) => {
+                io::copy(&mut packed.by_ref().take(u64::from(length)), &mut io::sink())?;
+            }
+            Err(error) => return Err(io::Error::other(error)),
+        }
+    }
+    Ok(false)
 }
 
 impl Read for Unpacked {
@@ -157,10 +183,8 @@ impl Read for Unpacked {
                 self.decoder
                     .decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES))
                     .map_err(io::Error::other)?;
-            } else if self.packed.fill_buf()?.is_empty() {
+            } else if !begin_frame(&mut self.decoder, &mut self.packed)? {
                 return Ok(0);
-            } else {
-                self.decoder.reset(&mut self.packed).map_err(io::Error::other)?;
             }
         }
     }
@@ -435,14 +459,17 @@ mod tests {
         std::fs::remove_file(path).unwrap();
     }
 
-    /// What `zstd -19` made of 2 000 lines, twice, with a frame between them that holds a line as it is.
+    /// What `zstd -19` made of 2 000 lines, twice, with a frame between them that holds a line as it is; and frames to pass over.
     #[test]
     fn packed_files_are_unpacked_frame_by_frame() {
         let packed = include_bytes!("trace_reader/packed.zst");
         let plain = b"7,1,write,plain,3\n";
         let head = [0x28, 0xB5, 0x2F, 0xFD, 0x20, plain.len() as u8, 1 | (plain.len() as u8) << 3, 0, 0];
         let frame = [&head[..], plain];
-        let path = file("packed.zst", &[packed, &frame.concat()[..], packed].concat());
+        let passed_over = [0x5A, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3];
+        let frames =
+            [&passed_over[..], packed, &frame.concat(), &passed_over, &passed_over, packed, &passed_over];
+        let path = file("packed.zst", &frames.concat());
         let (readers, mut feeds) = feeds(&plan(&path, "words"), 1);
         let one = |id: u32| {
             let kind = if id.is_multiple_of(3) { OpKind::Set } else { OpKind::Get };
