@@ -50,19 +50,22 @@ pub struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    /// Waits for controllers, for ever.
-    ///
-    /// # Errors
-    /// Nobody can connect any more.
-    pub fn serve(&self, listener: &TcpListener) -> io::Result<()> {
+    /// Waits for controllers, for ever. Where this host has no room for one more connection, or for its thread, somebody else's may
+    /// soon have ended.
+    pub fn serve(&self, listener: &TcpListener) -> ! {
         let session = Session::default();
         std::thread::scope(|scope| {
             loop {
-                let (socket, peer) = listener.accept()?;
                 let session = &session;
-                std::thread::Builder::new()
-                    .name("brunt-agent".to_owned())
-                    .spawn_scoped(scope, move || self.receive(socket, peer, session))?;
+                let received = listener.accept().and_then(|(socket, peer)| {
+                    std::thread::Builder::new()
+                        .name("brunt-agent".to_owned())
+                        .spawn_scoped(scope, move || self.receive(socket, peer, session))
+                });
+                if let Err(error) = received {
+                    (self.note)(&format!("cannot let anybody in: {error}"));
+                    std::thread::park_timeout(LOOK);
+                }
             }
         })
     }
@@ -70,10 +73,9 @@ impl Agent<'_> {
     /// Lets somebody in, or not.
     fn receive(&self, socket: TcpStream, peer: SocketAddr, session: &Session) {
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let turn = session.take();
-        match self.greet(socket, turn.is_none()) {
+        match self.greet(socket, session) {
             Err(why) => (self.note)(&format!("{peer}: {why}")),
-            Ok(mut link) => {
+            Ok((mut link, _turn)) => {
                 (self.note)(&format!("{peer} leads"));
                 let Err(why) = self.follow(&mut link);
                 (self.note)(&format!("{peer} {why}; waiting"));
@@ -81,7 +83,8 @@ impl Agent<'_> {
         }
     }
 
-    fn greet(&self, socket: TcpStream, is_busy: bool) -> Result<Link, String> {
+    /// Whoever has proved nothing keeps nobody else's turn.
+    fn greet<'a>(&self, socket: TcpStream, session: &'a Session) -> Result<(Link, Turn<'a>), String> {
         let deadline = Instant::now() + GREETING;
         let lost = |error: io::Error| broken(&error);
         let mut wire = Wire::new(socket, self.trust.connection()?).map_err(lost)?;
@@ -93,15 +96,21 @@ impl Agent<'_> {
         let mut answer = [0; Answer::BYTES];
         wire.read_greeting(&mut answer, deadline).map_err(lost)?;
         let answer = Answer::read(&answer).ok_or("is no controller of ours")?;
-        let welcome = Welcome::to(&hello, &answer, token, is_busy);
+        let mut welcome = Welcome::to(&hello, &answer, token, false);
+        let turn = if welcome.reception == Reception::Welcome { session.take() } else { None };
+        if turn.is_none() {
+            welcome = Welcome::to(&hello, &answer, token, true);
+        }
         wire.write_all(&welcome.bytes(), deadline).map_err(lost)?;
-        match welcome.reception {
-            Reception::Welcome => Ok(Link::new(wire, CONTROLLER_SILENCE)),
-            Reception::Stranger => Err("is refused: it does not have our token".to_owned()),
-            Reception::OtherVersion => {
+        match (welcome.reception, turn) {
+            (Reception::Welcome, Some(turn)) => Ok((Link::new(wire, CONTROLLER_SILENCE), turn)),
+            (Reception::Stranger, _) => Err("is refused: it does not have our token".to_owned()),
+            (Reception::OtherVersion, _) => {
                 Err("is refused: it speaks another version of the protocol".to_owned())
             }
-            Reception::Busy => Err("is refused: another controller is here".to_owned()),
+            (Reception::Busy | Reception::Welcome, _) => {
+                Err("is refused: another controller is here".to_owned())
+            }
         }
     }
 

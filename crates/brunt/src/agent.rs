@@ -44,8 +44,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // For whoever let the kernel choose the port.
     writeln!(io::stdout(), "listening on {address}")?;
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    Own { threads, weight: 1, cpus, sleeps: false }.serve(trust, &listener, &note)?;
-    Ok(Exit::Done)
+    Own { threads, weight: 1, cpus, sleeps: false }.serve(trust, &listener, &note)
 }
 
 /// Says so where everyone is let in who reaches this address.
@@ -71,12 +70,7 @@ pub(crate) struct Own {
 
 impl Own {
     /// Waits for controllers, for ever.
-    pub(crate) fn serve(
-        self,
-        trust: AgentTrust,
-        listener: &TcpListener,
-        note: &(dyn Fn(&str) + Sync),
-    ) -> io::Result<()> {
+    pub(crate) fn serve(self, trust: AgentTrust, listener: &TcpListener, note: &(dyn Fn(&str) + Sync)) -> ! {
         limits::raise_open_files();
         let agent = brunt_fleet::Agent {
             trust,

@@ -31,8 +31,7 @@ pub(super) fn serve(mode: &AgentMode) -> Result<(), Ended> {
     say(&format!("note: agent: listening on {address}"));
     let cpus = if mode.affinity && mode.threads > 1 { brunt_engine::allowed_cpus() } else { Vec::new() };
     let own = agent::Own { threads: mode.threads, weight: mode.lambda_mul, cpus, sleeps: mode.blocking };
-    own.serve(trust, &listener, &|text| say(&format!("note: agent: {text}")))?;
-    Ok(())
+    own.serve(trust, &listener, &|text| say(&format!("note: agent: {text}")))
 }
 
 /// All addresses of this host, as mutilate's agents do, whatever families it has.
