@@ -13,6 +13,8 @@ pub(crate) const NO_DETOUR: DetourId = u32::MAX;
 pub(crate) struct Detour {
     /// When its last byte was handed over for the first time.
     pub first_sent_ns: u64,
+    /// When it last came to wait, having been sent on.
+    pub came_ns: u64,
     /// How often it was sent on.
     pub hops: u8,
     /// It goes behind an `ASKING`.
@@ -38,7 +40,8 @@ impl Detours {
 
     /// An operation that was first sent then is about to be sent on.
     pub(crate) fn open(&mut self, first_sent_ns: u64) -> DetourId {
-        let detour = Detour { first_sent_ns, hops: 0, asks: false, is_asking: false, next: NO_DETOUR };
+        let (came_ns, next) = (first_sent_ns, NO_DETOUR);
+        let detour = Detour { first_sent_ns, came_ns, hops: 0, asks: false, is_asking: false, next };
         if self.free == NO_DETOUR {
             self.detours.push(detour);
             (self.detours.len() - 1) as DetourId

@@ -155,7 +155,12 @@ impl Health {
         (self.trouble_since_ns != 0).then(|| self.trouble_since_ns.max(self.last_sign_ns))
     }
 
-    /// Was it in trouble when the run ended?
+    /// When it last did anything that only a server which is there does; 0 before there was anything.
+    pub(crate) fn last_life_ns(&self) -> u64 {
+        self.last_success_ns.max(self.last_sign_ns)
+    }
+
+    /// Was it in trouble when the run ended, and did nothing at all any more?
     pub(crate) fn is_gone_at_end(&self) -> bool {
         self.is_gone_at_end
     }
@@ -220,7 +225,7 @@ impl Health {
             None => now_ns,
         };
         let span = self.end(gap_from_ns, now_ns.saturating_sub(gap_from_ns), now_ns)?;
-        self.is_gone_at_end = true;
+        self.is_gone_at_end = self.last_sign_ns <= span.start_ns;
         Some(OutageSpan { end_ns: u64::MAX, ..span })
     }
 }

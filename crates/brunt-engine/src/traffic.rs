@@ -603,10 +603,16 @@ impl<C: Codec> Traffic<C> {
         }
         let owner = match lease {
             NO_LEASE => index,
-            lease => match self.leases.leave(lease) {
-                Some(owner) => owner,
-                None => return,
-            },
+            lease => {
+                let owner = self.leases.leave(lease);
+                if owner != Some(index) {
+                    self.refill_idle(index);
+                }
+                match owner {
+                    Some(owner) => owner,
+                    None => return,
+                }
+            }
         };
         let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
@@ -620,7 +626,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Nothing is out on a connection any more, and what was last did not give a slot back: it was a part of an operation whose other
-    /// parts are out elsewhere, or was taken back. Slots that waited for it there are free. (Where they are bound to connections there are
+    /// parts are out elsewhere, followed another, or was taken back. Slots that waited for it there are free. (Where they are bound to connections there are
     /// no parts, and what was taken back comes again.)
     #[inline]
     fn refill_idle(&mut self, index: u32) {

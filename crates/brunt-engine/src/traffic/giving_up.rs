@@ -7,8 +7,9 @@
 use super::{Traffic, free_slot, give_back};
 use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
+use crate::health::Health;
 use crate::in_flight::Entry;
-use crate::lane::{Picked, RouteId};
+use crate::lane::{Lane, Picked, RouteId};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
@@ -19,6 +20,12 @@ use brunt_stats::sample::Times;
 /// An attempt to connect has failed, and not only the connection before it.
 const FAILURES_TOLD: u32 = 2;
 
+/// Who has given no sign of life for so long while operations wait for it has stopped, as far as a full queue is concerned: before
+/// that all its replies may be on their way.
+const MUTE_NS: u64 = 100_000_000;
+/// How often a queue that is in the way is looked at.
+const LOOK_NS: u64 = 20_000_000;
+
 /// The times of an operation that ends unsent.
 pub(super) fn unsent_times(intended_ns: u64, picked_ns: u64, at_ns: u64) -> Times {
     Times { intended_ns, picked_ns, sent_ns: at_ns, polled_ns: at_ns, first_byte_ns: at_ns, done_ns: at_ns }
@@ -27,10 +34,10 @@ pub(super) fn unsent_times(intended_ns: u64, picked_ns: u64, at_ns: u64) -> Time
 impl<C: Codec> Traffic<C> {
     /// Gives up what has waited long enough for a server that does not answer. Returns when to look again.
     pub(crate) fn give_up_waiting(&mut self, now_ns: u64) -> u64 {
+        let mut next_ns = self.clear_the_way(now_ns);
         if self.servers.iter().all(|server| server.silent_since_ns().is_none()) {
-            return u64::MAX;
+            return next_ns;
         }
-        let mut next_ns = u64::MAX;
         for route in 0..self.routes.len() as RouteId {
             let Some(since_ns) = self.silent_since_ns(route) else { continue };
             // Whatever comes to wait from now on waits at least until then.
@@ -42,9 +49,27 @@ impl<C: Codec> Traffic<C> {
         next_ns
     }
 
-    /// Since when the server of a route has said nothing; `None` while it answers, and where that is no matter: a preload
-    /// tries again, and has a patience of its own.
+    /// A full queue has stopped a schedule: nothing comes any more that would make room in it. Returns when to look again.
+    fn clear_the_way(&mut self, now_ns: u64) -> u64 {
+        // A closed loop has no more in its queues than slots.
+        let is_stopped =
+            |lane: &Lane| lane.full_routes > 0 && lane.routes.len() > 1 && lane.session.is_open();
+        if !self.lanes.iter().any(is_stopped) {
+            return u64::MAX;
+        }
+        for route in 0..self.routes.len() as RouteId {
+            self.make_room(route, now_ns);
+        }
+        now_ns + LOOK_NS
+    }
+
+    /// Since when the server of a route has said nothing; `None` while it answers.
     fn silent_since_ns(&self, route: RouteId) -> Option<u64> {
+        self.asked_server(route).and_then(Health::silent_since_ns)
+    }
+
+    /// The server of a route; `None` where its silence is no matter: a preload tries again, and has a patience of its own.
+    fn asked_server(&self, route: RouteId) -> Option<&Health> {
         let route = &self.routes[route as usize];
         let own = &self.connections[route.connections.start as usize..route.connections.end as usize];
         let first = own.first().filter(|_| !self.lanes[route.lane as usize].is_preload)?;
@@ -53,12 +78,23 @@ impl<C: Codec> Traffic<C> {
         let awaits_birth = self.lifetimes[usize::from(first.class)].has_schedule()
             && health.up == 0
             && own.iter().all(|connection| connection.failures < FAILURES_TOLD);
-        health.silent_since_ns().filter(|_| !awaits_birth)
+        (!awaits_birth).then_some(health)
+    }
+
+    /// Has the server of a route given no sign of life for so long that there is none to wait for?
+    fn is_mute(&self, route: RouteId, now_ns: u64) -> bool {
+        let Some(oldest) = self.routes[route as usize].waiting.front() else { return false };
+        let Some(health) = self.asked_server(route) else { return false };
+        now_ns.saturating_sub(health.last_life_ns().max(oldest.picked_ns)) >= MUTE_NS
     }
 
     /// When an operation has waited long enough for a server that has been silent since then.
     fn given_up_ns(&self, picked: &Picked, since_ns: u64) -> u64 {
-        picked.picked_ns.max(since_ns).saturating_add(self.timeout_ns)
+        let came_ns = match &self.slots {
+            Some(slots) if picked.detour != NO_DETOUR => slots.detours.get(picked.detour).came_ns,
+            _ => picked.picked_ns,
+        };
+        came_ns.max(since_ns).saturating_add(self.timeout_ns)
     }
 
     /// Of those in the queue from the front on: whatever stands further back came there later.
@@ -90,14 +126,14 @@ impl<C: Codec> Traffic<C> {
         next_ns
     }
 
-    /// An operation of an open loop has come to wait. A queue that is full would stop the schedule, also for the other servers;
-    /// where its server does not answer the oldest is given up instead, before its time.
+    /// A queue of an open loop that is full stops the schedule, also for the other servers; where its server gives no sign of life the
+    /// oldest is given up instead, before its time.
     #[inline(never)]
     pub(super) fn make_room(&mut self, route_index: RouteId, now_ns: u64) {
         let route = &self.routes[route_index as usize];
         let lane = &self.lanes[route.lane as usize];
         let is_in_the_way = route.is_full() && lane.routes.len() > 1 && lane.session.is_open();
-        if is_in_the_way && self.silent_since_ns(route_index).is_some() {
+        if is_in_the_way && self.is_mute(route_index, now_ns) {
             self.give_up_oldest(route_index, now_ns);
         }
     }

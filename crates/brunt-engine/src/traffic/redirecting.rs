@@ -170,7 +170,7 @@ impl<C: Codec> Traffic<C> {
             },
             group: entry.rest.group,
             lease: entry.rest.lease,
-            detour: take_hop(slots, &entry, hop),
+            detour: take_hop(slots, &entry, hop, said.at_ns),
         };
         match hop {
             Hop::Again => {
@@ -270,7 +270,7 @@ fn hop_of(slots: &mut Slots, said: &Said<'_>, server: u16) -> Option<Hop> {
 }
 
 /// Counts a hop of an operation. Yields the detour that it is on.
-fn take_hop(slots: &mut Slots, entry: &Entry, hop: Hop) -> DetourId {
+fn take_hop(slots: &mut Slots, entry: &Entry, hop: Hop, at_ns: u64) -> DetourId {
     let id = match entry.rest.detour {
         NO_DETOUR => {
             slots.counts.operations += 1;
@@ -279,6 +279,7 @@ fn take_hop(slots: &mut Slots, entry: &Entry, hop: Hop) -> DetourId {
         id => id,
     };
     let detour = slots.detours.get_mut(id);
+    detour.came_ns = at_ns;
     detour.hops += u8::from(!matches!(hop, Hop::Again));
     slots.counts.hops_max = slots.counts.hops_max.max(detour.hops);
     match hop {
