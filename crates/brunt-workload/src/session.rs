@@ -238,8 +238,11 @@ impl Session {
         let source = Source::Drawn(drawn);
         let mut session =
             Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
-        // A session that is to send nothing has no half of it, and would delete before anybody has asked.
-        if let (Some(keep_every), Some(budget @ 1..)) = (spec.class.purge, spec.budget) {
+        // A session that is to send nothing begins with its deletes, which have no place in a warm-up.
+        let is_warmed_up = spec.window.measure_ns > spec.window.start_ns;
+        if let (Some(keep_every), Some(budget)) = (spec.class.purge, spec.budget)
+            && (budget > 0 || !is_warmed_up)
+        {
             let purge = Purge::new(spec.class.keyspace.keys, keep_every, spec.part, spec.copies);
             session.purge = Some(Purging { purge: Some(purge), resting: None, rest: budget / 2 });
             session.budget = budget - budget / 2;
