@@ -137,7 +137,7 @@ fn pipelines_of_several_servers_are_refilled() {
             let completed = |refill: &str| {
                 let outcome = simulate(
                     &format!(
-                        "{}refill = '{refill}'\nconnections = 3\ndepth = {depth}\ntime = '200ms'\nkeys = 300\nmix = '{mix}'\n\
+                        "{}refill = '{refill}'\nconnections = 3\ndepth = {depth}\ntime = '100ms'\nkeys = 300\nmix = '{mix}'\n\
                          multiget = 3",
                         three("modulo")
                     ),
@@ -145,7 +145,7 @@ fn pipelines_of_several_servers_are_refilled() {
                 );
                 check_books(&outcome);
                 assert_eq!(outcome.allocations, 0, "{refill} {depth} {mix}");
-                let half_ns = outcome.start_ns() + 100 * MS;
+                let half_ns = outcome.start_ns() + 50 * MS;
                 let early =
                     outcome.samples.iter().filter(|sample| sample.times.intended_ns < half_ns).count();
                 (early as f64, (outcome.samples.len() - early) as f64)

@@ -244,7 +244,7 @@ fn a_full_queue_holds_up_nobody_else() {
     for (second, is_gone) in [(gone(100 * MS, FOR_GOOD), true), (frozen(100 * MS), false)] {
         let outcome = simulate(
             &three(
-                "mix = 'get'\nrate = 300000\narrival = 'uniform'\nconnections = 3\ndepth = 1000\ntime = '1s'\n\
+                "mix = 'get'\nrate = 300000\narrival = 'uniform'\nconnections = 3\ndepth = 1000\ntime = '700ms'\n\
                  timeout = '3s'",
             ),
             world(second),
@@ -252,7 +252,7 @@ fn a_full_queue_holds_up_nobody_else() {
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
         assert_eq!(requests.given_up, requests.unsent);
-        assert!(requests.unsent > 80_000, "{requests:?}");
+        assert!(requests.unsent > 50_000, "{requests:?}");
         // Three routes share the room for 131 072.
         let (_, longest_ns) = failures(&outcome);
         assert!(!is_gone || (3 * SECOND..=3 * SECOND + MS).contains(&longest_ns), "{longest_ns}");
