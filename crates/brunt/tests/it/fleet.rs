@@ -233,6 +233,8 @@ fn strangers_are_refused() {
         let _ = stranger.read_to_end(&mut said);
         assert!(said.len() <= 64, "{} bytes for a stranger", said.len());
     }
+    // Whoever only connects keeps nobody out.
+    let _silent = TcpStream::connect(&agent.address).unwrap();
     let run = measured(&server, &[&agent], &[&short[..], &["--token-file", &right]].concat());
     assert_eq!(run.count("requests.sent"), 100, "{}", run.text);
     [right, wrong].iter().for_each(|path| std::fs::remove_file(path).unwrap());
