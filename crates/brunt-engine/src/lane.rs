@@ -187,6 +187,7 @@ impl Lane {
     }
 
     /// Lets the session have what it needs of its trace, or be asked again when there may be some.
+    #[inline(always)]
     pub(crate) fn feed(&mut self, now_ns: u64) {
         if let Some(feed) = &mut self.feed {
             feed.serve(&mut self.session, now_ns);

@@ -22,7 +22,8 @@ pub(crate) struct TraceFeed {
 }
 
 impl TraceFeed {
-    /// Lets a session that needs a block have one.
+    /// Lets a session that needs a block have one. Out of line, for most sessions have no trace.
+    #[inline(never)]
     pub(crate) fn serve(&mut self, session: &mut Session, now_ns: u64) {
         if session.has_spent_budget() {
             self.is_sated.store(true, Ordering::Relaxed);

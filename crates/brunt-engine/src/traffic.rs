@@ -310,8 +310,9 @@ impl<C: Codec> Traffic<C> {
                     flush_first |= self.take_on(lane, &issue, now_ns);
                 }
             }
-            self.lanes[lane as usize].feed(now_ns);
-            self.agenda.set(lane, self.lanes[lane as usize].due_ns());
+            let held = &mut self.lanes[lane as usize];
+            held.feed(now_ns);
+            self.agenda.set(lane, held.due_ns());
         }
         flush_first
     }
