@@ -199,6 +199,11 @@ impl Recording {
         self.set.unsent_to(server);
     }
 
+    /// Of these, one is given up because the server answers nobody.
+    pub(crate) fn given_up_at(&mut self, server: u16) {
+        self.set.given_up_at(server);
+    }
+
     /// An operation in parts was handed over; noted when it is over, for only then all its commands are known.
     pub(crate) fn sent_in_parts(&mut self, group: &Group) {
         self.set.sent(group.phase, &group.op, group.wire_requests);

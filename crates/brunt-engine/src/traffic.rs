@@ -416,7 +416,9 @@ impl<C: Codec> Traffic<C> {
             }
             other => {
                 self.enqueue(picked);
-                self.make_room(picked.route, picked.picked_ns);
+                if self.routes[picked.route as usize].is_full() {
+                    self.make_room(picked.route, picked.picked_ns);
+                }
                 matches!(other, Placing::FlushFirst)
             }
         }
@@ -598,23 +600,11 @@ impl<C: Codec> Traffic<C> {
     /// An operation ended on a connection: its slot is free, unless others that follow it share it.
     #[inline]
     fn release(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
-        if let KeyRef::Offset(place) = key {
-            let lane = self.lane_of(index) as usize;
-            self.lanes[lane].session.let_go(place);
+        let owner = self.leave(index, lease, key);
+        if owner != Some(index) {
+            self.refill_idle(index);
         }
-        let owner = match lease {
-            NO_LEASE => index,
-            lease => {
-                let owner = self.leases.leave(lease);
-                if owner != Some(index) {
-                    self.refill_idle(index);
-                }
-                match owner {
-                    Some(owner) => owner,
-                    None => return,
-                }
-            }
-        };
+        let Some(owner) = owner else { return };
         let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
@@ -626,9 +616,23 @@ impl<C: Codec> Traffic<C> {
         self.agenda.set(lane_index, lane.due_ns());
     }
 
-    /// Nothing is out on a connection any more, and what was last did not give a slot back: it was a part of an operation whose other
-    /// parts are out elsewhere, followed another, or was taken back. Slots that waited for it there are free. (Where they are bound to connections there are
-    /// no parts, and what was taken back comes again.)
+    /// An operation of a connection has ended, and has no more need of its record. Yields the connection whose slot is free now, if
+    /// nobody else shares that.
+    #[inline(always)]
+    fn leave(&mut self, index: u32, lease: u32, key: KeyRef) -> Option<u32> {
+        if let KeyRef::Offset(place) = key {
+            let lane = self.lane_of(index) as usize;
+            self.lanes[lane].session.let_go(place);
+        }
+        match lease {
+            NO_LEASE => Some(index),
+            lease => self.leases.leave(lease),
+        }
+    }
+
+    /// Nothing is out on a connection any more, and what was last did not give a slot back: it was a part of an operation whose
+    /// other parts are out elsewhere, followed another, or was taken back. Slots that waited for it there are free. (Where they are
+    /// bound to connections there are no parts, and what was taken back comes again.)
     #[inline]
     fn refill_idle(&mut self, index: u32) {
         let connection = &self.connections[index as usize];

@@ -529,6 +529,7 @@ fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Valu
         "answered": counts.answered,
         "failed": counts.failed,
         "unsent": counts.unsent,
+        "given_up": counts.given_up,
         "redirected": counts.redirected,
         "slots": cluster::slots(summary, index),
     })

@@ -376,9 +376,9 @@ fn connections_servers_and_outages_are_told() {
     check_distribution("connect", &value["connect_ns"], connect_ns.collect());
     // Every second get; 275 sets follow misses, which the first server has.
     let servers = serde_json::json!([
-        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0, "unsent": 0, "redirected": 0,
+        { "server": "cache-1.example:11211", "answered": 2_750 + 275, "failed": 0, "unsent": 0, "given_up": 0, "redirected": 0,
           "slots": 8_192 },
-        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost, "unsent": 0, "redirected": 0,
+        { "server": "10.0.0.2:11212", "answered": 2_750 - lost, "failed": lost, "unsent": 0, "given_up": 0, "redirected": 0,
           "slots": 8_000 },
     ]);
     assert_eq!(value["servers"], servers);

@@ -347,6 +347,11 @@ impl RecorderSet {
         self.servers[usize::from(server)].0.unsent += 1;
     }
 
+    /// Of these, one is given up because the server answers nobody.
+    pub fn given_up_at(&mut self, server: u16) {
+        self.servers[usize::from(server)].0.given_up += 1;
+    }
+
     /// A server sent a request on to another node of its cluster.
     pub fn redirected(&mut self, server: u16) {
         self.servers[usize::from(server)].0.redirected += 1;

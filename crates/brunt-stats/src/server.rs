@@ -1,4 +1,4 @@
-//! What each of the servers did, in four numbers.
+//! What each of the servers did, in a few numbers.
 //!
 //! Not the books: these count replies on the wire and failures by the server they concern, in whatever phase, while the
 //! books count requests, of which one may ask several servers.
@@ -14,6 +14,8 @@ pub struct ServerCounts {
     pub failed: u64,
     /// Requests to it that were never sent.
     pub unsent: u64,
+    /// Of these, given up because it answered nobody.
+    pub given_up: u64,
     /// Requests that it sent to another node of its cluster, and that went there.
     pub redirected: u64,
 }
@@ -24,6 +26,7 @@ impl ServerCounts {
         self.answered += other.answered;
         self.failed += other.failed;
         self.unsent += other.unsent;
+        self.given_up += other.given_up;
         self.redirected += other.redirected;
     }
 }

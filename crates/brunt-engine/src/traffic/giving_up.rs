@@ -128,7 +128,6 @@ impl<C: Codec> Traffic<C> {
 
     /// A queue of an open loop that is full stops the schedule, also for the other servers; where its server gives no sign of life the
     /// oldest is given up instead, before its time.
-    #[inline(never)]
     pub(super) fn make_room(&mut self, route_index: RouteId, now_ns: u64) {
         let route = &self.routes[route_index as usize];
         let lane = &self.lanes[route.lane as usize];
@@ -151,7 +150,9 @@ impl<C: Codec> Traffic<C> {
         // That of the slot, or any of the server's.
         let index = picked.connection.unwrap_or(self.routes[picked.route as usize].connections.start);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
-        self.recording.unsent_to(self.connections[index as usize].server);
+        let server = self.connections[index as usize].server;
+        self.recording.unsent_to(server);
+        self.recording.given_up_at(server);
         if C::REDIRECTS && picked.detour != NO_DETOUR {
             // Not there, but elsewhere before.
             self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
@@ -167,17 +168,7 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
     fn release_unsent(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, at_ns: u64) {
-        if let KeyRef::Offset(place) = key {
-            let lane = self.lane_of(index) as usize;
-            self.lanes[lane].session.let_go(place);
-        }
-        let owner = match lease {
-            NO_LEASE => index,
-            lease => match self.leases.leave(lease) {
-                Some(owner) => owner,
-                None => return,
-            },
-        };
+        let Some(owner) = self.leave(index, lease, key) else { return };
         let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
@@ -198,6 +189,7 @@ impl<C: Codec> Traffic<C> {
     /// The run is over, and an operation was never sent to this server: for want of it, if it is in trouble.
     pub(super) fn close_unsent(&mut self, server: u16, phase: Phase, op: &Op, times: &Times) {
         if self.servers[usize::from(server)].is_gone_at_end() {
+            self.recording.given_up_at(server);
             self.recording.given_up(phase, op, times);
         } else {
             self.recording.unsent(phase, op);
@@ -208,7 +200,10 @@ impl<C: Codec> Traffic<C> {
     /// The same of a part of an operation. Yields the whole when it was the last.
     pub(super) fn close_unsent_part(&mut self, server: u16, group: u32, now_ns: u64) -> Option<Group> {
         match self.servers[usize::from(server)].is_gone_at_end() {
-            true => self.groups.give_up(group, now_ns),
+            true => {
+                self.recording.given_up_at(server);
+                self.groups.give_up(group, now_ns)
+            }
             false => self.groups.end_unsent(group),
         }
     }

@@ -23,8 +23,8 @@ pub struct GoneServer {
     pub gone_ns: u64,
     /// How much of that lies in the last half of the window.
     pub late_ns: u64,
-    /// Requests to it that were never sent.
-    pub unsent: u64,
+    /// Requests to it that were given up before they were sent.
+    pub given_up: u64,
 }
 
 impl GoneServer {
@@ -45,7 +45,7 @@ impl GoneServer {
                 name: plan.servers().get(index).map_or("the server".to_owned(), ToString::to_string),
                 gone_ns: within(window.start_ns..window.drained_ns),
                 late_ns: within(half_ns..window.end_ns),
-                unsent: counts.unsent,
+                given_up: counts.given_up,
             }
         };
         let all = counts.iter().enumerate().map(of_server);
@@ -59,9 +59,9 @@ fn overlap_ns(outage: &Outage, span: &Range<u64>, drained_ns: u64) -> u64 {
     end_ns.saturating_sub(outage.start_ns.max(span.start))
 }
 
-/// Which servers requests were never sent to, and for how long each was gone; empty where none of them was.
+/// Which servers' requests were given up before they were sent, and for how long each server was gone; empty where none was.
 pub(super) fn unsent_for(servers: &[GoneServer]) -> String {
-    let missed: Vec<&GoneServer> = servers.iter().filter(|server| server.unsent > 0).collect();
+    let missed: Vec<&GoneServer> = servers.iter().filter(|server| server.given_up > 0).collect();
     told(&missed, |server| format!("{} answered nobody for {}", server.name, time(server.gone_ns)))
 }
 

@@ -206,8 +206,8 @@ fn unsent_requests() {
 }
 
 /// A server that was gone for a while, and how long of that in the last half of the window.
-fn gone(name: &str, gone_ms: u64, late_ms: u64, unsent: u64) -> GoneServer {
-    GoneServer { name: name.to_owned(), gone_ns: gone_ms * 1_000_000, late_ns: late_ms * 1_000_000, unsent }
+fn gone(name: &str, gone_ms: u64, late_ms: u64, given_up: u64) -> GoneServer {
+    GoneServer { name: name.to_owned(), gone_ns: gone_ms * 1_000_000, late_ns: late_ms * 1_000_000, given_up }
 }
 
 #[test]
