@@ -142,6 +142,14 @@ impl Entry {
         Op { kind, class, session, key: self.key(), count, value, ttl_s, operand, expectation, template }
     }
 
+    /// The same, whose write has been booked as none.
+    pub(crate) fn without_version(mut self) -> Self {
+        if let ValueRef::Version(_) = self.rest.value {
+            self.rest.value = ValueRef::Version(0);
+        }
+        self
+    }
+
     /// An operation that waits, and has no place of its own.
     pub(crate) fn waiting(picked: &Picked) -> Self {
         let mut entry = Self::BLANK;

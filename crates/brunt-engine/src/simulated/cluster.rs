@@ -67,6 +67,9 @@ fn home(slot: u16) -> u16 {
     (0..3).find(|node| slot < BOUNDS[usize::from(*node) + 1]).unwrap()
 }
 
+/// What a script says of a node that answers nothing from then on.
+const SILENCE: &str = "";
+
 /// What a node answers: an error, or `None` for what is right. `heard` is all that came before, of all nodes.
 type Script = fn(asked: &Asked, heard: &[Asked]) -> Option<String>;
 
@@ -79,6 +82,8 @@ struct World {
     coming: BTreeMap<(u64, usize), (LinkId, What, Vec<u8>)>,
     made: usize,
     current: Vec<u8>,
+    /// Which nodes answer nothing any more.
+    silent: [bool; 3],
     /// Memory of the world's own.
     allocations: u64,
 }
@@ -99,9 +104,12 @@ impl World {
             "MGET" => format!("*{}\r\n{}", asked.words.len() - 1, "$-1\r\n".repeat(asked.words.len() - 1)),
             _ => "$-1\r\n".to_owned(),
         };
-        let reply = said.map_or_else(right, |error| format!("-{error}\r\n"));
-        let what = What::Received(Chunk { start: 0, len: reply.len() });
-        self.make(link, what, reply.into_bytes());
+        self.silent[usize::from(asked.node)] |= said.as_deref() == Some(SILENCE);
+        if !self.silent[usize::from(asked.node)] {
+            let reply = said.map_or_else(right, |error| format!("-{error}\r\n"));
+            let what = What::Received(Chunk { start: 0, len: reply.len() });
+            self.make(link, what, reply.into_bytes());
+        }
         self.heard.push(asked);
     }
 }
@@ -259,6 +267,7 @@ fn run(toml: &str, script: Script) -> Ended {
         coming: BTreeMap::new(),
         made: 0,
         current: Vec::new(),
+        silent: [false; 3],
         allocations: 0,
     };
     let codec = resp_codec(&plan).unwrap();
@@ -560,5 +569,31 @@ fn the_schedule_goes_on() {
     for pair in ended.samples.windows(2) {
         assert_eq!(pair[1].times.intended_ns - pair[0].times.intended_ns, MS);
         assert_eq!(pair[1].times.sent_ns, pair[1].times.intended_ns);
+    }
+}
+
+/// What was sent on to a node that answers nothing waits there for a time-out. It was sent, and is lost.
+#[test]
+fn what_waits_for_a_node_that_is_gone_is_given_up() {
+    let script: Script = |asked, _| match asked.node {
+        0 => Some(format!("ASK {} b:2", asked.slot())),
+        1 => Some(SILENCE.to_owned()),
+        _ => None,
+    };
+    let toml =
+        "connections = 3\nkeys = 100\nmix = 'get=1,set=1'\ntime = '2s'\ntimeout = '200ms'\n\
+                drain = '1s'";
+    for (load, depth) in [("rate = 1000", 1), ("rate = 1000", 4), ("", 4)] {
+        let ended = run(&format!("{load}\ndepth = {depth}\n{toml}"), script);
+        let requests = &ended.book.requests;
+        let [a, b, c] = ended.servers[..] else { panic!() };
+        assert_eq!((a.given_up, c.given_up, c.failed, b.answered), (0, 0, 0, 0), "{load}");
+        assert!(b.given_up > 20 && b.unsent == b.given_up, "{load}: {b:?}");
+        assert_eq!(requests.in_flight, 0, "{load}: {requests:?}");
+        // Those of the node's own keys were never sent; those that came from elsewhere were, and are lost.
+        let sent_on = b.given_up - requests.given_up;
+        let lost = requests.outcome(OutcomeClass::Lost) + requests.outcome(OutcomeClass::Timeout);
+        assert!(sent_on > 10 && requests.unsent == requests.given_up, "{load}: {requests:?} {b:?}");
+        assert_eq!(lost, sent_on + b.failed, "{load}: {requests:?}");
     }
 }

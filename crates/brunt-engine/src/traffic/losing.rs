@@ -145,13 +145,12 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation whose last byte was not handed over has not left: it waits for another connection, as late as it is.
     fn take_back(&mut self, index: u32, entry: &Entry) {
-        // It will be begun anew.
-        self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
+        let op = self.begin_anew(entry);
         let route = self.connections[index as usize].route;
         let pins = self.lanes[self.lane_of(index) as usize].pins;
         self.connections[index as usize].promised += u32::from(pins && entry.rest.lease == NO_LEASE);
         self.enqueue(Picked {
-            op: entry.op(),
+            op,
             phase: entry.phase,
             account: entry.account,
             intended_ns: entry.intended_ns,
@@ -169,10 +168,13 @@ impl<C: Codec> Traffic<C> {
     fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
-        self.recording.unsent_to(self.connections[index as usize].server);
+        let server = self.connections[index as usize].server;
+        self.recording.unsent_to(server);
+        self.recording.given_up_at(server);
         if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
             // Not there, but elsewhere before.
-            self.book(index, &entry, Outcome::without_reply(OutcomeClass::Lost), now_ns, now_ns);
+            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            self.book(index, &entry.without_version(), lost, now_ns, now_ns);
         } else if entry.rest.group == NO_GROUP {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);

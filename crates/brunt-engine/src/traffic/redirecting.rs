@@ -12,7 +12,7 @@ use crate::in_flight::{Entry, EntryId};
 use crate::lane::Picked;
 use crate::slots::{Lead, Slots, TRY_AGAIN_NS};
 use brunt_plan::op::{Op, OpKind};
-use brunt_plan::outcome::{OutcomeClass, ReplyKind};
+use brunt_plan::outcome::ReplyKind;
 use brunt_proto::Codec;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::resp::redirect::{Redirect, RedirectKind};
@@ -148,8 +148,7 @@ impl<C: Codec> Traffic<C> {
     fn send_on(&mut self, index: u32, id: EntryId, hop: Hop, said: Said<'_>) {
         let Some(entry) = self.take_answered(index, id, said.at_ns) else { return };
         self.note_sent_on(index, entry.sent_ns, said);
-        // It will be begun anew.
-        self.end_write(&entry, OutcomeClass::Refused, entry.picked_ns);
+        let op = self.begin_anew(&entry);
         if entry.rest.group != NO_GROUP {
             self.groups.get_mut(entry.rest.group).wire_requests += entry.rest.wire_requests;
         }
@@ -157,7 +156,7 @@ impl<C: Codec> Traffic<C> {
         let first_route = self.lanes[self.routes[own_route as usize].lane as usize].routes.start;
         let Some(slots) = &mut self.slots else { return };
         let picked = Picked {
-            op: entry.op(),
+            op,
             phase: entry.phase,
             account: entry.account,
             intended_ns: entry.intended_ns,

@@ -7,7 +7,7 @@ use super::Traffic;
 use crate::audit::Read;
 use crate::in_flight::{Entry, EntryId};
 use crate::lane::Picked;
-use brunt_plan::op::{OpKind, ValueRef};
+use brunt_plan::op::{Op, OpKind, ValueRef};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;
 use brunt_proto::Codec;
@@ -33,7 +33,7 @@ impl<C: Codec> Traffic<C> {
         Some(versioned)
     }
 
-    /// An operation has ended, or will be begun anew: of a write that has a version, the audit gets to know.
+    /// An operation has ended: of a write that has a version, the audit gets to know.
     #[inline]
     pub(super) fn end_write(&mut self, entry: &Entry, class: OutcomeClass, at_ns: u64) {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
@@ -43,6 +43,12 @@ impl<C: Codec> Traffic<C> {
         if let (Some(id), ValueRef::Version(version @ 1..)) = (entry.op().only_id(), entry.op().value) {
             self.audits[usize::from(entry.class)].write_ends(id, version, class, at_ns);
         }
+    }
+
+    /// An operation will be begun anew, and with it what it was to write. Yields it as it was before it had a version.
+    pub(super) fn begin_anew(&mut self, entry: &Entry) -> Op {
+        self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
+        if is_versioned(entry.kind) { entry.without_version().op() } else { entry.op() }
     }
 
     /// A key that was asked for is not there: is that as it should be?
