@@ -721,22 +721,16 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let Self { shard, feeds, orders, exchange, clock, interface, may_spin } = self;
-        let codec = blueprint.datagram_codec(codec, &shard);
-        Ok(match interface {
+        let codec = blueprint.datagram_codec(codec, &self.shard);
+        Ok(match self.interface {
             KernelInterface::Epoll => {
-                let io = Epoll::of_datagrams(links_of(&shard), Gather::of(&blueprint.plan), clock)?;
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let gather = Gather::of(&blueprint.plan);
+                let io = Epoll::of_datagrams(links_of(&self.shard), gather, self.clock)?;
+                self.take_turns(blueprint, codec, io, notices)
             }
             KernelInterface::Uring => {
-                let io = Uring::new(blueprint.ring_of(&shard), clock)?;
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
+                self.take_turns(blueprint, codec, io, notices)
             }
         })
     }
@@ -748,55 +742,52 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let Self { shard, feeds, orders, exchange, clock, interface, may_spin } = self;
-        let links = links_of(&shard);
-        let gather = Gather::of(&blueprint.plan);
+        let links = links_of(&self.shard);
         let plan = &blueprint.plan;
+        let (gather, nodelay) = (Gather::of(plan), plan.nodelay);
         if plan.transport == Transport::Udp {
             // Whoever made the plan has seen to it, so that this is a mistake of ours.
             return Err(io::Error::other("a protocol that has no datagrams"));
         }
         // Plain transports differ in their sockets alone, which are connected by the kind of their address.
-        Ok(match (interface, plan.timestamps, plan.transport) {
+        Ok(match (self.interface, plan.timestamps, plan.transport) {
             (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix | Transport::Udp) => {
-                let io = Epoll::new(links, gather, clock)?.with_nodelay(plan.nodelay);
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let io = Epoll::new(links, gather, self.clock)?.with_nodelay(nodelay);
+                self.take_turns(blueprint, codec, io, notices)
             }
             // A plan with timestamps has no other transport.
             (KernelInterface::Epoll, Timestamps::Kernel, _) => {
-                let io = Epoll::stamping(links, gather, clock)?.with_nodelay(plan.nodelay);
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let io = Epoll::stamping(links, gather, self.clock)?.with_nodelay(nodelay);
+                self.take_turns(blueprint, codec, io, notices)
             }
             (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix | Transport::Udp) => {
-                let io = Uring::new(blueprint.ring_of(&shard), clock)?;
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
+                self.take_turns(blueprint, codec, io, notices)
             }
             (KernelInterface::Epoll, Timestamps::Off, Transport::Tls) => {
-                let io = Epoll::new(links, gather, clock)?.with_nodelay(plan.nodelay);
-                let io = Tls::new(io, blueprint.tls_clients(&shard)?);
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let io = Epoll::new(links, gather, self.clock)?.with_nodelay(nodelay);
+                let io = Tls::new(io, blueprint.tls_clients(&self.shard)?);
+                self.take_turns(blueprint, codec, io, notices)
             }
             (KernelInterface::Uring, _, Transport::Tls) => {
-                let io = Uring::new(blueprint.ring_of(&shard), clock)?;
-                let io = Tls::new(io, blueprint.tls_clients(&shard)?);
-                drive(
-                    build(blueprint, shard, orders, exchange, codec, io, may_spin).with_feeds(feeds),
-                    notices,
-                )
+                let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
+                let io = Tls::new(io, blueprint.tls_clients(&self.shard)?);
+                self.take_turns(blueprint, codec, io, notices)
             }
         })
+    }
+
+    /// Does the work of this thread over `io`, until its end.
+    fn take_turns<C: Codec, I: Io>(
+        self,
+        blueprint: &Arc<Blueprint>,
+        codec: C,
+        io: I,
+        notices: &mpsc::Sender<Notice>,
+    ) -> WorkerEnd {
+        let Self { shard, feeds, orders, exchange, may_spin, .. } = self;
+        let worker = build(blueprint, shard, orders, exchange, codec, io, may_spin);
+        drive(worker.with_feeds(feeds), notices)
     }
 }
 

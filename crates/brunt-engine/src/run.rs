@@ -541,7 +541,7 @@ impl Control<'_> {
     /// Hears what was recorded elsewhere.
     fn hear(&mut self, have_ours_ended: bool, stop: Option<Stop>) -> Result<Attendance, Blame> {
         let Self { company, intervals, observe, clock, .. } = self;
-        let to_ours = Move { by_ns: -(clock.monotonic_of(0) as i64), ..Move::default() };
+        let to_ours = to_ours(clock);
         company.attend(have_ours_ended, stop, &mut |interval| {
             let interval = to_ours.interval(interval);
             observe(Observed::Interval(&interval));
@@ -619,7 +619,7 @@ impl Control<'_> {
             add_worker(&mut data, worker as u32, end);
         }
         data.place(&self.place);
-        let to_ours = Move { by_ns: -(self.clock.monotonic_of(0) as i64), ..Move::default() };
+        let to_ours = to_ours(&self.clock);
         for mut other in self.company.conclude() {
             other.place(&to_ours);
             data.merge(other);
@@ -627,6 +627,11 @@ impl Control<'_> {
         data.intervals = self.intervals;
         Ok(data)
     }
+}
+
+/// What others recorded comes with times of this host's CLOCK_MONOTONIC: how these become the run's.
+fn to_ours(clock: &Clock) -> Move {
+    Move { by_ns: -(clock.monotonic_of(0) as i64), ..Move::default() }
 }
 
 fn join(thread: JoinHandle<io::Result<WorkerEnd>>) -> io::Result<WorkerEnd> {

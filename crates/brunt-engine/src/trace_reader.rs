@@ -50,6 +50,10 @@ pub(crate) type Feeds = Vec<Option<TraceFeed>>;
 impl TraceReaders {
     /// Opens every trace of a plan, and begins to read for these workers of ours. Yields the feeds of each.
     pub(crate) fn start(plan: &Plan, own: &[StreamPart]) -> Result<(Self, Vec<Feeds>), NoTrace> {
+        debug_assert!(
+            own.windows(2).all(|pair| pair[1].index == pair[0].index + 1),
+            "workers of a host are neighbours"
+        );
         let is_over = Arc::new(AtomicBool::new(false));
         let mut feeds: Vec<Feeds> = own.iter().map(|_| Vec::new()).collect();
         let mut threads = Vec::new();
@@ -316,7 +320,7 @@ impl Reader {
                 self.record.cut += u64::from(found.is_cut);
                 let worker = self.record.records % self.workers;
                 self.record.records += 1;
-                if let Some(end) = self.ends.iter_mut().find(|end| end.index == worker) {
+                if let Some(end) = end_of(&mut self.ends, worker) {
                     end.add(&self.prefix, &Record { kind, ..found.record }, &self.is_over);
                 }
             }
@@ -332,6 +336,12 @@ impl Reader {
             }
         }
     }
+}
+
+/// The end of a worker's feed, if it is one of ours: those have numbers one behind the other.
+fn end_of(ends: &mut [End], worker: u64) -> Option<&mut End> {
+    let first = ends.first()?.index;
+    ends.get_mut(worker.checked_sub(first)? as usize)
 }
 
 /// The next line without its end, of which one byte more than a line may have is kept; false where there is none.
