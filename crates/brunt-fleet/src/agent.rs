@@ -130,12 +130,14 @@ impl Agent<'_> {
 
     /// Carries out its share of a plan. An error is why there is no controller any more.
     fn carry_out(&self, link: &mut Link, assignment: &Assignment) -> Result<(), String> {
-        let opened = self
-            .plan(assignment)
-            .and_then(|plan| (self.open)(&plan, assignment.workers).map(|found| (plan, found)));
-        let (plan, endpoints) = match opened {
-            Ok(opened) => opened,
+        let plan = match self.plan(assignment) {
+            Ok(plan) => plan,
             Err(trouble) => return link.say(&FromAgent::Failed(trouble)),
+        };
+        let endpoints = match self.find(link, &plan, assignment.workers)? {
+            Some(Ok(endpoints)) => endpoints,
+            Some(Err(trouble)) => return link.say(&FromAgent::Failed(trouble)),
+            None => return Ok(()),
         };
         let workers = assignment.first_worker..assignment.first_worker + assignment.workers;
         (self.note)(&format!("workers {} to {} of {}", workers.start, workers.end - 1, plan.threads));
@@ -161,6 +163,40 @@ impl Agent<'_> {
                 link.say(&FromAgent::Failed(trouble_of(&error)))
             }
         }
+    }
+
+    /// Finds what a plan needs; nothing where the controller has let us go meanwhile. To look up a name may take longer than a
+    /// controller waits for a word from us, so that it is done beside.
+    fn find(
+        &self,
+        link: &mut Link,
+        plan: &Plan,
+        workers: u32,
+    ) -> Result<Option<Result<Opened, Trouble>>, String> {
+        std::thread::scope(|scope| {
+            let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
+            let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
+                Ok(finder) => finder,
+                Err(error) => {
+                    let reason = format!("cannot look anything up: {error}");
+                    return Ok(Some(Err(Trouble { is_servers: false, reason })));
+                }
+            };
+            let mut is_wanted = true;
+            while !finder.is_finished() {
+                match link.hear::<ToAgent>(LOOK)? {
+                    Some(ToAgent::Ping { number }) => pong(link, number)?,
+                    Some(ToAgent::Leave) => is_wanted = false,
+                    Some(ToAgent::Prepare(_)) => return Err("wants two runs at a time".to_owned()),
+                    Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
+                }
+                link.beat(&FromAgent::Alive)?;
+            }
+            match finder.join() {
+                Ok(found) => Ok(is_wanted.then_some(found)),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
     }
 
     /// The plan of all agents, as this host understands it: the very same, or nothing.
@@ -331,5 +367,47 @@ impl Company for Follower<'_> {
     fn conclude(&mut self) -> Vec<RunData> {
         self.link.drain(Instant::now() + FAREWELL);
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::SILENCE;
+    use crate::link::tests::pair;
+    use crate::trust::TrustFiles;
+    use std::sync::mpsc;
+
+    /// Names are looked up until the controller has heard twice that the agent is there.
+    #[test]
+    fn a_slow_look_up_is_no_silence() {
+        let (mut link, far) = pair();
+        let (heard_twice, has_heard_twice) = mpsc::channel();
+        let has_heard_twice = Mutex::new(has_heard_twice);
+        let open = |_: &Plan, _| {
+            let waited = has_heard_twice.lock().unwrap().recv_timeout(SILENCE * 5);
+            Err(Trouble { is_servers: true, reason: format!("unknown after {waited:?}") })
+        };
+        let agent = Agent {
+            trust: AgentTrust::of_agent(&TrustFiles::default()).unwrap(),
+            about: About { host: String::new(), version: String::new(), threads: 1, weight: 1 },
+            cpus: Vec::new(),
+            sleeps: false,
+            open: &open,
+            note: &|_| {},
+        };
+        let host = Host { allowed_cpus: vec![0], random_seed: 1 };
+        let plan = resolve(&PlanSpec::default(), &host).unwrap();
+        let controller = std::thread::spawn(move || {
+            let mut link = Link::new(Wire::new(far, None).unwrap(), SILENCE);
+            let heard = [0; 2].map(|_| link.hear::<FromAgent>(SILENCE).unwrap());
+            heard_twice.send(()).unwrap();
+            (link, heard)
+        });
+        let found = agent.find(&mut link, &plan, 1).unwrap();
+        let (_, heard) = controller.join().unwrap();
+        assert!(heard.iter().all(|heard| matches!(heard, Some(FromAgent::Alive))), "{heard:?}");
+        let reason = found.and_then(Result::err).map(|trouble| trouble.reason);
+        assert_eq!(reason.as_deref(), Some("unknown after Ok(())"));
     }
 }

@@ -252,11 +252,12 @@ pub(crate) fn broken(error: &io::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener};
 
-    fn pair() -> (Link, TcpStream) {
+    /// A link, and the other end of its connection.
+    pub(crate) fn pair() -> (Link, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (near, _) = listener.accept().unwrap();
