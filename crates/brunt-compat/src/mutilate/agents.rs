@@ -173,13 +173,11 @@ impl Led {
     /// What of this has no effect, or another than it seems.
     pub(super) fn warnings(&self, line: &CommandLine) -> Vec<String> {
         let own = self.measure_qps.unwrap_or(0);
-        let is_masters_alone = |qps: &u64| *qps > 0 && *qps <= own;
         let steps = line.scan.filter(|_| line.search.is_none());
         let has_low_step = steps.is_some_and(|range| {
-            (range.min..=range.max)
-                .step_by(range.step as usize)
-                .take_while(|qps| *qps <= own)
-                .any(|qps| is_masters_alone(&qps))
+            // A step of 0 is as fast as it goes.
+            let slowest = if range.min == 0 { range.step } else { range.min };
+            slowest <= range.max.min(own)
         });
         let is_measuring =
             [self.measure_qps.is_some(), self.measure_connections.is_some(), self.measure_depth.is_some()];
