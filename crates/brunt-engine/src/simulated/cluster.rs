@@ -580,8 +580,7 @@ fn what_waits_for_a_node_that_is_gone_is_given_up() {
         1 => Some(SILENCE.to_owned()),
         _ => None,
     };
-    let toml =
-        "connections = 3\nkeys = 100\nmix = 'get=1,set=1'\ntime = '2s'\ntimeout = '200ms'\n\
+    let toml = "connections = 3\nkeys = 100\nmix = 'get=1,set=1'\ntime = '2s'\ntimeout = '200ms'\n\
                 drain = '1s'";
     for (load, depth) in [("rate = 1000", 1), ("rate = 1000", 4), ("", 4)] {
         let ended = run(&format!("{load}\ndepth = {depth}\n{toml}"), script);

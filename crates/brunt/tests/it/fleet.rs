@@ -132,19 +132,12 @@ fn campaigns_are_led_too() {
     assert_eq!(json["runs"].as_array().map(Vec::len), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Waits until the load is there.
-fn await_load(server: &Server) {
-    while server.statistics()["cmd_get"] == 0 {
-        std::thread::yield_now();
-    }
-}
-
 /// A long run, and what became of it after this was done to it; how long that took.
 fn disturb(server: &Server, agents: &[&Agent], disturb: impl FnOnce()) -> (Output, Duration) {
     let flags = ["-t", "60s", "-r", "500", "-c", "2", "--keys", "10", "--warmup", "0s"];
     let run =
         brunt(&led(server, agents, &flags)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    await_load(server);
+    server.await_gets(1);
     disturb();
     let since = Instant::now();
     (run.wait_with_output().unwrap(), since.elapsed())
@@ -184,7 +177,7 @@ fn a_dead_controller_is_not_waited_for() {
     let agent = Agent::wait(&["-T", "1"]);
     let flags = ["-t", "60s", "-r", "500", "-c", "1", "--keys", "10", "--warmup", "0s"];
     let mut run = brunt(&led(&server, &[&agent], &flags)).stdout(Stdio::null()).spawn().unwrap();
-    await_load(&server);
+    server.await_gets(1);
     // Meanwhile it is another's.
     let output = brunt(&led(&server, &[&agent], &["-n", "1"])).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

@@ -1,11 +1,10 @@
 //! Other load generators' command lines: what the real tools were seen to print is what we print, but for the numbers; and
 //! data sets that they and we store are the same.
 
-use crate::server::{Server, alone, beside_others, brunt};
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use crate::mutilated::{mutilate, report};
+use crate::server::{Server, alone, beside_others};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 /// The cases that were recorded of a tool. A host that stops a run for a tenth of a second makes a number one digit wider than its
 /// column, as it would in the real tool: what fails is tried again, with the machine to itself.
@@ -49,31 +48,6 @@ fn recorded_cases_of_the_second_generation_of_mutilate() {
     check_recorded("mutilate-g2");
 }
 
-fn mutilate(server: &Server, options: &str) -> Output {
-    let words: Vec<&str> = options.split_whitespace().collect();
-    brunt(&["mutilate", "-s", &server.address]).args(words).output().unwrap()
-}
-
-/// Its report.
-fn report(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{text}{}", String::from_utf8_lossy(&output.stderr));
-    text
-}
-
-/// Says something to a memcached until the answer ends so.
-fn say(server: &Server, request: &str, end: &str) -> String {
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
-    while !reply.ends_with(end.as_bytes()) {
-        let len = stream.read(&mut piece).unwrap();
-        assert!(len > 0, "{}", String::from_utf8_lossy(&reply));
-        reply.extend_from_slice(&piece[..len]);
-    }
-    String::from_utf8_lossy(&reply).into_owned()
-}
-
 /// The first records' keys as mutilate was seen to store them, for `-K fb_key`.
 fn facebook_keys() -> [String; 6] {
     let mut id = 0..;
@@ -85,15 +59,15 @@ fn a_store_that_we_load_is_found_by_mutilate() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
     let loaded = mutilate(&server, "--loadonly -K fb_key -V fixed:64 -r 6");
-    assert_eq!(report(&loaded), "");
+    assert_eq!(report(&loaded).0, "");
     for key in facebook_keys() {
-        let reply = say(&server, &format!("get {key}\r\n"), "END\r\n");
+        let reply = server.says(&format!("get {key}\r\n"), "END\r\n");
         assert!(reply.starts_with(&format!("VALUE {key} 0 64\r\n")), "{key}: {reply}");
     }
     let counts = server.statistics();
     // Ours above, and none of its own.
     assert_eq!((counts["curr_items"], counts["cmd_set"], counts["cmd_get"]), (6, 6, 6));
-    assert_eq!(report(&mutilate(&server, "--loadonly --noload")), "");
+    assert_eq!(report(&mutilate(&server, "--loadonly --noload")).0, "");
     assert_eq!(server.statistics()["cmd_get"], 6);
 }
 
@@ -104,9 +78,9 @@ fn a_store_that_mutilate_loads_is_found_by_us() {
     // Lengths of values are drawn anew by mutilate, so that none has to be the one that we would give it.
     for (number, key) in facebook_keys().iter().enumerate() {
         let value = "lorem ipsum ".repeat(number * 7);
-        say(&server, &format!("set {key} 0 0 {}\r\n{value}\r\n", value.len()), "STORED\r\n");
+        server.says(&format!("set {key} 0 0 {}\r\n{value}\r\n", value.len()), "STORED\r\n");
     }
-    let text = report(&mutilate(&server, "--noload -K fb_key -V fb_value -r 6 -N 600"));
+    let (text, _) = report(&mutilate(&server, "--noload -K fb_key -V fb_value -r 6 -N 600"));
     assert!(text.contains("\nTotal QPS = ") && text.contains(" (600 / "), "{text}");
     assert!(text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
 }
@@ -115,12 +89,12 @@ fn a_store_that_mutilate_loads_is_found_by_us() {
 fn the_columns_hold_what_the_server_did() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let text = report(&mutilate(&server, "--getset --noload -N 500 -r 100 --prefix p: -q 20000"));
+    let (text, _) = report(&mutilate(&server, "--getset --noload -N 500 -r 100 --prefix p: -q 20000"));
     let stored = server.statistics()["cmd_set"];
     // Every miss is followed by a set, and both count.
     assert!(text.contains(&format!(" ({} / ", 500 + stored)), "{stored} stored: {text}");
     assert!(text.contains(&format!("\nMisses = {stored} (")), "{stored} stored: {text}");
-    assert!(stored >= 90 && say(&server, "get p:7\r\n", "END\r\n").len() < 10, "keys are padded: {text}");
+    assert!(stored >= 90 && server.says("get p:7\r\n", "END\r\n").len() < 10, "keys are padded: {text}");
 }
 
 /// The latencies that were saved, computed another way, are those of the row.
@@ -131,7 +105,7 @@ fn rows_are_those_of_the_saved_samples() {
     let path = std::env::temp_dir().join(format!("brunt-samples-{}", std::process::id()));
     let options = format!("-q 4000 -u 0.1 -c 4 -d 4 -w 1 -t 1 -r 100 --save {}", path.display());
     let output = mutilate(&server, &options);
-    let (text, said) = (report(&output), String::from_utf8_lossy(&output.stderr));
+    let (text, said) = report(&output);
     let saved = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let mut latencies: Vec<f64> =
@@ -161,8 +135,7 @@ fn misses_by_window() {
     let Some(server) = Server::memcached(&[]) else { return };
     // One connection, and a key is missed once: every window of one key after the first has none.
     let output = mutilate(&server, "--getset --noload -N 50 -m 10 -r 1");
-    report(&output);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let (_, said) = report(&output);
     let windows: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("note: misswindow ")).collect();
     assert_eq!(windows, ["10,0.1000", "20,0.0000", "30,0.0000", "40,0.0000", "50,0.0000"], "{said}");
 }
@@ -171,9 +144,9 @@ fn misses_by_window() {
 fn only_what_succeeded() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let text = report(&mutilate(&server, "--successful --noload -N 300 -r 100"));
+    let (text, _) = report(&mutilate(&server, "--successful --noload -N 300 -r 100"));
     assert!(text.contains("\nTotal QPS = 0.0 (0 / ") && text.contains("\nMisses = 300 (100.0%)\n"), "{text}");
-    let text = report(&mutilate(&server, "--successful -N 300 -r 100"));
+    let (text, _) = report(&mutilate(&server, "--successful -N 300 -r 100"));
     assert!(text.contains(" (300 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
 }
 

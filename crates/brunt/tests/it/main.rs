@@ -29,6 +29,7 @@ mod lifetimes;
 mod many;
 mod measured;
 mod memcached;
+mod mutilated;
 mod operations;
 mod outages;
 mod redis;

@@ -34,6 +34,9 @@ pub(crate) fn undisturbed(arguments: &[&str]) -> Command {
     command
 }
 
+/// Within this time a load begins that has been started, on whatever host.
+const LOAD_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+
 /// A running server.
 pub(crate) struct Server {
     child: Child,
@@ -211,6 +214,28 @@ impl Server {
             Some((name.to_owned(), number.parse().ok()?))
         };
         answer.lines().filter_map(count).collect()
+    }
+
+    /// What a memcached answers to this, up to an answer that ends so.
+    pub(crate) fn says(&self, request: &str, end: &str) -> String {
+        let mut stream = connect(&self.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
+        while !reply.ends_with(end.as_bytes()) {
+            let len = stream.read(&mut piece).unwrap();
+            assert!(len > 0, "{}", String::from_utf8_lossy(&reply));
+            reply.extend_from_slice(&piece[..len]);
+        }
+        String::from_utf8_lossy(&reply).into_owned()
+    }
+
+    /// Returns when it has been asked for so many keys.
+    pub(crate) fn await_gets(&self, count: u64) {
+        let since = std::time::Instant::now();
+        while self.statistics()["cmd_get"] < count {
+            assert!(since.elapsed() < LOAD_MAX, "nobody asks the server for anything");
+            std::thread::yield_now();
+        }
     }
 
     /// Kills it, and sees it gone.

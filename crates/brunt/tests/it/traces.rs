@@ -1,11 +1,9 @@
 //! Files that are replayed, against real servers: what they hold then is what the lines say, and what the lines say is counted.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, unique};
+use crate::mutilated::{mutilate, report};
+use crate::server::{Server, beside_others, unique};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::Output;
 
 /// A file with these lines.
 fn file(name: &str, lines: &str) -> String {
@@ -14,35 +12,9 @@ fn file(name: &str, lines: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn mutilate(server: &Server, options: &str) -> Output {
-    let words: Vec<&str> = options.split_whitespace().collect();
-    brunt(&["mutilate", "-s", &server.address]).args(words).output().unwrap()
-}
-
-/// Its report and what it says beside it, of a run that has succeeded.
-fn report(output: &Output) -> (String, String) {
-    let [text, said] =
-        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    assert_eq!(output.status.code(), Some(0), "{text}{said}");
-    (text, said)
-}
-
-/// Says something to a server until the answer ends so.
-fn say(server: &Server, request: &str, end: &str) -> String {
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
-    let (mut reply, mut piece) = (Vec::new(), [0; 4096]);
-    while !reply.ends_with(end.as_bytes()) {
-        let len = stream.read(&mut piece).unwrap();
-        assert!(len > 0, "{}", String::from_utf8_lossy(&reply));
-        reply.extend_from_slice(&piece[..len]);
-    }
-    String::from_utf8_lossy(&reply).into_owned()
-}
-
 /// How many bytes a memcached holds under a key; `None` where there is no such key.
 fn len_of(server: &Server, key: &str) -> Option<u64> {
-    let reply = say(server, &format!("get {key}\r\n"), "END\r\n");
+    let reply = server.says(&format!("get {key}\r\n"), "END\r\n");
     reply.strip_prefix(&format!("VALUE {key} 0 "))?.lines().next()?.parse().ok()
 }
 
@@ -51,7 +23,7 @@ fn len_of(server: &Server, key: &str) -> Option<u64> {
 fn a_trace_is_replayed_as_it_stands() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    say(&server, "set n 0 0 2\r\n40\r\n", "STORED\r\n");
+    server.says("set n 0 0 2\r\n40\r\n", "STORED\r\n");
     let path = file(
         "all.csv",
         "timestamp,key,key_size,value_size,client,op,ttl\n\
@@ -68,7 +40,7 @@ fn a_trace_is_replayed_as_it_stands() {
     let lens: Vec<Option<u64>> = ["missed", "a", "b", "c", "d", "n"].map(|key| len_of(&server, key)).into();
     // The second cas has no number of its own any more, and changes nothing.
     assert_eq!(lens, [Some(70), Some(61), Some(10), Some(33), None, Some(2)]);
-    assert!(say(&server, "get n\r\n", "END\r\n").contains("\r\n41\r\n"));
+    assert!(server.says("get n\r\n", "END\r\n").contains("\r\n41\r\n"));
     let counts = server.statistics();
     assert_eq!((counts["cas_hits"], counts["cas_badval"] + counts["cas_misses"]), (1, 1));
     assert_eq!((counts["incr_hits"], counts["decr_hits"], counts["delete_hits"]), (2, 1, 1));
@@ -177,8 +149,8 @@ fn other_layouts_and_protocols() {
     let (text, said) = report(&mutilate(&redis, &options));
     assert!(text.contains(" (4 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
     assert!(said.contains("3 records of"), "{said}");
-    assert_eq!(say(&redis, "STRLEN a\r\n", "\r\n"), ":39\r\n");
-    assert_eq!(say(&redis, "STRLEN c\r\n", "\r\n"), ":8\r\n");
+    assert_eq!(redis.says("STRLEN a\r\n", "\r\n"), ":39\r\n");
+    assert_eq!(redis.says("STRLEN c\r\n", "\r\n"), ":8\r\n");
     [path, twitter].iter().for_each(|path| std::fs::remove_file(path).unwrap());
 }
 
@@ -208,9 +180,9 @@ fn keys_may_be_fields_of_hashes() {
     let Some(redis) = Server::redis(&[]) else { return };
     let (text, _) = report(&mutilate(&redis, "--redis --assoc=2 -K 6 -V 40 -r 300 -N 900 -u 0.3 -d 4"));
     assert!(text.contains(" (900 / ") && text.contains("\nMisses = 0 (0.0%)\n"), "{text}");
-    assert_eq!(say(&redis, "DBSIZE\r\n", "\r\n"), ":3\r\n");
-    assert_eq!(say(&redis, "HLEN 0001\r\n", "\r\n"), ":100\r\n");
-    assert_eq!(say(&redis, "HSTRLEN 0002 99\r\n", "\r\n"), ":40\r\n");
+    assert_eq!(redis.says("DBSIZE\r\n", "\r\n"), ":3\r\n");
+    assert_eq!(redis.says("HLEN 0001\r\n", "\r\n"), ":100\r\n");
+    assert_eq!(redis.says("HSTRLEN 0002 99\r\n", "\r\n"), ":40\r\n");
 }
 
 /// After half of the queries nine of ten keys are deleted, on each server.
