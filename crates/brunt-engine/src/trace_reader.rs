@@ -176,6 +176,15 @@ fn begin_frame(
     Ok(false)
 }
 
+/// Is what was unpacked of a frame what was packed? Not every frame says (RFC 8878, section 3.1.1.1.1.5).
+fn check_frame(decoder: &ruzstd::decoding::FrameDecoder) -> io::Result<()> {
+    let told = decoder.get_checksum_from_data();
+    if told.is_none() || told == decoder.get_calculated_checksum() {
+        return Ok(());
+    }
+    Err(io::Error::other("its content is not what was packed: a checksum does not match"))
+}
+
 impl Read for Unpacked {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         use ruzstd::decoding::BlockDecodingStrategy::UptoBytes;
@@ -187,7 +196,10 @@ impl Read for Unpacked {
                 self.decoder
                     .decode_blocks(&mut self.packed, UptoBytes(CHUNK_BYTES))
                     .map_err(io::Error::other)?;
-            } else if !begin_frame(&mut self.decoder, &mut self.packed)? {
+                continue;
+            }
+            check_frame(&self.decoder)?;
+            if !begin_frame(&mut self.decoder, &mut self.packed)? {
                 return Ok(0);
             }
         }
@@ -496,7 +508,15 @@ mod tests {
         assert_eq!(all_of(&mut feeds[0])[..], expected[..2_001]);
         let record = readers.end().remove(0);
         assert!(record.error.is_some() && !record.is_whole, "{record:?}");
-        [path, cut].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        // The last four bytes are a checksum of what was packed.
+        let mut damaged = packed.to_vec();
+        *damaged.last_mut().unwrap() ^= 1;
+        let damaged = file("damaged.zst", &[&damaged[..], packed].concat());
+        let (readers, mut feeds) = self::feeds(&plan(&damaged, "words"), 1);
+        assert_eq!(all_of(&mut feeds[0])[..], expected[..2_000]);
+        let record = readers.end().remove(0);
+        assert!(record.error.is_some_and(|error| error.contains("checksum")) && !record.is_whole);
+        [path, cut, damaged].iter().for_each(|path| std::fs::remove_file(path).unwrap());
     }
 
     #[test]
