@@ -67,7 +67,9 @@ pub(super) fn drift(evidence: &Evidence) -> Check {
             DRIFT_Z,
         );
     };
-    let (name, changed) = (series.name(), changed(*series, *change));
+    // A slope over all batches: where a series falls fast, more than the whole of its median.
+    let of = if *series == Series::HitRatio { "" } else { " of its median" };
+    let (name, changed) = (series.name(), changed(*series, *change) + of);
     let z_text = significant(*z);
     let (status, message) = if *fires {
         let others =

@@ -75,7 +75,7 @@ fn a_series_that_drifts() {
     let found = with(drift, None);
     assert_eq!(
         (found.status, found.message.as_str()),
-        (Caution, "p99 went +21.2 % over the window (Mann-Kendall Z 4.25)")
+        (Caution, "p99 went +21.2 % of its median over the window (Mann-Kendall Z 4.25)")
     );
     assert_eq!((found.value, found.threshold), (4.25, 3.023));
     let found = with(drift, Some(Drift { z: -6.5, change: -0.031, fires: true }));
@@ -85,7 +85,7 @@ fn a_series_that_drifts() {
         (found.status, found.message.as_str()),
         (
             CheckStatus::Ok,
-            "no trend that is both certain and large in p50, p99, throughput: at most Z 4.25, p99 +21.2 %"
+            "no trend that is both certain and large in p50, p99, throughput: at most Z 4.25, p99 +21.2 % of its median"
         )
     );
 }
