@@ -30,7 +30,7 @@ impl Agenda {
     }
 
     /// Sets when a session is due.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, session: u32, due_ns: u64) {
         let before = std::mem::replace(&mut self.due_ns[session as usize], due_ns);
         // Most workers have one session, which is first whatever it is set to.
@@ -40,6 +40,7 @@ impl Agenda {
     }
 
     /// Moves a session that was due at `before` to its place in the heap.
+    #[inline(never)]
     fn sift(&mut self, session: u32, due_ns: u64, before: u64) {
         let mut at = self.place[session as usize] as usize;
         if due_ns < before {

@@ -299,21 +299,31 @@ impl<C: Codec> Traffic<C> {
             if due_ns > now_ns || flush_first {
                 break;
             }
-            self.lanes[lane as usize].feed(now_ns);
-            while self.lanes[lane as usize].due_ns() <= now_ns && !flush_first {
-                // What is usual first, then one operation of any other kind.
-                let issue = match self.lanes[lane as usize].pins {
-                    true => self.ask_straight(lane, now_ns),
-                    false => Some(self.lanes[lane as usize].session.take()),
-                };
-                if let Some(issue) = issue {
-                    flush_first |= self.take_on(lane, &issue, now_ns);
-                }
-            }
-            let held = &mut self.lanes[lane as usize];
-            held.feed(now_ns);
-            self.agenda.set(lane, held.due_ns());
+            flush_first = self.pick_of(lane, now_ns);
         }
+        flush_first
+    }
+
+    /// The same of one lane, of which something is due.
+    #[inline(always)]
+    fn pick_of(&mut self, lane_index: u32, now_ns: u64) -> bool {
+        let mut flush_first = false;
+        let lane = &mut self.lanes[lane_index as usize];
+        lane.feed(now_ns);
+        if lane.pins {
+            // What is usual first, then one operation of any other kind.
+            while !flush_first && let Some(issue) = self.ask_straight(lane_index, now_ns) {
+                flush_first = self.take_on(lane_index, &issue, now_ns);
+            }
+        } else {
+            while !flush_first && self.lanes[lane_index as usize].due_ns() <= now_ns {
+                let issue = self.lanes[lane_index as usize].session.take();
+                flush_first = self.take_on(lane_index, &issue, now_ns);
+            }
+        }
+        let lane = &mut self.lanes[lane_index as usize];
+        lane.feed(now_ns);
+        self.agenda.set(lane_index, lane.due_ns());
         flush_first
     }
 
