@@ -13,7 +13,7 @@ use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, Wish, r
 use brunt_plan::carrier::Shares;
 use brunt_plan::login::Password;
 use brunt_plan::plan::Plan;
-use brunt_plan::shard::{Portion, share};
+use brunt_plan::shard::Portion;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::interval::{Interval, Move};
@@ -208,7 +208,7 @@ impl Peer {
         wire.read_greeting(&mut hello, deadline).map_err(|error| match (error.kind(), &trust.tls) {
             // Where the agent speaks first, one that waits for us to speak TLS says nothing.
             (io::ErrorKind::TimedOut, None) => {
-                "says nothing; one that speaks TLS wants --agent-ca".to_owned()
+                "says nothing; it hangs, or speaks TLS, which wants --agent-ca".to_owned()
             }
             _ => broken(&error),
         })?;
@@ -238,7 +238,9 @@ impl Peer {
         match welcome.reception {
             Reception::Stranger => return Err("does not let us in: the token is another".to_owned()),
             Reception::OtherVersion => return Err("does not let us in: it speaks another version".to_owned()),
-            Reception::Busy => return Err("is busy: another controller leads it".to_owned()),
+            Reception::Busy => {
+                return Err("is busy: another controller leads it, or it was named twice".to_owned());
+            }
             Reception::Welcome if !welcome.is_proven(&hello, &answer, token) => {
                 return Err("is not who it should be: it does not have the token".to_owned());
             }
@@ -365,6 +367,27 @@ fn portions(crews: impl Iterator<Item = (u32, u32)> + Clone) -> Option<Vec<Porti
     Some(widths.map(portion).collect())
 }
 
+/// How many of so many workers each agent has: in proportion to its threads, but none of them nothing if there are as many.
+fn dealt(total: u32, threads: &[u32]) -> Vec<u32> {
+    let all: u64 = threads.iter().map(|own| u64::from(*own)).sum();
+    let mut before = 0;
+    let part = |own: &u32| {
+        let first = u64::from(total) * before / all.max(1);
+        before += u64::from(*own);
+        (u64::from(total) * before / all.max(1) - first) as u32
+    };
+    let mut dealt: Vec<u32> = threads.iter().map(part).collect();
+    for without in 0..dealt.len() {
+        if dealt[without] == 0
+            && let Some(most) = (0..dealt.len()).max_by_key(|agent| dealt[*agent])
+            && dealt[most] > 1
+        {
+            (dealt[without], dealt[most]) = (1, dealt[most] - 1);
+        }
+    }
+    dealt
+}
+
 fn greatest_common_divisor(one: u32, other: u32) -> u32 {
     if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
@@ -413,14 +436,9 @@ impl<'a> Leader<'a> {
 
     /// Says which of so many workers are whose.
     fn deal_out(&mut self, total: u32) {
-        let even = total != self.fleet.threads();
-        let of = self.fleet.peers.len() as u32;
+        let threads: Vec<u32> = self.fleet.peers.iter().map(|peer| peer.about.threads).collect();
         let mut next = 0;
-        for (index, peer) in (0..).zip(&mut self.fleet.peers) {
-            let workers = match even {
-                true => share(u64::from(total), index, of).count() as u32,
-                false => peer.about.threads,
-            };
+        for (peer, workers) in self.fleet.peers.iter_mut().zip(dealt(total, &threads)) {
             (peer.workers, peer.state) = (next..next + workers, State::Preparing);
             (peer.data, peer.intervals) = (None, Vec::new());
             next += workers;
@@ -521,6 +539,25 @@ impl Company for Leader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workers_are_dealt_out_by_threads() {
+        let table: [(u32, &[u32], &[u32]); 8] = [
+            (4, &[1, 3], &[1, 3]),
+            (2, &[1, 3], &[1, 1]),
+            (8, &[1, 3], &[2, 6]),
+            (3, &[2, 2], &[1, 2]),
+            (4, &[1, 100, 1], &[1, 2, 1]),
+            (5, &[1, 1], &[2, 3]),
+            (48, &[16, 16, 64], &[8, 8, 32]),
+            (1, &[4, 4], &[0, 1]),
+        ];
+        for (total, threads, expected) in table {
+            let dealt = dealt(total, threads);
+            assert_eq!(dealt, expected, "{total} of {threads:?}");
+            assert_eq!(dealt.iter().sum::<u32>(), total);
+        }
+    }
 
     #[test]
     fn weights_are_portions_of_the_arrivals() {

@@ -241,6 +241,9 @@ impl Link {
 
 /// What became of a connection, after "agent NAME".
 pub(crate) fn broken(error: &io::Error) -> String {
+    if let Some(why) = error.get_ref().and_then(|inner| inner.downcast_ref()).and_then(unfit_tls) {
+        return why.to_owned();
+    }
     match error.kind() {
         ErrorKind::UnexpectedEof => "closed the connection".to_owned(),
         ErrorKind::TimedOut => "did not answer in time".to_owned(),
@@ -248,6 +251,19 @@ pub(crate) fn broken(error: &io::Error) -> String {
             "speaks ZeroMQ, as mutilate itself does: only brunt mutilate leads agents of brunt, or is led with them".to_owned()
         }
         _ => format!("is lost: {error}"),
+    }
+}
+
+/// What the two sides were told of TLS that does not go together.
+fn unfit_tls(error: &rustls::Error) -> Option<&'static str> {
+    match error {
+        rustls::Error::InvalidMessage(_) => {
+            Some("does not speak TLS, which --agent-ca and --agent-cert ask for")
+        }
+        rustls::Error::AlertReceived(rustls::AlertDescription::CertificateRequired) => {
+            Some("wants to be shown a certificate: --agent-cert and --agent-key")
+        }
+        _ => None,
     }
 }
 

@@ -29,6 +29,8 @@ pub struct TrustFiles {
 pub struct Trust<C> {
     pub(crate) token: Option<Token>,
     pub(crate) tls: Option<Arc<C>>,
+    /// The other side must show a certificate.
+    asks_certificate: bool,
 }
 
 /// A controller's.
@@ -46,7 +48,7 @@ impl ControllerTrust {
         let identity = identity(files)?;
         let Some(ca) = &files.ca else {
             return match identity {
-                None => Ok(Self { token, tls: None }),
+                None => Ok(Self { token, tls: None, asks_certificate: false }),
                 Some(_) => Err("--agent-cert: given without --agent-ca; accepted: both, for who shows a certificate by TLS must know whom to".to_owned()),
             };
         };
@@ -60,7 +62,7 @@ impl ControllerTrust {
                 builder.with_client_auth_cert(chain, key).map_err(|error| unfit_key(files, &error))?
             }
         };
-        Ok(Self { token, tls: Some(Arc::new(config)) })
+        Ok(Self { token, tls: Some(Arc::new(config)), asks_certificate: true })
     }
 
     /// Our end of a connection to an agent of this name.
@@ -83,7 +85,7 @@ impl AgentTrust {
         let token = files.token.as_deref().map(read_token).transpose()?;
         let Some((chain, key)) = identity(files)? else {
             return match &files.ca {
-                None => Ok(Self { token, tls: None }),
+                None => Ok(Self { token, tls: None, asks_certificate: false }),
                 Some(_) => Err("--agent-ca: given without --agent-cert and --agent-key; accepted: all three, for an agent speaks TLS with a certificate of its own".to_owned()),
             };
         };
@@ -102,12 +104,12 @@ impl AgentTrust {
             }
         };
         let config = builder.with_single_cert(chain, key).map_err(|error| unfit_key(files, &error))?;
-        Ok(Self { token, tls: Some(Arc::new(config)) })
+        Ok(Self { token, tls: Some(Arc::new(config)), asks_certificate: files.ca.is_some() })
     }
 
-    /// Is everyone let in who can connect?
+    /// Is everyone let in who can connect? A certificate of the agent's own proves nothing of who comes.
     pub fn is_open(&self) -> bool {
-        self.token.is_none() && self.tls.is_none()
+        self.token.is_none() && !self.asks_certificate
     }
 
     /// Our end of a connection.

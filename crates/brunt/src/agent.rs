@@ -51,7 +51,8 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
 pub(crate) fn warn_if_open(trust: &AgentTrust, address: SocketAddr) {
     if trust.is_open() && !address.ip().is_loopback() {
         eprintln!(
-            "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-cert was given"
+            "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-ca (beside --agent-cert) \
+             was given"
         );
     }
 }
