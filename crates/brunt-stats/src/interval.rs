@@ -52,6 +52,8 @@ pub struct WindowCounts {
     pub answered: u64,
     /// Follow-up ops that became due in the window. They are load that no schedule offered.
     pub followup: u64,
+    /// Keys that ops completed inside the window asked for and that were not there.
+    pub missed: u64,
 }
 
 impl WindowCounts {
@@ -61,6 +63,7 @@ impl WindowCounts {
         self.completed += other.completed;
         self.answered += other.answered;
         self.followup += other.followup;
+        self.missed += other.missed;
     }
 }
 

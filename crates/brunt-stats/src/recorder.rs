@@ -101,8 +101,8 @@ struct Row {
 
 impl Row {
     /// Records several ops that have ended alike.
-    fn record_many(&mut self, sample: &Sample, window_end_ns: u64, count: u32) {
-        self.record_with(sample, window_end_ns, count, |histogram, value| {
+    fn record_many(&mut self, sample: &Sample, missed: u32, window_end_ns: u64, count: u32) {
+        self.record_with(sample, missed, window_end_ns, count, |histogram, value| {
             histogram.record_many(value, count)
         });
     }
@@ -112,6 +112,7 @@ impl Row {
     fn record_with(
         &mut self,
         sample: &Sample,
+        missed: u32,
         window_end_ns: u64,
         count: u32,
         record: impl Fn(&mut RecordingHistogram, u64),
@@ -127,6 +128,7 @@ impl Row {
             record(&mut self.latencies.without_client, times.response_without_client_ns());
             self.in_window.completed += inside;
             self.in_window.answered += inside;
+            self.in_window.missed += inside * u64::from(missed);
             return;
         }
         if is_failed(class) {
@@ -136,6 +138,12 @@ impl Row {
             self.in_window.answered += inside;
         }
     }
+}
+
+/// How many keys an op did not find.
+#[inline]
+fn missed(sample: &Sample, asked: u32, hits: u32) -> u32 {
+    if sample.op.is_retrieval() { asked.saturating_sub(hits) } else { 0 }
 }
 
 /// Where an op is booked: its book and, if it is measured, its histograms. Good for both sets of a worker, so that it is
@@ -299,7 +307,13 @@ impl RecorderSet {
         if count == 1 {
             self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(account.row as usize) {
-                row.record_with(sample, self.window_end_ns, 1, RecordingHistogram::record);
+                row.record_with(
+                    sample,
+                    missed(sample, asked, hits),
+                    self.window_end_ns,
+                    1,
+                    RecordingHistogram::record,
+                );
             }
         } else {
             self.record_together(account, sample, asked, hits, count);
@@ -309,7 +323,7 @@ impl RecorderSet {
     fn record_together(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
         self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(account.row as usize) {
-            row.record_many(sample, self.window_end_ns, count);
+            row.record_many(sample, missed(sample, asked, hits), self.window_end_ns, count);
         }
     }
 
@@ -467,7 +481,10 @@ mod tests {
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
         assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get, 1, OpKind::Mget));
-        assert_eq!(get.in_window, WindowCounts { sent: 2, completed: 1, answered: 1, followup: 0 });
+        assert_eq!(
+            get.in_window,
+            WindowCounts { sent: 2, completed: 1, answered: 1, ..WindowCounts::default() }
+        );
         assert_eq!(mget.in_window, WindowCounts { sent: 1, ..WindowCounts::default() });
         let moments = get.latencies.response.moments();
         assert_eq!((moments.count, moments.min, moments.max), (2, 499, 500));
@@ -504,6 +521,25 @@ mod tests {
         assert_eq!((rest.books.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));
         assert_eq!(rest.bytes, [Bytes::default(); Phase::COUNT]);
         assert_eq!(rest.meters[0].histogram.count(), 0);
+    }
+
+    #[test]
+    fn what_is_missed_counts_while_the_window_lasts() {
+        let mut set = RecorderSet::new(&layout());
+        set.set_window_end(1_000);
+        let miss = Outcome::without_reply(OutcomeClass::Miss);
+        for (op, outcome, done_ns, keys, hits) in [
+            (OpKind::Get, miss, 999, 1, 0),
+            (OpKind::Get, miss, 1_000, 1, 0),
+            (OpKind::Get, Outcome::of_reply(OpKind::Get, ReplyKind::Value), 900, 1, 1),
+        ] {
+            set.scheduled(Phase::Measure, &asked(0, op));
+            set.sent(Phase::Measure, &asked(0, op), 1);
+            set.record(Phase::Measure, &sample(op, 0, outcome, 500, done_ns), keys, hits);
+        }
+        let interval = set.take_interval(0, 0, 2_000);
+        let counts = interval.rows[0].in_window;
+        assert_eq!((counts.missed, counts.completed), (1, 2));
     }
 
     #[test]

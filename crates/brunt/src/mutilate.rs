@@ -19,7 +19,6 @@ use brunt_compat::mutilate::{EXIT_REFUSED, Generation, VERSION};
 use brunt_engine::run::DataSets;
 use brunt_engine::{NoTrace, check_traces};
 use brunt_fleet::Fleet;
-use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::ServerAddress;
@@ -157,7 +156,7 @@ impl Session {
                 while qps <= range.max {
                     let summary = self.measure(&servers, qps)?;
                     report::write_scan_row(&mut io::stdout(), &summary, self.layout(), qps)?;
-                    self.remark(&summary)?;
+                    self.remark(&summary, &format!("target {qps}: "))?;
                     check_whole(&summary)?;
                     qps += range.step;
                 }
@@ -183,6 +182,8 @@ impl Session {
                 &format!("agent {} ({}): {threads} threads of weight {weight}", record.name, record.host),
             );
         }
+        let warning = self.invocation.crew_warning(&self.crews);
+        warning.iter().for_each(|warning| self.say(&format!("warning: {warning}")));
         Ok(Some(fleet))
     }
 
@@ -203,7 +204,15 @@ impl Session {
         let mut peak = None;
         let mut best = None;
         loop {
-            let summary = self.measure(servers, qps)?;
+            let summary = match self.measure(servers, qps) {
+                Ok(summary) if !summary.interrupted => summary,
+                // What was found until then is shown.
+                Ok(_) | Err(Ended::Interrupted) => {
+                    best.map_or(Ok(()), |summary| self.report(&summary, peak))?;
+                    return Err(Ended::Interrupted);
+                }
+                Err(ended) => return Err(ended),
+            };
             check_whole(&summary)?;
             let achieved = report::rate(&summary, self.layout());
             // Where nothing was read nothing can be judged, and the bound is not met.
@@ -249,12 +258,8 @@ impl Session {
         self.verbose(1, &format!("started at {:.6}", now - ago(window.measure_ns)));
         let time_s = self.invocation.time_s;
         self.verbose(1, &format!("stopped at {:.6}  options.time = {time_s}", now - ago(window.end_ns)));
-        let is_answered = |summary: &Summary| {
-            summary.total.requests.completed() + summary.total.requests.outcome(OutcomeClass::Error) > 0
-        };
-        if summary.total.requests.scheduled > 0 && !is_answered(&summary) {
-            let message = format!("{} gave no valid reply to any request", summary.server);
-            return Err(Refusal { code: EXIT_REFUSED, message }.into());
+        if summary.total.requests.scheduled > 0 && summary.total.requests.completed() == 0 {
+            return Err(Refusal { code: EXIT_REFUSED, message: no_reply(&summary) }.into());
         }
         Ok(summary)
     }
@@ -297,10 +302,11 @@ impl Session {
             let mut out = BufWriter::new(opened);
             report::write_samples(&mut out, summary, self.layout(), ended_s - since_s)?;
         }
-        self.remark(summary)
+        self.remark(summary, "")
     }
 
-    fn remark(&self, summary: &Summary) -> Result<(), Ended> {
+    /// Says what is to be said of a run; `of` tells it from others.
+    fn remark(&self, summary: &Summary, of: &str) -> Result<(), Ended> {
         io::stdout().flush()?;
         if self.invocation.misswindow > 0 {
             let windows = report::miss_windows(summary, self.invocation.misswindow, self.invocation.follows);
@@ -308,7 +314,9 @@ impl Session {
                 .iter()
                 .for_each(|(requests, part)| self.say(&format!("note: misswindow {requests},{part:.4}")));
         }
-        report::remarks(summary, self.layout()).iter().for_each(|remark| self.say(remark));
+        for (kind, remark) in report::remarks(summary, self.layout()) {
+            self.say(&format!("{kind}: {of}{remark}"));
+        }
         Ok(())
     }
 
@@ -362,6 +370,16 @@ impl Session {
             self.say(&format!("mutilate({level}): {text}"));
         }
     }
+}
+
+/// Of a run without any valid reply: what there was instead.
+fn no_reply(summary: &Summary) -> String {
+    let said = match (&summary.first_error, &summary.first_garbage) {
+        (Some(text), _) => format!("; it said: {text}"),
+        (None, Some(garbage)) => format!("; of what came: {}", garbage.reason),
+        (None, None) => String::new(),
+    };
+    format!("{} gave no valid reply to any request{said}", summary.server)
 }
 
 /// Was the run not cut short, by Ctrl-C or by a file that cannot be read to its end?

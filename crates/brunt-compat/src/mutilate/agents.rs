@@ -4,7 +4,7 @@
 //! send adds up to `--qps`, to the millionth, in proportion to their connections and `--lambda_mul`; with `--measure_qps` the master
 //! sends that, and the agents the rest.
 
-use super::command_line::{CommandLine, Numbers, Refusal};
+use super::command_line::{CommandLine, Numbers, Refusal, stray_warning};
 use super::invocation::Invocation;
 use crate::options::Scanned;
 use brunt_plan::carrier::Carrier;
@@ -84,6 +84,7 @@ impl AgentMode {
                 warnings.push(warning);
             }
         }
+        warnings.extend(scanned.strays.iter().map(|stray| stray_warning(stray)));
         Ok(Self {
             port: port(scanned, 0)?,
             threads: numbers.count("threads", 1) as u32,
@@ -182,12 +183,18 @@ impl Led {
         let is_measuring =
             [self.measure_qps.is_some(), self.measure_connections.is_some(), self.measure_depth.is_some()];
         let far = self.agents.iter().find(|(host, _)| !is_this_host(host));
-        let near =
-            line.servers.iter().find(|server| is_this_host(server.split(':').next().unwrap_or(server)));
+        let near = line.servers.iter().find(|server| is_this_host(host_of(server)));
         let mut warnings = Vec::new();
         if let (Some((agent, _)), Some(server)) = (far, near.filter(|_| !line.unix_socket)) {
-            warnings
-                .push(format!("--server: agent {agent} looks '{server}' up itself, and finds its own host"));
+            let stored = match line.noload {
+                true => "",
+                false => {
+                    ", whose server then holds only its share of the keys; load each host with --loadonly, and give --noload here"
+                }
+            };
+            warnings.push(format!(
+                "--server: agent {agent} looks '{server}' up itself, and finds its own host{stored}"
+            ));
         }
         if has_low_step {
             warnings.push(format!(
@@ -202,6 +209,12 @@ impl Led {
             warnings.push(
                 "--threads: with 0 no row has a latency; --agent-sampling shows those of agents".to_owned(),
             );
+        }
+        let is_raw = [(line.save.is_some(), "--save"), (line.misswindow > 0, "--misswindow")];
+        for (_, long) in is_raw.iter().filter(|(is_given, _)| *is_given && line.threads == 0) {
+            warnings.push(format!(
+                "{long}: without effect; single requests are the master's, and with --threads 0 it sends none"
+            ));
         }
         if self.sampling && line.successful {
             warnings.push("--agent-sampling: without effect; --successful shows single requests, and those of agents stay with \
@@ -226,6 +239,15 @@ fn agent(name: &str, port: u16) -> Result<(String, u16), Refusal> {
     })?;
     let host = if own.is_some() { name.rsplit_once(':').map_or(name, |(host, _)| host) } else { name };
     Ok((host.to_owned(), own.unwrap_or(port)))
+}
+
+/// The host of a server as it is given: a name or an address, with its port or without.
+fn host_of(server: &str) -> &str {
+    match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None if server.parse::<Ipv6Addr>().is_ok() => server,
+        None => server.split(':').next().unwrap_or(server),
+    }
 }
 
 fn is_this_host(name: &str) -> bool {
@@ -282,6 +304,30 @@ impl Invocation {
         own.is_some_and(|own| qps > 0 && own >= qps)
     }
 
+    /// Connections of an agent.
+    fn connections_of(&self, crew: &Crew) -> u64 {
+        let servers = self.servers.len() as u32;
+        u64::from(self.connections) * u64::from(pairs(self.roundrobin, servers, crew.threads))
+    }
+
+    /// Threads of all agents that are of use: each has a connection to every server.
+    fn threads_of(&self, crews: &[Crew]) -> u64 {
+        let connections: u64 = crews.iter().map(|crew| self.connections_of(crew)).sum();
+        let threads: u64 = crews.iter().map(|crew| u64::from(crew.threads)).sum();
+        threads.min(connections / self.servers.len() as u64)
+    }
+
+    /// What of these agents is otherwise than they were started.
+    pub fn crew_warning(&self, crews: &[Crew]) -> Option<String> {
+        let threads: u64 = crews.iter().map(|crew| u64::from(crew.threads)).sum();
+        let of_use = self.threads_of(crews);
+        (of_use < threads).then(|| {
+            format!(
+                "--roundrobin: agents have {threads} threads, of which {of_use} are used: each has connections to every server"
+            )
+        })
+    }
+
     /// The plan of a measurement at this rate with these agents, if any.
     pub fn leading(&self, qps: u64, crews: &[Crew]) -> PlanSpec {
         let Some(led) = &self.led else { return self.measuring(qps) };
@@ -292,18 +338,13 @@ impl Invocation {
             return spec;
         }
         let mut spec = self.measuring(0);
-        let servers = self.servers.len() as u32;
-        let connections = |crew: &Crew| {
-            u64::from(self.connections) * u64::from(pairs(self.roundrobin, servers, crew.threads))
-        };
         let own_connections = spec.base.connections.take().map_or(0, |count| count.0);
         let own_weight = if self.threads > 0 { own_connections * u64::from(led.lambda_mul) } else { 0 };
-        let weight = crews.iter().map(|crew| connections(crew) * u64::from(crew.weight)).sum();
+        let weight = crews.iter().map(|crew| self.connections_of(crew) * u64::from(crew.weight)).sum();
         let rates = Rates::of(qps, led.measure_qps, weight, own_weight);
-        let agents_connections: u64 = crews.iter().map(connections).sum();
-        let threads: u64 = crews.iter().map(|crew| u64::from(crew.threads)).sum();
+        let agents_connections: u64 = crews.iter().map(|crew| self.connections_of(crew)).sum();
         spec.run.agent = Some(led.agents.iter().map(|(host, port)| format!("{host}:{port}")).collect());
-        spec.run.threads = Some(Count(threads.min(agents_connections / u64::from(servers))));
+        spec.run.threads = Some(Count(self.threads_of(crews)));
         spec.run.samples_max =
             self.samples_max(rates.master.map_or(0, |rate| rate.micro_per_second.div_ceil(1_000_000)));
         spec.base.think = None;

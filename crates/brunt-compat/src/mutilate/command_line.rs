@@ -270,8 +270,9 @@ impl Numbers {
         for long in INTEGERS {
             if let Some(text) = scanned.value(long) {
                 let read = integer(text);
-                let value =
-                    read.ok_or_else(|| format!("--{long}: '{text}' was given; accepted: a whole number"))?;
+                let accepted =
+                    || format!("--{long}: '{text}' was given; accepted: a whole number up to {}", i32::MAX);
+                let value = read.ok_or_else(accepted)?;
                 given.push((long, value));
             }
         }
@@ -319,6 +320,7 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
     let is_master = scanned.has("agent") && !scanned.has("agentmode");
     let threads = "1 or more, or 0 beside --agent: without threads of its own only agents send";
     outside("threads", least(if is_master { 0 } else { 1 }), threads)?;
+    outside("records", least(1), "1 or more")?;
     outside("measure_connections", 1..=512, "from 1 to 512")?;
     outside("measure_qps", least(0), "0 (as fast as it goes) or more")?;
     outside("measure_depth", least(1), "1 or more")?;
@@ -332,8 +334,13 @@ fn check_ranges(numbers: &Numbers, scanned: &Scanned) -> Result<(), Refusal> {
 }
 
 fn check_known(scanned: &Scanned) -> Result<(), Refusal> {
-    if scanned.has("assoc") && (!scanned.has("redis") || scanned.has("binary")) {
+    if scanned.has("assoc") && !scanned.has("redis") {
         return Err(Refusal::of("--assoc: given without --redis; accepted: both, for hashes are Redis's"));
+    }
+    if scanned.has("assoc") && scanned.has("binary") {
+        return Err(Refusal::of(
+            "--assoc: given with --binary, which takes the place of --redis; accepted: --redis alone, for hashes are Redis's",
+        ));
     }
     if scanned.has("delete90") {
         let is_getset = scanned.has("getset") || scanned.has("getsetorset");
@@ -434,6 +441,9 @@ fn scan_range(text: &str) -> Result<ScanRange, Refusal> {
         .map(|field| u64::try_from(crate::options::leading_integer(field)).ok())
         .collect();
     match fields.ok_or_else(accepted)?.as_slice() {
+        [min, max, step, ..] if *step > 0 && min > max => Err(Refusal::of(format!(
+            "--scan: '{text}' was given; accepted: MIN:MAX:STEP with a MAX of at least MIN, or there is no rate to measure"
+        ))),
         [min, max, step, ..] if *step > 0 => Ok(ScanRange { min: *min, max: *max, step: *step }),
         _ => Err(accepted()),
     }
@@ -456,7 +466,7 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
         ),
         (line.affinity && line.threads == 1, "--affinity: without effect; one thread is not pinned"),
         (
-            line.roundrobin && line.threads == 1,
+            line.roundrobin && line.threads == 1 && is_alone,
             "--roundrobin: without effect; one thread has connections to every server",
         ),
         (
@@ -522,10 +532,14 @@ fn warnings(line: &CommandLine, scanned: &Scanned) -> Vec<String> {
             "--connections: without effect; --measure_connections was given as well",
         ),
     ];
-    let strays =
-        scanned.strays.iter().map(|stray| format!("'{stray}': without effect; it belongs to no option"));
+    let strays = scanned.strays.iter().map(|stray| stray_warning(stray));
     let given = rules.into_iter().filter(|(applies, _)| *applies).map(|(_, warning)| warning.to_owned());
     strays.chain(given).collect()
+}
+
+/// What is said of a word that is no option and no option's.
+pub(super) fn stray_warning(stray: &str) -> String {
+    format!("'{stray}': without effect; it belongs to no option")
 }
 
 #[cfg(test)]
@@ -565,9 +579,21 @@ mod tests {
             ("-t 1", 255, "--server: not given"),
             ("-s h --search 95", 255, "--search: '95' was given"),
             ("-s h --scan 1:2", 255, "--scan: '1:2' was given"),
+            (
+                "-s h --scan 5:1:1",
+                255,
+                "--scan: '5:1:1' was given; accepted: MIN:MAX:STEP with a MAX of at least MIN",
+            ),
             ("-s h --scan 1:2:0", 255, "--scan: '1:2:0' was given"),
             ("-s h --assoc=4", 255, "--assoc: given without --redis"),
-            ("-s h --assoc=4 --redis --binary", 255, "--assoc: given without --redis"),
+            ("-s h --assoc=4 --redis --binary", 255, "--assoc: given with --binary"),
+            ("-s h -r 0", 255, "--records: 0 was given; accepted: 1 or more"),
+            ("-s h -r -1", 255, "--records: -1 was given; accepted: 1 or more"),
+            (
+                "-s h -q 4294967296",
+                1,
+                "--qps: '4294967296' was given; accepted: a whole number up to 2147483647",
+            ),
             ("-s h --delete90 -N 5", 255, "--delete90: accepted: together with --getset"),
             ("-s h --delete90 --getset", 255, "--delete90: accepted: together with --getset"),
             (

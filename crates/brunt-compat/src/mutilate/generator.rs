@@ -45,12 +45,21 @@ pub struct KeySize {
 }
 
 impl Generator {
+    /// What lengths of keys are read from.
+    pub const OF_KEYS: &str = "a whole number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE, \
+                               gev:LOC,SCALE,SHAPE, fb_key or fb_ia";
+    /// What lengths of values are read from.
+    pub const OF_VALUES: &str = "a whole number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, pareto:LOC,SCALE,SHAPE, \
+                                 gev:LOC,SCALE,SHAPE, fb_key, fb_value or fb_ia";
+    /// What gaps are read from.
+    pub const OF_GAPS: &str = "exponential, fixed, uniform, normal:MEAN,SD, pareto:LOC,SCALE,SHAPE or fb_ia";
+
     /// Reads `fb_key`, a number, or a name and its parameters behind a colon. The name may stand anywhere in the text and in any
     /// case, and the first of the list below wins: mutilate looks for it so.
     ///
     /// # Errors
-    /// The text names none; for a user.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// The text names none; for a user, with what is `accepted`.
+    pub fn parse(text: &str, accepted: &str) -> Result<Self, String> {
         match text {
             "fb_key" => return Ok(Self::FbKey),
             "fb_value" => return Ok(Self::FbValue),
@@ -64,10 +73,7 @@ impl Generator {
         let lower = text.to_ascii_lowercase();
         let name = ["fixed", "normal", "exponential", "pareto", "gev", "uniform"];
         let Some(name) = name.into_iter().find(|name| lower.contains(name)) else {
-            return Err(format!(
-                "'{text}' was given; accepted: a number, fixed:N, uniform:MAX, normal:MEAN,SD, exponential:LAMBDA, \
-                 pareto:LOC,SCALE,SHAPE, gev:LOC,SCALE,SHAPE, fb_key, fb_value or fb_ia"
-            ));
+            return Err(format!("'{text}' was given; accepted: {accepted}"));
         };
         let mut generalised = || Generalised { location: next(), scale: next(), shape: next() };
         Ok(match name {
@@ -98,14 +104,17 @@ impl Generator {
         // The prefix moves a law by its length.
         let moved = |law: &Generalised| Generalised { location: law.location + behind, ..*law };
         let (law, usual_max) = match self {
+            Self::Fixed(length) if *length < 0.0 => return Err("accepted: lengths from 0 bytes".to_owned()),
             Self::Fixed(length) => return fixed(*length),
             Self::Uniform(max) if *max <= 0.0 => return fixed(0.0),
             Self::Normal(mean, 0.0) => return fixed(*mean),
             Self::Exponential(lambda) if *lambda <= 0.0 => return fixed(0.0),
             Self::FbValue => {
-                return Err("fb_value draws lengths that no record number repeats, so that nobody finds a key again; \
+                return Err(
+                    "it draws lengths that no record number repeats, so that nobody finds a key again; \
                             accepted: fb_key, or any other distribution"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             Self::Uniform(max) => (Law::Uniform { min: behind, max: behind + max }, behind + max),
             Self::Normal(mean, sd) => {
@@ -137,7 +146,7 @@ impl Generator {
             whole if (0.0..=f64::from(u32::MAX)).contains(&whole) => {
                 Ok(SizeDistribution::Fixed(whole as u32))
             }
-            _ => Err(format!("a length of {length} bytes was given; accepted: 0 or more")),
+            _ => Err(format!("accepted: lengths from 0 to {} bytes", u32::MAX)),
         };
         let law = match self {
             Self::Fixed(length) => return fixed(*length),
@@ -180,9 +189,7 @@ impl Generator {
             Self::Pareto(law) => Law::Pareto(*law),
             Self::FbInterarrival => Law::FbInterarrival,
             Self::Gev(_) | Self::FbKey | Self::FbValue => {
-                return Err("no law of gaps; accepted: exponential, fixed, uniform, normal:MEAN,SD, \
-                            pareto:LOC,SCALE,SHAPE or fb_ia"
-                    .to_owned());
+                return Err(format!("it is no law of gaps; accepted: {}", Self::OF_GAPS));
             }
         };
         law.check()?;
@@ -213,7 +220,7 @@ impl fmt::Display for Generator {
 
 /// mutilate's formulas divide by the shape.
 fn with_shape(law: &Generalised) -> Result<Generalised, String> {
-    if law.shape == 0.0 { Err("SHAPE is 0; accepted: any other number".to_owned()) } else { Ok(*law) }
+    if law.shape == 0.0 { Err("its SHAPE is 0; accepted: any other number".to_owned()) } else { Ok(*law) }
 }
 
 #[cfg(test)]
@@ -240,18 +247,22 @@ mod tests {
             ),
         ];
         for (text, expected) in table {
-            assert_eq!(Generator::parse(text), Ok(expected), "{text}");
+            assert_eq!(Generator::parse(text, Generator::OF_VALUES), Ok(expected), "{text}");
         }
         for text in ["foo", "0.5", "", "n:1,2"] {
             assert!(
-                Generator::parse(text).unwrap_err().starts_with(&format!("'{text}' was given")),
+                Generator::parse(text, Generator::OF_VALUES)
+                    .unwrap_err()
+                    .starts_with(&format!("'{text}' was given")),
                 "{text}"
             );
         }
     }
 
     fn key_size(text: &str, digits: u32, prefix: u32) -> String {
-        match Generator::parse(text).and_then(|generator| generator.key_size(digits, prefix)) {
+        match Generator::parse(text, Generator::OF_VALUES)
+            .and_then(|generator| generator.key_size(digits, prefix))
+        {
             Ok(KeySize { distribution, is_cut }) => {
                 format!("{distribution}{}", if is_cut { " cut" } else { "" })
             }
@@ -273,7 +284,8 @@ mod tests {
             ("normal:200,2", 4, 0, "mutilate:normal:200,2@4..250"),
             ("exponential", 4, 0, "fixed:4"),
             ("exponential:0.1", 4, 0, "mutilate:pareto:0,10,0@4..250"),
-            ("gev:1,2", 4, 0, "SHAPE is 0; accepted: any other number"),
+            ("gev:1,2", 4, 0, "its SHAPE is 0; accepted: any other number"),
+            ("-5", 4, 0, "accepted: lengths from 0 bytes"),
         ];
         for (text, digits, prefix, expected) in table {
             assert_eq!(key_size(text, digits, prefix), expected, "{text}");
@@ -293,10 +305,10 @@ mod tests {
             ("fb_value", "fb_value"),
         ];
         for (text, expected) in table {
-            let size = Generator::parse(text).unwrap().value_size().unwrap();
+            let size = Generator::parse(text, Generator::OF_VALUES).unwrap().value_size().unwrap();
             assert_eq!(size.to_string(), expected, "{text}");
         }
-        assert!(Generator::parse("-5").unwrap().value_size().is_err());
+        assert!(Generator::parse("-5", Generator::OF_VALUES).unwrap().value_size().is_err());
     }
 
     #[test]
@@ -313,11 +325,11 @@ mod tests {
             ("fb_ia", "fb_ia"),
         ];
         for (text, expected) in table {
-            let arrival = Generator::parse(text).unwrap().arrival().unwrap();
+            let arrival = Generator::parse(text, Generator::OF_VALUES).unwrap().arrival().unwrap();
             assert_eq!(arrival.to_string(), expected, "{text}");
         }
         for text in ["fb_value", "gev:1,2,0.1", "pareto:0,1,1.5"] {
-            assert!(Generator::parse(text).unwrap().arrival().is_err(), "{text}");
+            assert!(Generator::parse(text, Generator::OF_VALUES).unwrap().arrival().is_err(), "{text}");
         }
     }
 }

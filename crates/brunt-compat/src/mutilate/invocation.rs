@@ -104,14 +104,16 @@ impl Invocation {
         let servers = servers(line)?;
         let records = (line.records / servers.len() as u64).max(1);
         let arrival = line.iadist.as_deref().map_or(Ok(Arrival::Poisson), |text| {
-            Generator::parse(text).and_then(|generator| generator.arrival())
+            Generator::parse(text, Generator::OF_GAPS).and_then(|generator| generator.arrival())
         });
         let is_paced = line.is_paced();
         let arrival = match arrival {
             Ok(arrival) => arrival,
             // Nothing is drawn from it.
             Err(_) if !is_paced => Arrival::Poisson,
-            Err(fault) => return Err(Refusal::of(format!("--iadist: {fault}"))),
+            Err(fault) => {
+                return Err(unfit("iadist", line.iadist.as_deref().unwrap_or_default(), &fault));
+            }
         };
         if line.search.is_some() && line.update >= 1.0 && !follows(line) && line.read_file.is_none() {
             return Err(Refusal::of(
@@ -206,7 +208,11 @@ impl Invocation {
 fn logged(line: &CommandLine, is_paced: bool) -> Vec<String> {
     let gaps = if is_paced { line.iadist.as_deref().unwrap_or("exponential:0") } else { "0" };
     let texts = [line.valuesize.as_str(), line.keysize.as_str(), gaps];
-    texts.into_iter().filter_map(|text| Generator::parse(text).ok()).map(|held| held.to_string()).collect()
+    texts
+        .into_iter()
+        .filter_map(|text| Generator::parse(text, Generator::OF_VALUES).ok())
+        .map(|held| held.to_string())
+        .collect()
 }
 
 /// The servers with their ports.
@@ -296,23 +302,30 @@ fn layout(line: &CommandLine) -> TraceLayout {
     }
 }
 
+/// What is wrong with a distribution, whether or not the fault quotes it.
+fn unfit(option: &str, text: &str, fault: &str) -> Refusal {
+    match fault.starts_with('\'') {
+        true => Refusal::of(format!("--{option}: {fault}")),
+        false => Refusal::of(format!("--{option}: '{text}' was given; {fault}")),
+    }
+}
+
 fn class_spec(
     line: &CommandLine,
     records: u64,
     servers: u32,
     warnings: &mut Vec<String>,
 ) -> Result<ClassSpec, Refusal> {
-    let named = |option: &'static str| move |fault: String| Refusal::of(format!("--{option}: {fault}"));
     let digits = records.ilog10() + 1;
-    let keys = Generator::parse(&line.keysize)
+    let keys = Generator::parse(&line.keysize, Generator::OF_KEYS)
         .and_then(|generator| generator.key_size(digits, line.prefix.len() as u32))
-        .map_err(named("keysize"))?;
+        .map_err(|fault| unfit("keysize", &line.keysize, &fault))?;
     if keys.is_cut {
         warnings.push("--keysize: keys end at 250 bytes, for memcached takes no longer ones".to_owned());
     }
-    let values: SizeDistribution = Generator::parse(&line.valuesize)
+    let values: SizeDistribution = Generator::parse(&line.valuesize, Generator::OF_VALUES)
         .and_then(|generator| generator.value_size())
-        .map_err(named("valuesize"))?;
+        .map_err(|fault| unfit("valuesize", &line.valuesize, &fault))?;
     let updates = if follows(line) { 0 } else { (line.update * MILLION).round() as u32 };
     let weights = [(OpKind::Get, MILLION as u32 - updates), (OpKind::Set, updates)];
     Ok(ClassSpec {
@@ -458,8 +471,17 @@ mod tests {
     fn refusals() {
         let table = [
             ("-s h -K foo", "--keysize: 'foo' was given"),
-            ("-s h -V gev", "--valuesize: SHAPE is 0"),
-            ("-s h -q 5 -i fb_value", "--iadist: no law of gaps"),
+            ("-s h -K -5", "--keysize: '-5' was given; accepted: lengths from 0 bytes"),
+            ("-s h -V gev", "--valuesize: 'gev' was given; its SHAPE is 0"),
+            (
+                "-s h -V 5000000000",
+                "--valuesize: '5000000000' was given; accepted: lengths from 0 to 4294967295 bytes",
+            ),
+            ("-s h -V 0.5", "--valuesize: '0.5' was given; accepted: a whole number, fixed:N"),
+            (
+                "-s h -q 5 -i fb_value",
+                "--iadist: 'fb_value' was given; it is no law of gaps; accepted: exponential",
+            ),
             ("-s h --binary -U me", "--username: given without --password"),
             ("-s a:b", "--server: 'a:b' was given"),
             ("-s h -u 1 --search 95:1", "--search: judges reads"),

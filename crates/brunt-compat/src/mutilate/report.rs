@@ -233,6 +233,17 @@ fn seconds(summary: &Summary) -> f64 {
     end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
 }
 
+/// Reads that found nothing, and all of them, of those that count.
+fn misses(summary: &Summary) -> (u64, u64) {
+    let of_row = |row: &OpRow| match summary.plan.stop.time {
+        None => (row.summary.keys.miss, row.summary.requests.completed()),
+        Some(_) => (row.summary.in_window.missed, row.summary.in_window.completed),
+    };
+    of(summary, &READS)
+        .map(of_row)
+        .fold((0, 0), |(misses, reads), (missed, completed)| (misses + missed, reads + completed))
+}
+
 /// Requests per second.
 pub fn rate(summary: &Summary, layout: Layout) -> f64 {
     let seconds = seconds(summary);
@@ -242,7 +253,12 @@ pub fn rate(summary: &Summary, layout: Layout) -> f64 {
 /// A percentile of reads, in microseconds; `None` where nothing was read.
 pub fn read_percentile_us(summary: &Summary, layout: Layout, percentile: f64) -> Option<f64> {
     // A search judges all reads.
-    let held = Layout { successful: false, ..layout }.histogram(summary, &READS);
+    percentile_us(summary, Layout { successful: false, ..layout }, percentile)
+}
+
+/// The same of those that stand in the row.
+fn percentile_us(summary: &Summary, layout: Layout, percentile: f64) -> Option<f64> {
+    let held = layout.histogram(summary, &READS);
     let quantile = Quantile::from_millionths((percentile * 1e4).round() as u32)?;
     held.quantile(quantile).map(|value_ns| value_ns as f64 / 1e3)
 }
@@ -284,8 +300,7 @@ pub fn write_report(
     if let Some(peak) = peak_qps {
         writeln!(out, "Peak QPS  = {peak:.1}")?;
     }
-    let misses: u64 = of(summary, &READS).map(|row| row.summary.keys.miss).sum();
-    let reads: u64 = of(summary, &READS).map(|row| row.summary.requests.completed()).sum();
+    let (misses, reads) = misses(summary);
     // Written as C does where nothing was read.
     let share =
         if reads == 0 { "-nan".to_owned() } else { format!("{:.1}", misses as f64 / reads as f64 * 100.0) };
@@ -380,10 +395,10 @@ fn windows_of(seen: impl Iterator<Item = (bool, bool)>, window: u64) -> Vec<(u64
     windows
 }
 
-/// What the columns have no place for, each in a sentence behind its prefix, for standard error.
-pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
+/// What the columns have no place for, each as its kind (`warning` or `note`) and a sentence, for standard error.
+pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)> {
     let mut remarks = Vec::new();
-    let mut warn = |text: String| remarks.push(format!("warning: {text}"));
+    let mut warn = |text: String| remarks.push(("warning", text));
     if summary.verdict.status == Status::NotTrusted {
         for check in summary.verdict.checks.iter().filter(|check| check.status == CheckStatus::NotTrusted) {
             warn(format!("NOT TRUSTED, {}: {}", check.id, check.message));
@@ -408,30 +423,33 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<String> {
     }
     if summary.steady.cut_ns > 0 && !layout.successful {
         let cut_ms = summary.steady.cut_ns as f64 / 1e6;
-        remarks.push(format!(
-            "note: the rows leave out the first {cut_ms:.0} ms, in which latency had not settled; a longer --warmup covers that"
-        ));
+        remarks.push(("note", format!(
+            "the rows leave out the first {cut_ms:.0} ms, in which latency had not settled; a longer --warmup covers that"
+        )));
     }
-    let p99 = |legacy_latency| read_percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);
+    let p99 = |legacy_latency| percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);
     if let (Some(due), Some(sent)) = (p99(false), p99(true))
         && due > sent * 1.1
     {
-        remarks.push(format!(
-            "note: 99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
+        remarks.push((
+            "note",
+            format!(
+                "99th of read: {due:.1} us from when a request was due, {sent:.1} us from when it was sent"
+            ),
         ));
     }
     if let Some((done, all)) = purged(summary) {
-        remarks.push(format!(
-            "note: delete90: {done} keys were deleted by {all} requests, which stand in no row and are none of --queries"
-        ));
+        remarks.push(("note", format!(
+            "delete90: {done} keys were deleted by {all} requests, which stand in no row and are none of --queries"
+        )));
     }
     let row = layout.latency(summary, &READS);
     let thin = layout.percentiles().iter().zip(layout.quantiles());
     let thin = thin.filter(|(_, quantile)| row.count > 0 && !quantile.is_supported_by(row.count));
     if let Some(((name, _), _)) = thin.into_iter().next() {
-        remarks.push(format!(
-            "note: {name} of read and what lies above it rest on fewer than 10 of {} samples",
-            row.count
+        remarks.push((
+            "note",
+            format!("{name} of read and what lies above it rest on fewer than 10 of {} samples", row.count),
         ));
     }
     remarks

@@ -170,3 +170,15 @@ fn a_link_of_that_name_is_mutilate() {
     }
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// Where no request has a valid reply nothing was measured, and what came instead is told.
+#[test]
+fn a_server_of_another_kind_is_no_measurement() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let output = mutilate(&server, "--redis --noload -t 1");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(255), 0), "{said}");
+    let told = format!("mutilate: {} gave no valid reply to any request; of what came: ", server.address);
+    assert!(said.contains(&told), "{said}");
+}
