@@ -33,11 +33,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// What a server says, in part, that is part of no cluster.
 const NO_CLUSTER: &str = "cluster support disabled";
 
-/// The nodes of a cluster that have slots.
+/// The nodes of a cluster that have slots, or may be given some.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
     /// Where they are, as they announce it themselves.
     pub servers: Vec<ServerAddress>,
+    /// Those that have none.
+    pub idle: Vec<ServerAddress>,
     /// How many slots nobody has.
     pub unserved: u16,
 }
@@ -52,8 +54,12 @@ pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
     let mut nodes = map.nodes().to_vec();
     // Every node lists them in an order of its own, and a report shall not depend on who was asked.
     nodes.sort_by(|one, other| (&one.host, one.port).cmp(&(&other.host, other.port)));
-    let servers = nodes.into_iter().map(|node| ServerAddress::network(node.host, node.port)).collect();
-    Ok(Nodes { servers, unserved: map.uncovered() })
+    let address = |node: NodeAddress| ServerAddress::network(node.host, node.port);
+    Ok(Nodes {
+        servers: nodes.into_iter().map(address).collect(),
+        idle: map.idle().cloned().map(address).collect(),
+        unserved: map.uncovered(),
+    })
 }
 
 /// The board for a run over these nodes, with the map as it is now.

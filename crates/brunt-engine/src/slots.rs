@@ -26,7 +26,7 @@ const NODE_NAME_MAX: usize = 300;
 /// What all workers and the one who asks for maps share.
 #[derive(Debug)]
 pub(crate) struct MapBoard {
-    /// The nodes that have slots when the run begins; the plan's servers, in their order.
+    /// The nodes when the run begins; the plan's servers, in their order.
     pub nodes: Vec<NodeAddress>,
     /// Which of them has each slot. Written by one thread while workers read: what a worker reads may be half of the new map
     /// and half of the old one, until the number of the new one is there.

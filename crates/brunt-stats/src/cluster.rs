@@ -21,7 +21,7 @@ pub struct RedirectionCounts {
     pub hops_max: u8,
     /// Ended as an error, because they had taken [`HOPS_MAX`] hops.
     pub too_many: u64,
-    /// Ended as an error, because they were sent to a node that had no slots when the run began.
+    /// Ended as an error, because they were sent to a node that was not known when the run began.
     pub unknown: u64,
     /// The first such node.
     pub unknown_node: Option<String>,

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
-use brunt_engine::cluster::find_nodes;
+use brunt_engine::cluster::{Nodes, find_nodes};
 use brunt_engine::company::Blame;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use brunt_engine::{Address, TlsSettings};
@@ -41,8 +41,8 @@ pub(crate) struct Servers {
     name: String,
     /// Those of a cluster, which the plan does not name.
     nodes: Option<Vec<ServerAddress>>,
-    /// How many of its slots nobody had.
-    unserved: u16,
+    /// What is to be said of them.
+    cluster_notes: Vec<String>,
     /// The agents that load them.
     fleet: Option<RefCell<Fleet>>,
     lead: Lead,
@@ -86,9 +86,9 @@ impl Servers {
         };
         let tls = (plan.transport == Transport::Tls).then(|| TlsSettings::read(&plan.tls));
         let tls = tls.transpose().map_err(Failure::usage)?;
-        let (servers, unserved) = match plan.is_cluster {
+        let (servers, cluster_notes) = match plan.is_cluster {
             true => nodes_of(plan, &servers, tls.as_ref())?,
-            false => (servers, 0),
+            false => (servers, Vec::new()),
         };
         let names = servers.iter().map(ServerAddress::to_string).collect::<Vec<_>>().join(", ");
         Ok(Self {
@@ -102,7 +102,7 @@ impl Servers {
                 None => names,
             },
             nodes: plan.is_cluster.then_some(servers),
-            unserved,
+            cluster_notes,
             _embedded: embedded,
             fleet: None,
             lead: Lead::default(),
@@ -252,7 +252,7 @@ fn nodes_of(
     plan: &Plan,
     seeds: &[ServerAddress],
     tls: Option<&TlsSettings>,
-) -> Result<(Vec<ServerAddress>, u16), Failure> {
+) -> Result<(Vec<ServerAddress>, Vec<String>), Failure> {
     let mut endpoints = Vec::new();
     let mut unknown = None;
     for seed in seeds {
@@ -267,9 +267,29 @@ fn nodes_of(
         _ => {
             let nodes = find_nodes(plan, &endpoints);
             let nodes = nodes.map_err(|error| Failure::new(Exit::Unreachable, error))?;
-            Ok((nodes.servers, nodes.unserved))
+            let notes = notes_on(&nodes);
+            Ok((nodes.servers, notes))
         }
     }
+}
+
+/// What of a cluster is otherwise than one expects.
+fn notes_on(nodes: &Nodes) -> Vec<String> {
+    let mut notes = Vec::new();
+    if nodes.unserved > 0 {
+        notes.push(format!(
+            "no node of the cluster has {} of the 16384 slots; operations on their keys will fail",
+            nodes.unserved
+        ));
+    }
+    if !nodes.idle.is_empty() {
+        let names: Vec<String> = nodes.idle.iter().map(ToString::to_string).collect();
+        notes.push(format!(
+            "{} has no slots yet; a part of the connections goes there all the same, and has nothing to do until it has some",
+            names.join(", ")
+        ));
+    }
+    notes
 }
 
 /// The plan that runs: that for the nodes, where the servers are a cluster.
@@ -279,12 +299,7 @@ fn plan_for(plan: &Plan, servers: &Servers, quiet: bool) -> Result<Plan, Failure
     if quiet {
         return Ok(own);
     }
-    if servers.unserved > 0 {
-        let unserved = servers.unserved;
-        eprintln!(
-            "note: no node of the cluster has {unserved} of the 16384 slots; operations on their keys will fail"
-        );
-    }
+    servers.cluster_notes.iter().for_each(|note| eprintln!("note: {note}"));
     if own.threads < plan.threads {
         let (threads, nodes) = (own.threads, nodes.len());
         eprintln!(

@@ -170,11 +170,16 @@ impl SlotMap {
             if !odd.is_empty() {
                 return Err(NoSlotMap::OtherForm);
             }
+            let host = host_of(host, node.field("ip"), asked);
+            let port = port.ok_or(NoSlotMap::OtherForm).and_then(port_of);
             if pairs.is_empty() {
+                // It may be given some, if it is there.
+                if let (true, Ok(host), Ok(port)) = (is_online(&node), host, port) {
+                    map.node(host, port)?;
+                }
                 continue;
             }
-            let host = host_of(host, node.field("ip"), asked)?;
-            let node = map.node(host, port_of(port.ok_or(NoSlotMap::OtherForm)?)?)?;
+            let node = map.node(host?, port?)?;
             for [first, last] in pairs {
                 map.ranges.push(SlotRange { first: slot(first)?, last: slot(last)?, node });
             }
@@ -207,7 +212,7 @@ impl SlotMap {
         }
     }
 
-    /// The nodes that have slots, in the order of the reply.
+    /// The nodes that have slots, and as far as the reply has them those that may be given some, in its order.
     pub fn nodes(&self) -> &[NodeAddress] {
         &self.nodes
     }
@@ -221,6 +226,12 @@ impl SlotMap {
     pub fn node_of(&self, slot: u16) -> Option<u16> {
         let at = self.ranges.partition_point(|range| range.last < slot);
         self.ranges.get(at).filter(|range| range.first <= slot).map(|range| range.node)
+    }
+
+    /// Those of the nodes that have no slots.
+    pub fn idle(&self) -> impl Iterator<Item = &NodeAddress> {
+        let has_none = |place: &usize| self.ranges.iter().all(|range| usize::from(range.node) != *place);
+        (0..self.nodes.len()).filter(has_none).map(|place| &self.nodes[place])
     }
 
     /// How many slots are nobody's.

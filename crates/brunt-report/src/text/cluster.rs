@@ -35,7 +35,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
         let node = counts.unknown_node.as_ref();
         let first = node.map_or(String::new(), |node| printable(&format!(" (first: {node})")));
         facts.push(format!(
-            "{} failed, sent to nodes without slots at the start{first}",
+            "{} failed, sent to nodes that were not known at the start{first}",
             count(counts.unknown)
         ));
     }

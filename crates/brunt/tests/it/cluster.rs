@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The first slot of each node, and where the last one's end.
 const BOUNDS: [u16; 4] = [0, 5_461, 10_923, 16_384];
 
-/// Three nodes that know each other, each with a third of the slots.
+/// Three nodes that know each other, each with a third of the slots, and maybe one behind them without any.
 struct Cluster {
     nodes: Vec<Server>,
     /// What each calls itself.
@@ -25,22 +25,29 @@ struct Cluster {
 impl Cluster {
     /// `None` (and a word on stderr) where there is no redis-server, and that was allowed.
     fn start() -> Option<Self> {
+        Self::start_beside(0)
+    }
+
+    /// The same beside so many nodes without slots.
+    fn start_beside(idle: usize) -> Option<Self> {
         let mut nodes = Vec::new();
         let mut buses = Vec::new();
-        for _ in 0..BOUNDS.len() - 1 {
+        for _ in 0..BOUNDS.len() - 1 + idle {
             let bus = lasting_port().to_string();
             nodes.push(Server::redis_node(&bus)?);
             buses.push(bus);
         }
         let asked = |node: &Server, question: &str| say(node, &[question]).remove(0);
         for (place, node) in nodes.iter().enumerate() {
-            let (first, last) = (BOUNDS[place], BOUNDS[place + 1] - 1);
             // Who has been configured first gives way; without numbers of their own they would have to agree on that.
             let configured = format!("CLUSTER SET-CONFIG-EPOCH {}", place + 1);
-            let owned = format!("CLUSTER ADDSLOTSRANGE {first} {last}");
             let (host, port) = nodes[0].address.split_once(':').unwrap();
             let met = format!("CLUSTER MEET {host} {port} {}", buses[0]);
-            for command in [configured, owned, met] {
+            let owned = BOUNDS.get(place + 1).map(|end| {
+                let (first, last) = (BOUNDS[place], end - 1);
+                format!("CLUSTER ADDSLOTSRANGE {first} {last}")
+            });
+            for command in [Some(configured), owned, Some(met)].into_iter().flatten() {
                 assert_eq!(asked(node, &command), "OK", "{command}");
             }
         }
@@ -48,7 +55,8 @@ impl Cluster {
         let cluster = Self { nodes, ids };
         let knows_all = |node: &Server| {
             let info = say(node, &["CLUSTER INFO"]).remove(0);
-            ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_size:3"]
+            let known = format!("cluster_known_nodes:{}", 3 + idle);
+            ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_size:3", &known]
                 .iter()
                 .all(|line| info.contains(line))
         };
@@ -101,7 +109,8 @@ impl Cluster {
             line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
         };
         let before = moved();
-        for node in [to, from, 3 - to - from] {
+        let others = (0..self.nodes.len()).filter(|node| ![to, from].contains(node));
+        for node in [to, from].into_iter().chain(others) {
             all_ok(each(node, &|slot| format!("CLUSTER SETSLOT {slot} NODE {}", self.ids[to])));
         }
         wait_until("keys are asked for where they were", || moved() > before);
@@ -165,15 +174,15 @@ fn finish(run: Child) -> Measured {
 fn slots_move_and_nothing_is_lost() {
     let _beside = beside_others();
     for (version, mix) in [("resp2", "get=6,set=2,mget=2"), ("resp3", "get=6,set=1,mget=1,raw=1+1")] {
-        let Some(cluster) = Cluster::start() else { return };
-        let flags = ["--protocol", version, "-t", "60s", "--warmup", "0s", "-c", "6", "-d", "4", "-T", "1"];
+        let Some(cluster) = Cluster::start_beside(1) else { return };
+        let flags = ["--protocol", version, "-t", "60s", "--warmup", "0s", "-c", "8", "-d", "4", "-T", "1"];
         let keys = ["--keys", "20000", "--mix", mix, "--multiget", "4", "--verify", "--value-size", "60"];
         let commands = ["--command", "STRLEN {key}", "--command", "PING"];
         let commands = if mix.contains("raw") { &commands[..] } else { &[] };
         let run = cluster.run(&[&flags[..], &keys, commands].concat());
         cluster.await_keys(20_000);
-        // From the first node to the second, and from the third to the first.
-        for (first, from, to) in [(0, 0, 1), (200, 0, 1), (16_000, 2, 0)] {
+        // From the first node to the second, from the third to the first, and to the one that had none.
+        for (first, from, to) in [(0, 0, 1), (200, 0, 1), (16_000, 2, 0), (6_000, 1, 3)] {
             cluster.move_slots(&(first..first + 200).collect::<Vec<_>>(), from, to);
         }
         let measured = finish(run);
@@ -196,6 +205,10 @@ fn slots_move_and_nothing_is_lost() {
         let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
         assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
         assert!(text.contains(" slots") && text.contains("redirections: moved "), "{text}");
+        let late = &cluster.nodes[3].address;
+        let row = servers.iter().find(|server| server["server"] == late.as_str()).unwrap();
+        assert!(row["slots"] == 200 && row["answered"].as_u64() > Some(5), "{row}\n{text}");
+        assert!(text.contains(&format!("note: {late} has no slots yet;")), "{text}");
 
         // Each command was carried out once for each part of each operation, and turned away once for each hop.
         let ops: &[(&str, &[&str])] =

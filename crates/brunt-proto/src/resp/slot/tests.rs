@@ -151,6 +151,13 @@ fn maps_of_shards() {
         of_shards(&reply, false),
         "0-9 127.0.0.1 port 3, 20-29 127.0.0.1 port 3, 50-59 127.0.0.1 port 1"
     );
+    // A node that is there may be given slots, and one that is not may not.
+    let gone = shard("*0|", &[node(local, 6, 6, "master", "fail")]);
+    let reply = format!("*3|{taken}{empty}{gone}");
+    let map = SlotMap::of_shards(&gathered(&reply).value().expect("it is whole"), "asked", false);
+    let map = map.expect("a map");
+    let idle: Vec<u16> = map.idle().map(|node| node.port).collect();
+    assert_eq!((map.nodes().len(), idle), (2, vec![4]));
 }
 
 #[test]
