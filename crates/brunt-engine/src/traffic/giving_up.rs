@@ -152,11 +152,12 @@ impl<C: Codec> Traffic<C> {
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         let server = self.connections[index as usize].server;
         self.recording.unsent_to(server);
-        self.recording.given_up_at(server);
         if C::REDIRECTS && picked.detour != NO_DETOUR {
             // Not there, but elsewhere before.
-            self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
-        } else if picked.group == NO_GROUP {
+            return self.book(index, &Entry::waiting(picked), lost, at_ns, at_ns);
+        }
+        self.recording.given_up_at(server);
+        if picked.group == NO_GROUP {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, at_ns);
             self.recording.given_up(picked.phase, &picked.op, &times);
             self.release_unsent(index, picked.lease, picked.op.key, lost, at_ns);

@@ -170,13 +170,13 @@ impl<C: Codec> Traffic<C> {
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
         let server = self.connections[index as usize].server;
         self.recording.unsent_to(server);
-        self.recording.given_up_at(server);
+        let lost = Outcome::without_reply(OutcomeClass::Lost);
         if C::REDIRECTS && entry.rest.detour != NO_DETOUR {
             // Not there, but elsewhere before.
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
-            self.book(index, &entry.without_version(), lost, now_ns, now_ns);
-        } else if entry.rest.group == NO_GROUP {
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
+            return self.book(index, &entry.without_version(), lost, now_ns, now_ns);
+        }
+        self.recording.given_up_at(server);
+        if entry.rest.group == NO_GROUP {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.recording.given_up(entry.phase, &entry.op(), &times);
             self.release(index, entry.rest.lease, entry.key(), lost, now_ns);
