@@ -1,7 +1,8 @@
 //! An agent: waits for a controller, carries out its share of a plan, and waits for the next.
 //!
 //! Not a place that decides anything about a measurement: plan, share and beginning are the controller's. One controller at a time; who
-//! comes meanwhile is told so. Invariant: whatever becomes of a controller, the agent is waiting again at most a few seconds later.
+//! comes meanwhile is told so. Invariant: whatever becomes of a controller, the agent is waiting again at most a few seconds later, or
+//! when the names are found or not that it looks up.
 
 use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
 use crate::link::{CONTROLLER_SILENCE, Link, Wire, broken};
@@ -25,6 +26,9 @@ use std::time::{Duration, Instant};
 const GREETING: Duration = Duration::from_secs(5);
 /// How long a message is awaited at a time.
 const LOOK: Duration = Duration::from_millis(10);
+/// To look servers up may take so long: twice what a resolver is given that asks two name servers in vain. Who takes longer falls
+/// silent, and is given up for it.
+const LOOKUP_MAX: Duration = Duration::from_secs(40);
 /// Whoever left takes so long at most to let go of what it had, if nothing is amiss.
 const LEAVING: Duration = Duration::from_secs(2);
 /// What is left to say when a controller is let go.
@@ -182,7 +186,7 @@ impl Agent<'_> {
                     return Ok(Some(Err(Trouble { is_servers: false, reason })));
                 }
             };
-            let mut is_wanted = true;
+            let (mut is_wanted, since) = (true, Instant::now());
             while !finder.is_finished() {
                 match link.hear::<ToAgent>(LOOK)? {
                     Some(ToAgent::Ping { number }) => pong(link, number)?,
@@ -190,7 +194,9 @@ impl Agent<'_> {
                     Some(ToAgent::Prepare(_)) => return Err("wants two runs at a time".to_owned()),
                     Some(ToAgent::Alive | ToAgent::Start { .. } | ToAgent::Stop(_)) | None => {}
                 }
-                link.beat(&FromAgent::Alive)?;
+                if since.elapsed() < LOOKUP_MAX {
+                    link.beat(&FromAgent::Alive)?;
+                }
             }
             match finder.join() {
                 Ok(found) => Ok(is_wanted.then_some(found)),

@@ -1,7 +1,7 @@
 //! A controller: leads agents through a run and adds up what they recorded.
 //!
 //! Not a worker, though some may run beside it: what its own workers do goes through the engine as always. Invariant: whatever
-//! becomes of an agent, the run ends within seconds and names it.
+//! becomes of an agent, the run ends within seconds and names it; only that one may take most of a minute to look up its servers.
 
 use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
 use crate::link::{Link, SILENCE, Wire, broken};
@@ -239,7 +239,10 @@ impl Peer {
             Reception::Stranger => return Err("does not let us in: the token is another".to_owned()),
             Reception::OtherVersion => return Err("does not let us in: it speaks another version".to_owned()),
             Reception::Busy => {
-                return Err("is busy: another controller leads it, or it was named twice".to_owned());
+                return Err(
+                    "is busy: another controller leads it or has just left it, or it was named twice"
+                        .to_owned(),
+                );
             }
             Reception::Welcome if !welcome.is_proven(&hello, &answer, token) => {
                 return Err("is not who it should be: it does not have the token".to_owned());

@@ -183,7 +183,10 @@ fn a_dead_controller_is_not_waited_for() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
         text.trim(),
-        format!("brunt: agent {} is busy: another controller leads it, or it was named twice", agent.address)
+        format!(
+            "brunt: agent {} is busy: another controller leads it or has just left it, or it was named twice",
+            agent.address
+        )
     );
     run.kill().unwrap();
     run.wait().unwrap();
