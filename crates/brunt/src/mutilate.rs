@@ -208,7 +208,7 @@ impl Session {
                 Ok(summary) if !summary.interrupted => summary,
                 // What was found until then is shown.
                 Ok(_) | Err(Ended::Interrupted) => {
-                    best.map_or(Ok(()), |summary| self.report(&summary, peak))?;
+                    self.report_best(best.as_ref(), peak, &search, bound)?;
                     return Err(Ended::Interrupted);
                 }
                 Err(ended) => return Err(ended),
@@ -234,12 +234,24 @@ impl Session {
                 None => break,
             }
         }
+        self.report_best(best.as_ref(), peak, &search, bound)
+    }
+
+    /// The best run of a search, if there has been any.
+    fn report_best(
+        &self,
+        best: Option<&Summary>,
+        peak: Option<f64>,
+        search: &Search,
+        SearchBound { percentile, bound_us }: SearchBound,
+    ) -> Result<(), Ended> {
+        let Some(summary) = best else { return Ok(()) };
         if !search.has_met() {
             self.say(&format!(
                 "warning: no run had a {percentile}th percentile of at most {bound_us} us; the last one is shown"
             ));
         }
-        best.map_or(Ok(()), |summary| self.report(&summary, peak))
+        self.report(summary, peak)
     }
 
     /// One measurement of the stored data set.
@@ -258,7 +270,8 @@ impl Session {
         self.verbose(1, &format!("started at {:.6}", now - ago(window.measure_ns)));
         let time_s = self.invocation.time_s;
         self.verbose(1, &format!("stopped at {:.6}  options.time = {time_s}", now - ago(window.end_ns)));
-        if summary.total.requests.scheduled > 0 && summary.total.requests.completed() == 0 {
+        let requests = &summary.total.requests;
+        if !summary.interrupted && requests.scheduled > 0 && requests.completed() == 0 {
             return Err(Refusal { code: EXIT_REFUSED, message: no_reply(&summary) }.into());
         }
         Ok(summary)

@@ -185,7 +185,8 @@ impl Led {
         let far = self.agents.iter().find(|(host, _)| !is_this_host(host));
         let near = line.servers.iter().find(|server| is_this_host(host_of(server)));
         let mut warnings = Vec::new();
-        if let (Some((agent, _)), Some(server)) = (far, near.filter(|_| !line.unix_socket)) {
+        if let (Some((agent, _)), Some(server)) = (far, near.filter(|_| !line.unix_socket && !line.loadonly))
+        {
             let stored = match line.noload {
                 true => "",
                 false => {
@@ -196,7 +197,7 @@ impl Led {
                 "--server: agent {agent} looks '{server}' up itself, and finds its own host{stored}"
             ));
         }
-        if has_low_step {
+        if has_low_step && line.threads > 0 {
             warnings.push(format!(
                 "--scan: rates up to --measure_qps {own} are the master's alone; agents pause there"
             ));

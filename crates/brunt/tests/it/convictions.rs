@@ -92,19 +92,23 @@ fn a_generator_that_is_stopped_convicts_itself() {
     }
 }
 
+/// How long a run has measured, by a line of its progress.
+fn measured_seconds(line: &str) -> Option<f64> {
+    line.split_once("measure ")?.1.split(' ').next()?.parse().ok()
+}
+
 /// One run, whose verdict must hold in any case; false where the host took part in its p99.9.
 fn stop(service: &str) -> bool {
     let server = Server::reference(&["--service", service]);
     let seconds = if is_full() { 30.0 } else { 4.0 };
     let time = format!("{seconds}s");
-    let in_the_middle = format!("measure {}.", (seconds / 3.0) as u32);
     let flags =
         ["-r", "10k", "--arrival", "uniform", "-c", "16", "-d", "64", "--warmup", "0s", "--keys", "1000"];
     let running = Running::start(&server.address, &[&flags[..], &["-t", &time]].concat());
     let mut stopped = Duration::ZERO;
     let measured = running.when(
         // Not early in the window: what lies there may be cut from the latencies as not steady yet.
-        |line| line.contains(&in_the_middle),
+        |line| measured_seconds(line).is_some_and(|measured| measured >= seconds / 3.0),
         |pid| {
             let began = Instant::now();
             kill_process(pid, Signal::STOP).unwrap();
