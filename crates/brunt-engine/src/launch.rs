@@ -571,6 +571,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         io.now_ns(),
     );
     let traffic = Traffic::new(TrafficParts {
+        is_crowded: !may_spin,
         room: codec
             .encoded_len_max(keys_max, key_bytes_max, value_copied)
             .max(codec.greeting().bytes.len())

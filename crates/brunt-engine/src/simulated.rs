@@ -232,11 +232,12 @@ impl<C: Codec> Run<C> {
         let links = shard.classes.iter().map(|class| class.connections.len()).sum();
         let exchange = Exchange { filled, spares: spares_in };
         let codec = codec(&blueprint, &shard);
+        let may_spin = !options.is_crowded;
         let sim = Sim::new(links, options);
         let (readers, mut feeds) = TraceReaders::start(&blueprint.plan, &[shard.part]).unwrap();
         // Traces of these tests have room in the blocks, and in this world no thread but ours takes time.
         readers.await_end();
-        let worker = build(&blueprint, shard, orders.clone(), exchange, codec, sim, true);
+        let worker = build(&blueprint, shard, orders.clone(), exchange, codec, sim, may_spin);
         Self {
             worker: worker.with_feeds(feeds.remove(0)),
             kept: Kept {

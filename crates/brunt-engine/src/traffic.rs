@@ -80,6 +80,10 @@ impl Window {
     }
 }
 
+/// What waits behind others may be picked late by this part of the time that the oldest of them has waited, which it will wait itself:
+/// so little of its response time is the client's by that.
+const WAITED_PER_LOOK: u64 = 128;
+
 /// What became of an attempt to give an operation to a connection.
 enum Placing {
     /// Its bytes are queued.
@@ -130,6 +134,8 @@ pub(crate) struct Traffic<C: Codec> {
     pub window: Window,
     timeout_ns: u64,
     checking: Checking,
+    /// There are more workers than processors.
+    is_crowded: bool,
     /// One for each class, where keys are checked in full.
     audits: Vec<Audit>,
     /// A connection went down since [`Traffic::take_lost_any`] was asked.
@@ -178,6 +184,8 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub payload: Arc<Payload>,
     pub timeout_ns: u64,
     pub checking: Checking,
+    /// There are more workers than processors.
+    pub is_crowded: bool,
     /// One for each class, where keys are checked in full.
     pub audits: Vec<Audit>,
     /// Who has which slot, where the servers are a cluster.
@@ -210,6 +218,7 @@ impl<C: Codec> Traffic<C> {
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             checking: parts.checking,
+            is_crowded: parts.is_crowded,
             audits: parts.audits,
             lost_any: false,
             dirty: Vec::with_capacity(count),
@@ -293,6 +302,9 @@ impl<C: Codec> Traffic<C> {
             if self.routes[route as usize].waiting.is_empty() {
                 self.routes[route as usize].listed = false;
                 self.listed.swap_remove(at);
+                // Whatever is due can be sent at once.
+                let lane = self.routes[route as usize].lane;
+                self.agenda.set(lane, self.lanes[lane as usize].due_ns());
             }
         }
         while let Some((lane, due_ns)) = self.agenda.first() {
@@ -323,8 +335,27 @@ impl<C: Codec> Traffic<C> {
         }
         let lane = &mut self.lanes[lane_index as usize];
         lane.feed(now_ns);
-        self.agenda.set(lane_index, lane.due_ns());
+        let look_ns = if self.is_crowded && lane.session.is_open() {
+            self.look_again_ns(lane_index, now_ns)
+        } else {
+            lane.due_ns()
+        };
+        self.agenda.set(lane_index, look_ns);
         flush_first
+    }
+
+    /// When an open loop is to be looked at again by a worker that shares its processor with others: when its next operation is due,
+    /// but where that would only wait behind others it is soon enough to see it after a small share of the time that these have
+    /// waited. Many workers that woke for each of them would keep the processors from one another and from a server on their host, and
+    /// that the more the further they are behind.
+    fn look_again_ns(&self, lane_index: u32, now_ns: u64) -> u64 {
+        let lane = &self.lanes[lane_index as usize];
+        let routes = &self.routes[lane.routes.start as usize..lane.routes.end as usize];
+        let waited = |route: &Route| {
+            route.waiting.front().map_or(0, |oldest| now_ns.saturating_sub(oldest.intended_ns))
+        };
+        let waited_ns = routes.iter().map(waited).min().unwrap_or(0);
+        lane.due_ns().max(now_ns + waited_ns / WAITED_PER_LOOK)
     }
 
     /// Books an operation that a lane has issued, and finds it a connection or lets it wait.

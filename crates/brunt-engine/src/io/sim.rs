@@ -69,6 +69,8 @@ pub(crate) struct SimOptions {
     pub server: CoreOptions,
     /// The others: ports 2, 3 and so on.
     pub others: Vec<CoreOptions>,
+    /// There are more workers than processors, as far as this one is told.
+    pub is_crowded: bool,
     /// From one end of the network to the other, nanoseconds.
     pub latency_ns: u64,
     /// Establishing a connection takes so much longer than a way there and back.
@@ -103,6 +105,7 @@ impl Default for SimOptions {
     fn default() -> Self {
         Self {
             server: CoreOptions::default(),
+            is_crowded: false,
             others: Vec::new(),
             latency_ns: 0,
             connect_ns: 0,

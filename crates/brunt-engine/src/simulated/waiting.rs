@@ -286,3 +286,41 @@ fn who_waits_for_a_birth_is_not_given_up() {
     let requests = outcome.book(Phase::Measure).requests;
     assert_eq!((requests.completed(), requests.unsent), (100, 0), "{requests:?}");
 }
+
+/// One of many workers does not wake for each operation that would only wait behind others: it sees them a little later, by a small
+/// share of what they wait, and each of them ends when it would have.
+#[test]
+fn one_of_many_sees_what_waits_a_little_later() {
+    let run = |is_crowded: bool, second: bool| {
+        // Ten times what the server answers, for a while.
+        let servers = if second { "['a:1', 'b:2']" } else { "['a:1']" };
+        let toml = format!(
+            "server = {servers}\nwarmup = '0s'\npreload = false\nkeys = 999\nmix = 'get'\nrate = 10000\n\
+             arrival = 'uniform'\nconnections = 2\ntime = '1s'\ndrain = '30s'\ntimeout = '30s'"
+        );
+        let slow = || CoreOptions { service: Service::Fixed(MS), ..CoreOptions::default() };
+        let others = if second { vec![slow()] } else { Vec::new() };
+        let outcome =
+            simulate(&toml, SimOptions { server: slow(), others, is_crowded, ..SimOptions::default() });
+        check_books(&outcome);
+        assert_eq!((outcome.samples.len(), outcome.allocations), (10_000, 0), "{toml}");
+        outcome.samples
+    };
+    let looks = |samples: &[Sample]| {
+        let mut picked: Vec<u64> = samples.iter().map(|sample| sample.times.picked_ns).collect();
+        picked.sort_unstable();
+        picked.dedup();
+        picked.len()
+    };
+    for second in [false, true] {
+        let (alone, crowded) = (run(false, second), run(true, second));
+        let ends =
+            |samples: &[Sample]| -> Vec<u64> { samples.iter().map(|sample| sample.times.done_ns).collect() };
+        assert!(ends(&alone) == ends(&crowded));
+        assert!(looks(&alone) > 9_000 && looks(&crowded) < 4_000, "{} {}", looks(&alone), looks(&crowded));
+        for sample in &crowded {
+            let (late_ns, waited_ns) = (sample.times.client_lag_ns(), sample.times.send_lag_ns());
+            assert!(late_ns <= waited_ns / 100 + 200_000, "{sample:?}");
+        }
+    }
+}
