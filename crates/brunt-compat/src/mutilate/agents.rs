@@ -183,7 +183,9 @@ impl Led {
         let is_measuring =
             [self.measure_qps.is_some(), self.measure_connections.is_some(), self.measure_depth.is_some()];
         let far = self.agents.iter().find(|(host, _)| !is_this_host(host));
-        let near = line.servers.iter().find(|server| is_this_host(host_of(server)));
+        // An IPv6 address without brackets is a host by itself.
+        let host_of = |server: &String| split(server).map_or(server.clone(), |(host, _)| host.to_owned());
+        let near = line.servers.iter().find(|server| is_this_host(&host_of(server)));
         let mut warnings = Vec::new();
         if let (Some((agent, _)), Some(server)) = (far, near.filter(|_| !line.unix_socket && !line.loadonly))
         {
@@ -211,8 +213,8 @@ impl Led {
                 "--threads: with 0 no row has a latency; --agent-sampling shows those of agents".to_owned(),
             );
         }
-        let is_raw = [(line.save.is_some(), "--save"), (line.misswindow > 0, "--misswindow")];
-        for (_, long) in is_raw.iter().filter(|(is_given, _)| *is_given && line.threads == 0) {
+        let raw = [(line.save.is_some(), "--save"), (line.misswindow > 0, "--misswindow")];
+        for (_, long) in raw.iter().filter(|(is_given, _)| *is_given && line.threads == 0) {
             warnings.push(format!(
                 "{long}: without effect; single requests are the master's, and with --threads 0 it sends none"
             ));
@@ -240,15 +242,6 @@ fn agent(name: &str, port: u16) -> Result<(String, u16), Refusal> {
     })?;
     let host = if own.is_some() { name.rsplit_once(':').map_or(name, |(host, _)| host) } else { name };
     Ok((host.to_owned(), own.unwrap_or(port)))
-}
-
-/// The host of a server as it is given: a name or an address, with its port or without.
-fn host_of(server: &str) -> &str {
-    match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None if server.parse::<Ipv6Addr>().is_ok() => server,
-        None => server.split(':').next().unwrap_or(server),
-    }
 }
 
 fn is_this_host(name: &str) -> bool {
@@ -298,6 +291,11 @@ impl Rates {
     }
 }
 
+/// Threads of all agents.
+fn threads(crews: &[Crew]) -> u64 {
+    crews.iter().map(|crew| u64::from(crew.threads)).sum()
+}
+
 impl Invocation {
     /// Does the master send all of this rate, because `--measure_qps` is no lower? Then agents are not asked.
     pub fn is_masters_alone(&self, qps: u64) -> bool {
@@ -311,17 +309,19 @@ impl Invocation {
         u64::from(self.connections) * u64::from(pairs(self.roundrobin, servers, crew.threads))
     }
 
+    /// Connections of all agents.
+    fn connections_of_all(&self, crews: &[Crew]) -> u64 {
+        crews.iter().map(|crew| self.connections_of(crew)).sum()
+    }
+
     /// Threads of all agents that are of use: each has a connection to every server.
-    fn threads_of(&self, crews: &[Crew]) -> u64 {
-        let connections: u64 = crews.iter().map(|crew| self.connections_of(crew)).sum();
-        let threads: u64 = crews.iter().map(|crew| u64::from(crew.threads)).sum();
-        threads.min(connections / self.servers.len() as u64)
+    fn threads_of_use(&self, crews: &[Crew]) -> u64 {
+        threads(crews).min(self.connections_of_all(crews) / self.servers.len() as u64)
     }
 
     /// What of these agents is otherwise than they were started.
     pub fn crew_warning(&self, crews: &[Crew]) -> Option<String> {
-        let threads: u64 = crews.iter().map(|crew| u64::from(crew.threads)).sum();
-        let of_use = self.threads_of(crews);
+        let (threads, of_use) = (threads(crews), self.threads_of_use(crews));
         (of_use < threads).then(|| {
             format!(
                 "--roundrobin: agents have {threads} threads, of which {of_use} are used: each has connections to every server"
@@ -343,9 +343,9 @@ impl Invocation {
         let own_weight = if self.threads > 0 { own_connections * u64::from(led.lambda_mul) } else { 0 };
         let weight = crews.iter().map(|crew| self.connections_of(crew) * u64::from(crew.weight)).sum();
         let rates = Rates::of(qps, led.measure_qps, weight, own_weight);
-        let agents_connections: u64 = crews.iter().map(|crew| self.connections_of(crew)).sum();
+        let agents_connections = self.connections_of_all(crews);
         spec.run.agent = Some(led.agents.iter().map(|(host, port)| format!("{host}:{port}")).collect());
-        spec.run.threads = Some(Count(self.threads_of(crews)));
+        spec.run.threads = Some(Count(self.threads_of_use(crews)));
         spec.run.samples_max =
             self.samples_max(rates.master.map_or(0, |rate| rate.micro_per_second.div_ceil(1_000_000)));
         spec.base.think = None;
