@@ -285,7 +285,7 @@ fn notes_on(nodes: &Nodes) -> Vec<String> {
     if !nodes.idle.is_empty() {
         let names: Vec<String> = nodes.idle.iter().map(ToString::to_string).collect();
         notes.push(format!(
-            "{} has no slots yet; a part of the connections goes there all the same, and has nothing to do until it has some",
+            "no slots yet at {}; a part of the connections goes there all the same, and has nothing to do until there are some",
             names.join(", ")
         ));
     }

@@ -208,7 +208,7 @@ fn slots_move_and_nothing_is_lost() {
         let late = &cluster.nodes[3].address;
         let row = servers.iter().find(|server| server["server"] == late.as_str()).unwrap();
         assert!(row["slots"] == 200 && row["answered"].as_u64() > Some(5), "{row}\n{text}");
-        assert!(text.contains(&format!("note: {late} has no slots yet;")), "{text}");
+        assert!(text.contains(&format!("note: no slots yet at {late};")), "{text}");
 
         // Each command was carried out once for each part of each operation, and turned away once for each hop.
         let ops: &[(&str, &[&str])] =
