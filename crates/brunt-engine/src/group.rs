@@ -39,6 +39,8 @@ pub(crate) struct Group {
     pub mismatched: bool,
     /// The slot that it shares with operations that follow it.
     pub lease: LeaseId,
+    /// The largest lag of the busy periods in which its parts ended; `None` where that is not kept.
+    pub busy_lag_ns: Option<u64>,
     /// A part was given up before it was sent.
     pub given_up: bool,
     /// The first outcome that was a failure.
@@ -91,6 +93,7 @@ impl Groups {
             done_ns: 0,
             wire_requests: 0,
             hits: 0,
+            busy_lag_ns: None,
             mismatched: false,
             lease: NO_LEASE,
             given_up: false,
@@ -150,6 +153,12 @@ impl Groups {
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         self.groups[id as usize].failure.get_or_insert(lost);
         self.count_down(id)
+    }
+
+    /// A part ends in a busy period whose latest request was so late.
+    pub(crate) fn note_lag(&mut self, id: GroupId, busy_lag_ns: Option<u64>) {
+        let group = &mut self.groups[id as usize];
+        group.busy_lag_ns = group.busy_lag_ns.max(busy_lag_ns);
     }
 
     /// A part is given up before it was sent. Yields the group when it was the last.

@@ -3,6 +3,7 @@
 //! Not the loop. After this file has done its work, a worker never allocates again.
 
 use crate::audit::Audit;
+use crate::busy::{BusyBoard, BusyPeriods};
 use crate::clock::Clock;
 use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
@@ -95,6 +96,8 @@ pub(crate) struct Blueprint {
     board: Option<Arc<MapBoard>>,
     commands: Arc<[Template]>,
     pub layout: Layout,
+    /// How late the requests of each server's busy period were, where a class is open loop.
+    busy: Option<Arc<BusyBoard>>,
 }
 
 /// A worker's connections of one class, numbered within the worker; those to one server are neighbours.
@@ -127,6 +130,7 @@ impl Blueprint {
         let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
         Self {
             payload: Arc::new(Payload::new(plan.data_seed, value_max)),
+            busy: plan.has_open_loop().then(|| Arc::new(BusyBoard::new(endpoints.len()))),
             layout: Layout::of(&plan),
             router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
             board: None,
@@ -580,6 +584,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         codec,
         links: link_plans(&links),
         servers: blueprint.endpoints.len(),
+        busy: BusyPeriods::new(blueprint.busy.clone()),
         lifetimes: lifetimes(plan, &shard, &links),
         keys_max,
         key_bytes_max,

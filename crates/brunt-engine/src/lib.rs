@@ -8,6 +8,7 @@
 
 mod agenda;
 mod audit;
+mod busy;
 mod clock;
 pub mod cluster;
 pub mod company;

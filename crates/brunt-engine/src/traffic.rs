@@ -25,6 +25,7 @@ mod verifying;
 
 use crate::agenda::Agenda;
 use crate::audit::Audit;
+use crate::busy::BusyPeriods;
 use crate::connection::{Connection, Leftovers};
 use crate::detour::NO_DETOUR;
 use crate::group::{Groups, NO_GROUP};
@@ -123,6 +124,8 @@ pub(crate) struct Traffic<C: Codec> {
     pub dials: Agenda,
     /// The servers as this worker sees them.
     pub servers: Vec<Health>,
+    /// How late the requests of their busy periods were.
+    pub busy: BusyPeriods,
     /// The lifetimes of each class's connections.
     pub lifetimes: Vec<Lifetimes>,
     in_flight: InFlight<C>,
@@ -168,6 +171,7 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub codec: C,
     pub links: Vec<LinkPlan>,
     pub servers: usize,
+    pub busy: BusyPeriods,
     pub lifetimes: Vec<Lifetimes>,
     /// Bytes that a connection can queue, and the longest request in keys and key bytes.
     pub room: usize,
@@ -208,6 +212,7 @@ impl<C: Codec> Traffic<C> {
             agenda: Agenda::new(0),
             dials,
             servers: (0..parts.servers).map(|server| Health::new(server as u16, C::DATAGRAMS)).collect(),
+            busy: parts.busy,
             lifetimes: parts.lifetimes,
             in_flight: InFlight::new(count, parts.in_flight_max),
             groups: Groups::with_capacity(parts.groups_max),
@@ -611,6 +616,7 @@ impl<C: Codec> Traffic<C> {
         };
         let preamble = if C::REDIRECTS { self.preamble(picked.detour) } else { &[] };
         let connection = &mut self.connections[connection_index as usize];
+        let is_first = connection.outstanding() == 0;
         let (in_flight, recording) = (&mut self.in_flight, &mut self.recording);
         if !connection.queue(connection_index, preamble, &request, id, in_flight, recording) {
             return false;
@@ -619,6 +625,7 @@ impl<C: Codec> Traffic<C> {
             self.note_asking(picked.detour);
         }
         let connection = &mut self.connections[connection_index as usize];
+        self.busy.enter(connection.server, is_first, picked.picked_ns.saturating_sub(picked.intended_ns));
         if versioned.is_some() {
             self.audits[usize::from(picked.op.class)].write_begins(first_id, picked.picked_ns);
         }

@@ -7,11 +7,12 @@ use brunt_stats::sample::Sample;
 use std::io::{self, Write};
 
 /// The columns.
-const HEADING: &str = "op,class,outcome,reply,intended_ns,picked_ns,sent_ns,polled_ns,first_byte_ns,done_ns";
+const HEADING: &str =
+    "op,class,outcome,reply,intended_ns,picked_ns,sent_ns,polled_ns,first_byte_ns,done_ns,busy_lag_ns";
 
 /// Writes a heading and a line for every sample, in the order given. `class` is the index of the class in the plan; the
 /// six times are nanoseconds relative to `origin_ns`, the beginning of the measured window, so what happened before it
-/// is negative. Where samples did not fit (`overflow` of them), a last line that begins with `#` says so: a part must
+/// is negative. `busy_lag_ns` is a length of time, and empty where it is not kept. Where samples did not fit (`overflow` of them), a last line that begins with `#` says so: a part must
 /// not be taken for the whole.
 ///
 /// # Errors
@@ -20,12 +21,16 @@ pub fn write(samples: &[Sample], overflow: u64, origin_ns: u64, out: &mut dyn Wr
     writeln!(out, "{HEADING}")?;
     // Exact while the instants are within 292 years of each other.
     let relative = |at_ns: u64| at_ns.wrapping_sub(origin_ns) as i64;
-    for Sample { op, class, outcome, times } in samples {
+    for Sample { op, class, outcome, busy_lag_ns, times } in samples {
         let (ended, reply) = (outcome.class.name(), outcome.reply.name());
         write!(out, "{op},{class},{ended},{reply},{},", relative(times.intended_ns))?;
         write!(out, "{},{},", relative(times.picked_ns), relative(times.sent_ns))?;
         let [polled, first_byte, done] = [times.polled_ns, times.first_byte_ns, times.done_ns].map(relative);
-        writeln!(out, "{polled},{first_byte},{done}")?;
+        write!(out, "{polled},{first_byte},{done},")?;
+        match busy_lag_ns {
+            Some(busy_lag_ns) => writeln!(out, "{busy_lag_ns}")?,
+            None => writeln!(out)?,
+        }
     }
     if overflow > 0 {
         writeln!(out, "# {overflow} more samples did not fit: raise --samples-max")?;
@@ -65,21 +70,23 @@ mod tests {
             op: OpKind::Get,
             class: 0,
             outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
+            busy_lag_ns: Some(77),
             times: times(1_500),
         };
         let late = Sample {
             op: OpKind::Set,
             class: 1,
             outcome: Outcome::without_reply(OutcomeClass::Timeout),
+            busy_lag_ns: None,
             times: times(700),
         };
         check(&[], 0, "");
-        check(&[hit], 0, "get,0,hit,value,500,510,700,3500,4500,4501\n");
+        check(&[hit], 0, "get,0,hit,value,500,510,700,3500,4500,4501,77\n");
         check(
             &[late, hit],
             7,
-            "set,1,timeout,none,-300,-290,-100,2700,3700,3701\n\
-             get,0,hit,value,500,510,700,3500,4500,4501\n\
+            "set,1,timeout,none,-300,-290,-100,2700,3700,3701,\n\
+             get,0,hit,value,500,510,700,3500,4500,4501,77\n\
              # 7 more samples did not fit: raise --samples-max\n",
         );
     }

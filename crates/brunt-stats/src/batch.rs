@@ -110,7 +110,7 @@ mod tests {
             };
             for (op, reply) in [(OpKind::Get, ReplyKind::Value), (OpKind::Set, ReplyKind::Stored)] {
                 let outcome = Outcome::of_reply(op, reply);
-                set.record(Phase::Measure, &Sample { op, class: 0, outcome, times }, 1, 1);
+                set.record(Phase::Measure, &Sample { op, class: 0, outcome, busy_lag_ns: None, times }, 1, 1);
             }
         }
         timeline.push(&set.take_interval(0, taken_ns, end_ns + 20 * MS));

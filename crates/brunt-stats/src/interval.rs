@@ -78,6 +78,9 @@ pub struct Latencies<H> {
     pub send_lag: H,
     /// Response times of completed ops without all that the client may have held.
     pub without_client: H,
+    /// The least that the response times of completed ops can have been, whatever the client did to the server's queue
+    /// (`R − M − min(g, S)`), of an open loop; of failed ops, the same of the time until they were given up, in both loops.
+    pub least: H,
     /// Response times of failed ops, up to the instant they were given up: a time-out has the time-out value or more.
     pub failed: H,
 }
@@ -90,6 +93,7 @@ impl<H> Latencies<H> {
             service: turn(&mut self.service),
             send_lag: turn(&mut self.send_lag),
             without_client: turn(&mut self.without_client),
+            least: turn(&mut self.least),
             failed: turn(&mut self.failed),
         }
     }
@@ -102,6 +106,7 @@ impl Latencies<Histogram> {
         self.service.merge(&other.service);
         self.send_lag.merge(&other.send_lag);
         self.without_client.merge(&other.without_client);
+        self.least.merge(&other.least);
         self.failed.merge(&other.failed);
     }
 
@@ -111,6 +116,7 @@ impl Latencies<Histogram> {
         self.service.merge_sparse(&other.service);
         self.send_lag.merge_sparse(&other.send_lag);
         self.without_client.merge_sparse(&other.without_client);
+        self.least.merge_sparse(&other.least);
         self.failed.merge_sparse(&other.failed);
     }
 }
@@ -126,6 +132,7 @@ impl Latencies<SparseHistogram> {
             service: of(|part| &part.service),
             send_lag: of(|part| &part.send_lag),
             without_client: of(|part| &part.without_client),
+            least: of(|part| &part.least),
             failed: of(|part| &part.failed),
         }
     }

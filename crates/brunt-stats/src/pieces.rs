@@ -174,11 +174,23 @@ mod tests {
                 done_ns,
             };
             let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-            let get = Sample { op: OpKind::Get, class: 0, outcome: hit, times: times((number + 1) * 1_000) };
+            let get = Sample {
+                op: OpKind::Get,
+                class: 0,
+                outcome: hit,
+                busy_lag_ns: None,
+                times: times((number + 1) * 1_000),
+            };
             set.record(Phase::Measure, &get, 1, 1);
             if number.is_multiple_of(3) {
                 let lost = Outcome::without_reply(OutcomeClass::Lost);
-                let failed = Sample { op: OpKind::Set, class: 0, outcome: lost, times: times(5_000) };
+                let failed = Sample {
+                    op: OpKind::Set,
+                    class: 0,
+                    outcome: lost,
+                    busy_lag_ns: None,
+                    times: times(5_000),
+                };
                 set.record(Phase::Measure, &failed, 0, 0);
             }
             let start_ns = ORIGIN_NS + number * 100 * MS + 3 * MS;

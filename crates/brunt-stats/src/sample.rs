@@ -95,8 +95,16 @@ impl Times {
     /// `R_lo ≤ R* ≤ R`, sample by sample and therefore quantile by quantile.
     #[inline]
     pub fn response_without_client_ns(&self) -> u64 {
-        let held_ns = self.client_lag_ns() + self.read_gap_ns().min(self.service_ns());
-        self.response_ns().saturating_sub(held_ns)
+        self.least_response_ns(0)
+    }
+
+    /// The response time that the server needed at the least, whatever the client did to its queue: `R − M − min(g, S)`, M the
+    /// largest client lag of the busy period, at least the op's own. Delaying every arrival of a busy period by at most M
+    /// delays every departure by at most M (docs/measurement.md, "Bounds").
+    #[inline]
+    pub fn least_response_ns(&self, busy_lag_ns: u64) -> u64 {
+        let lag_ns = self.client_lag_ns().max(busy_lag_ns);
+        self.response_ns().saturating_sub(lag_ns + self.read_gap_ns().min(self.service_ns()))
     }
 }
 
@@ -109,6 +117,9 @@ pub struct Sample {
     pub class: ClassId,
     /// How it ended.
     pub outcome: Outcome,
+    /// The largest client lag, in nanoseconds, of any request to its server since that last had none outstanding; `None` in a
+    /// run without an open loop, where it is not kept.
+    pub busy_lag_ns: Option<u64>,
     /// When things happened to it.
     pub times: Times,
 }
@@ -131,6 +142,13 @@ mod tests {
             times.response_without_client_ns(),
         ];
         assert_eq!(derived, expected, "{times:?}");
+        // Where every request of the busy period was in time, its own lag counts; else the largest.
+        let held_ns = times.read_gap_ns().min(times.service_ns());
+        for busy_lag_ns in [0, 40, 1_000] {
+            let lag_ns = busy_lag_ns.max(times.client_lag_ns());
+            let least_ns = times.response_ns().saturating_sub(lag_ns + held_ns);
+            assert_eq!(times.least_response_ns(busy_lag_ns), least_ns, "{times:?}");
+        }
     }
 
     #[test]

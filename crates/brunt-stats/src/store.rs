@@ -186,7 +186,8 @@ mod tests {
                 let done_ns = 40_000 + 100_000_000 / (spread + 125);
                 let times = Times { done_ns, first_byte_ns: done_ns, ..Times::default() };
                 let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-                let sample = Sample { op: kinds[(index % 4) as usize], class: 0, outcome, times };
+                let sample =
+                    Sample { op: kinds[(index % 4) as usize], class: 0, outcome, busy_lag_ns: None, times };
                 set.record(Phase::Measure, &sample, 1, 1);
             }
             store.push(&set.take_interval(worker, 0, SLICE_NS));

@@ -56,6 +56,7 @@ mod tests {
                     op: OpKind::Get,
                     class: 0,
                     outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
+                    busy_lag_ns: None,
                     times: Times { done_ns, ..Times::default() },
                 });
             }

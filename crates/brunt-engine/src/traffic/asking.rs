@@ -21,7 +21,7 @@ impl<C: Codec> Traffic<C> {
     /// that is not usual, if there is one.
     #[inline]
     pub(super) fn ask_straight(&mut self, lane_index: u32, now_ns: u64) -> Option<Issue> {
-        let Self { lanes, routes, connections, in_flight, recording, dirty, window, .. } = self;
+        let Self { lanes, routes, connections, busy, in_flight, recording, dirty, window, .. } = self;
         let lane = &mut lanes[lane_index as usize];
         let route = lane.routes.start;
         let first_connection = routes[route as usize].connections.start;
@@ -61,6 +61,7 @@ impl<C: Codec> Traffic<C> {
             let key_len = lane.keyspace.key_len(id);
             let needed = connection.codec.encoded_len_max(1, key_len, 0);
             let token = in_flight.token(entry);
+            let is_first = connection.outstanding() == 0;
             let is_queued =
                 connection.queue_with(index, needed, entry, in_flight, recording, |codec, out| {
                     let write = |place: &mut [u8]| lane.keyspace.write_key_to(id, place);
@@ -69,6 +70,7 @@ impl<C: Codec> Traffic<C> {
             if !is_queued {
                 break Some(left);
             }
+            busy.enter(connection.server, is_first, now_ns.saturating_sub(intended_ns));
             gets.count += 1;
             gets.total += 1;
             connection.promised -= 1;

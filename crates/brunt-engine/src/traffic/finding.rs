@@ -44,7 +44,8 @@ impl<C: Codec> Traffic<C> {
         input: &'a [u8],
         used: &mut usize,
     ) -> (usize, Option<Event<'a>>) {
-        let Self { connections, in_flight, lanes, routes, servers, recording, payload, agenda, .. } = self;
+        let Self { connections, in_flight, lanes, routes, servers, busy, recording, payload, agenda, .. } =
+            self;
         let connection = &mut connections[read.index as usize];
         let route = routes.get_mut(connection.route as usize);
         let Some((route, lane)) =
@@ -59,6 +60,7 @@ impl<C: Codec> Traffic<C> {
         let due_before_ns = lane.due_ns();
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
+        let busy_lag_ns = busy.lag_ns(connection.server);
         let mut alike = Alike { last: None, count: 0 };
         let rest = loop {
             // Most reads end with a reply: then there is nothing to ask for.
@@ -86,7 +88,7 @@ impl<C: Codec> Traffic<C> {
             if !ended.is_some_and(|entry| alike.takes(entry)) {
                 alike.book(read, recording, health);
                 let Some(entry) = ended else { break next };
-                alike.begin(read, entry);
+                alike.begin(read, entry, busy_lag_ns);
             }
             *used += next.0;
             if let Some(entry) = ended
@@ -99,6 +101,13 @@ impl<C: Codec> Traffic<C> {
             return rest;
         }
         connection.failures = 0;
+        if connection.outstanding() == 0 {
+            busy.leave(connection.server);
+        }
+        if busy_lag_ns.is_some() && !route.waiting.is_empty() {
+            // Replies that lay unread delayed those that wait for their connection.
+            busy.note(connection.server, read.at_ns.saturating_sub(read.polled_ns));
+        }
         if !lane.pins && connection.is_usable() {
             route.ready.set(read.index, connection.outstanding());
         }
@@ -163,7 +172,7 @@ impl Alike {
 
     /// Begins with another one, when those before are booked.
     #[inline]
-    fn begin(&mut self, read: Read, entry: &Entry) {
+    fn begin(&mut self, read: Read, entry: &Entry, busy_lag_ns: Option<u64>) {
         let Read { at_ns, polled_ns, .. } = read;
         let times = Times {
             intended_ns: entry.intended_ns,
@@ -173,7 +182,7 @@ impl Alike {
             first_byte_ns: at_ns,
             done_ns: at_ns,
         };
-        let sample = Sample { op: entry.kind, class: entry.class, outcome: HIT, times };
+        let sample = Sample { op: entry.kind, class: entry.class, outcome: HIT, busy_lag_ns, times };
         (self.last, self.count) = (Some((entry.account, sample)), 1);
     }
 

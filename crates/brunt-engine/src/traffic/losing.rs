@@ -37,7 +37,7 @@ impl<C: Codec> Traffic<C> {
         self.note_loss(index, at_ns, fault);
         // Slots that become free by a loss are due now: that they find no connection is what the loss costs.
         self.connections[index as usize].calls_left = u64::MAX;
-        let mut taken_back = 0;
+        let (mut taken_back, was_asked) = (0, self.connections[index as usize].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
                 self.take_back(index, &entry);
@@ -45,6 +45,9 @@ impl<C: Codec> Traffic<C> {
             } else {
                 self.lose_one(index, &entry, at_ns, fault, class);
             }
+        }
+        if was_asked {
+            self.leave_idle(index);
         }
         self.refill_idle(index);
         if taken_back > 0 {
@@ -167,6 +170,7 @@ impl<C: Codec> Traffic<C> {
     /// better elsewhere.
     fn give_up_stuck(&mut self, index: u32, now_ns: u64) {
         let Some(entry) = self.pop_oldest(index) else { return };
+        self.leave_idle(index);
         self.end_write(&entry, OutcomeClass::Refused, now_ns);
         let server = self.connections[index as usize].server;
         self.recording.unsent_to(server);
@@ -276,12 +280,17 @@ impl<C: Codec> Traffic<C> {
             let connection = &mut self.connections[index];
             let mut chains = [connection.chain, connection.unacknowledged];
             let server = connection.server;
+            let was_asked = connection.outstanding() > 0;
             for chain in &mut chains {
                 while let Some(entry) = self.in_flight.pop(index as u32, chain) {
                     self.close_entry(server, &entry, now_ns);
                 }
             }
+            if was_asked {
+                self.busy.leave(server);
+            }
         }
+        debug_assert!(self.busy.is_idle(), "every connection that had requests out has been emptied");
     }
 
     /// Books an operation, or a part of one, that waits when the run is over.

@@ -114,6 +114,7 @@ impl<C: Codec> Traffic<C> {
                 self.stamper.discard(index, StampLoss::Unanswered);
             }
             self.lose_one(index, &entry, now_ns, FaultKind::TimedOut, OutcomeClass::Timeout);
+            self.leave_idle(index);
             self.check_retired(index);
         }
     }

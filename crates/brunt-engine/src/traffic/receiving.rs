@@ -10,7 +10,7 @@ use super::{Checking, Traffic};
 use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
-use crate::lane::{Picked, Routing};
+use crate::lane::{Picked, Route, Routing};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -507,6 +507,7 @@ impl<C: Codec> Traffic<C> {
         };
         self.note_health(index, entry.sent_ns, class, polled_ns, at_ns);
         self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
+        self.leave_idle(index);
         self.check_retired(index);
     }
 
@@ -568,7 +569,9 @@ impl<C: Codec> Traffic<C> {
             return self.book(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
+        let busy_lag_ns = self.busy_lag_ns(index, entry, done_ns, polled_ns);
         if entry.rest.group != NO_GROUP {
+            self.groups.note_lag(entry.rest.group, busy_lag_ns);
             match self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
                 Some(group) => self.book_group(index, &group, done_ns, polled_ns),
                 None => self.refill_idle(index),
@@ -579,6 +582,7 @@ impl<C: Codec> Traffic<C> {
             op: entry.kind,
             class: entry.class,
             outcome,
+            busy_lag_ns,
             times: Times {
                 intended_ns: entry.intended_ns,
                 picked_ns: entry.picked_ns,
@@ -591,6 +595,28 @@ impl<C: Codec> Traffic<C> {
         let asked = if entry.kind.is_retrieval() { u32::from(entry.rest.count) } else { 0 };
         self.recording.record(entry.account, &sample, asked, entry.rest.hits);
         self.release(index, entry.rest.lease, entry.key(), outcome, done_ns);
+    }
+
+    /// How late the latest request of the busy period was in which an operation ends; `None` where that is not kept. A reply that lay
+    /// unread while others waited for its connection delayed them, too.
+    #[inline]
+    fn busy_lag_ns(&self, index: u32, entry: &Entry, done_ns: u64, polled_ns: u64) -> Option<u64> {
+        let connection = &self.connections[index as usize];
+        let lag_ns = self.busy.lag_ns(connection.server)?;
+        let is_waited_for = |route: &Route| !route.waiting.is_empty();
+        if self.routes.get(connection.route as usize).is_some_and(is_waited_for) {
+            self.busy.note(connection.server, done_ns.saturating_sub(polled_ns.max(entry.sent_ns)));
+        }
+        Some(lag_ns)
+    }
+
+    /// Operations of a connection have ended: if they were the last that were out on it, its server may be idle.
+    #[inline]
+    pub(super) fn leave_idle(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if connection.outstanding() == 0 {
+            self.busy.leave(connection.server);
+        }
     }
 
     /// Books the end of an operation that was split over servers, when its last part has ended.
@@ -616,6 +642,7 @@ impl<C: Codec> Traffic<C> {
                 op: OpKind::Mget,
                 class: group.op.class,
                 outcome,
+                busy_lag_ns: group.busy_lag_ns,
                 times: Times {
                     intended_ns: group.intended_ns,
                     picked_ns: group.picked_ns,

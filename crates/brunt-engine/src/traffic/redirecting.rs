@@ -179,6 +179,7 @@ impl<C: Codec> Traffic<C> {
             }
             Hop::Moved(_) | Hop::Ask(_) => self.enqueue(picked),
         }
+        self.leave_idle(index);
         self.check_retired(index);
     }
 

@@ -153,6 +153,7 @@ impl<C: Codec> Traffic<C> {
     /// Ends the operations without a reply whose last byte has been handed over.
     fn end_unacknowledged(&mut self, index: u32, sent_total: u64, at_ns: u64) {
         let server = self.connections[index as usize].server;
+        let mut any = false;
         loop {
             let connection = &mut self.connections[index as usize];
             let head = connection.unacknowledged.head;
@@ -161,9 +162,13 @@ impl<C: Codec> Traffic<C> {
             }
             let Some(mut entry) = self.in_flight.pop(index, &mut connection.unacknowledged) else { break };
             entry.sent_ns = at_ns;
+            any = true;
             self.recording.sent(&entry);
             self.servers[usize::from(server)].sign(at_ns);
             self.book(index, &entry, Outcome::without_reply(OutcomeClass::Unacknowledged), at_ns, at_ns);
+        }
+        if any {
+            self.leave_idle(index);
         }
         self.mark_ready(index);
     }

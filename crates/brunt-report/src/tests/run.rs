@@ -119,11 +119,11 @@ impl Scene {
     ) {
         self.take_intervals(times.done_ns);
         self.set.scheduled(self.phase_at(times.intended_ns), &op(class, kind));
-        self.sent_and_ended(Sample { op: kind, class, outcome, times }, keys, bytes);
+        self.sent_and_ended(Sample { op: kind, class, outcome, busy_lag_ns: None, times }, keys, bytes);
     }
 
     fn sent_and_ended(&mut self, sample: Sample, keys: [u32; 2], bytes: [u64; 2]) {
-        let Sample { op: kind, class, outcome, times } = sample;
+        let Sample { op: kind, class, outcome, times, .. } = sample;
         let phase = self.phase_at(times.intended_ns);
         self.set.sent(phase, &op(class, kind), 1);
         if outcome.class.is_completed() {
@@ -156,6 +156,7 @@ impl Scene {
             op: OpKind::Set,
             class: 0,
             outcome: Outcome::of_reply(OpKind::Set, ReplyKind::Stored),
+            busy_lag_ns: None,
             times: times(intended_ns, 100, 2_000, 60_000, 61_000),
         };
         self.take_intervals(set.times.done_ns);

@@ -139,7 +139,12 @@ impl Run {
                     done_ns,
                 };
                 let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-                self.set.record(Phase::Measure, &Sample { op: OpKind::Get, class: 0, outcome, times }, 1, 1);
+                self.set.record(
+                    Phase::Measure,
+                    &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times },
+                    1,
+                    1,
+                );
             }
             self.store.push(&self.set.take_interval(0, start_ns, self.until_ns));
         }

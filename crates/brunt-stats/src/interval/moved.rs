@@ -138,7 +138,13 @@ mod tests {
             first_byte_ns: from_ns + 4,
             done_ns: from_ns + 5,
         };
-        Sample { op: OpKind::Get, class, outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value), times }
+        Sample {
+            op: OpKind::Get,
+            class,
+            outcome: Outcome::of_reply(OpKind::Get, ReplyKind::Value),
+            busy_lag_ns: None,
+            times,
+        }
     }
 
     fn interval(layout: &Layout, class: ClassId, worker: u32, from_ns: u64) -> Interval {

@@ -87,7 +87,12 @@ impl Recorded {
         let op = Op { class: 0, ..Op::of(OpKind::Get, KeyRef::Id(0)) };
         self.set.scheduled(phase, &op);
         self.set.sent(phase, &op, 1);
-        self.set.record(phase, &Sample { op: OpKind::Get, class: 0, outcome, times }, 1, u32::from(is_hit));
+        self.set.record(
+            phase,
+            &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times },
+            1,
+            u32::from(is_hit),
+        );
     }
 
     fn take(&mut self, end_ns: u64) {

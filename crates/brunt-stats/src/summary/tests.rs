@@ -53,6 +53,7 @@ impl Event {
             op: self.kind,
             class: self.class,
             outcome: Outcome { class: self.class_of_outcome, reply },
+            busy_lag_ns: None,
             times: Times {
                 intended_ns: self.intended_ns,
                 picked_ns,

@@ -238,7 +238,12 @@ mod tests {
                     done_ns: recorded.response_ns,
                     ..Times::default()
                 };
-                set.record(recorded.phase, &Sample { op: OpKind::Get, class: 0, outcome, times }, 1, 1);
+                set.record(
+                    recorded.phase,
+                    &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times },
+                    1,
+                    1,
+                );
             }
         }
         set.take_interval(0, start_ms * MS, end_ms * MS)
