@@ -170,9 +170,12 @@ pub(crate) fn verdict(verdict: &Verdict) -> Value {
 }
 
 fn steady(steady: &Steadiness) -> Value {
+    let beginning = steady.beginning.as_ref();
     json!({
-        "cut_ns": steady.cut_ns,
-        "uncut_response_ns": steady.uncut.as_ref().map(distribution),
+        "begins_until_ns": beginning.map_or(0, |held| held.until_ns),
+        "without_beginning_ns": beginning.map(|held| distribution(&held.without)),
+        "warmup_needed_ns": beginning.map(|held| held.warmup_needed_ns),
+        "trouble_ns": beginning.and_then(|held| held.trouble_ns),
         "series": object(&steady.series, |held| (held.series.key().to_owned(), series(held))),
     })
 }

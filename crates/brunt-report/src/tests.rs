@@ -257,27 +257,30 @@ fn rows_agree_with_the_raw_samples() {
 }
 
 #[test]
-fn a_cold_start_is_left_out_of_latencies_only() {
+fn a_cold_start_is_told_and_left_out_of_nothing() {
     let run = run::cold_start();
     insta::assert_snapshot!("cold_start", text_of(&run));
     let value = json_of(&run);
-    // 1.2 s in groups, and pieces, of 500 ms.
-    assert_eq!(number(&value, "/steady/cut_ns"), 1_500_000_000);
+    // 1.2 s in groups of 500 ms.
+    assert_eq!(number(&value, "/steady/begins_until_ns"), 1_500_000_000);
+    assert_eq!(number(&value, "/steady/warmup_needed_ns"), 2_500_000_000);
+    assert_eq!(value["steady"]["trouble_ns"], Value::Null);
     let completed = |from_ns: u64| {
         let samples = run.measured.iter().filter(|sample| sample.outcome.class.is_completed());
         let behind = samples.filter(move |sample| sample.times.done_ns >= 101 * S + from_ns);
         behind.map(|sample| sample.times.response_ns()).collect::<Vec<_>>()
     };
-    check_distribution("uncut", &value["steady"]["uncut_response_ns"], completed(0));
-    let behind = completed(1_500_000_000);
+    let without = &value["steady"]["without_beginning_ns"];
+    check_distribution("without", without, completed(1_500_000_000));
+    let all = completed(0);
     for row in [&value, &value["ops"]["get"], &value["classes"]["main"]] {
-        check_distribution("cut", &row["latency"]["response_ns"], behind.clone());
+        check_distribution("all", &row["latency"]["response_ns"], all.clone());
         for key in ["service_ns", "send_lag_ns"] {
-            assert_eq!(number(&row["latency"][key], "/count"), behind.len() as u64, "{key}");
+            assert_eq!(number(&row["latency"][key], "/count"), all.len() as u64, "{key}");
         }
         let failed =
             (number(&row["latency"]["including_failures_ns"], "/count"), number(row, "/requests/lost"));
-        assert_eq!(failed, (behind.len() as u64 + 22, 25));
+        assert_eq!(failed, (all.len() as u64 + 25, 25));
         assert_eq!(number(row, "/requests/completed"), 9_975);
         assert_eq!(row["rate"]["offered"], 1_000.0);
     }

@@ -32,7 +32,7 @@ pub struct Batch {
 
 /// The window from `start_ns` on in batches, of the rows that `of` selects: [`BATCHES`] of them, with as nearly as can be
 /// the same number of slices of 100 ms, or as many as there are slices where those are fewer; none at all below
-/// [`SLICES_MIN`]. `start_ns` is the beginning of the window, or later where a warm-up is cut off.
+/// [`SLICES_MIN`]. `start_ns` is the beginning of the window, or later where only its rest is looked at.
 pub fn batches(
     timeline: &Timeline,
     window: &MeasuredWindow,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_chosen_and_a_warm_up_is_cut_off() {
+    fn rows_are_chosen_and_a_beginning_is_passed_over() {
         let (timeline, window) = timeline(60 * SLICE_NS);
         let gets = |_: ClassId, op: OpKind| op == OpKind::Get;
         let all = batches(&timeline, &window, window.measure_ns, gets);

@@ -121,23 +121,6 @@ impl Latencies<Histogram> {
     }
 }
 
-impl Latencies<SparseHistogram> {
-    /// Those of several intervals together; see [`SparseHistogram::together`].
-    pub fn together(parts: &[Self], sum: &mut Histogram) -> Self {
-        let mut of = |histogram: fn(&Self) -> &SparseHistogram| {
-            SparseHistogram::together(parts.iter().map(histogram), sum).into_owned()
-        };
-        Self {
-            response: of(|part| &part.response),
-            service: of(|part| &part.service),
-            send_lag: of(|part| &part.send_lag),
-            without_client: of(|part| &part.without_client),
-            least: of(|part| &part.least),
-            failed: of(|part| &part.failed),
-        }
-    }
-}
-
 /// What an interval holds of one op kind of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalRow {

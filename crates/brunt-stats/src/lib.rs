@@ -32,7 +32,6 @@ pub mod limit;
 mod median;
 pub mod meter;
 pub mod outage;
-mod pieces;
 pub mod presence;
 pub mod recorder;
 pub mod renewal;

@@ -1,9 +1,9 @@
 //! Is what was measured a steady state? Warm-up, drift and change of level of four series over the window.
 //!
-//! Not the verdict (`verdict/steady.rs` words it) and not the books, which nothing here touches. Every rule has two arms,
-//! a statistical one and one of size: with enough requests everything is significant, and with few everything is large.
-//! Invariant: only what is different from the very first value on is taken for warm-up. A stall, an outage or any other
-//! event that begins later stays in the numbers, however well these would look without it.
+//! Not the verdict (`verdict/steady.rs` words it), and it changes no number: whatever is found, every printed latency, rate
+//! and count is of the whole window. Every rule has two arms, a statistical one and one of size: with enough requests
+//! everything is significant, and with few everything is large. Invariant: only what is different from the very first
+//! value on is taken for warm-up.
 
 mod mann_kendall;
 mod mser;
@@ -31,7 +31,7 @@ const GROUP: usize = 5;
 /// Slices to a value at most, and where the window has more than so many times [`WIDTHS`], a share of it: whatever begins
 /// within the first value passes for the beginning.
 const WIDTH_MAX: usize = 2;
-/// A cut is no more exact than a 32nd of a long window; this is a tenth of that.
+/// The end of a warm-up need not be known better than to a 30th of a long window; this is a tenth of that.
 const WIDTHS: usize = 300;
 /// With fewer groups, of which at least half are the rest, nobody knows how far the rest scatters: a window below 4 s.
 const GROUPS_MIN: usize = 8;
@@ -104,21 +104,32 @@ pub struct SeriesSteadiness {
     pub series: Series,
     /// Its beginning.
     pub warm_up: Result<WarmUp, String>,
-    /// What remains of it after the cut, as a trend and as two levels.
+    /// The rest of it, as a trend and as two levels.
     pub course: Result<(Drift, Shift), String>,
+}
+
+/// A first part of the window that differs from the rest. Nothing leaves it out: it is told beside the numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Beginning {
+    /// Up to here, in nanoseconds from the beginning of the window, a series differs from the rest.
+    pub until_ns: u64,
+    /// The warm-up that would have covered it: the one that there was, and this.
+    pub warmup_needed_ns: u64,
+    /// Response times of all requests of the window.
+    pub with: LatencySummary,
+    /// Of those that completed behind `until_ns`.
+    pub without: LatencySummary,
+    /// When in it a server answered nobody or a connection failed, in nanoseconds from the beginning of the window: then
+    /// it is no cold start that a longer warm-up would cover.
+    pub trouble_ns: Option<u64>,
 }
 
 /// What was found of the window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steadiness {
-    /// So much of the window's beginning is not steady yet and left out of the latencies. Whole pieces of what is kept
-    /// of latencies over time, so up to 500 ms more than was found, and where the window is longer than 32 s up to a
-    /// 32nd of it.
-    pub cut_ns: u64,
-    /// The warm-up that would have covered it: the plan's and the cut.
-    pub warmup_needed_ns: u64,
-    /// Response times of all requests of the window, those of the part that is cut off included; `None` where none is.
-    pub uncut: Option<LatencySummary>,
+    /// How it began; `None` where it began as it went on, and where a series differs up to the middle, so that it has no
+    /// beginning that ends.
+    pub beginning: Option<Beginning>,
     /// Every series.
     pub series: Vec<SeriesSteadiness>,
 }
@@ -146,8 +157,7 @@ impl Steadiness {
             true => 0,
             false => found().map(|warm_up| warm_up.until_ns).max().unwrap_or(0),
         };
-        let cut_ns = if until_ns == 0 { 0 } else { store.cut_point_ns(until_ns) };
-        let from_ns = window.measure_ns + cut_ns.max(unseen as u64 * SLICE_NS);
+        let from_ns = window.measure_ns + until_ns.max(unseen as u64 * SLICE_NS);
         let course = Course {
             batches: batches(store.timeline(), window, from_ns, |_, _| true),
             measure_ns: window.measure_ns,
@@ -161,8 +171,14 @@ impl Steadiness {
             },
             warm_up,
         });
-        let uncut = (cut_ns > 0).then(|| LatencySummary::of(&response));
-        Self { cut_ns, warmup_needed_ns: plan.warmup.0 + cut_ns, uncut, series: series.into() }
+        let beginning = (until_ns > 0).then(|| Beginning {
+            until_ns,
+            warmup_needed_ns: window.measure_ns.saturating_sub(window.start_ns) + until_ns,
+            with: LatencySummary::of(&response),
+            without: LatencySummary::of(&response_from(store, window.measure_ns + until_ns)),
+            trouble_ns: trouble_ns(store, window, until_ns),
+        });
+        Self { beginning, series: series.into() }
     }
 
     /// Does nothing of it call for care? What could not be looked at does not.
@@ -173,6 +189,26 @@ impl Steadiness {
             is_warm && is_flat
         })
     }
+}
+
+/// Response times of the measured requests that completed at this time or later, to a slice.
+fn response_from(store: &IntervalStore, from_ns: u64) -> Histogram {
+    let mut response = Histogram::new();
+    let slices = store.timeline().slices_by_cell().filter(|(cell_ns, _)| *cell_ns >= from_ns);
+    slices.flat_map(|(_, slice)| &slice.rows).for_each(|row| response.merge_sparse(&row.response));
+    response
+}
+
+/// When there was first trouble with a server or a connection within so much of the window's beginning. Trouble from
+/// before the window counts where it lasted into it.
+fn trouble_ns(store: &IntervalStore, window: &MeasuredWindow, until_ns: u64) -> Option<u64> {
+    let beginning = window.measure_ns..window.measure_ns + until_ns;
+    let spans = store.outages.spans.iter();
+    let lasting = spans.filter(|span| span.start_ns < beginning.end && span.end_ns > beginning.start);
+    let outages = lasting.map(|span| span.start_ns.max(beginning.start));
+    let faults = store.faults().rows().iter().map(|fault| fault.first_ns);
+    let first_ns = outages.chain(faults.filter(|first_ns| beginning.contains(first_ns))).min()?;
+    Some(first_ns - beginning.start)
 }
 
 /// Why a series of a plan has no steady state, if so.
@@ -305,7 +341,7 @@ fn leading(series: Series, groups: &[f64], level: f64, best: usize) -> usize {
     if is_beginning { longest(0.0) } else { 0 }
 }
 
-/// The window behind the cut, in batches.
+/// The window behind its beginning, in batches.
 struct Course<'a> {
     batches: Vec<Batch>,
     measure_ns: u64,

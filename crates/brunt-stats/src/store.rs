@@ -1,9 +1,8 @@
 //! What the control thread keeps of a run while it goes on: exact totals, and the timeline.
 //!
 //! Not a summary: nothing is judged or turned into percentiles yet. Of every interval the response times are kept by
-//! slice, and every latency in a bounded number of pieces; everything else is added to the totals at once, so that memory
-//! grows with the length of the run and not with the number of workers. Invariant: the order in which intervals arrive
-//! leaves no trace.
+//! slice; everything else is added to the totals at once, so that memory grows with the length of the run and not with
+//! the number of workers. Invariant: the order in which intervals arrive leaves no trace.
 
 use crate::book::Books;
 use crate::connection::ConnectionCounts;
@@ -12,7 +11,6 @@ use crate::histogram::Histogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
 use crate::meter::{Meter, MeterTotals};
 use crate::outage::OutageSpans;
-use crate::pieces::Pieces;
 use crate::recorder::{Layout, RowIndex};
 use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
@@ -47,7 +45,6 @@ pub struct IntervalStore {
     layout: Layout,
     row_index: RowIndex,
     pub(crate) rows: Vec<RowTotals>,
-    pieces: Pieces,
     pub(crate) books: Books,
     pub(crate) bytes: [Bytes; Phase::COUNT],
     pub(crate) connections: [ConnectionCounts; Phase::COUNT],
@@ -65,7 +62,6 @@ impl IntervalStore {
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| RowTotals::default()).collect(),
-            pieces: Pieces::default(),
             books: Books::new(layout.kinds.len()),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
@@ -92,7 +88,6 @@ impl IntervalStore {
     /// Says when the measured window begins, as soon as that is known, so that a time slice begins with it.
     pub fn align(&mut self, measure_ns: u64) {
         self.timeline.align(measure_ns);
-        self.pieces.align(measure_ns);
     }
 
     /// Adds an interval of any worker.
@@ -102,7 +97,6 @@ impl IntervalStore {
         for row in &interval.rows {
             self.rows[self.row_index.of(row.class, row.op)].add(row);
         }
-        self.pieces.push(interval, |row| self.row_index.of(row.class, row.op));
         self.bytes.iter_mut().zip(&interval.bytes).for_each(|(ours, theirs)| ours.merge(theirs));
         self.connections.iter_mut().zip(&interval.connections).for_each(|(ours, theirs)| ours.merge(theirs));
         self.faults.merge(&interval.faults);
@@ -114,19 +108,6 @@ impl IntervalStore {
             same.into_iter().for_each(|ours| ours.add(theirs));
         }
         self.timeline.push(interval);
-    }
-
-    /// The shortest beginning of the window that can be left out and is no shorter than `offset_ns`.
-    pub(crate) fn cut_point_ns(&self, offset_ns: u64) -> u64 {
-        self.pieces.end_ns(offset_ns)
-    }
-
-    /// Leaves the latencies of ops that completed in the first `cut_ns` of the window out of the totals: one of the values of
-    /// [`Self::cut_point_ns`]. Books, counts and the timeline stay whole.
-    pub(crate) fn cut_latencies(&mut self, cut_ns: u64) {
-        for (index, row) in self.rows.iter_mut().enumerate() {
-            row.latencies = self.pieces.latencies_from(cut_ns, index);
-        }
     }
 
     /// The run over time, for progress.
@@ -193,8 +174,7 @@ mod tests {
             store.push(&set.take_interval(worker, 0, SLICE_NS));
         }
         assert_eq!(store.timeline().slices().count(), 1);
-        // Of pieces there are at most 64, however long the run.
-        let bytes = store.timeline().memory_bytes() * 6_000 + store.pieces.memory_bytes() * 64;
+        let bytes = store.timeline().memory_bytes() * 6_000;
         assert!(bytes <= 64 << 20, "{} MiB", bytes >> 20);
         assert!(bytes >= 4 << 20, "{} MiB: the slice does not hold what it should", bytes >> 20);
     }

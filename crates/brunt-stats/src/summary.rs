@@ -186,7 +186,7 @@ pub struct OpSummary {
     pub in_window: WindowCounts,
     /// Per second of the window.
     pub rate: Rates,
-    /// Latencies in nanoseconds, of requests that completed after the cut of [`Summary::steady`].
+    /// Latencies in nanoseconds.
     pub latency: Latencies<Distribution>,
     /// The client error of every percentile of the response time that is given.
     pub client_error: Vec<ClientError>,
@@ -290,7 +290,7 @@ pub struct Summary {
     pub plan: Plan,
     /// The times.
     pub window: MeasuredWindow,
-    /// Whether it was a steady state, and what of its beginning the latencies leave out.
+    /// Whether it was a steady state, and how it began.
     pub steady: Steadiness,
     /// All measured ops.
     pub total: OpSummary,
@@ -383,10 +383,7 @@ impl Summary {
     /// Merges everything and judges it.
     pub fn build(mut input: SummaryInput) -> Self {
         let steady = Steadiness::of(&input.plan, &input.store, &input.window);
-        if steady.cut_ns > 0 {
-            input.store.cut_latencies(steady.cut_ns);
-        }
-        let rows = Rows::new(&input.store, &input.window, steady.cut_ns);
+        let rows = Rows::new(&input.store, &input.window);
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
         let classes = class_summaries(&input.plan, &rows);
@@ -492,16 +489,14 @@ type Known = (Vec<(ClassId, OpKind)>, OpSummary);
 struct Rows<'a> {
     store: &'a IntervalStore,
     window: &'a MeasuredWindow,
-    /// So much of the window's beginning is left out of latencies.
-    cut_ns: u64,
     /// What was summed up before, by the (class, op) that it holds: with one class the total is also the class's, with one
     /// kind of op also the kind's.
     known: RefCell<Vec<Known>>,
 }
 
 impl<'a> Rows<'a> {
-    fn new(store: &'a IntervalStore, window: &'a MeasuredWindow, cut_ns: u64) -> Self {
-        Self { store, window, cut_ns, known: RefCell::default() }
+    fn new(store: &'a IntervalStore, window: &'a MeasuredWindow) -> Self {
+        Self { store, window, known: RefCell::default() }
     }
 
     /// The row of everything that `of` selects. Books and histograms cover the same ops: the recorders have a row for
@@ -530,8 +525,7 @@ impl<'a> Rows<'a> {
                 book.merge(&entry.book);
             }
         }
-        let start_ns = self.window.measure_ns + self.cut_ns;
-        let batches = batches(&self.store.timeline, self.window, start_ns, of);
+        let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
         OpSummary::of(book, totals, self.window, intervals(&batches, &Quantile::PRINTED))
     }
 
@@ -589,7 +583,7 @@ pub(crate) fn look_at(
     window: &MeasuredWindow,
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
     let steady = Steadiness::of(plan, store, window);
-    let rows = Rows::new(store, window, steady.cut_ns);
+    let rows = Rows::new(store, window);
     let (total, ops) = (rows.sum(|_, _| true), rows.by_kind(|_| true));
     let lag_rows = lag_rows(&total, &class_summaries(plan, &rows), is_open(plan));
     let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
@@ -626,7 +620,7 @@ fn evidence(
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
         intervals: total.intervals.clone(),
-        slices: window.duration_ns().saturating_sub(steady.cut_ns) / SLICE_NS,
+        slices: window.duration_ns() / SLICE_NS,
         looked: None,
         steady: steady.clone(),
         calibration: input.calibration.clone(),
@@ -659,14 +653,14 @@ fn evidence(
             sum: input.presence.sum as f64,
             window_ns: window.duration_ns(),
         },
-        closed_loops: closed_loops(input, steady.cut_ns),
+        closed_loops: closed_loops(input),
     }
 }
 
 /// The classes whose slots are always taken. Where connections come and go, or are lost, slots wait for them; a follow-up
 /// shares a slot; without a reply there is no response time; and where the run ends by number, or by hand, workers do not
-/// end together. Of the window so much as latencies cover: `cut_ns` at its beginning they leave out.
-fn closed_loops(input: &SummaryInput, cut_ns: u64) -> Vec<ClosedLoop> {
+/// end together.
+fn closed_loops(input: &SummaryInput) -> Vec<ClosedLoop> {
     let SummaryInput { plan, store, window, .. } = input;
     let ends_by_time = plan.stop.time.is_some_and(|time| window.duration_ns() >= time.0);
     let is_disturbed = store.connections.iter().any(|counts| counts.lost > 0) || input.interrupted;
@@ -685,7 +679,7 @@ fn closed_loops(input: &SummaryInput, cut_ns: u64) -> Vec<ClosedLoop> {
             class: class.name.clone(),
             slots: u64::from(class.connections) * u64::from(class.depth),
             think_ns,
-            window_ns: window.duration_ns().saturating_sub(cut_ns),
+            window_ns: window.duration_ns(),
             ..ClosedLoop::default()
         };
         for (_, _, row) in store.rows().filter(|(of, _, _)| usize::from(*of) == index) {

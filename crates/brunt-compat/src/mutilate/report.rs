@@ -421,10 +421,13 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)>
     if summary.samples_overflow > 0 {
         warn(format!("{} samples there was no room for", summary.samples_overflow));
     }
-    if summary.steady.cut_ns > 0 && !layout.successful {
-        let cut_ms = summary.steady.cut_ns as f64 / 1e6;
+    if let Some(beginning) = &summary.steady.beginning
+        && beginning.trouble_ns.is_none()
+        && !layout.successful
+    {
+        let first_ms = beginning.until_ns as f64 / 1e6;
         remarks.push(("note", format!(
-            "the rows leave out the first {cut_ms:.0} ms, in which latency had not settled; a longer --warmup covers that"
+            "the first {first_ms:.0} ms are unlike the rest, and the rows hold them, too; a longer --warmup would cover them"
         )));
     }
     let p99 = |legacy_latency| percentile_us(summary, Layout { legacy_latency, ..layout }, 99.0);

@@ -150,9 +150,9 @@ fn window(summary: &Summary) -> Vec<String> {
     if warmup_ns > 0 {
         facts.push(format!("warm-up {} before it", quantity::time(warmup_ns)));
     }
-    if summary.steady.cut_ns > 0 {
-        let cut = quantity::time(summary.steady.cut_ns);
-        facts.push(format!("{cut} more cut from latencies: {} not steady before", unsteady(summary)));
+    if let Some(beginning) = &summary.steady.beginning {
+        let until = quantity::time(beginning.until_ns);
+        facts.push(format!("the first {until} unlike the rest: {}", unsteady(summary)));
     }
     if let Some(requests) = summary.plan.stop.requests {
         facts.push(format!("at most {} requests", quantity::count(requests)));
@@ -169,7 +169,7 @@ fn window(summary: &Summary) -> Vec<String> {
     facts
 }
 
-/// The series that were not warm when the window began.
+/// The series that began otherwise than they went on.
 fn unsteady(summary: &Summary) -> String {
     let is_late = |warm_up: &WarmUp| warm_up.until_ns > 0;
     let late = summary.steady.series.iter().filter(|held| held.warm_up.as_ref().is_ok_and(is_late));

@@ -3,7 +3,9 @@
 //! No queue here waits: departures follow from Lindley's recursion, `dep_i = max(arr_i, dep_{i−1}) + s_i`.
 
 use super::*;
+use crate::fault::FaultKind;
 use crate::interval::Interval;
+use crate::outage::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
 use brunt_plan::op::{KeyRef, Op, OpKind};
@@ -183,6 +185,11 @@ fn usual_ns(at_ns: i64) -> u64 {
     100_000 + at_ns.unsigned_abs() / 500_000 * 7_919 % 97 * 100
 }
 
+/// The most that it comes to.
+fn usual_max_ns() -> u64 {
+    100_000 + 96 * 100
+}
+
 fn warm_up(found: &Steadiness, series: Series) -> WarmUp {
     found.series.iter().find(|held| held.series == series).unwrap().warm_up.clone().unwrap()
 }
@@ -194,9 +201,8 @@ fn a_stall_is_not_taken_for_a_warm_up() {
         let stall = begin_ms * MS as i64..(begin_ms + 1_000) * MS as i64;
         let service =
             |at_ns| if stall.contains(&at_ns) { (stall.end - at_ns) as u64 } else { usual_ns(at_ns) };
-        let (found, mut store) = even(20 * S, service);
-        assert_eq!((found.cut_ns, found.is_steady()), (0, true), "{begin_ms} ms: {found:?}");
-        store.cut_latencies(found.cut_ns);
+        let (found, store) = even(20 * S, service);
+        assert_eq!((found.beginning, found.is_steady()), (None, true), "{begin_ms} ms: {found:?}");
         let p99_ns = store.rows().next().unwrap().2.latencies.response.quantile(Quantile::P99).unwrap();
         assert!(p99_ns.abs_diff(800 * MS) < 2 * MS, "{begin_ms} ms: {p99_ns}");
     }
@@ -213,35 +219,43 @@ fn a_stall_behind_a_beginning_that_is_a_little_slow_is_not_taken_for_a_warm_up()
             _ => usual_ns(at_ns),
         };
         let (found, store) = even(10 * S, service);
-        assert_eq!((found.cut_ns, &found.uncut), (0, &None), "{slow}: {found:?}");
+        assert_eq!(found.beginning, None, "{slow}: {found:?}");
         let p99_ns = store.rows().next().unwrap().2.latencies.response.quantile(Quantile::P99).unwrap();
         assert!(p99_ns.abs_diff(900 * MS) < 2 * MS, "{slow}: {p99_ns}");
     }
 }
 
 #[test]
-fn mser_alone_would_have_cut_it() {
+fn mser_alone_would_have_taken_it_for_one() {
     let service =
         |at_ns| if (4_000_000_000..4_040_000_000).contains(&at_ns) { 40 * MS } else { usual_ns(at_ns) };
     let (found, _) = even(20 * S, service);
     let warm_up = warm_up(&found, Series::P50);
-    assert_eq!((warm_up.until_ns, found.cut_ns), (0, 0));
+    assert_eq!((warm_up.until_ns, found.beginning), (0, None));
     let mser_ns =
         found.series.iter().filter_map(|held| held.warm_up.as_ref().ok()).map(|held| held.mser_ns).max();
     assert!(mser_ns.unwrap() >= 4 * S, "{found:?}");
 }
 
 #[test]
-fn a_slow_beginning_is_cut_and_told() {
+fn a_slow_beginning_is_told_and_stays_in() {
     for slow_ms in [500, 1_200, 1_300, 3_000] {
         let service = |at_ns| if at_ns < slow_ms * MS as i64 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
-        let (found, _) = even(20 * S, service);
+        let (found, store) = even(20 * S, service);
+        let beginning = found.beginning.unwrap();
         let whole_groups_ns = (slow_ms as u64).div_ceil(500) * 500 * MS;
-        assert_eq!(found.cut_ns, whole_groups_ns, "{slow_ms} ms: {found:?}");
-        assert_eq!(found.warmup_needed_ns, S + found.cut_ns);
+        assert_eq!(beginning.until_ns, whole_groups_ns, "{slow_ms} ms: {found:?}");
+        assert_eq!((beginning.warmup_needed_ns, beginning.trouble_ns), (S + beginning.until_ns, None));
         let change = warm_up(&found, Series::P50).change;
         assert!((0.9..1.1).contains(&change), "{change}");
-        assert!(found.uncut.is_some() && !found.is_steady());
+        assert!(!found.is_steady());
+        // With it: every request of the window. Without: those that completed behind it, all of which are fast.
+        let response = &store.rows().next().unwrap().2.latencies.response;
+        assert_eq!(beginning.with, LatencySummary::of(response));
+        assert_eq!(beginning.with.max_ns, Some(2 * usual_max_ns()));
+        assert_eq!(beginning.without.max_ns, Some(usual_max_ns()));
+        let behind = 40_000 - whole_groups_ns / 500_000;
+        assert!(beginning.without.count.abs_diff(behind) <= 1, "{}", beginning.without.count);
     }
 }
 
@@ -253,7 +267,40 @@ fn a_slow_beginning_and_a_stall_behind_it_are_told_apart() {
         _ => usual_ns(at_ns),
     };
     let (found, _) = even(20 * S, service);
-    assert_eq!(found.cut_ns, S, "{found:?}");
+    assert_eq!(found.beginning.unwrap().until_ns, S, "{found:?}");
+}
+
+#[test]
+fn trouble_in_a_slow_beginning_is_told_with_it() {
+    let service = |at_ns: i64| if at_ns < 3_000_000_000 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
+    let (found, store) = even(20 * S, service);
+    assert_eq!(found.beginning.unwrap().until_ns, 3 * S);
+    let plan = plan("rate = 2000\narrival = 'uniform'\nmix = 'get'\nthreads = 1\nwarmup = '1s'");
+    let end_ns = MEASURE_NS + 20 * S;
+    let window =
+        MeasuredWindow { start_ns: MEASURE_NS - S, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
+    let told = |change: &dyn Fn(&mut IntervalStore)| {
+        let mut store = store.clone();
+        change(&mut store);
+        Steadiness::of(&plan, &store, &window).beginning.unwrap().trouble_ns
+    };
+    let outage = |start_ms: i64, end_ms: i64| {
+        let at = |ms: i64| (MEASURE_NS as i64 + ms * MS as i64) as u64;
+        let kinds = OutageKinds::NONE.with(OutageKind::Refused);
+        OutageSpan { server: 0, start_ns: at(start_ms), end_ns: at(end_ms), failed: 3, kinds }
+    };
+    for (start_ms, end_ms, trouble_ms) in
+        [(1_200, 1_500, Some(1_200)), (-300, 20, Some(0)), (-300, -20, None), (3_000, 3_200, None)]
+    {
+        let found_ns = told(&|store| store.outages.spans.push(outage(start_ms, end_ms)));
+        assert_eq!(found_ns, trouble_ms.map(|ms: u64| ms * MS), "{start_ms} ms");
+        let fault = |store: &mut IntervalStore| {
+            let at_ns = (MEASURE_NS as i64 + start_ms * MS as i64) as u64;
+            store.faults.record(Phase::Measure, FaultKind::Reset, at_ns);
+        };
+        let expected = trouble_ms.filter(|_| start_ms >= 0).map(|ms| ms * MS);
+        assert_eq!(told(&fault), expected, "{start_ms} ms");
+    }
 }
 
 #[test]
@@ -261,7 +308,7 @@ fn what_does_not_end_before_the_middle_is_no_warm_up() {
     let service = |at_ns: i64| if at_ns < 10 * S as i64 { 150_000 } else { 100_000 } + usual_ns(at_ns) / 10;
     let (found, _) = even(20 * S, service);
     assert!(warm_up(&found, Series::P50).is_endless, "{found:?}");
-    assert_eq!((found.cut_ns, &found.uncut), (0, &None));
+    assert_eq!(found.beginning, None);
     let held = found.series.iter().find(|held| held.series == Series::P50).unwrap();
     let (_, shift) = held.course.clone().unwrap();
     assert!(shift.fires && shift.at_ns.abs_diff(10 * S) <= 20 * S / 30, "{shift:?}");
@@ -335,5 +382,5 @@ fn an_outage_is_not_taken_for_the_level() {
         _ => usual_ns(at_ns),
     };
     let (found, _) = even(6 * S, service);
-    assert_eq!((found.cut_ns, found.uncut.is_none()), (0, true), "{found:?}");
+    assert_eq!(found.beginning, None, "{found:?}");
 }

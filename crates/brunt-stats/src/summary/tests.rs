@@ -517,10 +517,10 @@ fn a_run_by_number_has_its_number() {
     }
 }
 
-/// What begins cold is left out of the latencies, and so much of the window is no evidence of slots either: four slots that
-/// answer in 8 ms for the first second of six, and in 2 ms from then on.
+/// What begins cold is told, and everything is of the whole window, the evidence of slots included: four slots that answer
+/// in 8 ms for the first second of six, and in 2 ms from then on.
 #[test]
-fn slots_of_a_cold_beginning_are_no_evidence() {
+fn a_cold_beginning_is_in_every_number() {
     let window = MeasuredWindow { end_ns: 7_057 * MS, drained_ns: 7_500 * MS, ..WINDOW };
     let cold_end_ns = window.measure_ns + 1_000 * MS;
     let of_slot = |slot: u64| {
@@ -540,7 +540,15 @@ fn slots_of_a_cold_beginning_are_no_evidence() {
         intervals_within(&window, &Layout::of(&plan), &(0..4).flat_map(of_slot).collect::<Vec<_>>(), 1);
     let store = IntervalStore::of(&Layout::of(&plan), window.measure_ns, &parts);
     let summary = Summary::build(SummaryInput { window, store, ..input(&plan, &[]) });
-    assert_eq!(summary.steady.cut_ns, 1_000 * MS, "{:?}", summary.steady);
+    assert_eq!(summary.steady.beginning.unwrap().until_ns, 1_000 * MS, "{:?}", summary.steady);
+    assert_eq!(status(&summary, "WARM"), CheckStatus::Caution);
+    // 125 of 10 500 or so take 8 ms per slot: more than a hundredth.
+    let response = &summary.total.latency.response.summary;
+    assert_eq!(response.count, summary.total.requests.completed());
+    let slow = response.p99_ns().zip(response.max_ns);
+    assert!(slow.is_some_and(|(p99, max)| p99 >= 8 * MS && max == 8 * MS), "{slow:?}");
+    let objective = "p99 < 8ms".parse().unwrap();
+    assert_eq!(summary.clone().with_assertions(&[objective]).assertions[0].status(), AssertionStatus::Fails);
     assert_eq!(status(&summary, "LITTLE"), CheckStatus::Ok, "{:?}", check(&summary, "LITTLE"));
 }
 

@@ -5,7 +5,8 @@
 
 use super::{Check, CheckStatus, Evidence, significant, time};
 use crate::steady::{
-    DRIFT_Z, Drift, HIT_EFFECT, SHIFT_P, Series, SeriesSteadiness, Shift, Steadiness, WARM_EFFECT, WarmUp,
+    Beginning, DRIFT_Z, Drift, HIT_EFFECT, SHIFT_P, Series, SeriesSteadiness, Shift, Steadiness, WARM_EFFECT,
+    WarmUp,
 };
 
 /// Had every series reached its level when the window began?
@@ -21,18 +22,14 @@ pub(super) fn warm(evidence: &Evidence) -> Check {
     let changed = changed(*series, change);
     let (status, message, fix) = if is_endless {
         let message = format!(
-            "{series} is {changed} from the beginning of the window to its middle, against the rest: not warm, nothing \
-             here is steady state",
+            "{series} is {changed} from the beginning of the window to its middle, against the rest: no end of a warm-up \
+             is in sight, and every number is of the whole window",
             series = series.name(),
         );
-        let fix = "raise --warmup until it stays level, and --time with it; nothing is cut, because no cut would help";
-        (CheckStatus::NotTrusted, message, fix)
+        (CheckStatus::Caution, message, "raise --warmup until it stays level, and --time with it")
     } else if until_ns > 0 {
-        (
-            CheckStatus::Caution,
-            cut(steady, *series, &changed),
-            "raise --warmup, so that the window begins warm",
-        )
+        let (message, fix) = beginning(steady, *series, &changed);
+        (CheckStatus::Caution, message, fix)
     } else {
         let names = names(found.iter().map(|(series, _)| *series));
         (CheckStatus::Ok, format!("nothing begins otherwise than it goes on: {names}"), "")
@@ -41,17 +38,24 @@ pub(super) fn warm(evidence: &Evidence) -> Check {
     Check::judged("WARM", status, message, fix, change.abs(), threshold)
 }
 
-/// What was cut off, and what that does to the numbers.
-fn cut(steady: &Steadiness, series: Series, changed: &str) -> String {
-    let mut message = format!(
-        "{} is {changed} at first, against the rest: latencies leave out the first {} of the window",
-        series.name(),
-        time(steady.cut_ns)
-    );
-    if let Some(p99_ns) = steady.uncut.as_ref().and_then(|uncut| uncut.p99_ns()) {
-        message += &format!(", with which the p99 of all requests is {}", time(p99_ns));
+/// How the window began, what that does to the numbers, and what to do about it.
+fn beginning(steady: &Steadiness, series: Series, changed: &str) -> (String, &'static str) {
+    let name = series.name();
+    let Some(Beginning { until_ns, warmup_needed_ns, with, without, trouble_ns }) = &steady.beginning else {
+        return (format!("{name} is {changed} at first, against the rest"), "raise --warmup");
+    };
+    let first = time(*until_ns);
+    let mut message = format!("{name} is {changed} in the first {first} of the window, against the rest");
+    if let (Some(with_ns), Some(without_ns)) = (with.p99_ns(), without.p99_ns()) {
+        let (with, without) = (time(with_ns), time(without_ns));
+        message += &format!("; the p99 of all requests is {with}, and {without} without that part");
     }
-    message + &format!("; --warmup {} would have covered it", time(steady.warmup_needed_ns))
+    if let Some(trouble_ns) = trouble_ns {
+        message += &format!("; in it, after {}, a server or a connection failed", time(*trouble_ns));
+        return (message, "find out what failed: this is no cold start that a longer --warmup would cover");
+    }
+    message += &format!("; --warmup {} would have covered it", time(*warmup_needed_ns));
+    (message, "raise --warmup, so that the window begins warm")
 }
 
 /// Did a series go up or down all along?

@@ -107,7 +107,7 @@ fn stop(service: &str) -> bool {
     let running = Running::start(&server.address, &[&flags[..], &["-t", &time]].concat());
     let mut stopped = Duration::ZERO;
     let measured = running.when(
-        // Not early in the window: what lies there may be cut from the latencies as not steady yet.
+        // Not early in the window: what lies there may be taken for a warm-up, and be told as such.
         |line| measured_seconds(line).is_some_and(|measured| measured >= seconds / 3.0),
         |pid| {
             let began = Instant::now();

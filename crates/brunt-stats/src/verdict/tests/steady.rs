@@ -6,8 +6,8 @@ use super::super::CheckStatus;
 use super::check;
 use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
-use crate::steady::{Drift, Series, SeriesSteadiness, Shift, Steadiness, WarmUp};
-use CheckStatus::{Caution, NotTrusted, Skipped};
+use crate::steady::{Beginning, Drift, Series, SeriesSteadiness, Shift, Steadiness, WarmUp};
+use CheckStatus::{Caution, Skipped};
 
 /// Four series without fault, but for what is changed in that of the p99.
 pub(super) fn steady(change: impl Fn(&mut SeriesSteadiness)) -> Steadiness {
@@ -23,34 +23,57 @@ pub(super) fn steady(change: impl Fn(&mut SeriesSteadiness)) -> Steadiness {
 
 #[test]
 fn a_window_that_does_not_begin_warm() {
-    let with = |warm_up: WarmUp, cut_ns: u64| {
-        let mut histogram = Histogram::new();
-        histogram.record_many(1_200_000, 1_000);
+    let with = |warm_up: WarmUp, trouble_ns: Option<u64>, requests: u64| {
+        let latency = |value_ns| {
+            let mut histogram = Histogram::new();
+            histogram.record_many(value_ns, requests);
+            LatencySummary::of(&histogram)
+        };
+        let beginning = Beginning {
+            until_ns: warm_up.until_ns,
+            warmup_needed_ns: 1_000_000_000 + warm_up.until_ns,
+            with: latency(1_200_000),
+            without: latency(800_000),
+            trouble_ns,
+        };
         check("WARM", move |evidence| {
             evidence.steady = steady(|held| held.warm_up = Ok(warm_up));
-            evidence.steady.cut_ns = cut_ns;
-            evidence.steady.warmup_needed_ns = 1_000_000_000 + cut_ns;
-            evidence.steady.uncut = (cut_ns > 0).then(|| LatencySummary::of(&histogram));
+            evidence.steady.beginning = (!warm_up.is_endless).then_some(beginning);
         })
     };
     let late = WarmUp { mser_ns: 2_500_000_000, until_ns: 2_500_000_000, change: 0.38, is_endless: false };
-    let found = with(late, 2_500_000_000);
+    for (trouble_ns, requests, message) in [
+        (
+            None,
+            1_000,
+            "p99 is +38.0 % in the first 2.50 s of the window, against the rest; the p99 of all requests is \
+             1.20 ms, and 800 us without that part; --warmup 3.50 s would have covered it",
+        ),
+        (
+            None,
+            999,
+            "p99 is +38.0 % in the first 2.50 s of the window, against the rest; --warmup 3.50 s would have \
+             covered it",
+        ),
+        (
+            Some(400_000_000),
+            1_000,
+            "p99 is +38.0 % in the first 2.50 s of the window, against the rest; the p99 of all requests is \
+             1.20 ms, and 800 us without that part; in it, after 400 ms, a server or a connection failed",
+        ),
+    ] {
+        let found = with(late, trouble_ns, requests);
+        assert_eq!((found.status, found.message.as_str()), (Caution, message));
+        assert_eq!((found.value, found.threshold), (0.38, 0.1));
+        assert_eq!(found.fix.starts_with("raise --warmup"), trouble_ns.is_none(), "{}", found.fix);
+    }
+    let found = with(WarmUp { is_endless: true, change: -0.25, ..late }, None, 1_000);
     assert_eq!(
         (found.status, found.message.as_str()),
         (
             Caution,
-            "p99 is +38.0 % at first, against the rest: latencies leave out the first 2.50 s of the window, with which the \
-             p99 of all requests is 1.20 ms; --warmup 3.50 s would have covered it"
-        )
-    );
-    assert_eq!((found.value, found.threshold), (0.38, 0.1));
-    let found = with(WarmUp { is_endless: true, change: -0.25, ..late }, 0);
-    assert_eq!(
-        (found.status, found.message.as_str()),
-        (
-            NotTrusted,
-            "p99 is -25.0 % from the beginning of the window to its middle, against the rest: not warm, nothing here is \
-             steady state"
+            "p99 is -25.0 % from the beginning of the window to its middle, against the rest: no end of a warm-up is in \
+             sight, and every number is of the whole window"
         )
     );
     let found = check("WARM", |_| {});
