@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// `/proc/stat` counts in hundredths of a second (USER_HZ), on every architecture that we run on.
 const TICK_NS: u64 = 10_000_000;
@@ -20,6 +21,10 @@ const STEP_MIN_NS: i64 = 1_000_000;
 /// Of so many readings of the three clocks the one is taken that took the shortest: a thread that loses its processor in
 /// between reads clocks that seem to differ.
 const CLOCK_READINGS: u32 = 5;
+/// So many timed sleeps of this length tell what a wake-up costs, of which the longest but a tenth counts. Beside busy workers a sleep may
+/// end late for reasons that are theirs, so it is measured while these wait for the start.
+const WAKE_UPS: usize = 40;
+const SLEEP: Duration = Duration::from_micros(100);
 /// A drift that the readings themselves leave uncertain by more than this is not told.
 const BLUR_MAX_PPM: f64 = 20.0;
 
@@ -118,6 +123,7 @@ pub(crate) struct HostWatch {
     /// A server of the plan is on this host, and reached by TCP.
     has_local_server: bool,
     listen_drops_before: Option<u64>,
+    wake_up_ns: u64,
     clocks: ClockWatch,
     begin: Option<Reading>,
     end: Option<Reading>,
@@ -136,6 +142,7 @@ impl HostWatch {
             groups: cpu_groups(&text("/proc/self/cgroup")),
             has_local_server,
             listen_drops_before: listen_drops(&text("/proc/net/netstat")),
+            wake_up_ns: wake_up_ns(),
             clocks: ClockWatch::default(),
             begin: None,
             end: None,
@@ -160,6 +167,7 @@ impl HostWatch {
         self.look(now_ns, 0, now_ns);
         let mut evidence = HostEvidence {
             cpus: self.cpus.len() as u64,
+            wake_up_ns: self.wake_up_ns,
             clock: self.clocks.evidence(),
             listen_drops: self
                 .listen_drops_before
@@ -193,6 +201,24 @@ impl HostWatch {
                 .collect(),
         }
     }
+}
+
+/// How late timed sleeps end, but for the latest tenth of them. Takes some milliseconds.
+fn wake_up_ns() -> u64 {
+    // As workers have it: the kernel may else put a wake-up off to join it with others. Where it is refused, sleeps only end later.
+    let slack = rustix::thread::current_timer_slack();
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(1));
+    let mut late_ns = [0; WAKE_UPS];
+    for late_ns in &mut late_ns {
+        let before = clock_ns(ClockId::Monotonic);
+        std::thread::sleep(SLEEP);
+        *late_ns = clock_ns(ClockId::Monotonic) - before - SLEEP.as_nanos() as i64;
+    }
+    if let Ok(slack) = slack {
+        let _ = rustix::thread::set_current_timer_slack(std::num::NonZero::new(slack));
+    }
+    late_ns.sort_unstable();
+    late_ns[WAKE_UPS - 1 - WAKE_UPS / 10].max(0) as u64
 }
 
 fn text(path: &str) -> String {

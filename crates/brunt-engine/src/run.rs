@@ -484,14 +484,14 @@ impl Control<'_> {
 
     /// Says when the schedule begins. Returns when the measured window does.
     fn begin(&mut self, plan: &Plan, prepare_ns: u64, endpoints: &[Endpoint]) -> Result<u64, Trouble> {
+        let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
+        let host = HostWatch::new(cpus, endpoints);
         let start_ns = self.clock.of_monotonic(self.company.begin().map_err(Trouble::Company)?);
         let measure_ns = start_ns + plan.warmup.0;
         self.intervals.align(measure_ns);
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
         (self.observe)(Observed::Started(times));
-        let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
-        let host = HostWatch::new(cpus, endpoints);
         self.watch = Some(Watch { host, start_ns, measure_ns, end_ns });
         self.orders.start_ns.store(start_ns, Ordering::Release);
         Ok(measure_ns)

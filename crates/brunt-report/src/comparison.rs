@@ -16,7 +16,7 @@ use crate::result::{RunInterval, RunResult};
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::bound::Decision;
 use brunt_stats::contrast::{Contrast, RUNS_MAX, RUNS_MIN, Scale};
 use brunt_stats::verdict::Status;
 use std::io::{self, Write};
@@ -169,7 +169,7 @@ impl Comparison {
 
     /// Does something that was asserted fail, or is it not known?
     pub fn is_missed(&self) -> bool {
-        self.asserted.iter().any(|asserted| asserted.status != AssertionStatus::Holds)
+        self.asserted.iter().any(|asserted| asserted.status != Decision::Holds)
     }
 
     /// Writes the report.

@@ -12,14 +12,16 @@ use crate::cost::RequestCost;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
 use crate::server;
+use crate::text;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::quotation::Quotation;
 use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
-use brunt_stats::assertion::Assertion;
+use brunt_stats::assertion::{Assertion, Doubt};
 use brunt_stats::book::{KeyBook, RequestBook};
+use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::calibration::{Fit, Lookup};
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
@@ -39,7 +41,7 @@ use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, 
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::WorkerUsage;
-use brunt_stats::verdict::{Check, Verdict};
+use brunt_stats::verdict::{Check, Trust, Verdict};
 use brunt_stats::verification::{Example, ValueFault};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -166,7 +168,19 @@ pub(crate) fn verdict(verdict: &Verdict) -> Value {
             "fix": fix,
         })
     };
-    json!({ "status": verdict.status.name(), "checks": list(&verdict.checks, check) })
+    let trust = |trust: &Trust| {
+        let found =
+            json!({ "trust": trust.word.name(), "status": trust.status.name(), "check": trust.check });
+        (trust.quantile.key(), found)
+    };
+    json!({
+        "status": verdict.status.name(),
+        "sentence": verdict.sentence(),
+        "percentiles": object(&verdict.percentiles, trust),
+        "strict": verdict.judgement.is_strict,
+        "allowed": verdict.judgement.allowed,
+        "checks": list(&verdict.checks, check),
+    })
 }
 
 fn steady(steady: &Steadiness) -> Value {
@@ -194,16 +208,26 @@ fn series(found: &SeriesSteadiness) -> Value {
     })
 }
 
+/// `null` where nothing bounds it.
+fn bounds(bounds: Bounds) -> Value {
+    json!([bounds.low, Some(bounds.high).filter(|high| high.is_finite())])
+}
+
 fn assertion(assertion: &Assertion) -> Value {
+    let (more, ns) = match assertion.doubt {
+        Some(Doubt::Requests { more, ns }) => (more, ns),
+        _ => (0, None),
+    };
     json!({
         "objective": assertion.objective.to_string(),
-        "status": assertion.status().name(),
+        "status": assertion.decision.name(),
         "measured": assertion.measured,
-        "interval": assertion.interval.map(|interval| json!([interval.low_ns, interval.high_ns])),
-        "beyond_doubt": assertion.is_beyond_doubt(),
+        "bounds": bounds(assertion.bounds),
+        "reason": (assertion.decision == Decision::Inconclusive).then(|| text::outcome(assertion)),
+        "at_rate": assertion.at_rate,
         "bound": assertion.objective.bound.value(),
-        "needs_more": assertion.needs_more,
-        "needs_ns": assertion.needs_ns,
+        "needs_more": more,
+        "needs_ns": ns,
     })
 }
 
@@ -337,6 +361,7 @@ fn latency(summary: &OpSummary) -> Value {
         "response_ns": distribution(&summary.latency.response.summary),
         "service_ns": distribution(&summary.latency.service.summary),
         "send_lag_ns": distribution(&summary.latency.send_lag.summary),
+        "least_ns": distribution(&summary.latency.least.summary),
         "client_error_ns": client_errors(&summary.client_error),
         "including_failures_ns": distribution(&summary.including_failures()),
         "interval_ns": object(&summary.intervals, |interval| {
@@ -403,6 +428,7 @@ fn host(host: &HostEvidence) -> Value {
     let ClockEvidence { source, drift_ppm, realtime_step_ns, backwards } = &host.clock;
     json!({
         "cpus": host.cpus,
+        "wake_up_ns": host.wake_up_ns,
         "stolen_ns": host.stolen_ns,
         "throttled_ns": host.throttled_ns,
         "clocksource": source,

@@ -9,7 +9,8 @@ use crate::comparison::{Asserted, Comparison};
 use crate::metric;
 use crate::result::RunResult;
 use crate::text::outcome;
-use brunt_stats::assertion::{Assertion, AssertionStatus};
+use brunt_stats::assertion::Assertion;
+use brunt_stats::bound::Decision;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Check, CheckStatus, Status};
 use std::io::{self, Write};
@@ -58,11 +59,16 @@ enum Outcome {
 fn of_assertion(assertion: &Assertion) -> Case {
     let metric = assertion.objective.subject.metric;
     let measured = assertion.measured.map(|value| format!("measured {}", metric::text(metric, value)));
-    let message = measured.unwrap_or_else(|| outcome(assertion));
-    let outcome = match assertion.status() {
-        AssertionStatus::Holds => Outcome::Passed { said: message },
-        AssertionStatus::Fails => Outcome::Failure { kind: "assertion", message },
-        AssertionStatus::Unknown => Outcome::Error { kind: "unknown", message },
+    let outcome_text = outcome(assertion);
+    let message = match (measured, assertion.decision) {
+        (Some(measured), Decision::Inconclusive) => format!("{measured}, {outcome_text}"),
+        (Some(measured), _) => measured,
+        (None, _) => outcome_text,
+    };
+    let outcome = match assertion.decision {
+        Decision::Holds => Outcome::Passed { said: message },
+        Decision::Fails => Outcome::Failure { kind: "assertion", message },
+        Decision::Inconclusive => Outcome::Error { kind: "inconclusive", message },
     };
     Case { name: assertion.objective.to_string(), outcome }
 }
@@ -86,9 +92,9 @@ fn of_requirement(asserted: &Asserted) -> Case {
     let measured = asserted.measured_text().map(|text| format!("measured {text}, {}", asserted.outcome()));
     let message = measured.unwrap_or_else(|| asserted.outcome());
     let outcome = match asserted.status {
-        AssertionStatus::Holds => Outcome::Passed { said: message },
-        AssertionStatus::Fails => Outcome::Failure { kind: "assertion", message },
-        AssertionStatus::Unknown => Outcome::Error { kind: "unknown", message },
+        Decision::Holds => Outcome::Passed { said: message },
+        Decision::Fails => Outcome::Failure { kind: "assertion", message },
+        Decision::Inconclusive => Outcome::Error { kind: "inconclusive", message },
     };
     Case { name: asserted.requirement.to_string(), outcome }
 }

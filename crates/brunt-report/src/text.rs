@@ -47,7 +47,7 @@ fn report(summary: &Summary) -> String {
     let mut out = String::new();
     header::write(&mut out, summary);
     out.push('\n');
-    latency::write(&mut out, &rows);
+    latency::write(&mut out, &rows, &summary.verdict.percentiles);
     if let Some(looked) = &summary.looked {
         paragraph::prose(&mut out, "until", &looked.to_string());
     }

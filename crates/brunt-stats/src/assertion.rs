@@ -1,12 +1,12 @@
 //! What the user asserted of a run, beside what was measured.
 //!
 //! Not a check of the verdict: whether a number may be believed and whether it is good enough are two questions, with two
-//! exit codes. Invariant: what is not known never passes.
+//! exit codes. Invariant: what is not known neither holds nor fails.
 
-use crate::confidence::PercentileInterval;
+use crate::bound::{Bounds, Decision, decide};
 use crate::latency::LatencySummary;
 use crate::summary::{OpSummary, Summary};
-use brunt_plan::objective::{Metric, Objective, Statistic, Subject};
+use brunt_plan::objective::{Metric, Objective, Statistic};
 
 /// One assertion and how it came out.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,88 +15,90 @@ pub struct Assertion {
     pub objective: Objective,
     /// The number, in the unit of the bound; `None` where the run does not give it.
     pub measured: Option<f64>,
-    /// The confidence interval of a percentile of the response time, where the run has it.
-    pub interval: Option<PercentileInterval>,
-    /// How many more completed requests it takes until the number is given; 0 where it is, or where requests are not what
-    /// is missing.
-    pub needs_more: u64,
-    /// How long that is at the rate the run had, in nanoseconds; `None` where it had none.
-    pub needs_ns: Option<u64>,
+    /// Between these it lies, whatever the client did and however little was measured.
+    pub bounds: Bounds,
+    /// What that says.
+    pub decision: Decision,
+    /// Why it says nothing; `None` where it does.
+    pub doubt: Option<Doubt>,
+    /// Of a latency in closed loop, the requests per second that were reached: it is a latency at this load.
+    pub at_rate: Option<f64>,
 }
 
-/// How an assertion came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AssertionStatus {
-    /// The number meets its bound.
-    Holds,
-    /// It does not.
-    Fails,
-    /// There is no number: too few requests, or none of this kind. Counts as failed.
-    Unknown,
-}
-
-impl AssertionStatus {
-    /// The word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Holds => "holds",
-            Self::Fails => "fails",
-            Self::Unknown => "unknown",
-        }
-    }
+/// Why an assertion is inconclusive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Doubt {
+    /// There was no such request.
+    NoRequests,
+    /// It takes so many more completed requests; at the rate the run had, so many nanoseconds.
+    Requests {
+        /// So many more.
+        more: u64,
+        /// So long; `None` where the run had no rate.
+        ns: Option<u64>,
+    },
+    /// The client held requests back for more of its slots' time than a twentieth: the load is its own.
+    ClosedLoopLag,
+    /// Requests that were not answered would decide.
+    Unanswered,
+    /// Nothing but the client's own part would decide.
+    Client,
+    /// The confidence interval holds the bound, or there is none.
+    Interval,
 }
 
 impl Assertion {
     /// Compares an objective with what a run came to.
     pub fn of(objective: Objective, summary: &Summary) -> Self {
-        let unknown = Self { objective, measured: None, interval: None, needs_more: 0, needs_ns: None };
-        let Some(row) = row(&objective.subject, summary) else { return unknown };
-        let measured = measured(objective.subject.metric, row);
-        let missing = match objective.subject.metric {
-            Metric::Response(statistic) | Metric::Service(statistic) => missing(statistic, row),
-            _ => 0,
+        let row = match objective.subject.op {
+            None => Some(&summary.total),
+            Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
         };
-        let rate = row.rate.completed;
-        let needs_ns = (missing > 0 && rate > 0.0).then(|| (missing as f64 / rate * 1e9) as u64);
-        let interval = match objective.subject.metric {
-            Metric::Response(Statistic::Percentile(quantile)) if measured.is_some() => {
-                row.intervals.iter().find(|interval| interval.quantile == quantile).copied()
-            }
-            _ => None,
+        let bounds = row.map_or(Bounds::UNKNOWN, |row| summary.client.bounds(objective.subject.metric, row));
+        let decision = decide(bounds, |value| objective.is_met_by(value));
+        let measured = row.and_then(|row| measured(objective.subject.metric, row));
+        let is_open = decision == Decision::Inconclusive;
+        let of_latency = matches!(objective.subject.metric, Metric::Response(_) | Metric::Service(_));
+        let at_rate =
+            row.filter(|_| of_latency && !summary.plan.has_open_loop()).map(|row| row.rate.completed);
+        let doubt = match row {
+            _ if !is_open => None,
+            None => Some(Doubt::NoRequests),
+            Some(row) => Some(doubt(&objective, measured, summary, row)),
         };
-        Self { measured, interval, needs_more: missing, needs_ns, ..unknown }
-    }
-
-    /// Does the whole confidence interval say what the estimate says? Where it rests on too little, where there is none,
-    /// and where nothing was measured, it does not. Counts (rates, shares) are exact: there is nothing to doubt.
-    pub fn is_beyond_doubt(&self) -> bool {
-        let is_estimate = matches!(self.objective.subject.metric, Metric::Response(_) | Metric::Service(_));
-        match (self.measured, self.interval) {
-            (Some(_), None) => !is_estimate,
-            (Some(measured), Some(interval)) if !interval.is_thin() => {
-                let high = interval.high_ns.map_or(f64::INFINITY, |ns| ns as f64);
-                let is_met = self.objective.is_met_by(measured);
-                [interval.low_ns as f64, high].into_iter().all(|end| self.objective.is_met_by(end) == is_met)
-            }
-            _ => false,
-        }
-    }
-
-    /// How it came out.
-    pub fn status(&self) -> AssertionStatus {
-        match self.measured {
-            None => AssertionStatus::Unknown,
-            Some(measured) if self.objective.is_met_by(measured) => AssertionStatus::Holds,
-            Some(_) => AssertionStatus::Fails,
-        }
+        Self { objective, measured, bounds, decision, doubt, at_rate }
     }
 }
 
-/// The requests that a number is of; `None` where there were none of this kind.
-fn row<'a>(subject: &Subject, summary: &'a Summary) -> Option<&'a OpSummary> {
-    match subject.op {
-        None => Some(&summary.total),
-        Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
+/// What would have to be otherwise for an answer.
+fn doubt(objective: &Objective, measured: Option<f64>, summary: &Summary, row: &OpSummary) -> Doubt {
+    let metric = objective.subject.metric;
+    let (Metric::Response(statistic) | Metric::Service(statistic)) = metric else {
+        return if measured.is_none() { Doubt::NoRequests } else { Doubt::Interval };
+    };
+    let more = missing(statistic, row);
+    if more > 0 {
+        let rate = row.rate.completed;
+        return Doubt::Requests { more, ns: (rate > 0.0).then(|| (more as f64 / rate * 1e9) as u64) };
+    }
+    if row.is_lag_the_load() {
+        return Doubt::ClosedLoopLag;
+    }
+    let is_met = |value: f64| objective.is_met_by(value);
+    let bounds = summary.client.bounds(metric, row);
+    let interval = match statistic {
+        Statistic::Percentile(quantile) => row.intervals.iter().find(|held| held.quantile == quantile),
+        Statistic::Mean | Statistic::Max => None,
+    };
+    match interval {
+        _ if bounds.high.is_infinite() && row.unanswered() > 0 && measured.is_some_and(is_met) => {
+            Doubt::Unanswered
+        }
+        Some(interval) if !is_met(interval.low_ns as f64) => Doubt::Client,
+        None if measured.is_some_and(|value| !is_met(value)) && matches!(statistic, Statistic::Max) => {
+            Doubt::Client
+        }
+        _ => Doubt::Interval,
     }
 }
 

@@ -2,14 +2,15 @@
 //!
 //! Not a measurement: it says which rate is next and is told what became of it, so that it can be walked through in a test.
 //! Rates grow by a factor until one fails, then the bracket is halved until it is narrow enough. A rate passes only where
-//! the whole interval of every percentile lies under its bound, and fails only where one lies over it; what neither passes
+//! every percentile lies under its bound whatever the client did, and fails only where one lies over it; what neither passes
 //! nor fails in the longest time there is counts as failed, which errs against the capacity; but that no rate passes is said
 //! only where the lowest one failed. Invariant: the capacity that is told was measured and passed, and the rate above it was
 //! measured and did not.
 
+use crate::bound::{Bounds, Decision, decide};
 use crate::limit::{Limit, Party};
 use crate::summary::Summary;
-use brunt_plan::objective::Ceiling;
+use brunt_plan::objective::{Ceiling, Metric, Statistic};
 
 /// Rates grow by this until one fails: few steps where each lasts seconds, and a bracket that is halved in a handful more.
 const GROWTH: f64 = 2.0;
@@ -23,41 +24,40 @@ const SPOILED_MAX: u32 = 2;
 pub struct Bounded {
     /// What the objective allows.
     pub bound_ns: f64,
-    /// The lower end of the percentile's confidence interval; 0 where nothing is known.
+    /// What the percentile is at the least; 0 where nothing is known.
     pub low_ns: f64,
-    /// The upper end; infinite where it has none, or nothing is known.
+    /// What it is at the most; infinite where nothing bounds it.
     pub high_ns: f64,
 }
 
 impl Bounded {
     /// As a step measured it: of all requests, or of the kind that the objective names.
     fn of(ceiling: &Ceiling, summary: &Summary) -> Self {
-        let op_summary = match ceiling.op {
+        let row = match ceiling.op {
             None => Some(&summary.total),
             Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
         };
-        let intervals = op_summary.map_or(&[][..], |op_summary| &op_summary.intervals);
-        let interval = intervals.iter().find(|interval| interval.quantile == ceiling.quantile);
-        // An interval that rests on too few batches may be too narrow: it does not let a rate pass.
-        let high_ns = interval.filter(|interval| !interval.is_thin()).and_then(|interval| interval.high_ns);
-        Self {
-            bound_ns: ceiling.bound_ns as f64,
-            low_ns: interval.map_or(0, |interval| interval.low_ns) as f64,
-            high_ns: high_ns.map_or(f64::INFINITY, |high_ns| high_ns as f64),
-        }
+        let metric = Metric::Response(Statistic::Percentile(ceiling.quantile));
+        let bounds = row.map_or(Bounds::UNKNOWN, |row| summary.client.bounds(metric, row));
+        Self { bound_ns: ceiling.bound_ns as f64, low_ns: bounds.low, high_ns: bounds.high }
+    }
+
+    /// Is the objective met?
+    fn decide(&self) -> Decision {
+        decide(Bounds { low: self.low_ns, high: self.high_ns }, |ns| ns < self.bound_ns)
     }
 }
 
 /// What became of one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StepEnd {
-    /// Every interval lies under its bound.
+    /// Every percentile lies under its bound, whatever the client did.
     Passed,
-    /// An interval lies over its bound.
+    /// A percentile lies over its bound, whatever the client did.
     Failed,
     /// The server did not keep up, or answered with errors.
     Saturated,
-    /// An interval still held its bound when the time was up.
+    /// The bounds of a percentile still held what the objective allows when the time was up.
     Undecided,
     /// The client could not offer this rate as planned.
     ClientLimited,
@@ -72,15 +72,25 @@ impl StepEnd {
         Self::of(Limit::of(&summary.verdict).as_ref(), &bounded)
     }
 
-    /// Reads a step: first what was its limit, then its intervals.
+    /// Reads a step. The bounds decide where they do, for they allow for whatever the client did; a rate that was not offered as planned
+    /// does not pass, and numbers that are wrong decide nothing.
     pub fn of(limit: Option<&Limit>, bounded: &[Bounded]) -> Self {
-        match limit.map(|limit| limit.party) {
-            Some(Party::Client) => Self::ClientLimited,
-            Some(Party::Neither) => Self::Untrusted,
-            Some(Party::Server) => Self::Saturated,
-            None if bounded.iter().any(|held| held.low_ns > held.bound_ns) => Self::Failed,
-            None if bounded.iter().all(|held| held.high_ns < held.bound_ns) => Self::Passed,
-            None => Self::Undecided,
+        let party = limit.map(|limit| limit.party);
+        // A client that was only late has offered the rate all the same.
+        let is_offered = limit.is_none_or(|limit| limit.checks == ["LAG"]);
+        let holds = |held: &Bounded| held.decide() == Decision::Holds;
+        if party == Some(Party::Neither) {
+            Self::Untrusted
+        } else if bounded.iter().any(|held| held.decide() == Decision::Fails) {
+            Self::Failed
+        } else if party == Some(Party::Server) {
+            Self::Saturated
+        } else if is_offered && bounded.iter().all(holds) {
+            Self::Passed
+        } else if party == Some(Party::Client) {
+            Self::ClientLimited
+        } else {
+            Self::Undecided
         }
     }
 
@@ -346,18 +356,23 @@ mod tests {
             (None, vec![bounded(0.8e6, 0.9e6)], StepEnd::Passed),
             (None, vec![bounded(0.8e6, 1e6)], StepEnd::Undecided),
             (None, vec![bounded(0.8e6, 1.1e6)], StepEnd::Undecided),
-            (None, vec![bounded(1e6, 1.1e6)], StepEnd::Undecided),
+            (None, vec![bounded(1e6, 1.1e6)], StepEnd::Failed),
             (None, vec![bounded(1.01e6, 1.1e6)], StepEnd::Failed),
             (None, vec![bounded(0.0, f64::INFINITY)], StepEnd::Undecided),
             // Every objective must be met; one that is not, decides.
             (None, vec![bounded(0.8e6, 0.9e6), bounded(0.9e6, 1.1e6)], StepEnd::Undecided),
             (None, vec![bounded(0.8e6, 1.1e6), bounded(1.2e6, 1.3e6)], StepEnd::Failed),
-            (Some(Party::Server), vec![bounded(0.1e6, 0.2e6)], StepEnd::Saturated),
-            (Some(Party::Client), vec![bounded(1.2e6, 1.3e6)], StepEnd::ClientLimited),
-            (Some(Party::Neither), vec![bounded(0.1e6, 0.2e6)], StepEnd::Untrusted),
+            (Some((Party::Server, "SAT")), vec![bounded(0.1e6, 0.2e6)], StepEnd::Saturated),
+            // What lies over its bound whatever the client did does so beside a client that is late, too.
+            (Some((Party::Client, "LAG")), vec![bounded(1.2e6, 1.3e6)], StepEnd::Failed),
+            (Some((Party::Client, "LAG")), vec![bounded(0.8e6, 0.9e6)], StepEnd::Passed),
+            (Some((Party::Client, "LAG")), vec![bounded(0.2e6, 1.3e6)], StepEnd::ClientLimited),
+            // A client without time left has not offered the rate.
+            (Some((Party::Client, "CPU")), vec![bounded(0.8e6, 0.9e6)], StepEnd::ClientLimited),
+            (Some((Party::Neither, "CONSERVE")), vec![bounded(1.2e6, 1.3e6)], StepEnd::Untrusted),
         ];
         for (party, bounded, expected) in table {
-            let limit = party.map(|party| Limit { party, checks: vec!["SAT"] });
+            let limit = party.map(|(party, check)| Limit { party, checks: vec![check] });
             assert_eq!(StepEnd::of(limit.as_ref(), &bounded), expected, "{party:?} {bounded:?}");
         }
     }

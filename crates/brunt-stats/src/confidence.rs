@@ -28,6 +28,8 @@ pub struct PercentileInterval {
     /// The upper end: the highest value of the bucket at its rank; `None` where the rank is beyond the last, so that the
     /// interval has no upper end that was seen.
     pub high_ns: Option<u64>,
+    /// How far the rank may be off, as a share of all requests: the ends are the values at p less this and at p and this.
+    pub rank_error: f64,
     /// Half the width of the value's bucket; the ends contain theirs.
     pub quantisation_ns: u64,
     /// The variance of the rank over what it were if requests were independent.
@@ -127,6 +129,7 @@ impl Sample<'_> {
             value_ns: *own.end(),
             low_ns: if p - off <= 0.0 { 0 } else { *at_rank(p - off)?.start() },
             high_ns: if p + off >= 1.0 { None } else { Some(*at_rank(p + off)?.end()) },
+            rank_error: off,
             quantisation_ns: (own.end() - own.start()).div_ceil(2),
             design_effect,
             effective_count: (p * (1.0 - p) / variance).min(count),
@@ -134,6 +137,21 @@ impl Sample<'_> {
             batches_reached: self.batches.iter().filter(reaches).count() as u32,
         })
     }
+}
+
+/// Half of the 95 % interval of a quotient of sums, such as a mean or a rate, from its numerator and denominator in each batch; `None`
+/// with fewer than ten batches that have any of the denominator.
+///
+/// The batches are clusters, as they are for a percentile: `t √(B/(B − 1) · Σ (a_j − r b_j)²) / Σ b_j`.
+pub(crate) fn half_width_of_quotient(batches: impl IntoIterator<Item = (f64, f64)>) -> Option<f64> {
+    let batches: Vec<(f64, f64)> = batches.into_iter().filter(|(_, whole)| *whole > 0.0).collect();
+    if (batches.len() as u64) < SLICES_MIN {
+        return None;
+    }
+    let (part, whole) = batches.iter().fold((0.0, 0.0), |(a, b), (part, whole)| (a + part, b + whole));
+    let squares: f64 = batches.iter().map(|(a, b)| (a - part / whole * b).powi(2)).sum();
+    let clusters = batches.len() as f64;
+    Some(student_t(batches.len() as u32 - 1) * (clusters / (clusters - 1.0) * squares).sqrt() / whole)
 }
 
 /// How many requests it takes until half the interval of a percentile is this share of it, where latencies beyond the

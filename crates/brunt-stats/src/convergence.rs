@@ -5,11 +5,12 @@
 //! happens to be narrow stops too often at intervals that are narrow by mistake; few looks far apart keep that small,
 //! and doublings are few however long a run may be. Invariant: a run that no look has stopped ends as its plan says.
 
+use crate::bound::{Client, Decision, decide};
 use crate::confidence::PercentileInterval;
 use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, OpRow, OpSummary, look_at};
 use crate::verdict::{Check, CheckStatus, percent, time};
-use brunt_plan::objective::Ceiling;
+use brunt_plan::objective::{Ceiling, Metric, Statistic};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -30,7 +31,7 @@ const LATE_LOOKS_MAX: u32 = 2;
 pub enum Goal {
     /// Its value, as precisely as this.
     Width(Precision),
-    /// On which side of a bound it lies: the whole interval is below it, or the whole interval is above.
+    /// On which side of a bound it lies, whatever the client did.
     Excludes(Ceiling),
 }
 
@@ -60,9 +61,10 @@ impl Goal {
         }
     }
 
-    /// What the intervals of the goal's requests say of it.
-    pub fn find(&self, intervals: &[PercentileInterval]) -> Finding {
-        let Some(interval) = intervals.iter().find(|interval| interval.quantile == self.quantile()) else {
+    /// What the goal's requests say of it.
+    pub fn find(&self, row: &OpSummary, client: &Client) -> Finding {
+        let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == self.quantile())
+        else {
             return Finding::Unknown;
         };
         let is_reached = match self {
@@ -71,9 +73,9 @@ impl Goal {
                 interval.effective_above() >= EFFECTIVE_ABOVE_MIN
                     && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
             }
-            Self::Excludes(Ceiling { bound_ns, .. }) => {
-                let is_below = interval.high_ns.is_some_and(|high_ns| high_ns < *bound_ns);
-                interval.low_ns > *bound_ns || is_below && !interval.is_thin()
+            Self::Excludes(Ceiling { bound_ns, quantile, .. }) => {
+                let bounds = client.bounds(Metric::Response(Statistic::Percentile(*quantile)), row);
+                decide(bounds, |ns| ns < *bound_ns as f64) != Decision::Inconclusive
             }
         };
         if is_reached { Finding::Reached(*interval) } else { Finding::Open(*interval) }
@@ -121,13 +123,20 @@ struct Look {
 }
 
 impl Look {
-    fn of(goals: &[Goal], at_ns: u64, total: &OpSummary, ops: &[OpRow], checks: &[Check]) -> Self {
+    fn of(
+        goals: &[Goal],
+        at_ns: u64,
+        client: &Client,
+        rows: (&OpSummary, &[OpRow]),
+        checks: &[Check],
+    ) -> Self {
+        let (total, ops) = rows;
         let find = |goal: &Goal| match goal.op() {
-            None => goal.find(&total.intervals),
+            None => goal.find(total, client),
             Some(op) => ops
                 .iter()
                 .find(|row| row.op == op)
-                .map_or(Finding::Unknown, |row| goal.find(&row.summary.intervals)),
+                .map_or(Finding::Unknown, |row| goal.find(&row.summary, client)),
         };
         let ids = |is_so: fn(CheckStatus) -> bool| {
             checks.iter().filter(|check| is_so(check.status)).map(|check| check.id).collect()
@@ -186,7 +195,8 @@ impl Convergence {
             let end_ns = started.measure_ns + at_ns;
             let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
             let (total, ops, checks) = look_at(plan, store, &window);
-            let look = Look::of(&self.goals, at_ns, &total, &ops, &checks);
+            // What a wake-up costs is told at the end; until then a step that may have failed goes on no longer than it must.
+            let look = Look::of(&self.goals, at_ns, &Client::default(), (&total, &ops), &checks);
             self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
             self.given_up_at_ns = (self.gives_up && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
             self.enough = Some(look).filter(Look::is_enough);
@@ -197,14 +207,14 @@ impl Convergence {
     /// What it came to, when the run is over: as the look saw it that was content, else as it stands at the end.
     pub(crate) fn end(
         self,
-        total: &OpSummary,
-        ops: &[OpRow],
+        client: &Client,
+        rows: (&OpSummary, &[OpRow]),
         checks: &[Check],
         window: &MeasuredWindow,
         is_interrupted: bool,
     ) -> Looked {
         let enough_at_ns = self.enough.as_ref().map(|look| look.at_ns);
-        let last = || Look::of(&self.goals, window.duration_ns(), total, ops, checks);
+        let last = || Look::of(&self.goals, window.duration_ns(), client, rows, checks);
         let Look { findings, held_by, unjudged, .. } = self.enough.clone().unwrap_or_else(last);
         Looked {
             findings,

@@ -59,6 +59,8 @@ pub struct HostEvidence {
     /// How long our control group, or one around it, had used up its quota; on several processors at once it counts once
     /// for each.
     pub throttled_ns: Option<u64>,
+    /// How late a timed sleep ends on this host, in nanoseconds: what a wake-up costs. Measured before the schedule began.
+    pub wake_up_ns: u64,
     /// The clocks.
     pub clock: ClockEvidence,
     /// Segments that our connections sent again, from the start of the schedule to the end of the drain.
@@ -78,6 +80,7 @@ impl HostEvidence {
         if self.wall_ns == 0 || other.stolen_share() > self.stolen_share() {
             (self.wall_ns, self.cpus, self.stolen_ns) = (other.wall_ns, other.cpus, other.stolen_ns);
         }
+        self.wake_up_ns = self.wake_up_ns.max(other.wake_up_ns);
         self.clock.merge(&other.clock);
         self.retransmits += other.retransmits;
         self.listen_drops = match (self.listen_drops, other.listen_drops) {

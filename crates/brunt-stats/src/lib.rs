@@ -12,6 +12,7 @@ pub mod agent;
 pub mod assertion;
 pub mod batch;
 pub mod book;
+pub mod bound;
 pub mod calibration;
 pub mod capacity;
 pub mod climb;

@@ -4,6 +4,7 @@
 //! must not take the generator's for the server's. Invariant: a client that was convicted of lacking processor time never
 //! accuses the server.
 
+use crate::usage::BUSY;
 use crate::verdict::{Check, CheckStatus, Verdict};
 
 /// Whose limit it is.
@@ -37,19 +38,17 @@ pub struct Limit {
     pub checks: Vec<&'static str>,
 }
 
-/// Convicted of these, the client had no processor time left: what looks like a slow server may be its own.
-const STARVED: [&str; 3] = ["CPU", "STEAL", "HEADROOM"];
-/// Convicted of these, it was late or cannot tell the time.
+/// Convicted of these, the client was late for most of what it measured, or cannot tell the time.
 const LATE: [&str; 2] = ["LAG", "CLOCK"];
-/// A worker that is as busy as that has no time left, whether or not its lateness shows in a percentile.
-const BUSY: f64 = 0.95;
+/// A server that answers more than this share of requests with errors, or loses them, has met its limit.
+const ERRORS: f64 = 0.01;
 
 impl Limit {
     /// Reads a verdict; `None` where nothing was the limit.
     ///
-    /// SAT counts from CAUTION on, for a backlog that grows is a limit; the other checks count where they convict. A server
-    /// that falls behind fills every queue up to the schedule, and what waits there is booked as the client's lateness: so
-    /// beside SAT, LAG says nothing.
+    /// SAT counts from CAUTION on, for a backlog that grows is a limit, and it is the client's where a worker had no time left. Beside
+    /// SAT, LAG says nothing: a server that falls behind fills every queue up to the schedule, and what waits there is booked as the
+    /// client's lateness.
     pub fn of(verdict: &Verdict) -> Option<Self> {
         let found = |select: &dyn Fn(&Check) -> bool| -> Vec<&'static str> {
             verdict.checks.iter().filter(|check| select(check)).map(|check| check.id).collect()
@@ -60,14 +59,17 @@ impl Limit {
         let is_busy = |check: &Check| check.id == "CPU" && is_behind && check.value >= BUSY;
         let by =
             |party: Party, checks: Vec<&'static str>| (!checks.is_empty()).then_some(Self { party, checks });
-        by(Party::Client, found(&|check| STARVED.contains(&check.id) && (convicts(check) || is_busy(check))))
+        by(Party::Client, found(&is_busy))
             .or_else(|| by(Party::Server, found(&is_saturated)))
             .or_else(|| by(Party::Client, found(&|check| LATE.contains(&check.id) && convicts(check))))
             .or_else(|| {
-                let fails = |check: &Check| ["RATE", "ERR"].contains(&check.id) && convicts(check);
+                let fails = |check: &Check| {
+                    check.id == "RATE" && convicts(check) || check.id == "ERR" && check.value > ERRORS
+                };
                 by(Party::Server, found(&fails))
             })
-            .or_else(|| by(Party::Neither, found(&convicts)))
+            // Too few requests are no property of the load.
+            .or_else(|| by(Party::Neither, found(&|check| check.id != "SAMPLES" && convicts(check))))
     }
 
     /// The checks in a row: `SAT`, `CPU STEAL`.
@@ -79,7 +81,7 @@ impl Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Status;
+    use crate::verdict::{Judgement, Status};
     use CheckStatus::{Caution, NotTrusted, Ok};
 
     /// Id, status and number of a check.
@@ -94,18 +96,16 @@ mod tests {
             (&[("SAT", Caution, 0.02)], Some((Party::Server, "SAT"))),
             (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], Some((Party::Server, "SAT"))),
             (&[("LAG", NotTrusted, 1.0)], Some((Party::Client, "LAG"))),
-            (&[("LAG", NotTrusted, 1.0), ("CPU", NotTrusted, 0.97)], Some((Party::Client, "CPU"))),
-            (&[("SAT", NotTrusted, 0.5), ("CPU", NotTrusted, 0.97)], Some((Party::Client, "CPU"))),
             // No lateness to be seen in a percentile, and yet nothing left.
             (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.96)], Some((Party::Client, "CPU"))),
             (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.85)], Some((Party::Server, "SAT"))),
-            (
-                &[("STEAL", NotTrusted, 0.1), ("HEADROOM", NotTrusted, 2.0)],
-                Some((Party::Client, "STEAL HEADROOM")),
-            ),
-            (&[("RATE", NotTrusted, 0.1), ("ERR", NotTrusted, 0.1)], Some((Party::Server, "RATE ERR"))),
-            (&[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 1.0)], Some((Party::Neither, "VERIFY"))),
-            (&[("ERR", Caution, 1.0), ("RATE", Caution, 1.0)], None),
+            // What others took from the host is no limit of its own.
+            (&[("STEAL", Caution, 0.1), ("HEADROOM", Caution, 2.0)], None),
+            (&[("SAT", NotTrusted, 0.5), ("STEAL", Caution, 0.1)], Some((Party::Server, "SAT"))),
+            (&[("RATE", NotTrusted, 0.1), ("ERR", Caution, 0.1)], Some((Party::Server, "RATE ERR"))),
+            (&[("VERIFY", NotTrusted, 1.0), ("ERR", Caution, 0.001)], Some((Party::Neither, "VERIFY"))),
+            (&[("ERR", Caution, 0.01), ("RATE", Caution, 1.0)], None),
+            (&[("SAMPLES", NotTrusted, 10.0)], None),
         ];
         for (checks, expected) in table {
             let check = |&(id, status, value): &Found| Check {
@@ -116,7 +116,12 @@ mod tests {
                 value,
                 threshold: 0.0,
             };
-            let verdict = Verdict { status: Status::Caution, checks: checks.iter().map(check).collect() };
+            let verdict = Verdict {
+                status: Status::Caution,
+                percentiles: Vec::new(),
+                checks: checks.iter().map(check).collect(),
+                judgement: Judgement::default(),
+            };
             let limit = Limit::of(&verdict);
             let got = limit.as_ref().map(|limit| (limit.party, limit.names()));
             assert_eq!(got, expected.map(|(party, ids)| (party, ids.to_owned())), "{checks:?}");

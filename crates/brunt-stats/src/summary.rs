@@ -6,11 +6,12 @@
 
 use crate::agent::AgentRecord;
 use crate::assertion::Assertion;
-use crate::batch::batches;
+use crate::batch::{Batch, batches};
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
+use crate::bound::{Client, HalfWidths};
 use crate::calibration::Lookup;
 use crate::cluster::ClusterRecord;
-use crate::confidence::{PercentileInterval, intervals};
+use crate::confidence::{PercentileInterval, half_width_of_quotient, intervals};
 use crate::connection::ConnectionCounts;
 use crate::convergence::{Convergence, Looked};
 use crate::datagrams::DatagramCounts;
@@ -19,6 +20,7 @@ use crate::histogram::Histogram;
 use crate::host::HostEvidence;
 use crate::interval::{Bytes, Latencies, SLICE_NS, WindowCounts};
 use crate::latency::{ClientError, LatencySummary, client_errors};
+use crate::limit::{Limit, Party};
 use crate::meter::Meter;
 use crate::outage::{Outage, outages};
 use crate::presence::PresenceTotal;
@@ -33,17 +35,22 @@ use crate::timeline::{Timeline, TimelinePoint};
 use crate::trace::TraceRecord;
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
-use crate::verdict::{self, Asked, Check, Evidence, GoneServer, LagRow, LastHalf, OpenLoop, Verdict};
+use crate::verdict::{
+    self, Asked, Check, Evidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
+};
 use crate::verification::Verification;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps, Transport};
+use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps, Transport, Wait};
 use brunt_plan::quantile::Quantile;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
+
+/// In a closed loop that lost more than this share of its slots' time to the client, the load that was reached is the client's.
+const LAG_SHARE_MAX: f64 = 0.05;
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,6 +165,8 @@ pub struct SummaryInput {
     pub agents: Vec<AgentRecord>,
     /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
     pub server_records: Vec<ServerRecord>,
+    /// How the run is to be judged.
+    pub judgement: Judgement,
 }
 
 /// A distribution: what is printed and what it was made from.
@@ -193,15 +202,39 @@ pub struct OpSummary {
     /// The confidence interval of every percentile of the response time that is given; none where the window is too
     /// short for batches.
     pub intervals: Vec<PercentileInterval>,
+    /// Half of the 95 % interval of what is no percentile.
+    pub half_widths: HalfWidths,
+    /// The share of the slots' time in closed loop for which the client held the next request back; 0 in open loop.
+    pub lag_share: f64,
+}
+
+/// Half of the 95 % interval of each quantity that is a quotient of sums over batches. In a window that is too short for batches a rate is
+/// known as well as a Poisson count is, within four of its standard deviations.
+fn half_widths(batches: &[Batch], completed: u64, window: &MeasuredWindow) -> HalfWidths {
+    let moments = |batch: &Batch| {
+        let moments = batch.response.moments();
+        (moments.sum as f64, moments.count as f64)
+    };
+    let per_second = |batch: &Batch| (batch.completed as f64, (batch.end_ns - batch.start_ns) as f64 / 1e9);
+    let counted = (window.duration_ns() > 0).then(|| 4.0 * (completed as f64).sqrt() / window.seconds());
+    HalfWidths {
+        mean_ns: half_width_of_quotient(batches.iter().map(moments)),
+        rate: half_width_of_quotient(batches.iter().map(per_second)).or(counted),
+        hit: None,
+        errors: None,
+    }
 }
 
 impl OpSummary {
-    fn of(
+    pub(crate) fn of(
         book: Book,
         mut totals: RowTotals,
         window: &MeasuredWindow,
-        intervals: Vec<PercentileInterval>,
+        batches: &[Batch],
+        lag_share: f64,
     ) -> Self {
+        let intervals = intervals(batches, &Quantile::PRINTED);
+        let half_widths = half_widths(batches, totals.in_window.completed, window);
         let latency = totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram)));
         Self {
             requests: book.requests,
@@ -215,7 +248,19 @@ impl OpSummary {
             client_error: client_errors(&latency.response.summary, &latency.without_client.summary),
             latency,
             intervals,
+            half_widths,
+            lag_share,
         }
+    }
+
+    /// Requests that ended without an answer as the protocol provides, or were never sent: each would have taken longer than any bound.
+    pub fn unanswered(&self) -> u64 {
+        self.requests.failed() + self.requests.unsent + self.requests.in_flight
+    }
+
+    /// Did the client hold requests of a closed loop back for so much of the slots' time that the load that was reached is its own?
+    pub fn is_lag_the_load(&self) -> bool {
+        self.lag_share > LAG_SHARE_MAX
     }
 
     /// Response times of completed and of failed ops together: what a user saw who waits for whatever comes.
@@ -347,6 +392,8 @@ pub struct Summary {
     pub stamps: StampCounts,
     /// What the client used.
     pub usage: ClientUsage,
+    /// What bounds its own part in the numbers, beside the requests themselves.
+    pub client: Client,
     /// What the host did to the run.
     pub host: HostEvidence,
     /// Operations in the system over the window.
@@ -383,7 +430,7 @@ impl Summary {
     /// Merges everything and judges it.
     pub fn build(mut input: SummaryInput) -> Self {
         let steady = Steadiness::of(&input.plan, &input.store, &input.window);
-        let rows = Rows::new(&input.store, &input.window);
+        let rows = Rows::new(&input.plan, &input.store, &input.window);
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
         let classes = class_summaries(&input.plan, &rows);
@@ -396,11 +443,13 @@ impl Summary {
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         let datagrams = (plan.transport == Transport::Udp).then_some(input.datagrams);
         let meters = store.meters();
+        let mut client = client_of(&input.usage, &input.host, !input.agents.is_empty());
         evidence.looked = input.convergence.map(|convergence| {
             let checks = verdict::while_running(&evidence);
-            convergence.end(&total, &ops, &checks, &window, input.interrupted)
+            convergence.end(&client, (&total, &ops), &checks, &window, input.interrupted)
         });
         let verdict = Verdict::of(&evidence);
+        client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.party == Party::Client);
         input
             .error_replies
             .sort_by(|(one, ones), (other, others)| others.cmp(ones).then_with(|| one.cmp(other)));
@@ -435,6 +484,7 @@ impl Summary {
             samples,
             samples_overflow: input.samples_overflow,
             stamps: input.stamps,
+            client,
             usage: input.usage,
             host: input.host,
             presence: input.presence,
@@ -487,6 +537,7 @@ type Known = (Vec<(ClassId, OpKind)>, OpSummary);
 
 /// Sums over (class, op) of the measured phase.
 struct Rows<'a> {
+    plan: &'a Plan,
     store: &'a IntervalStore,
     window: &'a MeasuredWindow,
     /// What was summed up before, by the (class, op) that it holds: with one class the total is also the class's, with one
@@ -495,8 +546,8 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(store: &'a IntervalStore, window: &'a MeasuredWindow) -> Self {
-        Self { store, window, known: RefCell::default() }
+    fn new(plan: &'a Plan, store: &'a IntervalStore, window: &'a MeasuredWindow) -> Self {
+        Self { plan, store, window, known: RefCell::default() }
     }
 
     /// The row of everything that `of` selects. Books and histograms cover the same ops: the recorders have a row for
@@ -514,11 +565,20 @@ impl<'a> Rows<'a> {
 
     fn sum_anew(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
         let mut totals = RowTotals::default();
-        for (class, op, row) in self.store.rows() {
-            if of(class, op) {
-                totals.merge(row);
+        let (mut lag_ns, mut slots_ns) = (0.0, 0.0);
+        for (class, _, row) in self.store.rows().filter(|(class, op, _)| of(*class, *op)) {
+            totals.merge(row);
+            if let Load::Closed { think } = self.plan.classes[usize::from(class)].load {
+                let (lag, response) = (row.latencies.send_lag.moments(), row.latencies.response.moments());
+                lag_ns += lag.sum as f64;
+                slots_ns += response.sum as f64 + response.count as f64 * think.0 as f64;
             }
         }
+        if !self.plan.has_open_loop() {
+            // No request had to queue behind others that a schedule wanted earlier: what the client held is its own part.
+            totals.latencies.least.merge(&totals.latencies.without_client);
+        }
+        let lag_share = if slots_ns > 0.0 { lag_ns / slots_ns } else { 0.0 };
         let mut book = Book::default();
         for entry in self.store.books.entries() {
             if entry.phase == Phase::Measure && of(entry.class, entry.op) {
@@ -526,7 +586,7 @@ impl<'a> Rows<'a> {
             }
         }
         let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
-        OpSummary::of(book, totals, self.window, intervals(&batches, &Quantile::PRINTED))
+        OpSummary::of(book, totals, self.window, &batches, lag_share)
     }
 
     fn by_kind(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {
@@ -583,11 +643,19 @@ pub(crate) fn look_at(
     window: &MeasuredWindow,
 ) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
     let steady = Steadiness::of(plan, store, window);
-    let rows = Rows::new(store, window);
+    let rows = Rows::new(plan, store, window);
     let (total, ops) = (rows.sum(|_, _| true), rows.by_kind(|_| true));
     let lag_rows = lag_rows(&total, &class_summaries(plan, &rows), is_open(plan));
     let checks = verdict::while_running(&Evidence { lag_rows, steady, ..Evidence::default() });
     (total, ops, checks)
+}
+
+/// What bounds the client's own part. A worker without any time left is the limit, whatever else is.
+fn client_of(usage: &ClientUsage, host: &HostEvidence, has_others: bool) -> Client {
+    let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
+    // A worker that only looks never has to be woken.
+    let wake_up_ns = if usage.wait == Wait::Spin.name() { 0 } else { host.wake_up_ns };
+    Client { wake_up_ns, has_others, is_limit: is_busy }
 }
 
 fn is_open(plan: &Plan) -> impl Fn(ClassId) -> bool + Copy {
@@ -617,6 +685,7 @@ fn evidence(
     Evidence {
         asked: asked(input, total.requests.offered()),
         open_loop,
+        judgement: input.judgement.clone(),
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
         intervals: total.intervals.clone(),
@@ -737,6 +806,8 @@ fn lag_rows(total: &OpSummary, classes: &[ClassSummary], is_open: impl Fn(ClassI
         name,
         is_closed_loop,
         errors: summary.client_error.clone(),
+        intervals: summary.intervals.clone(),
+        unanswered: summary.unanswered() as f64 / summary.requests.scheduled.max(1) as f64,
     };
     let any_closed = classes.iter().any(|class| !is_open(class.class));
     let mut rows = vec![row("all requests".to_owned(), any_closed, total)];

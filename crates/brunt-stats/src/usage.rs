@@ -4,6 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A worker that was busy or kept from its processor for this share of the window has no time left, whether or not its lateness shows in a
+/// percentile.
+pub const BUSY: f64 = 0.95;
+
 /// How often a worker found that a server on its host had sent from the processor that the worker runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Colocation {
@@ -31,6 +35,14 @@ pub struct WorkerUsage {
     pub involuntary_switches: u64,
     /// Whom it shared its processor with.
     pub colocation: Colocation,
+}
+
+impl WorkerUsage {
+    /// Had it no time left?
+    pub fn is_busy(&self) -> bool {
+        let taken_ns = self.busy_ns + self.run_delay_ns.unwrap_or(0);
+        self.wall_ns > 0 && taken_ns as f64 >= BUSY * self.wall_ns as f64
+    }
 }
 
 /// What the client used during the measured window.

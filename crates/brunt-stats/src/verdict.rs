@@ -1,7 +1,8 @@
 //! Should these numbers be believed? Named checks, each with its numbers in plain words and what to do about it.
 //!
 //! Not an assertion of the user's (that compares a result with a wish) and not a statistic: every check compares a number
-//! of the run with a threshold that is stated beside it. A run is as good as its worst check.
+//! of the run with a threshold that is stated beside it. What makes the whole run worthless convicts it; what concerns some
+//! percentiles is told of these (`trust.rs`); what others did to the host is a cause, and no verdict of its own.
 
 mod books;
 mod confidence;
@@ -14,9 +15,11 @@ mod outage;
 mod repeat;
 mod server;
 mod steady;
+mod trust;
 
 pub use outage::GoneServer;
 pub use server::{CacheEvidence, ServerEvidence};
+pub use trust::{Trust, Word};
 
 use crate::book::BookEntry;
 use crate::calibration::Lookup;
@@ -110,7 +113,7 @@ pub struct Check {
     pub message: String,
     /// What to do about it, in one line; empty where there is nothing to do.
     pub fix: &'static str,
-    /// The number that was judged: nanoseconds for LAG, a count for EMPTY, SHORT, CLOCK, CONSERVE and VERIFY, a share for
+    /// The number that was judged: nanoseconds for LAG, a count for SAMPLES, SHORT, CLOCK, CONSERVE and VERIFY, a share for
     /// the others.
     pub value: f64,
     /// From where on it calls for care (or convicts, where there is no caution), in the unit of the value.
@@ -136,13 +139,45 @@ impl Check {
     }
 }
 
+/// The checks whose names a user may give, in the order of the report.
+pub const CHECKS: [&str; 24] = [
+    "SAMPLES", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN", "UNTIL",
+    "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "CONSERVE", "LITTLE", "VERIFY", "PEER", "SERVER", "CACHE",
+    "REPEAT",
+];
+/// What these find makes the whole run worthless; all others call for care at the most, but where the user is strict.
+const OF_THE_WHOLE_RUN: [&str; 8] =
+    ["SAMPLES", "RATE", "SAT", "LAG", "CLOCK", "CONSERVE", "LITTLE", "VERIFY"];
+/// What these find is why something else is as it is: LAG and the bounds of every number tell what it came to.
+const CAUSES: [&str; 5] = ["CPU", "STEAL", "COLO", "HEADROOM", "REPEAT"];
+
+/// How strictly a user wants a run to be judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judgement {
+    /// As for a publication: every check may convict, and less of a percentile may be the client's.
+    pub is_strict: bool,
+    /// What these checks find is accepted: one of [`CHECKS`] each.
+    pub allowed: Vec<String>,
+}
+
+impl Judgement {
+    /// Is what this check finds accepted?
+    pub fn allows(&self, id: &str) -> bool {
+        self.allowed.iter().any(|allowed| allowed == id)
+    }
+}
+
 /// Every check and what they come to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// The worst of the checks.
+    /// What the checks and the percentiles come to.
     pub status: Status,
-    /// All of them, in a fixed order.
+    /// How far each percentile that is given may be trusted, ascending.
+    pub percentiles: Vec<Trust>,
+    /// All checks, in a fixed order.
     pub checks: Vec<Check>,
+    /// How it was judged.
+    pub judgement: Judgement,
 }
 
 /// How many requests the plan asked for.
@@ -181,7 +216,7 @@ pub struct LastHalf {
 }
 
 /// One printed row of response times, for the client's share in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LagRow {
     /// Its name in the report.
     pub name: String,
@@ -190,6 +225,10 @@ pub struct LagRow {
     pub is_closed_loop: bool,
     /// The client error of every percentile that is printed.
     pub errors: Vec<ClientError>,
+    /// The confidence interval of each of them; none where the window is too short.
+    pub intervals: Vec<PercentileInterval>,
+    /// The share of its requests that were not answered as the protocol provides.
+    pub unanswered: f64,
 }
 
 /// What the checks look at.
@@ -201,6 +240,8 @@ pub struct Evidence {
     pub open_loop: Option<OpenLoop>,
     /// `None` when every class is closed loop or the window has no length.
     pub last_half: Option<LastHalf>,
+    /// How it is to be judged.
+    pub judgement: Judgement,
     /// Every printed row.
     pub lag_rows: Vec<LagRow>,
     /// The confidence intervals of the response time of all requests.
@@ -278,7 +319,7 @@ impl Verdict {
     /// Runs every check.
     pub fn of(evidence: &Evidence) -> Self {
         let checks = vec![
-            load::empty(evidence),
+            load::samples(evidence),
             load::short(evidence),
             load::rate(evidence),
             load::saturation(evidence),
@@ -303,13 +344,40 @@ impl Verdict {
             server::cache(evidence),
             repeat::single(),
         ];
-        let worst = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
-        let status = match worst {
+        let judgement = evidence.judgement.clone();
+        let checks: Vec<Check> = checks.into_iter().map(|check| judgement.weighed(check)).collect();
+        let percentiles = trust::of_percentiles(evidence, &checks);
+        let is_cause = |check: &&Check| !judgement.is_strict && CAUSES.contains(&check.id);
+        let of_checks = checks.iter().filter(|check| !is_cause(check) && !judgement.allows(check.id));
+        let of_percentiles = percentiles.iter().filter(|trust| !judgement.allows(trust.check));
+        let found = of_checks.map(|check| check.status).chain(of_percentiles.map(|trust| trust.status));
+        let status = match found.max().unwrap_or(CheckStatus::Ok) {
             CheckStatus::Skipped | CheckStatus::Ok => Status::Trusted,
             CheckStatus::Caution => Status::Caution,
             CheckStatus::NotTrusted => Status::NotTrusted,
         };
-        Self { status, checks }
+        Self { status, percentiles, checks, judgement }
+    }
+
+    /// One sentence for the run: up to which percentile it is trusted, and what speaks against the others.
+    pub fn sentence(&self) -> String {
+        trust::sentence(self)
+    }
+
+    /// Is what a check found a cause of what others found, and no verdict of its own?
+    pub fn is_cause(&self, check: &Check) -> bool {
+        !self.judgement.is_strict && CAUSES.contains(&check.id)
+    }
+}
+
+impl Judgement {
+    /// A check as it counts: only some convict, unless the user is strict.
+    fn weighed(&self, check: Check) -> Check {
+        let most = match self.is_strict || OF_THE_WHOLE_RUN.contains(&check.id) {
+            true => CheckStatus::NotTrusted,
+            false => CheckStatus::Caution,
+        };
+        Check { status: check.status.min(most), ..check }
     }
 }
 
@@ -320,7 +388,7 @@ impl Verdict {
         let check = repeat::agreement(spreads);
         let own = if check.status == CheckStatus::Caution { Status::Caution } else { Status::Trusted };
         let status = runs.into_iter().fold(own, Status::max);
-        Self { status, checks: vec![check] }
+        Self { status, percentiles: Vec::new(), checks: vec![check], judgement: Judgement::default() }
     }
 
     /// Of a campaign over several settings: the same, but where each setting was run once it says that, and how it could

@@ -23,7 +23,7 @@ use brunt_stats::headroom::{Bounds, ERROR_LIMIT_NS, Probe, Search, search};
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::CheckStatus;
+use brunt_stats::verdict::{CheckStatus, Judgement};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -256,7 +256,10 @@ impl<'a> Calibrator<'a> {
         let most = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
         let label = format!("step {} of up to {most} · {}/s", self.steps, quantity::count(rate));
         let shown = cli::ProgressFlags { progress: None, no_progress: false, quiet: self.quiet };
-        let summary = measure(&plan, servers, self.stop, &shown, &Step { data, label, convergence: None });
+        // A disturbance that an ordinary run only names spoils a calibration.
+        let judgement = Judgement { is_strict: true, ..Judgement::default() };
+        let step = Step { data, label, convergence: None, judgement };
+        let summary = measure(&plan, servers, self.stop, &shown, &step);
         self.go_on()?;
         summary
     }

@@ -119,7 +119,8 @@ impl<'a> Series<'a> {
         plan.samples_max = 0;
         let found = self.stored.as_ref().filter(|stored| is_same_data(stored, &plan));
         let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
-        let step = Step { data, convergence, label: label.to_owned() };
+        let judgement = self.flags.output.judging.judgement();
+        let step = Step { data, convergence, label: label.to_owned(), judgement };
         let summary = match measure(&plan, &self.servers, &self.stop, &self.flags.progress, &step) {
             Err(failure) if failure.exit == Exit::Interrupted => return Err(End::Interrupted),
             ended => ended?,
@@ -181,7 +182,7 @@ impl<'a> Series<'a> {
             Err(End::Interrupted) => return Ok(Exit::Interrupted),
             Ok(()) => {}
         }
-        Ok(if campaign.verdict.status == Status::NotTrusted && !flags.output.allow_untrusted {
+        Ok(if campaign.verdict.status == Status::NotTrusted && !flags.output.judging.allow_untrusted {
             Exit::NotTrusted
         } else if is_missed {
             Exit::AssertionFailed

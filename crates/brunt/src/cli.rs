@@ -30,6 +30,7 @@ use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
+use brunt_stats::verdict::{CHECKS, Judgement};
 use clap::{Args, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -381,9 +382,8 @@ pub(crate) struct CompareOutputFlags {
     /// Write assertions and the verdicts of the runs as JUnit XML, such as junit.xml
     #[arg(long, value_name = "PATH")]
     pub junit: Option<PathBuf>,
-    /// Exit with 0 even when a run is NOT TRUSTED
-    #[arg(long)]
-    pub allow_untrusted: bool,
+    #[command(flatten)]
+    pub judging: JudgingFlags,
 }
 
 /// Options of `brunt load`.
@@ -674,9 +674,37 @@ pub(crate) struct OutputFlags {
     /// Print the resolved plan as TOML and do nothing
     #[arg(long)]
     pub print_plan: bool,
+    #[command(flatten)]
+    pub judging: JudgingFlags,
+}
+
+/// How strictly runs are judged.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct JudgingFlags {
+    /// Judge as for a publication: every check may convict a run, and at most a twentieth of a percentile may be the client's
+    #[arg(long)]
+    pub strict: bool,
+    /// Accept what these checks find, such as LAG,WARM
+    #[arg(long, value_name = "CHECKS", value_delimiter = ',', value_parser = parse_check)]
+    pub allow: Vec<String>,
     /// Exit with 0 even when the verdict is NOT TRUSTED
     #[arg(long)]
     pub allow_untrusted: bool,
+}
+
+impl JudgingFlags {
+    /// As the verdict takes it.
+    pub(crate) fn judgement(&self) -> Judgement {
+        Judgement { is_strict: self.strict, allowed: self.allow.clone() }
+    }
+}
+
+fn parse_check(text: &str) -> Result<String, String> {
+    let name = text.trim().to_ascii_uppercase();
+    match CHECKS.contains(&name.as_str()) {
+        true => Ok(name),
+        false => Err(format!("'{text}' is no check; accepted: {}", CHECKS.join(", "))),
+    }
 }
 
 /// What is said while a command runs, and whether anything is.
@@ -1236,6 +1264,8 @@ mod tests {
                 "print-plan",
                 "repeat",
                 "between",
+                "strict",
+                "allow",
                 "allow-untrusted",
                 "progress",
                 "no-progress",

@@ -25,7 +25,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     ended?;
     Ok(if comparison.is_interrupted() {
         Exit::Interrupted
-    } else if comparison.has_untrusted() && !flags.output.allow_untrusted {
+    } else if comparison.has_untrusted() && !flags.output.judging.allow_untrusted {
         Exit::NotTrusted
     } else if comparison.is_missed() {
         Exit::AssertionFailed

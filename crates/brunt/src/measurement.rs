@@ -26,6 +26,7 @@ use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
+use brunt_stats::verdict::Judgement;
 use std::cell::RefCell;
 use std::io;
 use std::net::ToSocketAddrs;
@@ -182,6 +183,8 @@ pub(crate) struct Step {
     pub convergence: Option<Convergence>,
     /// Where the campaign stands, for the line of progress; empty where there is none.
     pub label: String,
+    /// How it is judged.
+    pub judgement: Judgement,
 }
 
 /// Carries out a plan and sums it up.
@@ -424,6 +427,7 @@ fn summarise(
         server: servers.name.clone(),
         agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
         server_records: data.server_records,
+        judgement: step.judgement.clone(),
         plan: plan.clone(),
     })
 }

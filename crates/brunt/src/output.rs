@@ -40,7 +40,7 @@ impl Outputs {
             csv: Destination::asked(flags.csv.as_deref(), "--csv")?,
             samples: Destination::asked(flags.samples.as_deref(), "--samples")?,
             junit: Destination::asked(flags.junit.as_deref(), "--junit")?,
-            allow_untrusted: flags.allow_untrusted,
+            allow_untrusted: flags.judging.allow_untrusted,
             text_goes_to_stderr,
         })
     }
@@ -105,7 +105,7 @@ impl CompareOutputs {
         Ok(Self {
             json: Destination::asked(flags.json.as_deref(), "--json")?,
             junit: Destination::asked(flags.junit.as_deref(), "--junit")?,
-            allow_untrusted: flags.allow_untrusted,
+            allow_untrusted: flags.judging.allow_untrusted,
             text_goes_to_stderr,
         })
     }

@@ -18,7 +18,8 @@ use brunt_plan::plan::{Plan, Target};
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
-use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::assertion::Assertion;
+use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
@@ -45,12 +46,13 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     }
     let outputs = Outputs::open(output)?;
     let stop = interrupt::flag()?;
-    let step = Step { convergence: Convergence::of(&plan), ..Step::default() };
+    let judgement = output.judging.judgement();
+    let step = Step { convergence: Convergence::of(&plan), judgement, ..Step::default() };
     let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
     let summary = measure(&plan, &servers, &stop, &flags.progress, &step)?;
     let summary = summary.with_assertions(&output.assert);
     outputs.write(&summary, flags.progress.quiet)?;
-    Ok(exit_of(&summary, output.allow_untrusted))
+    Ok(exit_of(&summary, output.judging.allow_untrusted))
 }
 
 /// Stores the data set and says so.
@@ -194,6 +196,10 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 11
 }
 
+fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
+    move |assertion| assertion.decision == decision
+}
+
 /// The exit code of a run that was reported.
 fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     // Whoever asks for no reply cannot miss it.
@@ -208,7 +214,9 @@ fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
         Exit::Unreachable
     } else if summary.verdict.status == Status::NotTrusted && !allow_untrusted {
         Exit::NotTrusted
-    } else if summary.assertions.iter().any(|assertion| assertion.status() != AssertionStatus::Holds) {
+    } else if summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
+        Exit::NotTrusted
+    } else if summary.assertions.iter().any(came_out(Decision::Fails)) {
         Exit::AssertionFailed
     } else {
         Exit::Done

@@ -18,6 +18,7 @@ use brunt_stats::host::HostEvidence;
 use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::summary::{Environment, MeasuredWindow, Summary, SummaryInput};
 use brunt_stats::usage::ClientUsage;
+use brunt_stats::verdict::Judgement;
 
 /// How far the capacity may lie from the law: the bracket is 2 % wide, and where the interval of the longest step still holds
 /// the bound, a rate counts as failed.
@@ -80,6 +81,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
     check_books(&outcome);
     let (window, drained_ns) = (outcome.end.window, outcome.end.drained_ns);
     Summary::build(SummaryInput {
+        judgement: Judgement::default(),
         plan,
         store: outcome.store,
         window: MeasuredWindow {

@@ -8,7 +8,7 @@ use super::{Compared, Quantity};
 use crate::metric;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::bound::Decision;
 use brunt_stats::contrast::{Finding, RUNS_MIN};
 
 /// Runs of B from which on their range is enough for "beyond doubt": the range of 5 holds the median of all runs there could be
@@ -21,7 +21,7 @@ pub(crate) struct Asserted {
     /// What was asserted.
     pub requirement: Requirement,
     /// How it came out.
-    pub status: AssertionStatus,
+    pub status: Decision,
     /// Of a change the estimate, of a value the median of B's runs; `None` where it is not known.
     pub measured: Option<f64>,
     /// Of a change its confidence interval, of a value the lowest and the highest of B's runs.
@@ -49,17 +49,17 @@ impl Asserted {
         };
         let ends = interval.map(|ends| ends.map(is_met));
         let status = match (requirement, measured, ends) {
-            (_, None, _) | (Requirement::Change(_), _, None) => AssertionStatus::Unknown,
-            (Requirement::Change(_), _, Some([false, false])) => AssertionStatus::Fails,
-            (Requirement::Value(_), Some(value), _) if !is_met(value) => AssertionStatus::Fails,
-            _ => AssertionStatus::Holds,
+            (_, None, _) | (Requirement::Change(_), _, None) => Decision::Inconclusive,
+            (Requirement::Change(_), _, Some([false, false])) => Decision::Fails,
+            (Requirement::Value(_), Some(value), _) if !is_met(value) => Decision::Fails,
+            _ => Decision::Holds,
         };
         // The interval of a change has its 95 % with RUNS_MIN runs; a range is asked for as much.
         let is_enough = matches!(requirement, Requirement::Change(_)) || b.len() >= RANGE_RUNS_MIN;
         let is_beyond_doubt = match status {
-            AssertionStatus::Holds => ends == Some([true, true]) && is_enough,
-            AssertionStatus::Fails => ends == Some([false, false]) && is_enough,
-            AssertionStatus::Unknown => false,
+            Decision::Holds => ends == Some([true, true]) && is_enough,
+            Decision::Fails => ends == Some([false, false]) && is_enough,
+            Decision::Inconclusive => false,
         };
         let lack = match held.map(|held| held.contrast.finding) {
             Some(Finding::TooFewRuns) => format!("needs {RUNS_MIN} runs on each side"),
@@ -71,11 +71,11 @@ impl Asserted {
     /// How it came out, in words.
     pub(crate) fn outcome(&self) -> String {
         match (self.status, self.is_beyond_doubt) {
-            (AssertionStatus::Holds, true) => "holds".to_owned(),
-            (AssertionStatus::Holds, false) => "holds, not beyond doubt ~".to_owned(),
-            (AssertionStatus::Fails, true) => "FAILS beyond doubt".to_owned(),
-            (AssertionStatus::Fails, false) => "FAILS, not beyond doubt ~".to_owned(),
-            (AssertionStatus::Unknown, _) => format!("NOT KNOWN: {}", self.lack),
+            (Decision::Holds, true) => "holds".to_owned(),
+            (Decision::Holds, false) => "holds, not beyond doubt ~".to_owned(),
+            (Decision::Fails, true) => "FAILS beyond doubt".to_owned(),
+            (Decision::Fails, false) => "FAILS, not beyond doubt ~".to_owned(),
+            (Decision::Inconclusive, _) => format!("inconclusive: {}", self.lack),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::result::{RunInterval, RunResult, shortened};
 use crate::table::Table;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
-use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::bound::Decision;
 use brunt_stats::contrast::{Finding, LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, Scale};
 use brunt_stats::verdict::Status;
 
@@ -305,7 +305,7 @@ fn asserted(out: &mut String, comparison: &Comparison) {
     let mut table = Table::new(&["asserted", "measured", "within", "outcome"]).with_prose_last();
     for asserted in &comparison.asserted {
         // What is not known is within nothing.
-        let interval = asserted.interval_text().filter(|_| asserted.status != AssertionStatus::Unknown);
+        let interval = asserted.interval_text().filter(|_| asserted.status != Decision::Inconclusive);
         table.push(vec![
             asserted.requirement.to_string(),
             asserted.measured_text().unwrap_or("-".to_owned()),

@@ -25,6 +25,7 @@ use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_stats::usage::{ClientUsage, Colocation, WorkerUsage};
+use brunt_stats::verdict::Judgement;
 use brunt_stats::verification::{Example, ValueFault, Verification};
 
 pub(super) const MS: u64 = 1_000_000;
@@ -190,6 +191,7 @@ impl Scene {
         self.store.push(&self.set.take_interval(0, self.interval_start_ns, end_ns));
         let facts = [("kernel", "6.1.0"), ("processor", "Made-up 9000"), ("allowed_cpus", "0-1")];
         let mut input = SummaryInput {
+            judgement: Judgement::default(),
             plan: self.plan,
             store: self.store,
             window: self.window,
@@ -226,6 +228,7 @@ impl Scene {
             host: HostEvidence {
                 wall_ns: self.window.duration_ns(),
                 cpus: 2,
+                wake_up_ns: 52_000,
                 stolen_ns: Some(10_000_000),
                 throttled_ns: Some(0),
                 clock: ClockEvidence {

@@ -1,49 +1,68 @@
 //! What the user asserted, line by line, beside what was measured.
 //!
-//! Not the verdict, which stands below: an assertion that holds for a number that is not trusted shows nothing.
+//! Not the verdict, which stands below: that says which numbers may be believed, and this whether they are good enough.
 
-use super::latency::interval_text;
 use crate::metric;
 use crate::quantity;
 use crate::table::Table;
-use brunt_stats::assertion::{Assertion, AssertionStatus};
+use brunt_stats::assertion::{Assertion, Doubt};
+use brunt_stats::bound::{Bounds, Decision};
 
 pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
     if assertions.is_empty() {
         return;
     }
-    let mut table = Table::new(&["asserted", "measured", "95 % within", "outcome"]).with_prose_last();
+    let mut table = Table::new(&["asserted", "measured", "within", "outcome"]).with_prose_last();
     for assertion in assertions {
         let metric = assertion.objective.subject.metric;
         let measured = assertion.measured.map_or("-".to_owned(), |value| metric::text(metric, value));
-        let interval = assertion.interval.as_ref().map_or(String::new(), interval_text);
-        table.push(vec![assertion.objective.to_string(), measured, interval, outcome(assertion)]);
+        table.push(vec![assertion.objective.to_string(), measured, within(assertion), outcome(assertion)]);
     }
     table.write(out);
     out.push('\n');
 }
 
-/// How it came out, in words.
-pub(crate) fn outcome(assertion: &Assertion) -> String {
-    let doubt = if assertion.interval.is_some() && !assertion.is_beyond_doubt() {
-        " by the estimate, not beyond doubt ~"
-    } else {
-        ""
-    };
-    match assertion.status() {
-        AssertionStatus::Holds => format!("holds{doubt}"),
-        AssertionStatus::Fails => format!("FAILS{doubt}"),
-        AssertionStatus::Unknown => format!("NOT KNOWN: {}", lack(assertion)),
+/// The bounds, where they are more than the number itself and something is known.
+fn within(assertion: &Assertion) -> String {
+    let Bounds { low, high } = assertion.bounds;
+    let text = |value: f64| metric::text(assertion.objective.subject.metric, value);
+    match assertion.measured {
+        Some(_) if low == high || assertion.bounds == Bounds::UNKNOWN => String::new(),
+        Some(_) if high.is_infinite() => format!("[{}..]", text(low)),
+        Some(_) => format!("[{}..{}]", text(low), text(high)),
+        None => String::new(),
     }
 }
 
-/// What it takes until the number is known.
-fn lack(assertion: &Assertion) -> String {
-    match (assertion.needs_more, assertion.needs_ns) {
-        (0, _) => "there was no such request".to_owned(),
-        (more, Some(ns)) => {
-            format!("needs {} more requests: {} at this rate", quantity::count(more), quantity::time(ns))
+/// How it came out, in words.
+pub(crate) fn outcome(assertion: &Assertion) -> String {
+    let decided = match (assertion.decision, assertion.doubt) {
+        (Decision::Holds, _) => "holds".to_owned(),
+        (Decision::Fails, _) => "FAILS".to_owned(),
+        (Decision::Inconclusive, doubt) => {
+            format!("inconclusive: {}", doubt.map_or("nothing is known of it".to_owned(), reason))
         }
-        (more, None) => format!("needs {} more requests", quantity::count(more)),
+    };
+    match assertion.at_rate {
+        Some(rate) => format!("{decided}, at {}/s", quantity::count(rate.round() as u64)),
+        None => decided,
+    }
+}
+
+/// What it takes until the answer is known.
+fn reason(doubt: Doubt) -> String {
+    match doubt {
+        Doubt::NoRequests => "there was no such request".to_owned(),
+        Doubt::Requests { more, ns: Some(ns) } => {
+            format!("needs {} more requests, {} at this rate", quantity::count(more), quantity::time(ns))
+        }
+        Doubt::Requests { more, ns: None } => format!("needs {} more requests", quantity::count(more)),
+        Doubt::ClosedLoopLag => {
+            "the client held requests back for more than 5 % of its slots' time, so the load is its own"
+                .to_owned()
+        }
+        Doubt::Unanswered => "requests without an answer count as above every bound".to_owned(),
+        Doubt::Client => "the client may have caused it".to_owned(),
+        Doubt::Interval => "the interval holds the bound; run longer".to_owned(),
     }
 }

@@ -12,18 +12,22 @@ use brunt_plan::quantile::Quantile;
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::summary::OpSummary;
+use brunt_stats::verdict::Trust;
 
 /// The columns. p95 is in JSON; six columns are what a line has room for.
 const QUANTILES: [Quantile; 5] =
     [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
 
-pub(super) fn write(out: &mut String, rows: &[Row<'_>]) {
+pub(super) fn write(out: &mut String, rows: &[Row<'_>], trust: &[Trust]) {
     let names = QUANTILES.map(|quantile| quantile.to_string());
     let mut heading = vec!["response time"];
     heading.extend(names.iter().map(String::as_str));
     heading.push("max");
     let mut table = Table::new(&heading);
-    rows.iter().for_each(|row| push(&mut table, row));
+    for (index, row) in rows.iter().enumerate() {
+        // Of all rows: the worst of a column stands under the first.
+        push(&mut table, row, if index == 0 { trust } else { &[] });
+    }
     table.write(out);
     let silent = rows.iter().filter(|row| has_no_replies(row.summary)).map(|row| row.name.as_str());
     let silent: Vec<&str> = silent.collect();
@@ -39,12 +43,13 @@ fn has_no_replies(summary: &OpSummary) -> bool {
     unacknowledged > 0 && summary.latency.response.summary.count == 0
 }
 
-fn push(table: &mut Table, row: &Row<'_>) {
+fn push(table: &mut Table, row: &Row<'_>, trust: &[Trust]) {
     let (summary, latency) = (row.summary, &row.summary.latency);
     table.push(times(&row.name, &latency.response.summary));
     if latency.response.summary.count > 0 {
         table.push_some(confidence_intervals(summary));
         table.push(client_errors(summary));
+        table.push_some(words(trust));
         table.push(times("  service time", &latency.service.summary));
         table.push(times("  send lag", &latency.send_lag.summary));
     }
@@ -69,7 +74,7 @@ fn times(name: &str, summary: &LatencySummary) -> Vec<String> {
 }
 
 /// An interval in the unit of its percentile; `~` where it rests on too little.
-pub(super) fn interval_text(interval: &PercentileInterval) -> String {
+fn interval_text(interval: &PercentileInterval) -> String {
     let ends_ns: Vec<u64> = std::iter::once(interval.low_ns).chain(interval.high_ns).collect();
     let mark = if interval.is_marked() { "~" } else { "" };
     match quantity::times_as(interval.value_ns, &ends_ns).as_slice() {
@@ -97,6 +102,15 @@ fn client_errors(summary: &OpSummary) -> Vec<String> {
         error.map_or(String::new(), |error| quantity::time(error.error_ns))
     };
     std::iter::once("  client <=".to_owned()).chain(QUANTILES.map(error_of)).collect()
+}
+
+/// What is to be thought of each percentile. `None` where nothing is said of any.
+fn words(trust: &[Trust]) -> Option<Vec<String>> {
+    let word_of = |quantile: Quantile| {
+        let trust = trust.iter().find(|trust| trust.quantile == quantile);
+        trust.map_or(String::new(), Trust::to_string)
+    };
+    (!trust.is_empty()).then(|| std::iter::once("  trust".to_owned()).chain(QUANTILES.map(word_of)).collect())
 }
 
 /// For every percentile that is not given, how much longer the run must be at the rate it had, or where it had none,

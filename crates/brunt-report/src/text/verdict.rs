@@ -1,6 +1,7 @@
 //! The last lines: should the numbers be believed, and if not, why not and what to do.
 //!
-//! Not the checks themselves. What was found is printed check by check, the worst first; what passed, by name.
+//! Not the checks themselves. The first line says up to which percentile the run is trusted. What was found is printed check by check, the
+//! worst first, causes last; what passed, by name.
 
 use crate::paragraph::{self, printable};
 use brunt_stats::verdict::{Check, CheckStatus, Verdict};
@@ -11,28 +12,30 @@ pub(super) fn write(out: &mut String, verdict: &Verdict) {
         ids.collect::<Vec<_>>()
     };
     let passed = ids_of(CheckStatus::Ok);
-    let passed_text = format!("{} checks passed ({})", passed.len(), passed.join(" "));
     let mut found: Vec<&Check> =
         verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
-    found.sort_by_key(|check| std::cmp::Reverse(check.status));
-    let status = verdict.status.name();
-    if found.is_empty() {
-        paragraph::prose(out, status, &passed_text);
-        note(out, verdict);
-        return;
-    }
-    let worst = found.iter().filter(|check| check.status == found[0].status);
-    let ids: Vec<&str> = worst.map(|check| check.id).collect();
-    out.push_str(&format!("{status}: {}\n", ids.join(" ")));
+    found.sort_by_key(|check| (std::cmp::Reverse(check.status), verdict.is_cause(check)));
+    out.push_str(&verdict.sentence());
+    out.push('\n');
     for check in found {
-        let word = check.status.name().replace('_', " ");
-        paragraph::prose(out, &format!("  {}", check.id), &printable(&format!("{word}: {}", check.message)));
+        let text = printable(&format!("{}: {}", word(verdict, check), check.message));
+        paragraph::prose(out, &format!("  {}", check.id), &text);
         paragraph::prose(out, "    fix", check.fix);
     }
     if !passed.is_empty() {
         paragraph::prose(out, "  passed", &passed.join(" "));
     }
     note(out, verdict);
+}
+
+/// What a check that found something comes to.
+fn word(verdict: &Verdict, check: &Check) -> &'static str {
+    match check.status {
+        _ if verdict.judgement.allows(check.id) => "allowed",
+        CheckStatus::NotTrusted => "not trusted",
+        _ if verdict.is_cause(check) => "cause",
+        _ => "caution",
+    }
 }
 
 /// What one run cannot be checked for, and yet belongs beside every number of one.

@@ -3,7 +3,8 @@
 //! Not the engine: nothing here waits or sends. What is expected follows from the events by arithmetic.
 
 use super::*;
-use crate::assertion::AssertionStatus;
+use crate::assertion::Doubt;
+use crate::bound::Decision;
 use crate::calibration::Lookup;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
@@ -163,6 +164,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         server: String::new(),
         agents: Vec::new(),
         server_records: Vec::new(),
+        judgement: Judgement::default(),
     }
 }
 
@@ -197,7 +199,7 @@ fn a_steady_run() {
     // 10 000/s for 1 + 2 s; 100 µs, every hundredth 1 ms.
     let events = gets(100_000, |index| if index % 100 == 99 { MS } else { 100_000 });
     let summary = run("rate = 10000\nmix = 'get'", &events);
-    assert_eq!(summary.verdict.status, Status::Trusted, "{:#?}", summary.verdict);
+    assert_eq!(summary.verdict.sentence(), "TRUSTED up to p95 · CAUTION p99: wide", "{:#?}", summary.verdict);
     let total = &summary.total;
     assert_eq!(
         (total.requests.scheduled, total.requests.completed(), total.requests.failed()),
@@ -257,7 +259,14 @@ fn a_stopped_client_convicts_itself() {
         event.late_ns = stop.end - event.intended_ns;
     }
     let summary = run("rate = 10000\nmix = 'get'", &events);
-    assert_eq!(status(&summary, "LAG"), CheckStatus::NotTrusted);
+    // Half of all requests were in time: the run stands, and what the client did to the others is told of them.
+    assert_eq!(status(&summary, "LAG"), CheckStatus::Caution);
+    assert_eq!(summary.verdict.sentence(), "TRUSTED up to p50 · CAUTION p90 p95 p99 p99.9: client");
+    let strict = Judgement { is_strict: true, ..Judgement::default() };
+    let layout = Layout::of(&plan("rate = 10000\nmix = 'get'"));
+    let parts = intervals(&layout, &events, 1);
+    let input = SummaryInput { judgement: strict, ..input(&plan("rate = 10000\nmix = 'get'"), &parts) };
+    assert_eq!(status(&Summary::build(input), "LAG"), CheckStatus::NotTrusted);
     // Q_p = 300 ms − (1 − p) · 2 s: 280 ms at p99, of which the client holds all but the 20 µs.
     let p99 = summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99).unwrap();
     assert!(p99.response_ns.abs_diff(280 * MS + 20_000) <= 280 * MS / 1_000, "{p99:?}");
@@ -310,6 +319,7 @@ fn workers_and_classes_add_up_to_the_whole() {
     for (ours, theirs) in one.rows_mut().into_iter().zip(three.clone().rows_mut()) {
         assert_eq!(ours.intervals.len(), theirs.intervals.len());
         ours.intervals.clone_from(&theirs.intervals);
+        ours.half_widths = theirs.half_widths;
     }
     assert_eq!((&one.total, &one.ops, &one.classes), (&three.total, &three.ops, &three.classes));
     assert_eq!((&one.phases, &one.verdict.status), (&three.phases, &three.verdict.status));
@@ -474,7 +484,7 @@ fn follow_ups_are_no_load_that_was_offered() {
     assert_eq!((requests.scheduled, requests.followup, requests.offered()), (3_000, 1_000, 2_000));
     assert_eq!((kept_up.total.rate.offered, kept_up.total.rate.completed), (1_000.0, 1_500.0));
     assert_eq!(kept_up.total.in_window.followup, 1_000);
-    assert_eq!(kept_up.verdict.status, Status::Trusted, "{:#?}", kept_up.verdict);
+    assert_eq!(kept_up.verdict.sentence(), "CAUTION p50 p90 p95 p99: thin", "{:#?}", kept_up.verdict);
     let of_1000 = "1 000 requests/s answered of 1 000/s offered in the last half of the window";
     assert_eq!(check(&kept_up, "SAT").message, of_1000);
     assert_eq!(check(&kept_up, "RATE").message, "0 of 2 000 scheduled requests were never sent (0 %)");
@@ -494,7 +504,7 @@ fn requests_without_a_reply_are_no_trouble() {
     assert_eq!(summary.total.requests.outcome(OutcomeClass::Unacknowledged), 20_000);
     assert_eq!(summary.total.latency.response.summary.count, 0);
     assert_eq!(summary.total.rate.sent, 10_000.0);
-    assert_eq!(check(&summary, "EMPTY").message, "20 000 requests sent; none of them asked for a reply");
+    assert_eq!(check(&summary, "SAMPLES").message, "20 000 requests sent; none of them asked for a reply");
     assert_eq!(status(&summary, "LAG"), CheckStatus::Skipped);
 }
 
@@ -503,10 +513,10 @@ fn a_run_by_number_has_its_number() {
     // 2000 are scheduled in a window of 2 s.
     let table = [
         ("requests = 2000", false, CheckStatus::Ok),
-        ("requests = 2001", false, CheckStatus::NotTrusted),
+        ("requests = 2001", false, CheckStatus::Caution),
         ("requests = 2001", true, CheckStatus::Skipped),
         ("requests = 2001\ntime = '2s'", false, CheckStatus::Ok),
-        ("requests = 2001\ntime = '2.1s'", false, CheckStatus::NotTrusted),
+        ("requests = 2001\ntime = '2.1s'", false, CheckStatus::Caution),
         ("time = '2s'", false, CheckStatus::Skipped),
     ];
     for (stop, interrupted, expected) in table {
@@ -547,8 +557,11 @@ fn a_cold_beginning_is_in_every_number() {
     assert_eq!(response.count, summary.total.requests.completed());
     let slow = response.p99_ns().zip(response.max_ns);
     assert!(slow.is_some_and(|(p99, max)| p99 >= 8 * MS && max == 8 * MS), "{slow:?}");
-    let objective = "p99 < 8ms".parse().unwrap();
-    assert_eq!(summary.clone().with_assertions(&[objective]).assertions[0].status(), AssertionStatus::Fails);
+    // All of it lies in one second of six, so that another run may have more of it or none.
+    let objectives = ["p99 < 8ms", "max < 8ms", "p50 < 3ms"].map(|text| text.parse().unwrap());
+    let decisions = summary.clone().with_assertions(&objectives).assertions;
+    let decisions: Vec<_> = decisions.iter().map(|assertion| assertion.decision).collect();
+    assert_eq!(decisions, [Decision::Inconclusive, Decision::Fails, Decision::Holds]);
     assert_eq!(status(&summary, "LITTLE"), CheckStatus::Ok, "{:?}", check(&summary, "LITTLE"));
 }
 
@@ -603,34 +616,42 @@ fn assertions_compare_with_what_was_measured() {
     let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 2));
     let rate = (2_000.0 + 10.0) / 2.0;
     let table = [
-        ("get.p50 < 1001us", AssertionStatus::Holds, Some(999_000.0)),
-        ("get.p50 < 998us", AssertionStatus::Fails, Some(999_000.0)),
-        ("get.p99 <= 2ms", AssertionStatus::Holds, Some(1_979_000.0)),
-        ("get.max < 1999us", AssertionStatus::Fails, Some(1_999_000.0)),
-        ("get.mean <= 1ms", AssertionStatus::Holds, Some(1_000_000.0)),
-        ("service.max < 5ms", AssertionStatus::Fails, Some(5_000_000.0)),
-        ("rate >= 1005", AssertionStatus::Fails, Some(rate - 1.0)),
-        ("get.hit >= 100%", AssertionStatus::Holds, Some(1.0)),
-        ("set.errors <= 50%", AssertionStatus::Holds, Some(0.5)),
-        ("set.errors < 0.5", AssertionStatus::Fails, Some(0.5)),
-        ("unsent <= 0", AssertionStatus::Holds, Some(0.0)),
-        ("get.p99.9 < 1h", AssertionStatus::Unknown, None),
-        ("set.p50 < 1h", AssertionStatus::Unknown, None),
-        ("mget.rate > 1", AssertionStatus::Unknown, None),
+        ("get.p50 < 2ms", Decision::Holds, Some(999_000.0)),
+        // Every batch holds another part of what repeats each second: another run may have another median.
+        ("get.p50 < 1001us", Decision::Inconclusive, Some(999_000.0)),
+        ("get.p50 < 998us", Decision::Inconclusive, Some(999_000.0)),
+        ("get.p50 < 520us", Decision::Fails, Some(999_000.0)),
+        ("get.p99 <= 2ms", Decision::Holds, Some(1_979_000.0)),
+        ("get.max < 1999us", Decision::Fails, Some(1_999_000.0)),
+        ("get.mean <= 1ms", Decision::Inconclusive, Some(1_000_000.0)),
+        ("get.mean <= 1.3ms", Decision::Holds, Some(1_000_000.0)),
+        ("service.max < 5ms", Decision::Fails, Some(5_000_000.0)),
+        ("rate >= 1005", Decision::Inconclusive, Some(rate - 1.0)),
+        ("rate >= 990", Decision::Holds, Some(rate - 1.0)),
+        ("rate >= 1020", Decision::Fails, Some(rate - 1.0)),
+        ("get.hit >= 100%", Decision::Holds, Some(1.0)),
+        ("set.errors <= 50%", Decision::Holds, Some(0.5)),
+        ("set.errors < 0.5", Decision::Fails, Some(0.5)),
+        ("unsent <= 0", Decision::Holds, Some(0.0)),
+        ("get.p99.9 < 1h", Decision::Inconclusive, None),
+        ("set.p50 < 1h", Decision::Inconclusive, None),
+        ("mget.rate > 1", Decision::Inconclusive, None),
     ];
     let objectives = table.map(|(text, ..)| text.parse().unwrap());
     let summary = summary.with_assertions(&objectives);
     for ((text, status, measured), assertion) in table.iter().zip(&summary.assertions) {
-        assert_eq!(assertion.status(), *status, "{assertion:?}");
+        assert_eq!(assertion.decision, *status, "{assertion:?}");
         assert_eq!(assertion.measured.is_some(), measured.is_some(), "{text}");
         let off = assertion.measured.unwrap_or(0.0) - measured.unwrap_or(0.0);
         assert!(off.abs() <= measured.unwrap_or(0.0) / 512.0, "{assertion:?}");
     }
     // 8000 gets more, at 1000 a second; 10 sets more, at 5 a second.
-    let needs = |index: usize| (summary.assertions[index].needs_more, summary.assertions[index].needs_ns);
+    let doubt = |index: usize| summary.assertions[index].doubt;
     let rates = [0, 1].map(|index| summary.ops[index].summary.rate.completed);
-    assert_eq!(needs(11), (8_000, Some((8_000.0 / rates[0] * 1e9) as u64)));
-    assert_eq!(needs(12), (10, Some((10.0 / rates[1] * 1e9) as u64)));
-    assert_eq!(needs(13), (0, None));
+    let needs =
+        |more: u64, rate: f64| Some(Doubt::Requests { more, ns: Some((more as f64 / rate * 1e9) as u64) });
+    assert_eq!(doubt(16), needs(8_000, rates[0]));
+    assert_eq!(doubt(17), needs(10, rates[1]));
+    assert_eq!(doubt(18), Some(Doubt::NoRequests));
     assert!(rates[0] > 990.0 && rates[1] > 4.0, "{rates:?}");
 }

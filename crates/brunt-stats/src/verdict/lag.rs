@@ -1,6 +1,7 @@
 //! The check of the client's own share in the response times.
 //!
-//! Not why the client was late (that is the host's to say): how much of each percentile it may have held.
+//! Not why the client was late (that is the host's to say): how much of each percentile it may have held. Which percentiles that concerns
+//! is told of each of them (`trust.rs`); the whole run is worthless only where most of its median may be the client's.
 
 use super::{Check, CheckStatus, Evidence, LagRow, Limits, percent, share, time};
 use crate::latency::ClientError;
@@ -9,22 +10,34 @@ use brunt_plan::quantile::Quantile;
 /// Client errors up to this are below what a kernel's wake-up costs, and never held against a run.
 const LAG_FLOOR_NS: f64 = 10_000.0;
 /// Share of a percentile that may be the client's.
-const LAG: Limits = Limits { caution: 0.05, not_trusted: 0.20 };
+const LAG: Limits = Limits { caution: 0.20, not_trusted: f64::INFINITY };
+/// Share of the median of all requests that may be.
+const LAG_OF_MEDIAN: Limits = Limits { caution: 0.20, not_trusted: 0.50 };
+/// Share of a percentile that may be the client's in a publication.
+const LAG_STRICT: Limits = Limits { caution: 0.05, not_trusted: 0.20 };
 
 /// The client error of one percentile against its threshold.
-struct Lag<'a> {
+pub(super) struct Lag<'a> {
     row: &'a LagRow,
     error: &'a ClientError,
-    status: CheckStatus,
+    pub status: CheckStatus,
     threshold_ns: f64,
 }
 
 impl<'a> Lag<'a> {
-    fn of(row: &'a LagRow, error: &'a ClientError) -> Self {
+    /// `is_total`: the row is that of all requests.
+    pub(super) fn of(row: &'a LagRow, error: &'a ClientError, is_total: bool, is_strict: bool) -> Self {
+        let of_median = is_total && error.quantile == Quantile::P50;
+        let limits = match (is_strict, of_median) {
+            (true, _) => LAG_STRICT,
+            (false, true) => LAG_OF_MEDIAN,
+            (false, false) => LAG,
+        };
         let limit_ns = |share: f64| LAG_FLOOR_NS.max(share * error.response_ns as f64);
-        let limits = Limits { caution: limit_ns(LAG.caution), not_trusted: limit_ns(LAG.not_trusted) };
+        let limits = Limits { caution: limit_ns(limits.caution), not_trusted: limit_ns(limits.not_trusted) };
         let status = match limits.judge(error.error_ns as f64) {
-            CheckStatus::NotTrusted if row.is_closed_loop => CheckStatus::Caution,
+            // In closed loop a late client lowers the load, and the latency is that at the load that was reached.
+            CheckStatus::NotTrusted if row.is_closed_loop && is_strict => CheckStatus::Caution,
             status => status,
         };
         Self { row, error, status, threshold_ns: limits.caution }
@@ -36,21 +49,24 @@ impl<'a> Lag<'a> {
 }
 
 /// Every percentile that is judged. p99.99 is printed with its client error but rests on too few requests to convict a run.
-fn judged(evidence: &Evidence) -> impl Iterator<Item = Lag<'_>> {
-    let all =
-        evidence.lag_rows.iter().flat_map(|row| row.errors.iter().map(move |error| Lag::of(row, error)));
+fn judged(evidence: &Evidence, is_strict: bool) -> impl Iterator<Item = Lag<'_>> {
+    let rows = evidence.lag_rows.iter().enumerate();
+    let all = rows.flat_map(move |(index, row)| {
+        row.errors.iter().map(move |error| Lag::of(row, error, index == 0, is_strict))
+    });
     all.filter(|lag| lag.error.quantile <= Quantile::P999)
 }
 
-/// The worst of the rows whose load is open loop throughout.
+/// The worst of the rows whose load is open loop throughout, by the strict thresholds: how late the client was, and not what it did to the
+/// run.
 pub(super) fn open_loop_status(evidence: &Evidence) -> CheckStatus {
-    let open = judged(evidence).filter(|lag| !lag.row.is_closed_loop);
+    let open = judged(evidence, true).filter(|lag| !lag.row.is_closed_loop);
     open.map(|lag| lag.status).max().unwrap_or(CheckStatus::Skipped)
 }
 
 /// How much of the response times may be the client's own?
 pub(super) fn lag(evidence: &Evidence) -> Check {
-    let worst = judged(evidence)
+    let worst = judged(evidence, evidence.judgement.is_strict)
         .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())));
     let Some(worst) = worst else {
         return Check::skipped("LAG", "too few samples for any percentile", LAG_FLOOR_NS);

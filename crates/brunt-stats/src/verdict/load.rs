@@ -6,6 +6,8 @@ use super::{
     Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, count, outage, percent, rounded, share,
 };
 
+/// With fewer requests a run shows nothing but that it ran: a p99 rests on ten of a thousand.
+const SAMPLES_MIN: u64 = 1_000;
 /// Share of scheduled requests that may remain unsent.
 const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
 /// When an outage took at least this share of them, it explains the unsent.
@@ -15,9 +17,10 @@ const SATURATION: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
 /// A shortfall within this many standard deviations of a Poisson count is chance.
 const SATURATION_DEVIATIONS: f64 = 4.0;
 
-/// Was anything measured at all?
-pub(super) fn empty(evidence: &Evidence) -> Check {
+/// Were enough requests measured for any number of the run?
+pub(super) fn samples(evidence: &Evidence) -> Check {
     let Evidence { completed, unacknowledged, sent, .. } = *evidence;
+    let counted = completed + unacknowledged;
     let (status, message) = match (completed, unacknowledged) {
         (0, 0) => (CheckStatus::NotTrusted, format!("none of {} requests sent was completed", count(sent))),
         (0, _) => {
@@ -26,9 +29,15 @@ pub(super) fn empty(evidence: &Evidence) -> Check {
         }
         _ => (CheckStatus::Ok, format!("{} requests completed", count(completed))),
     };
-    let fix =
-        "see the errors and connection faults above; check that the server is the right one, or run longer";
-    Check::judged("EMPTY", status, message, fix, (completed + unacknowledged) as f64, 0.0)
+    let is_few = counted < SAMPLES_MIN;
+    let message =
+        if is_few { format!("{message}; at least {} are needed", count(SAMPLES_MIN)) } else { message };
+    let status = if is_few { CheckStatus::NotTrusted } else { status };
+    let fix = match counted {
+        0 => "see the errors and connection faults above; check that the server is the right one",
+        _ => "run longer, or at a higher rate",
+    };
+    Check::judged("SAMPLES", status, message, fix, counted as f64, SAMPLES_MIN as f64)
 }
 
 /// Was everything issued that the plan asks for by number?
@@ -78,7 +87,13 @@ pub(super) fn rate(evidence: &Evidence) -> Check {
         true => "an outage did this and not the rate: read ERR, the outages and the rows of the servers",
         false => "lower the rate, or give it more --connections, --depth or --drain",
     };
-    Check::judged("RATE", RATE.judge(value), message, fix, value, RATE.caution)
+    // What an outage kept from being sent is a fact about the server, and of the run.
+    let most = if is_explained && !evidence.judgement.is_strict {
+        CheckStatus::Caution
+    } else {
+        CheckStatus::NotTrusted
+    };
+    Check::judged("RATE", RATE.judge(value).min(most), message, fix, value, RATE.caution)
 }
 
 /// Did the server keep up with the offered rate?
@@ -100,6 +115,7 @@ pub(super) fn saturation(evidence: &Evidence) -> Check {
     let why = outage::gone_late(&evidence.gone, seconds);
     if status > CheckStatus::Ok && !why.is_empty() {
         message += &format!("; {why}, which explains the shortfall or a part of it");
+        let status = if evidence.judgement.is_strict { status } else { CheckStatus::Caution };
         let fix = "read the outages; whether the servers keep up with this rate is seen in a run without one";
         return Check::judged("SAT", status, message, fix, value, SATURATION.caution);
     }

@@ -56,7 +56,7 @@ pub(super) fn compare(flags: &cli::Compare) -> Result<Compared, Failure> {
     let repeat = flags.sides.repeat.unwrap_or(REPEAT);
     let mut ended = Ok(());
     for turn in 0..2 * repeat {
-        ended = take_turn(&mut sides[side_of(turn)], turn, repeat, &stop, &flags.progress);
+        ended = take_turn(&mut sides[side_of(turn)], turn, repeat, &stop, flags);
         if ended.is_err() {
             break;
         }
@@ -84,7 +84,7 @@ fn take_turn(
     turn: u32,
     repeat: u32,
     stop: &AtomicBool,
-    shown: &cli::ProgressFlags,
+    flags: &cli::Compare,
 ) -> Result<(), Failure> {
     let interrupted = || Failure::new(Exit::Interrupted, anyhow!("interrupted"));
     if stop.load(Ordering::Relaxed) {
@@ -92,8 +92,9 @@ fn take_turn(
     }
     let label = format!("{} {} of {repeat}", side.name, side.runs.len() + 1);
     let plan = Plan { seed: seed_of(&side.plan, turn), ..side.plan.clone() };
-    let step = Step { data: side.data, convergence: Convergence::of(&plan), label };
-    let summary = measure(&plan, &side.servers, stop, shown, &step)?;
+    let judgement = flags.output.judging.judgement();
+    let step = Step { data: side.data, convergence: Convergence::of(&plan), label, judgement };
+    let summary = measure(&plan, &side.servers, stop, &flags.progress, &step)?;
     if plan.preload && !consumes(&plan) {
         side.data = DataSets::Stored;
     }

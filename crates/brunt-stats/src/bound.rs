@@ -1,0 +1,252 @@
+//! What a run says of a quantity: two bounds, and whether they decide a question.
+//!
+//! Not an estimate and not a verdict: the bounds enclose what a client without any delay would have measured, joined with the
+//! confidence interval, and a question is decided only where both ends answer it alike. One function, [`decide`], for
+//! assertions, the steps of a search, looks of a run that ends early, and comparisons. docs/measurement.md has the rule with its proof.
+//! Invariant: what is not known lies between 0 and infinity, and so decides nothing.
+
+use crate::histogram::Histogram;
+use crate::latency::LatencySummary;
+use crate::summary::OpSummary;
+use brunt_plan::objective::{Metric, Objective, Statistic};
+use brunt_plan::quantile::Quantile;
+use std::ops::RangeInclusive;
+
+/// What a quantity is at the least and at the most, in the unit of its metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// At the least.
+    pub low: f64,
+    /// At the most; infinite where nothing bounds it.
+    pub high: f64,
+}
+
+impl Bounds {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self { low: 0.0, high: f64::INFINITY };
+
+    /// The quantity is known exactly.
+    pub const fn exact(value: f64) -> Self {
+        Self { low: value, high: value }
+    }
+
+    /// A value with half the width of its interval; a quantity that is never negative.
+    fn around(value: f64, half_width: f64) -> Self {
+        Self { low: (value - half_width).max(0.0), high: value + half_width }
+    }
+}
+
+/// The answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Decision {
+    /// Whatever the quantity is between its bounds, the requirement is met.
+    Holds,
+    /// Whatever it is, the requirement is not met.
+    Fails,
+    /// It depends on where between the bounds it is.
+    Inconclusive,
+}
+
+impl Decision {
+    /// The word in reports and in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Fails => "fails",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// Is a requirement that compares a quantity with a bound met, whatever the quantity is between `bounds`?
+pub fn decide(bounds: Bounds, is_met: impl Fn(f64) -> bool) -> Decision {
+    match (is_met(bounds.low), is_met(bounds.high)) {
+        (true, true) => Decision::Holds,
+        (false, false) => Decision::Fails,
+        _ => Decision::Inconclusive,
+    }
+}
+
+/// What is known of the client, beside the requests themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Client {
+    /// What a wake-up after a sleep costs on this host, in nanoseconds; 0 where no worker sleeps.
+    pub wake_up_ns: u64,
+    /// Other hosts send to the same servers, and how late they were in a busy period is not known here.
+    pub has_others: bool,
+    /// It was the client that could do no more.
+    pub is_limit: bool,
+}
+
+impl Client {
+    /// The bounds of a quantity of these requests; [`Bounds::UNKNOWN`] where they are too few.
+    pub fn bounds(&self, metric: Metric, row: &OpSummary) -> Bounds {
+        match metric {
+            Metric::Response(_) | Metric::Service(_) if row.is_lag_the_load() => Bounds::UNKNOWN,
+            Metric::Response(Statistic::Percentile(quantile)) => self.percentile(row, quantile),
+            Metric::Response(Statistic::Mean) => self.mean(row),
+            Metric::Response(Statistic::Max) => self.maximum(row),
+            Metric::Service(statistic) => self.service(row, statistic),
+            Metric::Rate => self.rate(row),
+            Metric::Hit => ratio(row.keys.hit, row.keys.asked, row.half_widths.hit),
+            Metric::Errors => {
+                let (failed, all) = row.requests.faulty();
+                ratio(failed, all, row.half_widths.errors)
+            }
+            // What the schedule offered is known, and so is what of it was never sent.
+            Metric::Unsent => ratio(row.requests.unsent, row.requests.scheduled, Some(0.0)),
+        }
+    }
+
+    /// Does an objective on these requests hold?
+    pub fn decide(&self, objective: &Objective, row: &OpSummary) -> Decision {
+        decide(self.bounds(objective.subject.metric, row), |value| objective.is_met_by(value))
+    }
+
+    fn percentile(&self, row: &OpSummary, quantile: Quantile) -> Bounds {
+        let response = &row.latency.response.histogram;
+        if !quantile.is_supported_by(response.count()) {
+            return Bounds::UNKNOWN;
+        }
+        let p = f64::from(quantile.millionths()) / 1e6;
+        let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
+        let unanswered = row.unanswered();
+        let high = match interval {
+            Some(interval) if !interval.is_thin() => upper(response, unanswered, p + interval.rank_error),
+            // An interval that rests on too few batches is too narrow: the largest value seen stands in for its end.
+            _ if upper(response, unanswered, p).is_finite() => response.max().map_or(f64::INFINITY, to_float),
+            _ => f64::INFINITY,
+        };
+        let low = interval.map_or(0.0, |interval| self.lower(row, p - interval.rank_error));
+        Bounds { low: low.min(high), high }
+    }
+
+    /// The value of this rank, as a share, of the least response times; what a wake-up costs is the client's, too.
+    fn lower(&self, row: &OpSummary, share: f64) -> f64 {
+        let least = &row.latency.least.histogram;
+        let value = value_at(least, least.count(), share).map_or(0, |values| *values.start());
+        self.less(row, value)
+    }
+
+    /// A least response time without what the client may have cost beside it.
+    fn less(&self, row: &OpSummary, ns: u64) -> f64 {
+        // The busy periods of a server that other hosts load, too, are not known: no request was later than the latest.
+        let elsewhere_ns = if self.has_others { row.latency.send_lag.summary.max_ns.unwrap_or(0) } else { 0 };
+        ns.saturating_sub(self.wake_up_ns.saturating_add(elsewhere_ns)) as f64
+    }
+
+    /// The extremes of the sample, which has no interval.
+    fn maximum(&self, row: &OpSummary) -> Bounds {
+        let Some(max_ns) = row.latency.response.summary.max_ns else { return Bounds::UNKNOWN };
+        let high = if row.unanswered() > 0 { f64::INFINITY } else { max_ns as f64 };
+        let low = row.latency.least.summary.max_ns.map_or(0.0, |ns| self.less(row, ns));
+        Bounds { low: low.min(high), high }
+    }
+
+    fn mean(&self, row: &OpSummary) -> Bounds {
+        let (response, least) = (&row.latency.response.summary, &row.latency.least.summary);
+        let (Some(mean_ns), Some(least_ns)) = (response.mean_ns, least.mean_ns) else {
+            return Bounds::UNKNOWN;
+        };
+        let Some(half_width_ns) = row.half_widths.mean_ns else { return Bounds::UNKNOWN };
+        let high = if row.unanswered() > 0 { f64::INFINITY } else { mean_ns + half_width_ns };
+        let low = self.less(row, (least_ns - half_width_ns).max(0.0) as u64);
+        Bounds { low: low.min(high), high }
+    }
+
+    /// Of the service time no busy period is kept: the client's share of the same statistic of the response time stands in.
+    fn service(&self, row: &OpSummary, statistic: Statistic) -> Bounds {
+        let service = &row.latency.service;
+        let nothing_missing = |high: f64| if row.unanswered() > 0 { f64::INFINITY } else { high };
+        let (low_ns, high) = match statistic {
+            Statistic::Percentile(quantile) => {
+                let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
+                let Some(interval) = interval.filter(|interval| !interval.is_thin()) else {
+                    return Bounds::UNKNOWN;
+                };
+                let p = f64::from(quantile.millionths()) / 1e6;
+                let count = service.histogram.count();
+                let low = value_at(&service.histogram, count, p - interval.rank_error);
+                let high = upper(&service.histogram, row.unanswered(), p + interval.rank_error);
+                (low.map_or(0, |values| *values.start()), high)
+            }
+            Statistic::Mean => match (service.summary.mean_ns, row.half_widths.mean_ns) {
+                (Some(mean_ns), Some(half_ns)) => {
+                    ((mean_ns - half_ns).max(0.0) as u64, nothing_missing(mean_ns + half_ns))
+                }
+                _ => return Bounds::UNKNOWN,
+            },
+            Statistic::Max => {
+                let Some(max_ns) = service.summary.max_ns else { return Bounds::UNKNOWN };
+                (max_ns, nothing_missing(max_ns as f64))
+            }
+        };
+        let low =
+            low_ns.saturating_sub(client_share_ns(row, statistic).saturating_add(self.wake_up_ns)) as f64;
+        Bounds { low: low.min(high), high }
+    }
+
+    fn rate(&self, row: &OpSummary) -> Bounds {
+        let Some(half_width) = row.half_widths.rate else { return Bounds::UNKNOWN };
+        let bounds = Bounds::around(row.rate.completed, half_width);
+        // A client that could do more would have had at least that.
+        if self.is_limit { Bounds { high: f64::INFINITY, ..bounds } } else { bounds }
+    }
+}
+
+/// Half of the 95 % interval of each quantity that is a quotient of sums, from batches; `None` where there are too few of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HalfWidths {
+    /// Of the mean response time, in nanoseconds.
+    pub mean_ns: Option<f64>,
+    /// Of the requests completed per second.
+    pub rate: Option<f64>,
+    /// Of the share of keys found.
+    pub hit: Option<f64>,
+    /// Of the share of requests that failed.
+    pub errors: Option<f64>,
+}
+
+/// The highest value of this rank, as a share of these values and of so many that lie above all of them.
+fn upper(histogram: &Histogram, above: u64, share: f64) -> f64 {
+    value_at(histogram, histogram.count() + above, share)
+        .map_or(f64::INFINITY, |values| to_float(*values.end()))
+}
+
+/// The values at a rank, as a share of `count`; `None` beyond the last.
+fn value_at(histogram: &Histogram, count: u64, share: f64) -> Option<RangeInclusive<u64>> {
+    if share >= 1.0 || share <= 0.0 {
+        return None;
+    }
+    histogram.at_rank(((share * count as f64).ceil() as u64).max(1))
+}
+
+fn to_float(ns: u64) -> f64 {
+    ns as f64
+}
+
+fn ratio(part: u64, whole: u64, half_width: Option<f64>) -> Bounds {
+    match (whole, half_width) {
+        (0, _) => Bounds::UNKNOWN,
+        (_, Some(half_width)) => {
+            let bounds = Bounds::around(part as f64 / whole as f64, half_width);
+            Bounds { high: bounds.high.min(1.0), ..bounds }
+        }
+        // Too short for batches: a count is what it is.
+        (_, None) => Bounds::exact(part as f64 / whole as f64),
+    }
+}
+
+/// How much of a statistic of the response time may be the client's.
+fn client_share_ns(row: &OpSummary, statistic: Statistic) -> u64 {
+    let of = |summary: &LatencySummary| match statistic {
+        Statistic::Percentile(quantile) => summary.percentile_ns(quantile),
+        Statistic::Mean => summary.mean_ns.map(|ns| ns as u64),
+        Statistic::Max => summary.max_ns,
+    };
+    let (full, less) = (of(&row.latency.response.summary), of(&row.latency.without_client.summary));
+    full.zip(less).map_or(u64::MAX, |(full_ns, less_ns)| full_ns.saturating_sub(less_ns))
+}
+
+#[cfg(test)]
+mod tests;

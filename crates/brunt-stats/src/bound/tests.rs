@@ -1,0 +1,169 @@
+//! Bounds of each quantity, by hand.
+//!
+//! Not how often they hold the truth (`replications.rs` measures that over simulated runs).
+
+use super::*;
+use crate::book::Book;
+use crate::confidence::PercentileInterval;
+use crate::store::RowTotals;
+use crate::summary::MeasuredWindow;
+use brunt_plan::outcome::OutcomeClass;
+use std::sync::Arc;
+
+const S: u64 = 1_000_000_000;
+
+/// 10 000 completed requests of 1 to 10 000 us in a second, each of which the client may have held for a quarter; the rank of every
+/// percentile is known to half a per cent.
+fn row() -> OpSummary {
+    let mut totals = RowTotals::default();
+    for us in 1..=10_000 {
+        totals.latencies.response.record(us * 1_000);
+        totals.latencies.service.record(us * 900);
+        totals.latencies.without_client.record(us * 800);
+        totals.latencies.least.record(us * 750);
+    }
+    let mut book = Book::default();
+    (book.requests.scheduled, book.requests.sent) = (10_000, 10_000);
+    book.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
+    totals.in_window.completed = 10_000;
+    let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
+    let mut row = OpSummary::of(book, totals, &window, &[], 0.0);
+    row.intervals = Quantile::PRINTED.map(interval).into();
+    row.half_widths.mean_ns = Some(10_000.0);
+    row.half_widths.rate = Some(100.0);
+    row
+}
+
+fn interval(quantile: Quantile) -> PercentileInterval {
+    PercentileInterval {
+        quantile,
+        value_ns: 1,
+        low_ns: 1,
+        high_ns: Some(1),
+        rank_error: 0.005,
+        quantisation_ns: 0,
+        design_effect: 1.0,
+        effective_count: 10_000.0,
+        batches: 30,
+        batches_reached: 30,
+    }
+}
+
+/// Ends of buckets are within a thousandth.
+fn check(bounds: Bounds, [low, high]: [f64; 2]) {
+    let is_near = |found: f64, expected: f64| match expected.is_finite() {
+        true => (found - expected).abs() <= expected / 900.0,
+        false => found == expected,
+    };
+    assert!(is_near(bounds.low, low) && is_near(bounds.high, high), "{bounds:?}, expected [{low}..{high}]");
+}
+
+fn failed(mut row: OpSummary, count: u64, after_ns: u64) -> OpSummary {
+    row.requests.outcomes[OutcomeClass::Timeout as usize] = count;
+    row.requests.scheduled += count;
+    row.requests.sent += count;
+    let mut least = Histogram::clone(&row.latency.least.histogram);
+    (0..count).for_each(|_| least.record(after_ns));
+    row.latency.least.summary = LatencySummary::of(&least);
+    row.latency.least.histogram = Arc::new(least);
+    row
+}
+
+const INFINITE: f64 = f64::INFINITY;
+
+#[test]
+fn a_question_is_decided_where_both_ends_say_the_same() {
+    let table = [
+        ("p99 < 1ms", [0.8e6, 0.9e6], Decision::Holds),
+        ("p99 < 1ms", [0.8e6, 1e6], Decision::Inconclusive),
+        ("p99 <= 1ms", [0.8e6, 1e6], Decision::Holds),
+        ("p99 < 1ms", [1e6, 1.1e6], Decision::Fails),
+        ("p99 <= 1ms", [1e6, 1.1e6], Decision::Inconclusive),
+        ("p99 < 1ms", [0.0, INFINITE], Decision::Inconclusive),
+        ("p99 > 1ms", [1.1e6, INFINITE], Decision::Holds),
+        ("p99 > 1ms", [0.1e6, 0.9e6], Decision::Fails),
+        ("rate >= 1k", [1_000.0, 1_200.0], Decision::Holds),
+        ("rate >= 1k", [999.0, 1_200.0], Decision::Inconclusive),
+    ];
+    for (objective, [low, high], expected) in table {
+        let objective: Objective = objective.parse().unwrap();
+        assert_eq!(decide(Bounds { low, high }, |value| objective.is_met_by(value)), expected, "{objective}");
+    }
+}
+
+#[test]
+fn percentiles_of_the_response_time() {
+    let client = Client::default();
+    let of = |client: &Client, row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
+    // The rank half a per cent higher, of the response times; half a per cent lower, of the least ones.
+    check(of(&client, &row(), "p50"), [0.495 * 7.5e6, 0.505 * 10e6]);
+    check(of(&client, &row(), "p99"), [0.985 * 7.5e6, 0.995 * 10e6]);
+    // Beyond the last.
+    check(of(&client, &row(), "p99.9"), [0.994 * 7.5e6, INFINITE]);
+    // Too few requests for it.
+    check(of(&client, &row(), "p99.99"), [0.0, INFINITE]);
+    // What a wake-up costs, and what other hosts did, makes the least of it smaller.
+    check(of(&Client { wake_up_ns: 50_000, ..client }, &row(), "p50"), [0.495 * 7.5e6 - 5e4, 0.505 * 10e6]);
+    let mut late = row();
+    late.latency.send_lag.summary.max_ns = Some(700_000);
+    check(of(&Client { has_others: true, ..client }, &late, "p50"), [0.495 * 7.5e6 - 7e5, 0.505 * 10e6]);
+    // A thin interval is too narrow: the largest value stands in for its upper end, and without an interval nothing for its lower.
+    let mut thin = row();
+    thin.intervals.iter_mut().for_each(|interval| interval.batches_reached = 19);
+    check(of(&client, &thin, "p50"), [0.495 * 7.5e6, 10e6]);
+    thin.intervals.clear();
+    check(of(&client, &thin, "p50"), [0.0, 10e6]);
+}
+
+#[test]
+fn what_was_not_answered_lies_above_every_bound() {
+    let client = Client::default();
+    let of = |row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
+    // A hundred that were given up after a second: 10 100 in all, of which those below p99 + 0.5 % were all answered but 49.
+    let late = failed(row(), 100, S);
+    check(of(&late, "p90"), [0.895 * 10_100.0 * 750.0, 0.905 * 10_100.0 * 1_000.0]);
+    check(of(&late, "p99"), [0.985 * 10_100.0 * 750.0, INFINITE]);
+    check(of(&late, "max"), [S as f64, INFINITE]);
+    check(of(&late, "mean"), [0.99 * 3.75e6 + 0.0099 * 1e9 - 1e4, INFINITE]);
+    // Those that were refused at once made nobody wait: at the least they were fast.
+    let refused = failed(row(), 100, 1_000);
+    check(of(&refused, "p99"), [(0.985 * 10_100.0 - 100.0) * 750.0, INFINITE]);
+    check(of(&refused, "max"), [7.5e6, INFINITE]);
+    // What was never sent, or is still out, has no time at all.
+    for change in
+        [|row: &mut OpSummary| row.requests.unsent = 100, |row: &mut OpSummary| row.requests.in_flight = 100]
+    {
+        let mut row = row();
+        change(&mut row);
+        check(of(&row, "p99"), [0.985 * 7.5e6, INFINITE]);
+        check(of(&row, "p90"), [0.895 * 7.5e6, 0.905 * 10_100.0 * 1_000.0]);
+        check(of(&row, "max"), [7.5e6, INFINITE]);
+    }
+}
+
+#[test]
+fn other_quantities() {
+    let client = Client::default();
+    let of = |client: &Client, row: &OpSummary, metric: &str| client.bounds(metric.parse().unwrap(), row);
+    check(of(&client, &row(), "max"), [7.5e6, 10e6]);
+    check(of(&client, &row(), "mean"), [3.75e6 - 1e4, 5e6 + 1e4]);
+    // The client's share of the response time, a fifth of it, stands in for that of the service time.
+    check(of(&client, &row(), "service.p50"), [0.495 * 9e6 - 0.5 * 2e6, 0.505 * 9e6]);
+    check(of(&client, &row(), "service.max"), [9e6 - 2e6, 9e6]);
+    check(of(&client, &row(), "rate"), [9_900.0, 10_100.0]);
+    check(of(&Client { is_limit: true, ..client }, &row(), "rate"), [9_900.0, INFINITE]);
+    check(of(&client, &row(), "hit"), [0.0, INFINITE]);
+    check(of(&client, &failed(row(), 100, S), "errors"), [100.0 / 10_100.0; 2]);
+    check(of(&client, &row(), "unsent"), [0.0, 0.0]);
+}
+
+/// The load is the client's own where it held the slots for more than a twentieth of their time.
+#[test]
+fn a_closed_loop_that_the_client_slows_down_tells_nothing_of_latencies() {
+    let client = Client::default();
+    for (lag_share, expected) in [(0.05, [0.495 * 7.5e6, 0.505 * 10e6]), (0.051, [0.0, INFINITE])] {
+        let row = OpSummary { lag_share, ..row() };
+        check(client.bounds("p50".parse().unwrap(), &row), expected);
+        check(client.bounds("rate".parse().unwrap(), &row), [9_900.0, 10_100.0]);
+    }
+}

@@ -1,0 +1,204 @@
+//! How far each percentile may be trusted, in one word, and the run in one sentence.
+//!
+//! Not a check: what the checks found of a percentile, the worst of all rows that are printed. Invariant: only percentiles that the run
+//! gives have a word.
+
+use super::lag::Lag;
+use super::{Check, CheckStatus, Evidence, LagRow, Status, Verdict};
+use crate::confidence::PercentileInterval;
+use crate::steady::Series;
+use brunt_plan::quantile::Quantile;
+use std::fmt;
+
+/// Half an interval of more than this share of its percentile tells the percentile to two digits at most.
+const WIDE: f64 = 0.20;
+
+/// What speaks against a percentile, from the worst to none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Word {
+    /// Values or books are wrong.
+    Wrong,
+    /// The clock is.
+    Host,
+    /// The server did not keep up: the percentile grows with the length of the run.
+    Saturated,
+    /// As many requests failed as lie above it, or more.
+    Failed,
+    /// The window did not begin warm.
+    Warm,
+    /// Something changed within the window.
+    Drift,
+    /// A part of it may be the client's.
+    Client,
+    /// Its interval rests on a few bursts, has no upper end, or there is none.
+    Thin,
+    /// Its interval is wide.
+    Wide,
+    /// Nothing.
+    Ok,
+}
+
+impl Word {
+    /// As it is printed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wrong => "wrong",
+            Self::Host => "host",
+            Self::Saturated => "sat",
+            Self::Failed => "failed",
+            Self::Warm => "warm",
+            Self::Drift => "drift",
+            Self::Client => "client",
+            Self::Thin => "thin",
+            Self::Wide => "wide",
+            Self::Ok => "ok",
+        }
+    }
+}
+
+/// What is to be thought of one percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Which.
+    pub quantile: Quantile,
+    /// The worst that was found of it.
+    pub word: Word,
+    /// How bad that is.
+    pub status: CheckStatus,
+    /// The check that found it; empty where nothing was found.
+    pub check: &'static str,
+}
+
+/// As in a table: `ok`, `client?`, `sat!`.
+impl fmt::Display for Trust {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.status {
+            CheckStatus::Skipped | CheckStatus::Ok => "",
+            CheckStatus::Caution => "?",
+            CheckStatus::NotTrusted => "!",
+        };
+        write!(formatter, "{}{mark}", self.word.name())
+    }
+}
+
+/// Every percentile that all requests together give, ascending.
+pub(super) fn of_percentiles(evidence: &Evidence, checks: &[Check]) -> Vec<Trust> {
+    let given = evidence.lag_rows.first().into_iter().flat_map(|row| &row.errors);
+    given.map(|error| of_percentile(evidence, checks, error.quantile)).collect()
+}
+
+fn of_percentile(evidence: &Evidence, checks: &[Check], quantile: Quantile) -> Trust {
+    let status_of = |id: &str| {
+        checks.iter().find(|check| check.id == id).map_or(CheckStatus::Skipped, |check| check.status)
+    };
+    let found = |word: Word, check: &'static str, status: CheckStatus| {
+        (status > CheckStatus::Ok).then_some(Trust { quantile, word, status, check })
+    };
+    let caution = |is_so: bool| if is_so { CheckStatus::Caution } else { CheckStatus::Ok };
+    let steady = |check: &'static str| match is_of_series(evidence, check, quantile) {
+        true => status_of(check),
+        false => CheckStatus::Ok,
+    };
+    let rows = &evidence.lag_rows;
+    let candidates = [
+        found(Word::Wrong, "VERIFY", status_of("VERIFY")),
+        found(Word::Wrong, "CONSERVE", status_of("CONSERVE")),
+        found(Word::Host, "CLOCK", status_of("CLOCK")),
+        found(Word::Saturated, "SAT", status_of("SAT")),
+        found(Word::Failed, "ERR", caution(rows.iter().any(|row| row.unanswered >= quantile.share_above()))),
+        found(Word::Warm, "WARM", steady("WARM")),
+        found(Word::Drift, "DRIFT", steady("DRIFT")),
+        found(Word::Drift, "SHIFT", steady("SHIFT")),
+        found(Word::Client, "LAG", client(evidence, quantile)),
+        found(Word::Thin, "CI-THIN", caution(is_thin(rows, quantile))),
+        found(Word::Wide, "CI-THIN", caution(is_wide(rows, quantile))),
+    ];
+    // Of equals the one that stands first.
+    let worst =
+        candidates.into_iter().flatten().min_by_key(|trust| (std::cmp::Reverse(trust.status), trust.word));
+    worst.unwrap_or(Trust { quantile, word: Word::Ok, status: CheckStatus::Ok, check: "" })
+}
+
+/// How much of it may be the client's, in the worst of the rows that give it.
+fn client(evidence: &Evidence, quantile: Quantile) -> CheckStatus {
+    let of_row = |(index, row)| {
+        let row: &LagRow = row;
+        let error = row.errors.iter().find(|error| error.quantile == quantile)?;
+        Some(Lag::of(row, error, index == 0, evidence.judgement.is_strict).status)
+    };
+    let worst = evidence.lag_rows.iter().enumerate().filter_map(of_row).max().unwrap_or(CheckStatus::Ok);
+    // What rests on so few requests as a p99.99 does not convict a run.
+    if quantile > Quantile::P999 { worst.min(CheckStatus::Caution) } else { worst }
+}
+
+/// The interval of a percentile in each row that gives it.
+fn intervals(rows: &[LagRow], quantile: Quantile) -> impl Iterator<Item = Option<&PercentileInterval>> {
+    let given = rows.iter().filter(move |row| row.errors.iter().any(|error| error.quantile == quantile));
+    given.map(move |row| row.intervals.iter().find(|interval| interval.quantile == quantile))
+}
+
+fn is_thin(rows: &[LagRow], quantile: Quantile) -> bool {
+    intervals(rows, quantile).any(|interval| interval.is_none_or(PercentileInterval::is_marked))
+}
+
+fn is_wide(rows: &[LagRow], quantile: Quantile) -> bool {
+    let is_wide =
+        |interval: &PercentileInterval| interval.relative_half_width().is_none_or(|half| half > WIDE);
+    intervals(rows, quantile).flatten().any(is_wide)
+}
+
+/// Does what a check of the steady state found concern this percentile? The p50 stands for those up to p90, the p99 for those
+/// above, and throughput and hit ratio for all.
+fn is_of_series(evidence: &Evidence, check: &str, quantile: Quantile) -> bool {
+    let concerns = |series: Series| match series {
+        Series::P50 => quantile <= Quantile::P90,
+        Series::P99 => quantile > Quantile::P90,
+        Series::Throughput | Series::HitRatio => true,
+    };
+    evidence.steady.series.iter().filter(|held| concerns(held.series)).any(|held| match check {
+        "WARM" => held.warm_up.as_ref().is_ok_and(|warm_up| warm_up.until_ns > 0 || warm_up.is_endless),
+        "DRIFT" => held.course.as_ref().is_ok_and(|(drift, _)| drift.fires),
+        _ => held.course.as_ref().is_ok_and(|(_, shift)| shift.fires),
+    })
+}
+
+/// What the run comes to: `TRUSTED up to p99 · CAUTION p99.9: client · CAUTION: ERR`.
+pub(super) fn sentence(verdict: &Verdict) -> String {
+    let convicting = |check: &&Check| {
+        check.status == CheckStatus::NotTrusted
+            && !verdict.judgement.allows(check.id)
+            && !verdict.is_cause(check)
+    };
+    let ids =
+        |checks: &mut dyn Iterator<Item = &Check>| checks.map(|check| check.id).collect::<Vec<_>>().join(" ");
+    if verdict.status == Status::NotTrusted {
+        let convicted = ids(&mut verdict.checks.iter().filter(convicting));
+        return format!("{}: {convicted}", Status::NotTrusted.name());
+    }
+    let accepted = |trust: &Trust| trust.status <= CheckStatus::Ok || verdict.judgement.allows(trust.check);
+    let mut parts = Vec::new();
+    let trusted = verdict.percentiles.iter().take_while(|trust| accepted(trust)).last();
+    match trusted {
+        Some(trust) => parts.push(format!("{} up to {}", Status::Trusted.name(), trust.quantile)),
+        None if verdict.status == Status::Trusted => parts.push(Status::Trusted.name().to_owned()),
+        None => {}
+    }
+    let doubted: Vec<&Trust> = verdict.percentiles.iter().filter(|trust| !accepted(trust)).collect();
+    for alike in doubted.chunk_by(|one, next| one.word == next.word) {
+        let names: Vec<String> = alike.iter().map(|trust| trust.quantile.to_string()).collect();
+        parts.push(format!("{} {}: {}", Status::Caution.name(), names.join(" "), alike[0].word.name()));
+    }
+    // What a word tells already is not told twice.
+    let is_told = |id: &str| doubted.iter().any(|trust| trust.check == id);
+    let others = |check: &&Check| {
+        check.status == CheckStatus::Caution
+            && !verdict.is_cause(check)
+            && !verdict.judgement.allows(check.id)
+            && !is_told(check.id)
+    };
+    let others = ids(&mut verdict.checks.iter().filter(others));
+    if !others.is_empty() {
+        parts.push(format!("{}: {others}", Status::Caution.name()));
+    }
+    parts.join(" · ")
+}
