@@ -83,8 +83,8 @@ pub(crate) struct Recording {
     tap: Tap,
     /// Raw samples are wanted.
     is_tapped: bool,
-    /// When the measured window ends; both sets must know.
-    window_end_ns: u64,
+    /// When the measured window begins and when it ends; both sets must know.
+    window: (u64, u64),
     garbage: Option<FirstGarbage>,
     error_text: Vec<u8>,
     has_error: bool,
@@ -114,7 +114,7 @@ impl Recording {
                 .any(|kind| metered[*kind as usize]),
             tap: Tap::new(samples_max),
             is_tapped: samples_max > 0,
-            window_end_ns: u64::MAX,
+            window: (u64::MAX, u64::MAX),
             garbage: None,
             error_text: Vec::with_capacity(ERROR_TEXT_MAX),
             has_error: false,
@@ -128,14 +128,17 @@ impl Recording {
     /// The measured window is known.
     pub(crate) fn set_window(&mut self, measure_ns: u64, end_ns: u64) {
         self.presence.set_window(measure_ns, end_ns);
-        self.set_window_end(end_ns);
+        self.window = (measure_ns, end_ns);
+        self.set.set_window(measure_ns, end_ns);
     }
 
-    /// From when on nothing counts into the rates of the measured window.
-    pub(crate) fn set_window_end(&mut self, end_ns: u64) {
-        self.presence.end_at(end_ns);
-        self.window_end_ns = end_ns;
-        self.set.set_window_end(end_ns);
+    /// The measured window ends now, before its time. What has happened at this very instant is counted as inside already,
+    /// so that whatever still happens at it is, too.
+    pub(crate) fn end_window(&mut self, now_ns: u64) {
+        self.presence.end_at(now_ns);
+        let (measure_ns, end_ns) = self.window;
+        self.window = (measure_ns, end_ns.min(now_ns + 1));
+        self.set.set_window(self.window.0, self.window.1);
     }
 
     /// Where an operation of this phase is booked.
@@ -173,14 +176,14 @@ impl Recording {
         if entry.rest.group == NO_GROUP {
             // One that was sent on is sent once more, but booked as sent already.
             let count = u32::from(entry.rest.detour == NO_DETOUR);
-            self.set.sent_many(entry.account, count, entry.rest.wire_requests);
+            self.set.sent_many(entry.account, count, entry.rest.wire_requests, entry.sent_ns);
         }
     }
 
     /// The last bytes of so many operations of one account, each of them one command, were handed over.
     #[inline]
-    pub(crate) fn sent_many(&mut self, account: Account, count: u32) {
-        self.set.sent_many(account, count, count);
+    pub(crate) fn sent_many(&mut self, account: Account, count: u32, at_ns: u64) {
+        self.set.sent_many(account, count, count, at_ns);
     }
 
     /// An operation that was due will never be sent.
@@ -205,8 +208,8 @@ impl Recording {
     }
 
     /// An operation in parts was handed over; noted when it is over, for only then all its commands are known.
-    pub(crate) fn sent_in_parts(&mut self, group: &Group) {
-        self.set.sent(group.phase, &group.op, group.wire_requests);
+    pub(crate) fn sent_in_parts(&mut self, group: &Group, sent_ns: u64) {
+        self.set.sent(group.phase, &group.op, group.wire_requests, sent_ns);
     }
 
     /// An operation follows another and is due.
@@ -394,7 +397,7 @@ impl Recording {
     pub(crate) fn hand_over(&mut self, now_ns: u64) -> bool {
         let Ok(spare) = self.exchange.spares.pop() else { return false };
         let set = std::mem::replace(&mut self.set, spare);
-        self.set.set_window_end(self.window_end_ns);
+        self.set.set_window(self.window.0, self.window.1);
         let filled = Filled { set, start_ns: self.interval_start_ns, end_ns: now_ns };
         self.interval_start_ns = now_ns;
         // The ring has a place for every set there is.

@@ -20,6 +20,7 @@ mod tokens;
 mod traces;
 mod verifying;
 mod waiting;
+mod windows;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
@@ -402,8 +403,9 @@ fn commands(mut bytes: &[u8]) -> Vec<(Verb, bool)> {
 /// What holds of every run, whatever went wrong in it.
 fn check_books(outcome: &Outcome) {
     for entry in outcome.store.books().entries() {
-        assert!(entry.book.balances(), "{entry:?}");
+        assert!(entry.book.balances() && entry.balances_in_window(), "{entry:?}");
     }
+    check_window(outcome);
     let connections = outcome.connections();
     assert!(connections.balances(), "{connections:?}");
     // Every attempt that failed and every connection that was lost has its row in the table of faults.
@@ -424,6 +426,24 @@ fn check_books(outcome: &Outcome) {
             [times.intended_ns, times.picked_ns, times.sent_ns, times.first_byte_ns, times.done_ns];
         assert!(in_order.is_sorted() && times.polled_ns <= times.done_ns, "{sample:?}");
     }
+}
+
+/// The counts of the window against the raw samples, which are those of measured operations. A window that was ended
+/// early, or by its number of requests, holds what happened at the very instant of its end.
+fn check_window(outcome: &Outcome) {
+    let book = outcome.book(Phase::Measure);
+    if outcome.samples.len() as u64 != book.requests.ended() {
+        return;
+    }
+    let end_ns = outcome.end.window.end_ns;
+    let times = || outcome.samples.iter().map(|sample| &sample.times);
+    let done = |until_ns: u64| times().filter(|times| times.done_ns < until_ns).count() as u64;
+    let ended = book.in_window.ended();
+    assert!((done(end_ns)..=done(end_ns + 1)).contains(&ended), "{ended}, of samples {}", done(end_ns));
+    let sent = |until_ns: u64| times().filter(|times| times.sent_ns < until_ns).count() as u64;
+    let counted = book.in_window.sent;
+    let sent_max = sent(end_ns + 1) + book.requests.in_flight;
+    assert!((sent(end_ns)..=sent_max).contains(&counted), "{counted}, of samples {}", sent(end_ns));
 }
 
 /// The signature test: evenly spaced requests at 1 000/s over four connections of depth 1; the server freezes for 1 s.

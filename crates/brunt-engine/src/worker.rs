@@ -749,7 +749,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.terms.time_ns.is_none() && (self.is_server_gone(now_ns) || self.traffic.is_stranded());
         if (is_hopeless || self.traffic.has_lived()) && now_ns < self.traffic.window.end_ns {
             self.traffic.end_at(now_ns);
-            self.traffic.recording.set_window_end(now_ns);
+            self.traffic.recording.end_window(now_ns);
             self.is_cut_off = true;
         }
         let window = self.traffic.window;
@@ -801,7 +801,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn stop(&mut self, now_ns: u64) {
         if now_ns < self.traffic.window.end_ns {
             self.traffic.end_at(now_ns);
-            self.traffic.recording.set_window_end(now_ns);
+            self.traffic.recording.end_window(now_ns);
         } else {
             self.drain_end_ns = now_ns;
         }

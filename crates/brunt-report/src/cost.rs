@@ -2,7 +2,7 @@
 //!
 //! Not a measurement of its own: quotients of the client's use during the measured window, and of the requests that were
 //! sent in it. At either edge a request may be sent on one side and answered on the other, so the quotients are off by at
-//! most the requests in flight at one instant; where a backlog from the warm-up was sent in the window they are high.
+//! most the requests in flight at one instant.
 
 use brunt_stats::summary::Summary;
 

@@ -272,7 +272,18 @@ fn rates(rates: &Rates) -> Value {
 
 fn in_window(summary: &OpSummary) -> Value {
     let counts = summary.in_window;
-    json!({ "sent": counts.sent, "completed": counts.completed, "answered": counts.answered })
+    json!({
+        "sent": counts.sent,
+        "completed": counts.completed(),
+        "answered": counts.answered(),
+        "failed": counts.failed(),
+        "unacknowledged": counts.outcome(OutcomeClass::Unacknowledged),
+        "given_up": counts.given_up,
+        "waiting_at_start": counts.waiting_at_start,
+        "waiting_at_end": counts.waiting_at_end,
+        "in_flight_at_start": counts.in_flight_at_start,
+        "in_flight_at_end": counts.in_flight_at_end,
+    })
 }
 
 fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {

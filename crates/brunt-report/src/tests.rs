@@ -14,6 +14,7 @@ use brunt_stats::sample::{Sample, Times};
 use brunt_stats::statistics::ServerRecord;
 use run::{Run, S};
 use serde_json::Value;
+use std::ops::Range;
 
 fn text_of(run: &Run) -> String {
     let mut out = Vec::new();
@@ -188,7 +189,7 @@ fn check_distribution(name: &str, value: &Value, mut exact: Vec<u64>) {
 }
 
 /// The `requests`, `keys` and `latency` of one row against the raw samples of the row.
-fn check_row(name: &str, value: &Value, samples: &[&Sample], window_end_ns: u64) {
+fn check_row(name: &str, value: &Value, samples: &[&Sample]) {
     let count_of = |class| samples.iter().filter(|sample| sample.outcome.class == class).count() as u64;
     for class in OutcomeClass::ALL {
         assert_eq!(
@@ -210,8 +211,34 @@ fn check_row(name: &str, value: &Value, samples: &[&Sample], window_end_ns: u64)
     let ended_ns = ended.map(|sample| sample.times.response_ns()).collect();
     check_distribution(name, &latency["including_failures_ns"], ended_ns);
     check_client_errors(name, latency, of(Times::response_ns), of(Times::response_without_client_ns));
-    let inside = completed.iter().filter(|sample| sample.times.done_ns < window_end_ns).count() as u64;
-    assert_eq!(number(value, "/in_window/completed"), inside, "{name}");
+}
+
+/// What happened in the window against the raw samples of warm-up and window, and both balances.
+fn check_window(name: &str, value: &Value, samples: &[&Sample], window: &Range<u64>) {
+    let counts = |key: &str| number(value, &format!("/in_window/{key}"));
+    let at = |of: &dyn Fn(&Sample) -> bool| samples.iter().filter(|sample| of(sample)).count() as u64;
+    let ended = |class: &dyn Fn(OutcomeClass) -> bool| {
+        at(&|sample| window.contains(&sample.times.done_ns) && class(sample.outcome.class))
+    };
+    assert_eq!(counts("completed"), ended(&OutcomeClass::is_completed), "{name}");
+    let is_failed = |class| brunt_stats::book::is_failed(class);
+    assert_eq!(counts("failed"), ended(&is_failed), "{name}");
+    assert_eq!(counts("unacknowledged"), ended(&|class| class == OutcomeClass::Unacknowledged), "{name}");
+    let in_flight = number(value, "/requests/in_flight");
+    assert_eq!(counts("sent"), at(&|sample| window.contains(&sample.times.sent_ns)) + in_flight, "{name}");
+    let edge = |at_ns: u64| at(&|sample| sample.times.sent_ns < at_ns && sample.times.done_ns >= at_ns);
+    assert_eq!(counts("in_flight_at_start"), edge(window.start), "{name}");
+    assert_eq!(counts("in_flight_at_end"), edge(window.end) + in_flight, "{name}");
+    assert_eq!(
+        counts("in_flight_at_start") + counts("sent"),
+        counts("completed") + counts("failed") + counts("unacknowledged") + counts("in_flight_at_end"),
+        "{name}"
+    );
+    assert_eq!(
+        counts("waiting_at_start") + number(value, "/requests/scheduled"),
+        counts("sent") + counts("given_up") + counts("waiting_at_end"),
+        "{name}"
+    );
 }
 
 fn check_client_errors(name: &str, latency: &Value, mut full: Vec<u64>, mut without: Vec<u64>) {
@@ -235,10 +262,13 @@ fn check_client_errors(name: &str, latency: &Value, mut full: Vec<u64>, mut with
 #[test]
 fn rows_agree_with_the_raw_samples() {
     for (name, run) in all_runs() {
-        let (value, end_ns) = (json_of(&run), run.summary.window.end_ns);
+        let (value, window) = (json_of(&run), run.summary.window.measure_ns..run.summary.window.end_ns);
         let check = |path: &str, row: &Value, of: &dyn Fn(&Sample) -> bool| {
             let samples: Vec<&Sample> = run.measured.iter().filter(|sample| of(sample)).collect();
-            check_row(&format!("{name}{path}"), row, &samples, end_ns);
+            check_row(&format!("{name}{path}"), row, &samples);
+            let all = run.warm_up.iter().chain(&run.measured);
+            let all: Vec<&Sample> = all.filter(|sample| of(sample)).collect();
+            check_window(&format!("{name}{path}"), row, &all, &window);
         };
         check("", &value, &|_| true);
         for op in value["ops"].as_object().unwrap().keys() {
@@ -498,7 +528,7 @@ fn lines_are_the_intervals_of_the_json() {
 fn asserted() -> [Run; 2] {
     let assert_of = |run: Run, objectives: &[&str]| {
         let objectives: Vec<_> = objectives.iter().map(|text| text.parse().unwrap()).collect();
-        Run { summary: run.summary.with_assertions(&objectives), measured: run.measured }
+        Run { summary: run.summary.with_assertions(&objectives), ..run }
     };
     [
         assert_of(

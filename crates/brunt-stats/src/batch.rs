@@ -24,8 +24,12 @@ pub struct Batch {
     pub start_ns: u64,
     /// When it ends. Requests that were answered after the window are in the last batch all the same.
     pub end_ns: u64,
-    /// Requests completed in it before the window closed.
+    /// Requests completed in it before the window closed, whenever they were due.
     pub completed: u64,
+    /// Requests that failed in it, or were given up unsent.
+    pub faulty: u64,
+    /// Keys that requests completed in it asked for and that were not there.
+    pub missed: u64,
     /// Response times of measured requests that completed in it, in nanoseconds.
     pub response: SparseHistogram,
 }
@@ -59,7 +63,9 @@ pub fn batches(
         let mut parts = Vec::new();
         while let Some((_, slice)) = held.next_if(|(cell_ns, _)| is_last || *cell_ns < batch.end_ns) {
             for row in slice.rows.iter().filter(|row| of(row.class, row.op)) {
-                batch.completed += row.in_window.completed;
+                batch.completed += row.completed;
+                batch.faulty += row.faulty;
+                batch.missed += row.missed;
                 parts.push(&row.response);
             }
         }
@@ -90,7 +96,7 @@ mod tests {
         let mut timeline = Timeline::default();
         timeline.align(MEASURE_NS);
         let mut set = RecorderSet::new(&layout);
-        set.set_window_end(end_ns);
+        set.set_window(MEASURE_NS, end_ns);
         // Intervals end 3 ms late, so that one that belongs to the slice before the window holds the first requests.
         let mut taken_ns = MEASURE_NS - 97 * MS;
         for turn in 0..length_ns / MS {

@@ -1,9 +1,11 @@
 //! The books: what became of every request and of every key asked for, as exact integers.
 //!
-//! Not latencies. Invariant, once a run has drained: `scheduled = sent + unsent`, `sent` = the sum of all outcomes plus
+//! Not latencies, and by when an op was due: what happened in the window, whatever was due, is counted beside it
+//! ([`crate::window`]). Invariant, once a run has drained: `scheduled = sent + unsent`, `sent` = the sum of all outcomes plus
 //! what is still in flight, and `asked = hit + miss + failed`, for every (phase, class, op) by itself. While a run is
 //! going on the differences are what is queued and in flight.
 
+use crate::window::WindowCounts;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -131,13 +133,15 @@ impl KeyBook {
     }
 }
 
-/// Both levels.
+/// Both levels, and what of it happened inside the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Book {
     /// What became of the requests.
     pub requests: RequestBook,
     /// What became of the keys.
     pub keys: KeyBook,
+    /// What happened to these requests inside the measured window.
+    pub in_window: WindowCounts,
 }
 
 impl Book {
@@ -175,6 +179,7 @@ impl Book {
     pub fn merge(&mut self, other: &Self) {
         self.requests.merge(&other.requests);
         self.keys.merge(&other.keys);
+        self.in_window.merge(&other.in_window);
     }
 
     /// Has nothing been booked?
@@ -196,6 +201,23 @@ pub struct BookEntry {
     pub book: Book,
 }
 
+impl BookEntry {
+    /// What happened to its ops inside the measured window. Nothing did to those of other phases than the warm-up and the
+    /// window: what is due later counts as later, also in the very nanosecond in which an interrupted window ends.
+    pub fn in_window(&self) -> WindowCounts {
+        match self.phase {
+            Phase::Warmup | Phase::Measure => self.book.in_window,
+            _ => WindowCounts::default(),
+        }
+    }
+
+    /// Do these numbers add up? To be asked when the run has drained.
+    pub fn balances_in_window(&self) -> bool {
+        let due = if self.phase == Phase::Measure { self.book.requests.scheduled } else { 0 };
+        self.in_window().balances(due)
+    }
+}
+
 /// A book for every (phase, class, op), all of them preallocated: preload and follow-ups book kinds that are in no mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Books {
@@ -213,6 +235,11 @@ impl Books {
     #[inline]
     pub(crate) fn index(phase: Phase, class: ClassId, op: OpKind) -> usize {
         (usize::from(class) * Phase::COUNT + phase as usize) * OpKind::COUNT + op as usize
+    }
+
+    /// The phase of the book whose [`Books::index`] is this.
+    pub(crate) fn phase_of(index: u32) -> Phase {
+        Phase::ALL[index as usize / OpKind::COUNT % Phase::COUNT]
     }
 
     /// The book of one place.

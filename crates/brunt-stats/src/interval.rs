@@ -38,35 +38,6 @@ impl Bytes {
     }
 }
 
-/// What happened to measured ops inside the measured window: the numerators of rates.
-///
-/// The books say what became of every measured op, whenever; these say what of it happened before the window closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WindowCounts {
-    /// Measured ops sent inside the window; counted when they end, or as in flight at the end of the run.
-    pub sent: u64,
-    /// Measured ops completed inside the window.
-    pub completed: u64,
-    /// Measured ops inside the window of which all that will be known is known: completed, answered with an error or a
-    /// wrong value, or sent without asking for a reply. Ops given up or lost are not among them.
-    pub answered: u64,
-    /// Follow-up ops that became due in the window. They are load that no schedule offered.
-    pub followup: u64,
-    /// Keys that ops completed inside the window asked for and that were not there.
-    pub missed: u64,
-}
-
-impl WindowCounts {
-    /// Adds others.
-    pub fn merge(&mut self, other: &Self) {
-        self.sent += other.sent;
-        self.completed += other.completed;
-        self.answered += other.answered;
-        self.followup += other.followup;
-        self.missed += other.missed;
-    }
-}
-
 /// The histograms of one op kind of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies<H> {
@@ -128,8 +99,6 @@ pub struct IntervalRow {
     pub class: ClassId,
     /// The kind of op.
     pub op: OpKind,
-    /// What happened inside the measured window.
-    pub in_window: WindowCounts,
     /// Latencies of measured ops that ended in the interval.
     pub latencies: Latencies<SparseHistogram>,
 }

@@ -50,3 +50,4 @@ pub mod trace;
 pub mod usage;
 pub mod verdict;
 pub mod verification;
+pub mod window;

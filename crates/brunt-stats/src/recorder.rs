@@ -8,13 +8,13 @@ use crate::book::{Books, is_failed};
 use crate::connection::{ConnectionCounts, ConnectionEvent};
 use crate::fault::{FaultKind, FaultTable};
 use crate::histogram::RecordingHistogram;
-use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
+use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
 use crate::outage::{OutageSpan, OutageSpans};
 use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;
+use crate::window::WindowEdges;
 use brunt_plan::op::{ClassId, Op, OpKind};
-use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps, Transport};
 
@@ -88,39 +88,26 @@ impl RowIndex {
     }
 }
 
-/// The histograms and window counts of one (class, op).
+/// The histograms of one (class, op).
 ///
 /// This, and all else here that is written per op, begins and ends with cache lines of its own: the sets of all workers are
 /// made on one thread, one behind the other. Two lines each, because processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Row {
-    in_window: WindowCounts,
     latencies: Latencies<RecordingHistogram>,
 }
 
 impl Row {
     /// Records several ops that have ended alike.
-    fn record_many(&mut self, sample: &Sample, missed: u32, window_end_ns: u64, count: u32) {
-        self.record_with(sample, missed, window_end_ns, count, |histogram, value| {
-            histogram.record_many(value, count)
-        });
+    fn record_many(&mut self, sample: &Sample, count: u32) {
+        self.record_with(sample, |histogram, value| histogram.record_many(value, count));
     }
 
     /// The same, where one takes no more than the other.
     #[inline(always)]
-    fn record_with(
-        &mut self,
-        sample: &Sample,
-        missed: u32,
-        window_end_ns: u64,
-        count: u32,
-        record: impl Fn(&mut RecordingHistogram, u64),
-    ) {
-        let (class, times, count) = (sample.outcome.class, &sample.times, u64::from(count));
-        // Counted here and not when it was sent, to spare that instant another look-up.
-        self.in_window.sent += if times.sent_ns < window_end_ns { count } else { 0 };
-        let inside = if times.done_ns < window_end_ns { count } else { 0 };
+    fn record_with(&mut self, sample: &Sample, record: impl Fn(&mut RecordingHistogram, u64)) {
+        let (class, times) = (sample.outcome.class, &sample.times);
         if class.is_completed() {
             record(&mut self.latencies.response, times.response_ns());
             record(&mut self.latencies.service, times.service_ns());
@@ -129,17 +116,9 @@ impl Row {
             if let Some(busy_lag_ns) = sample.busy_lag_ns {
                 record(&mut self.latencies.least, times.least_response_ns(busy_lag_ns));
             }
-            self.in_window.completed += inside;
-            self.in_window.answered += inside;
-            self.in_window.missed += inside * u64::from(missed);
-            return;
-        }
-        if is_failed(class) {
+        } else if is_failed(class) {
             record(&mut self.latencies.failed, times.response_ns());
             record(&mut self.latencies.least, times.least_response_ns(sample.busy_lag_ns.unwrap_or(0)));
-        }
-        if !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost) {
-            self.in_window.answered += inside;
         }
     }
 }
@@ -180,7 +159,7 @@ struct ServerRow(ServerCounts);
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct RecorderSet {
-    window_end_ns: u64,
+    window: WindowEdges,
     layout: Layout,
     row_index: RowIndex,
     rows: Vec<Row>,
@@ -203,7 +182,7 @@ impl RecorderSet {
             meter_index[*kind as usize] = index as u8;
         }
         Box::new(Self {
-            window_end_ns: u64::MAX,
+            window: WindowEdges::UNKNOWN,
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| Row::default()).collect(),
@@ -223,10 +202,10 @@ impl RecorderSet {
         })
     }
 
-    /// From when on measured ops that are sent or answered no longer count into the rates of the measured window. To
-    /// be set on both sets of a worker as soon as it is known; until then everything counts.
-    pub fn set_window_end(&mut self, end_ns: u64) {
-        self.window_end_ns = end_ns;
+    /// Where the measured window begins and ends: what is sent or ends inside it counts into its rates. To be set on both
+    /// sets of a worker as soon as it is known, and again when it is to end earlier: not before anything that was recorded.
+    pub fn set_window(&mut self, measure_ns: u64, end_ns: u64) {
+        self.window = WindowEdges::new(measure_ns, end_ns);
     }
 
     /// Where an op of this class and kind is booked. The phase, here and below, is the one that the intended time lies in.
@@ -257,35 +236,37 @@ impl RecorderSet {
         let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
         book.scheduled += 1;
         book.followup += 1;
-        if phase == Phase::Measure {
-            self.rows[self.row_index.of(op.class, op.kind)].in_window.followup += 1;
-        }
     }
 
     /// The last byte of an op, which was `wire_requests` commands, was written.
     #[inline]
-    pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32) {
-        self.sent_many(self.account(phase, op.class, op.kind), 1, wire_requests);
+    pub fn sent(&mut self, phase: Phase, op: &Op, wire_requests: u32, at_ns: u64) {
+        self.sent_many(self.account(phase, op.class, op.kind), 1, wire_requests, at_ns);
     }
 
     /// So many ops of one account were handed over, as so many commands on the wire.
     #[inline]
-    pub fn sent_many(&mut self, account: Account, count: u32, wire_requests: u32) {
-        let book = &mut self.books.at_mut(account.book).requests;
-        book.sent += u64::from(count);
-        book.wire_requests += u64::from(wire_requests);
+    pub fn sent_many(&mut self, account: Account, count: u32, wire_requests: u32, at_ns: u64) {
+        let book = self.books.at_mut(account.book);
+        book.requests.sent += u64::from(count);
+        book.requests.wire_requests += u64::from(wire_requests);
+        book.in_window.sent += if self.window.holds(at_ns) { u64::from(count) } else { 0 };
     }
 
-    /// An op that was due will never be sent.
+    /// The run is over, and an op that was due will never be sent.
     pub fn unsent(&mut self, phase: Phase, op: &Op) {
-        self.books.get_mut(phase, op.class, op.kind).requests.unsent += 1;
+        let book = self.books.get_mut(phase, op.class, op.kind);
+        book.requests.unsent += 1;
+        self.window.note(&mut book.in_window, phase, u64::MAX, u64::MAX, 1);
     }
 
     /// An op that was due is given up at `times.done_ns`, because its server does not answer: it will never be sent.
     pub fn given_up(&mut self, phase: Phase, op: &Op, times: &Times) {
-        let book = &mut self.books.get_mut(phase, op.class, op.kind).requests;
-        book.unsent += 1;
-        book.given_up += 1;
+        let book = self.books.get_mut(phase, op.class, op.kind);
+        book.requests.unsent += 1;
+        book.requests.given_up += 1;
+        book.in_window.given_up += u64::from(self.window.holds(times.done_ns));
+        self.window.note(&mut book.in_window, phase, times.done_ns, times.done_ns, 1);
         if phase == Phase::Measure {
             let latencies = &mut self.rows[self.row_index.of(op.class, op.kind)].latencies;
             latencies.failed.record(times.response_ns());
@@ -296,10 +277,9 @@ impl RecorderSet {
 
     /// The run is over, and an op that was sent at `sent_ns` has not ended.
     pub fn in_flight(&mut self, phase: Phase, op: &Op, sent_ns: u64) {
-        self.books.get_mut(phase, op.class, op.kind).requests.in_flight += 1;
-        if phase == Phase::Measure && sent_ns < self.window_end_ns {
-            self.rows[self.row_index.of(op.class, op.kind)].in_window.sent += 1;
-        }
+        let book = self.books.get_mut(phase, op.class, op.kind);
+        book.requests.in_flight += 1;
+        self.window.note(&mut book.in_window, phase, sent_ns, u64::MAX, 1);
     }
 
     /// An op has ended. Books it; in the measured phase its latencies go into the histograms. `asked` is how many keys
@@ -311,16 +291,11 @@ impl RecorderSet {
     /// Several ops of one account have ended alike: each as `sample` says.
     #[inline(always)]
     pub fn record_many(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
+        self.record_in_window(account, sample, missed(sample, asked, hits), count);
         if count == 1 {
             self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(account.row as usize) {
-                row.record_with(
-                    sample,
-                    missed(sample, asked, hits),
-                    self.window_end_ns,
-                    1,
-                    RecordingHistogram::record,
-                );
+                row.record_with(sample, RecordingHistogram::record);
             }
         } else {
             self.record_together(account, sample, asked, hits, count);
@@ -330,8 +305,31 @@ impl RecorderSet {
     fn record_together(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
         self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(account.row as usize) {
-            row.record_many(sample, missed(sample, asked, hits), self.window_end_ns, count);
+            row.record_many(sample, count);
         }
+    }
+
+    /// Counts ops that have ended into the window. All of one that was due in it lies in it if its end does, which is usual;
+    /// none of one that was due in the warm-up does if its end does not.
+    #[inline(always)]
+    fn record_in_window(&mut self, account: Account, sample: &Sample, missed: u32, count: u32) {
+        let done_ns = sample.times.done_ns;
+        if account.is_measured() && self.window.ends_after(done_ns) {
+            self.books.at_mut(account.book).in_window.end(sample.outcome.class, missed, count);
+        } else if self.window.begins_by(done_ns) {
+            self.record_at_edge(account, sample, missed, count);
+        }
+    }
+
+    /// The same of ops that were due before the window, or have ended behind it.
+    #[cold]
+    fn record_at_edge(&mut self, account: Account, sample: &Sample, missed: u32, count: u32) {
+        let Times { sent_ns, done_ns, .. } = sample.times;
+        let counts = &mut self.books.at_mut(account.book).in_window;
+        if self.window.holds(done_ns) {
+            counts.end(sample.outcome.class, missed, count);
+        }
+        self.window.note(counts, Books::phase_of(account.book), sent_ns, done_ns, count);
     }
 
     /// Bytes were written to a connection. The phase, here and below, is the worker's own at that instant.
@@ -402,13 +400,9 @@ impl RecorderSet {
         let rows = self.layout.rows().zip(&mut self.rows).map(|((class, op), row)| IntervalRow {
             class,
             op,
-            in_window: std::mem::take(&mut row.in_window),
             latencies: row.latencies.map(RecordingHistogram::take),
         });
-        let is_used = |row: &IntervalRow| {
-            row.in_window != WindowCounts::default()
-                || row.latencies.response.count() + row.latencies.failed.count() > 0
-        };
+        let is_used = |row: &IntervalRow| row.latencies.response.count() + row.latencies.failed.count() > 0;
         Interval {
             worker,
             start_ns,
@@ -433,8 +427,9 @@ impl RecorderSet {
 mod tests {
     use super::*;
     use crate::sample::Times;
+    use crate::window::WindowCounts;
     use brunt_plan::op::KeyRef;
-    use brunt_plan::outcome::{Outcome, ReplyKind};
+    use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 
     fn layout() -> Layout {
         Layout {
@@ -458,21 +453,21 @@ mod tests {
     #[test]
     fn an_interval_holds_what_was_recorded_and_leaves_nothing() {
         let mut set = RecorderSet::new(&layout());
-        set.set_window_end(1_000);
+        set.set_window(100, 1_000);
         let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         // Warm-up: books only. Preload may store through kinds that are in no mix.
         for (phase, class, op) in [(Phase::Warmup, 0, OpKind::Get), (Phase::Preload, 1, OpKind::Set)] {
             set.scheduled(phase, &asked(class, op));
-            set.sent(phase, &asked(class, op), 1);
-            set.record(phase, &sample(op, class, Outcome::of_reply(op, ReplyKind::Value), 0, 100), 1, 1);
+            set.sent(phase, &asked(class, op), 1, 10);
+            set.record(phase, &sample(op, class, Outcome::of_reply(op, ReplyKind::Value), 0, 90), 1, 1);
         }
         // Measured: one inside the window, one after it, one lost.
         for (op, class, outcome, done_ns) in
             [(OpKind::Get, 0, hit, 999), (OpKind::Get, 0, hit, 1_000), (OpKind::Mget, 1, lost, 900)]
         {
             set.scheduled(Phase::Measure, &asked(class, op));
-            set.sent(Phase::Measure, &asked(class, op), 2);
+            set.sent(Phase::Measure, &asked(class, op), 2, 510);
             set.record(Phase::Measure, &sample(op, class, outcome, 500, done_ns), 1, 1);
         }
         set.transmitted(Phase::Measure, 77);
@@ -488,11 +483,13 @@ mod tests {
         assert_eq!((activity.scheduled, activity.sent, activity.completed, activity.failed), (5, 5, 3, 2));
         let [get, mget] = interval.rows.as_slice() else { panic!("{:?}", interval.rows) };
         assert_eq!((get.class, get.op, mget.class, mget.op), (0, OpKind::Get, 1, OpKind::Mget));
-        assert_eq!(
-            get.in_window,
-            WindowCounts { sent: 2, completed: 1, answered: 1, ..WindowCounts::default() }
-        );
-        assert_eq!(mget.in_window, WindowCounts { sent: 1, ..WindowCounts::default() });
+        let counted = |op| {
+            let entry = interval.books.iter().find(|entry| (entry.phase, entry.op) == (Phase::Measure, op));
+            let counts = entry.unwrap().in_window();
+            (counts.sent, counts.completed(), counts.answered(), counts.failed(), counts.in_flight_at_end)
+        };
+        assert_eq!(counted(OpKind::Get), (2, 1, 1, 0, 1));
+        assert_eq!(counted(OpKind::Mget), (1, 0, 0, 1, 0));
         let moments = get.latencies.response.moments();
         assert_eq!((moments.count, moments.min, moments.max), (2, 499, 500));
         assert_eq!(get.latencies.service.moments().max, 490);
@@ -507,7 +504,7 @@ mod tests {
         // What never got an end.
         for sent_ns in [999, 1_000] {
             set.scheduled(Phase::Measure, &asked(0, OpKind::Set));
-            set.sent(Phase::Measure, &asked(0, OpKind::Set), 1);
+            set.sent(Phase::Measure, &asked(0, OpKind::Set), 1, sent_ns);
             set.in_flight(Phase::Measure, &asked(0, OpKind::Set), sent_ns);
         }
         set.followup(Phase::Measure, &asked(0, OpKind::Set));
@@ -522,7 +519,15 @@ mod tests {
         assert!(book.balances());
         assert_eq!((book.scheduled, book.sent, book.in_flight, book.unsent, book.followup), (4, 2, 2, 2, 1));
         assert_eq!((book.given_up, left.rows[0].latencies.failed.moments().max), (1, 500));
-        assert_eq!(left.rows[0].in_window, WindowCounts { sent: 1, followup: 1, ..WindowCounts::default() });
+        let expected = WindowCounts {
+            sent: 1,
+            given_up: 1,
+            waiting_at_end: 2,
+            in_flight_at_end: 1,
+            ..WindowCounts::default()
+        };
+        assert_eq!(entry.in_window(), expected);
+        assert!(entry.balances_in_window());
 
         let rest = set.take_interval(3, 1_000, 2_000);
         assert_eq!((rest.books.len(), rest.rows.len(), rest.faults.total()), (0, 0, 0));
@@ -533,7 +538,7 @@ mod tests {
     #[test]
     fn what_is_missed_counts_while_the_window_lasts() {
         let mut set = RecorderSet::new(&layout());
-        set.set_window_end(1_000);
+        set.set_window(100, 1_000);
         let miss = Outcome::without_reply(OutcomeClass::Miss);
         for (op, outcome, done_ns, keys, hits) in [
             (OpKind::Get, miss, 999, 1, 0),
@@ -541,12 +546,125 @@ mod tests {
             (OpKind::Get, Outcome::of_reply(OpKind::Get, ReplyKind::Value), 900, 1, 1),
         ] {
             set.scheduled(Phase::Measure, &asked(0, op));
-            set.sent(Phase::Measure, &asked(0, op), 1);
+            set.sent(Phase::Measure, &asked(0, op), 1, 510);
             set.record(Phase::Measure, &sample(op, 0, outcome, 500, done_ns), keys, hits);
         }
         let interval = set.take_interval(0, 0, 2_000);
-        let counts = interval.rows[0].in_window;
-        assert_eq!((counts.missed, counts.completed), (1, 2));
+        let counts = interval.books[0].in_window();
+        assert_eq!((counts.missed, counts.completed()), (1, 2));
+    }
+
+    /// What may become of an op.
+    enum Fate {
+        /// Sent and done then.
+        Done(u64, u64),
+        /// Sent then and in flight when the run is over.
+        InFlight(u64),
+        GivenUp(u64),
+        Unsent,
+    }
+
+    /// Books one get, of a window from 100 to 1000, as it comes and again as three of them.
+    fn fate(phase: Phase, fate: Fate) -> [u64; 7] {
+        let (op, mut set) = (asked(0, OpKind::Get), RecorderSet::new(&layout()));
+        set.set_window(100, 1_000);
+        let account = set.account(phase, 0, OpKind::Get);
+        let intended_ns = [0, 0, 50, 500, 1_500][phase as usize];
+        for count in [1, 3] {
+            set.scheduled_many(account, count);
+            match fate {
+                Fate::Done(sent_ns, done_ns) => {
+                    let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+                    let mut sample = sample(OpKind::Get, 0, hit, intended_ns, done_ns);
+                    sample.times.sent_ns = sent_ns;
+                    set.sent_many(account, count, count, sent_ns);
+                    set.record_many(account, &sample, 1, 1, count);
+                }
+                Fate::InFlight(sent_ns) => {
+                    set.sent_many(account, count, count, sent_ns);
+                    (0..count).for_each(|_| set.in_flight(phase, &op, sent_ns));
+                }
+                Fate::GivenUp(done_ns) => {
+                    let times =
+                        sample(OpKind::Get, 0, Outcome::without_reply(OutcomeClass::Lost), 0, done_ns).times;
+                    (0..count).for_each(|_| set.given_up(phase, &op, &times));
+                }
+                Fate::Unsent => (0..count).for_each(|_| set.unsent(phase, &op)),
+            }
+        }
+        let interval = set.take_interval(0, 0, 2_000);
+        let [entry] = interval.books.as_slice() else { panic!("{:?}", interval.books) };
+        assert!(entry.book.balances() && entry.balances_in_window(), "{entry:?}");
+        let counts = entry.in_window();
+        let numbers = [
+            counts.waiting_at_start,
+            counts.in_flight_at_start,
+            counts.sent,
+            counts.ended(),
+            counts.given_up,
+            counts.waiting_at_end,
+            counts.in_flight_at_end,
+        ];
+        assert!(numbers.iter().all(|number| number % 4 == 0), "{numbers:?}");
+        numbers.map(|number| number / 4)
+    }
+
+    #[test]
+    fn the_window_counts_what_happens_in_it() {
+        use Fate::{Done, GivenUp, InFlight, Unsent};
+        let (warmup, measure, drain) = (Phase::Warmup, Phase::Measure, Phase::Drain);
+        // Waiting and in flight at the start, sent, ended, given up, waiting and in flight at the end.
+        let table = [
+            (warmup, Done(60, 99), [0, 0, 0, 0, 0, 0, 0]),
+            (warmup, Done(60, 100), [0, 1, 0, 1, 0, 0, 0]),
+            (warmup, Done(99, 1_000), [0, 1, 0, 0, 0, 0, 1]),
+            (warmup, Done(100, 999), [1, 0, 1, 1, 0, 0, 0]),
+            (warmup, Done(500, 1_000), [1, 0, 1, 0, 0, 0, 1]),
+            (warmup, Done(1_000, 1_100), [1, 0, 0, 0, 0, 1, 0]),
+            (measure, Done(500, 999), [0, 0, 1, 1, 0, 0, 0]),
+            (measure, Done(999, 1_000), [0, 0, 1, 0, 0, 0, 1]),
+            (measure, Done(1_000, 1_001), [0, 0, 0, 0, 0, 1, 0]),
+            (drain, Done(1_500, 1_600), [0, 0, 0, 0, 0, 0, 0]),
+            (warmup, InFlight(60), [0, 1, 0, 0, 0, 0, 1]),
+            (warmup, InFlight(100), [1, 0, 1, 0, 0, 0, 1]),
+            (measure, InFlight(999), [0, 0, 1, 0, 0, 0, 1]),
+            (measure, InFlight(1_000), [0, 0, 0, 0, 0, 1, 0]),
+            (warmup, GivenUp(99), [0, 0, 0, 0, 0, 0, 0]),
+            (warmup, GivenUp(100), [1, 0, 0, 0, 1, 0, 0]),
+            (warmup, GivenUp(1_000), [1, 0, 0, 0, 0, 1, 0]),
+            (measure, GivenUp(999), [0, 0, 0, 0, 1, 0, 0]),
+            (measure, GivenUp(1_000), [0, 0, 0, 0, 0, 1, 0]),
+            (warmup, Unsent, [1, 0, 0, 0, 0, 1, 0]),
+            (measure, Unsent, [0, 0, 0, 0, 0, 1, 0]),
+            (drain, Unsent, [0, 0, 0, 0, 0, 0, 0]),
+        ];
+        for (index, (phase, became, expected)) in table.into_iter().enumerate() {
+            assert_eq!(fate(phase, became), expected, "row {index}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_ends_in_its_warm_up_has_an_empty_window() {
+        let mut set = RecorderSet::new(&layout());
+        set.set_window(1_000, 500);
+        for (sent_ns, done_ns) in [(10, 400), (10, 700), (600, 1_500), (10, 1_500), (1_200, 1_500)] {
+            set.scheduled(Phase::Warmup, &asked(0, OpKind::Get));
+            set.sent(Phase::Warmup, &asked(0, OpKind::Get), 1, sent_ns);
+            let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+            let mut sample = sample(OpKind::Get, 0, hit, 0, done_ns);
+            sample.times.sent_ns = sent_ns;
+            set.record(Phase::Warmup, &sample, 1, 1);
+        }
+        let interval = set.take_interval(0, 0, 2_000);
+        let expected = WindowCounts {
+            waiting_at_start: 1,
+            waiting_at_end: 1,
+            in_flight_at_start: 2,
+            in_flight_at_end: 2,
+            ..WindowCounts::default()
+        };
+        assert_eq!(interval.books[0].in_window(), expected);
+        assert!(interval.books[0].balances_in_window());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::book::Books;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::interval::{Bytes, Interval, IntervalRow, Latencies, WindowCounts};
+use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::{Meter, MeterTotals};
 use crate::outage::OutageSpans;
 use crate::recorder::{Layout, RowIndex};
@@ -20,21 +20,17 @@ use brunt_plan::phase::Phase;
 /// A whole run's measured ops of one kind of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowTotals {
-    /// What happened inside the measured window.
-    pub in_window: WindowCounts,
     /// Latencies in nanoseconds.
     pub latencies: Latencies<Histogram>,
 }
 
 impl RowTotals {
     fn add(&mut self, row: &IntervalRow) {
-        self.in_window.merge(&row.in_window);
         self.latencies.merge_sparse(&row.latencies);
     }
 
     /// Adds another row.
     pub fn merge(&mut self, other: &Self) {
-        self.in_window.merge(&other.in_window);
         self.latencies.merge(&other.latencies);
     }
 }

@@ -1,7 +1,7 @@
 //! Everything that a run came to, merged, as data for every report.
 //!
 //! Not text: reports turn it into that. Built once, from what the control thread kept, and never changed. Invariants:
-//! percentiles come from merged histograms, rates from counts inside the measured window, and the embedded plan with
+//! percentiles come from merged histograms, rates from counts of what happened inside the measured window, and the embedded plan with
 //! its seeds repeats the run.
 
 use crate::agent::AgentRecord;
@@ -18,7 +18,7 @@ use crate::datagrams::DatagramCounts;
 use crate::fault::{FaultTable, FirstGarbage};
 use crate::histogram::Histogram;
 use crate::host::HostEvidence;
-use crate::interval::{Bytes, Latencies, SLICE_NS, WindowCounts};
+use crate::interval::{Bytes, Latencies, SLICE_NS};
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::limit::{Limit, Party};
 use crate::meter::Meter;
@@ -39,6 +39,7 @@ use crate::verdict::{
     self, Asked, Check, Evidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
 };
 use crate::verification::Verification;
+use crate::window::WindowCounts;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
@@ -184,14 +185,15 @@ impl Distribution {
     }
 }
 
-/// Measured ops of one row of the report: of one kind, of one class, or of all.
+/// Ops of one row of the report: of one kind, of one class, or of all. Measured ones, which are those that were due in the
+/// window, but for what happened in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSummary {
     /// What became of the requests.
     pub requests: RequestBook,
     /// What became of the keys.
     pub keys: KeyBook,
-    /// What happened inside the window.
+    /// What happened inside the window, whenever it was due.
     pub in_window: WindowCounts,
     /// Per second of the window.
     pub rate: Rates,
@@ -210,18 +212,23 @@ pub struct OpSummary {
 
 /// Half of the 95 % interval of each quantity that is a quotient of sums over batches. In a window that is too short for batches a rate is
 /// known as well as a Poisson count is, within four of its standard deviations.
-fn half_widths(batches: &[Batch], completed: u64, window: &MeasuredWindow) -> HalfWidths {
+fn half_widths(batches: &[Batch], book: &Book, window: &MeasuredWindow) -> HalfWidths {
     let moments = |batch: &Batch| {
         let moments = batch.response.moments();
         (moments.sum as f64, moments.count as f64)
     };
     let per_second = |batch: &Batch| (batch.completed as f64, (batch.end_ns - batch.start_ns) as f64 / 1e9);
-    let counted = (window.duration_ns() > 0).then(|| 4.0 * (completed as f64).sqrt() / window.seconds());
+    let completed = book.in_window.completed() as f64;
+    let counted = (window.duration_ns() > 0).then(|| 4.0 * completed.sqrt() / window.seconds());
+    let faulty = |batch: &Batch| (batch.faulty as f64, (batch.completed + batch.faulty) as f64);
+    // Keys asked for are not kept over time; a request asks for as many of them at all times.
+    let keys_per_request = book.keys.asked as f64 / book.requests.completed().max(1) as f64;
+    let missed = |batch: &Batch| (batch.missed as f64, batch.completed as f64 * keys_per_request);
     HalfWidths {
         mean_ns: half_width_of_quotient(batches.iter().map(moments)),
         rate: half_width_of_quotient(batches.iter().map(per_second)).or(counted),
-        hit: None,
-        errors: None,
+        hit: half_width_of_quotient(batches.iter().map(missed)),
+        errors: half_width_of_quotient(batches.iter().map(faulty)),
     }
 }
 
@@ -234,16 +241,16 @@ impl OpSummary {
         lag_share: f64,
     ) -> Self {
         let intervals = intervals(batches, &Quantile::PRINTED);
-        let half_widths = half_widths(batches, totals.in_window.completed, window);
+        let half_widths = half_widths(batches, &book, window);
         let latency = totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram)));
         Self {
             requests: book.requests,
             keys: book.keys,
-            in_window: totals.in_window,
+            in_window: book.in_window,
             rate: Rates {
                 offered: window.rate(book.requests.offered()),
-                sent: window.rate(totals.in_window.sent),
-                completed: window.rate(totals.in_window.completed),
+                sent: window.rate(book.in_window.sent),
+                completed: window.rate(book.in_window.completed()),
             },
             client_error: client_errors(&latency.response.summary, &latency.without_client.summary),
             latency,
@@ -275,14 +282,14 @@ impl OpSummary {
     }
 }
 
-/// Measured requests per second of the measured window.
+/// Requests per second of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
-    /// Scheduled, but for follow-ups: what the schedule offered.
+    /// Due in the window, but for follow-ups: what the schedule offered.
     pub offered: f64,
-    /// Sent inside the window.
+    /// Sent inside the window, whenever they were due.
     pub sent: f64,
-    /// Completed inside the window.
+    /// Completed inside the window, whenever they were due.
     pub completed: f64,
 }
 
@@ -580,11 +587,14 @@ impl<'a> Rows<'a> {
         }
         let lag_share = if slots_ns > 0.0 { lag_ns / slots_ns } else { 0.0 };
         let mut book = Book::default();
-        for entry in self.store.books.entries() {
-            if entry.phase == Phase::Measure && of(entry.class, entry.op) {
+        let mut in_window = WindowCounts::default();
+        for entry in self.store.books.entries().filter(|entry| of(entry.class, entry.op)) {
+            in_window.merge(&entry.in_window());
+            if entry.phase == Phase::Measure {
                 book.merge(&entry.book);
             }
         }
+        book.in_window = in_window;
         let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
         OpSummary::of(book, totals, self.window, &batches, lag_share)
     }

@@ -3,11 +3,12 @@
 //! Not the run's totals (those are exact and kept apart, in the store). An interval belongs to the slice that its middle
 //! lies in, so a worker that was late in ending one moves a little work to a neighbouring slice and loses none.
 
-use crate::book::KeyBook;
+use crate::book::{BookEntry, KeyBook};
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::interval::{Activity, Interval, IntervalRow, SLICE_NS, WindowCounts};
+use crate::interval::{Activity, Interval, SLICE_NS};
 use crate::server::{self, ServerCounts};
 use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
 use std::collections::BTreeMap;
@@ -20,8 +21,16 @@ pub struct SliceRow {
     pub class: ClassId,
     /// The kind of op.
     pub op: OpKind,
-    /// What happened inside the measured window.
-    pub in_window: WindowCounts,
+    /// Ops completed in the slice and inside the measured window, whenever they were due.
+    pub completed: u64,
+    /// Ops that failed in it as the errors of [`crate::book::RequestBook::faulty`] do: error, time-out, lost, given up.
+    pub faulty: u64,
+    /// Keys that ops completed in it asked for and that were not there.
+    pub missed: u64,
+    /// Ops of which all that will be known became known in it: see [`crate::window::WindowCounts::answered`].
+    pub answered: u64,
+    /// Follow-up ops that became due in it, and in the window. They are load that no schedule offered.
+    pub followup: u64,
     /// Response times of measured ops that completed in the slice, in nanoseconds.
     pub response: SparseHistogram,
 }
@@ -43,7 +52,7 @@ pub struct Slice {
     pub keys: KeyBook,
     /// What each server did, in the order of the plan.
     pub servers: Vec<ServerCounts>,
-    /// Measured ops by class and op, ascending; only those that there were.
+    /// Ops by class and op, ascending; only those that there were.
     pub rows: Vec<SliceRow>,
 }
 
@@ -57,22 +66,44 @@ impl Slice {
         let measured = interval.books.iter().filter(|entry| entry.phase == Phase::Measure);
         measured.for_each(|entry| self.keys.merge(&entry.book.keys));
         server::merge_all(&mut self.servers, &interval.servers);
-        interval.rows.iter().for_each(|row| self.merge_row(row));
+        for row in &interval.rows {
+            let held = self.row_mut(row.class, row.op);
+            held.response = held.response.merged(&row.latencies.response);
+        }
+        interval.books.iter().for_each(|entry| self.merge_book(entry));
     }
 
-    fn merge_row(&mut self, row: &IntervalRow) {
-        let response = &row.latencies.response;
-        match self.rows.binary_search_by_key(&(row.class, row.op), |held| (held.class, held.op)) {
-            Ok(index) => {
-                let held = &mut self.rows[index];
-                held.in_window.merge(&row.in_window);
-                held.response = held.response.merged(response);
-            }
-            Err(index) => {
-                let IntervalRow { class, op, in_window, .. } = *row;
-                self.rows.insert(index, SliceRow { class, op, in_window, response: response.clone() });
-            }
+    fn merge_book(&mut self, entry: &BookEntry) {
+        let counts = entry.in_window();
+        let followup = if entry.phase == Phase::Measure { entry.book.requests.followup } else { 0 };
+        if counts.ended() + counts.given_up + followup > 0 {
+            let held = self.row_mut(entry.class, entry.op);
+            held.completed += counts.completed();
+            held.faulty += counts.failed() - counts.outcome(OutcomeClass::Mismatch) + counts.given_up;
+            held.missed += counts.missed;
+            held.answered += counts.answered();
+            held.followup += followup;
         }
+    }
+
+    /// The row of a (class, op), which is added if there is none.
+    fn row_mut(&mut self, class: ClassId, op: OpKind) -> &mut SliceRow {
+        let place = self.rows.binary_search_by_key(&(class, op), |held| (held.class, held.op));
+        let index = place.unwrap_or_else(|index| {
+            let empty = SliceRow {
+                class,
+                op,
+                completed: 0,
+                faulty: 0,
+                missed: 0,
+                answered: 0,
+                followup: 0,
+                response: SparseHistogram::default(),
+            };
+            self.rows.insert(index, empty);
+            index
+        });
+        &mut self.rows[index]
     }
 
     /// How much of the slice lies in a span of time, from 0 to 1, when what lies beyond `cut_ns` is not looked at.
@@ -196,14 +227,14 @@ impl Timeline {
         }
     }
 
-    /// How many of the offered measured ops of the classes that `of` selects were answered within the span, which lies in
-    /// the measured window and ends with it at `window_end_ns`. Slices that the span cuts count in proportion. Nobody
+    /// How many ops of the classes that `of` selects were answered within the span, which lies in the measured window and
+    /// ends with it at `window_end_ns`, whenever they were due. Slices that the span cuts count in proportion. Nobody
     /// offered the follow-ups that became due meanwhile, so as many answers are theirs: where they are not answered as
     /// fast as they become due, the server does not keep up with what it was offered and what follows from it.
     pub fn answered_within(&self, span: Range<u64>, window_end_ns: u64, of: impl Fn(ClassId) -> bool) -> f64 {
         let answered = |slice: &Slice| {
             let rows = slice.rows.iter().filter(|row| of(row.class));
-            rows.map(|row| row.in_window.answered as f64 - row.in_window.followup as f64).sum::<f64>()
+            rows.map(|row| row.answered as f64 - row.followup as f64).sum::<f64>()
         };
         let sum: f64 =
             self.slices().map(|slice| slice.part_within(&span, window_end_ns) * answered(slice)).sum();

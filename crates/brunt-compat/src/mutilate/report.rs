@@ -172,7 +172,7 @@ impl Layout {
             }
             // A run that ends after so many requests ends with the last of them.
             false if summary.plan.stop.time.is_none() => summary.total.requests.completed() - deleted,
-            false => summary.total.in_window.completed,
+            false => summary.total.in_window.completed(),
         }
     }
 }
@@ -237,7 +237,7 @@ fn seconds(summary: &Summary) -> f64 {
 fn misses(summary: &Summary) -> (u64, u64) {
     let of_row = |row: &OpRow| match summary.plan.stop.time {
         None => (row.summary.keys.miss, row.summary.requests.completed()),
-        Some(_) => (row.summary.in_window.missed, row.summary.in_window.completed),
+        Some(_) => (row.summary.in_window.missed, row.summary.in_window.completed()),
     };
     of(summary, &READS)
         .map(of_row)

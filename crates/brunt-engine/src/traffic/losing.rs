@@ -358,7 +358,7 @@ impl<C: Codec> Traffic<C> {
         if group.sent_ns == 0 {
             self.recording.unsent(group.phase, &group.op);
         } else {
-            self.recording.sent_in_parts(group);
+            self.recording.sent_in_parts(group, group.sent_ns);
             self.recording.in_flight(group.phase, &group.op, group.sent_ns);
         }
         self.recording.abandoned(group.picked_ns, now_ns);

@@ -634,8 +634,8 @@ impl<C: Codec> Traffic<C> {
             let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);
             self.recording.given_up(group.phase, &group.op, &times);
         } else {
-            self.recording.sent_in_parts(group);
             let sent_ns = group.sent_ns.min(done_ns);
+            self.recording.sent_in_parts(group, sent_ns);
             let first_byte_ns =
                 if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
             let sample = Sample {

@@ -101,7 +101,7 @@ impl<C: Codec> Traffic<C> {
                 Some((account, count)) if entry.alone && *account == entry.account => *count += 1,
                 _ if entry.alone => {
                     if let Some((account, count)) = alike.replace((entry.account, 1)) {
-                        self.recording.sent_many(account, count);
+                        self.recording.sent_many(account, count, result.at_ns);
                     }
                 }
                 _ => self.recording.sent(entry),
@@ -112,7 +112,7 @@ impl<C: Codec> Traffic<C> {
             connection.unsent = entry.next();
         }
         if let Some((account, count)) = alike {
-            self.recording.sent_many(account, count);
+            self.recording.sent_many(account, count, result.at_ns);
         }
         // None of this in the usual case.
         if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {

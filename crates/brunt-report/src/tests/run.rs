@@ -31,10 +31,11 @@ use brunt_stats::verification::{Example, ValueFault, Verification};
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;
 
-/// A run with every measured op that ended.
+/// A run with every measured op that ended, and those of the warm-up.
 pub(super) struct Run {
     pub summary: Summary,
     pub measured: Vec<Sample>,
+    pub warm_up: Vec<Sample>,
 }
 
 pub(super) fn host() -> Host {
@@ -68,6 +69,7 @@ struct Scene {
     set: Box<RecorderSet>,
     store: IntervalStore,
     measured: Vec<Sample>,
+    warm_up: Vec<Sample>,
     interval_start_ns: u64,
     /// The server that the next ops go to.
     server: u16,
@@ -86,10 +88,19 @@ impl Scene {
             drained_ns: end_ns + drain_ns,
         };
         let mut set = RecorderSet::new(&layout);
-        set.set_window_end(end_ns);
+        set.set_window(window.measure_ns, end_ns);
         let mut store = IntervalStore::new(&layout);
         store.align(window.measure_ns);
-        Self { plan, window, set, store, measured: Vec::new(), interval_start_ns: start_ns, server: 0 }
+        Self {
+            plan,
+            window,
+            set,
+            store,
+            measured: Vec::new(),
+            warm_up: Vec::new(),
+            interval_start_ns: start_ns,
+            server: 0,
+        }
     }
 
     fn phase_at(&self, intended_ns: u64) -> Phase {
@@ -126,7 +137,7 @@ impl Scene {
     fn sent_and_ended(&mut self, sample: Sample, keys: [u32; 2], bytes: [u64; 2]) {
         let Sample { op: kind, class, outcome, times, .. } = sample;
         let phase = self.phase_at(times.intended_ns);
-        self.set.sent(phase, &op(class, kind), 1);
+        self.set.sent(phase, &op(class, kind), 1, times.sent_ns);
         if outcome.class.is_completed() {
             self.set.answered(self.server, 1);
         } else if outcome.class != OutcomeClass::Unacknowledged {
@@ -137,8 +148,10 @@ impl Scene {
         self.set.received(self.phase_at(times.done_ns), bytes[1]);
         self.set.meter(MeterKind::SendCost, 2_000 + times.intended_ns / MS % 100);
         self.set.meter(MeterKind::RequestSize, bytes[0]);
-        if phase == Phase::Measure {
-            self.measured.push(sample);
+        match phase {
+            Phase::Warmup => self.warm_up.push(sample),
+            Phase::Measure => self.measured.push(sample),
+            _ => {}
         }
     }
 
@@ -256,7 +269,7 @@ impl Scene {
             server_records: Vec::new(),
         };
         change(&mut input);
-        Run { summary: Summary::build(input), measured: self.measured }
+        Run { summary: Summary::build(input), measured: self.measured, warm_up: self.warm_up }
     }
 }
 
@@ -391,7 +404,7 @@ pub(super) fn overload() -> Run {
     for index in 0..200 {
         scene.set.scheduled(Phase::Measure, &get);
         if index < 3 {
-            scene.set.sent(Phase::Measure, &get, 1);
+            scene.set.sent(Phase::Measure, &get, 1, last_ns);
             scene.set.in_flight(Phase::Measure, &get, last_ns);
         } else {
             scene.set.unsent(Phase::Measure, &get);

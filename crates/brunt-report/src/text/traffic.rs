@@ -15,6 +15,7 @@ use brunt_stats::fault::FaultKind;
 use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::statistics::Statistic;
 use brunt_stats::summary::{PhaseSummary, Summary};
+use brunt_stats::window::WindowCounts;
 
 pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     rates(out, rows);
@@ -22,6 +23,7 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     if !outcomes.is_empty() {
         paragraph::facts(out, "outcomes", &outcomes);
     }
+    happened(out, summary);
     out.push('\n');
     phases(out, summary);
     keys(out, summary);
@@ -56,6 +58,30 @@ fn rates(out: &mut String, rows: &[Row<'_>]) {
         ]);
     }
     table.write(out);
+}
+
+/// What happened in the window, which is what the rates count, whenever it was due; the counts of the table are those of
+/// what was due in it, whenever it happened.
+fn happened(out: &mut String, summary: &Summary) {
+    let counts = &summary.total.in_window;
+    if *counts == WindowCounts::default() {
+        return;
+    }
+    let at_edges = |what: &str, at_start: u64, at_end: u64| {
+        format!("{what} {} before, {} after", count(at_start), count(at_end))
+    };
+    let mut facts = vec![format!(
+        "{} sent, {} completed, {} failed",
+        count(counts.sent),
+        count(counts.completed()),
+        count(counts.failed())
+    )];
+    facts.push(at_edges("in flight", counts.in_flight_at_start, counts.in_flight_at_end));
+    if counts.waiting_at_start + counts.waiting_at_end > 0 {
+        facts.push(at_edges("waiting", counts.waiting_at_start, counts.waiting_at_end));
+    }
+    facts.push("above: due in it".to_owned());
+    paragraph::facts(out, "in window", &facts);
 }
 
 /// Everything in the books of the measured requests that the table has no column for, as far as there was any.

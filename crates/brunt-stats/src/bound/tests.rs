@@ -25,7 +25,7 @@ fn row() -> OpSummary {
     let mut book = Book::default();
     (book.requests.scheduled, book.requests.sent) = (10_000, 10_000);
     book.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
-    totals.in_window.completed = 10_000;
+    book.in_window.outcomes[OutcomeClass::Hit as usize] = 10_000;
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
     let mut row = OpSummary::of(book, totals, &window, &[], 0.0);
     row.intervals = Quantile::PRINTED.map(interval).into();

@@ -9,7 +9,7 @@ use super::{PercentileInterval, independent, intervals};
 use crate::batch::batches;
 use crate::convergence::Convergence;
 use crate::histogram::RecordingHistogram;
-use crate::interval::{IntervalRow, Latencies, SLICE_NS, WindowCounts};
+use crate::interval::{IntervalRow, Latencies, SLICE_NS};
 use crate::recorder::{Layout, RecorderSet};
 use crate::store::IntervalStore;
 use crate::summary::MeasuredWindow;
@@ -114,7 +114,7 @@ impl Queue {
         let response = self.histogram.take();
         let latencies = Latencies { response, ..Latencies::default() };
         let mut interval = self.set.take_interval(0, start_ns, self.until_ns);
-        let row = IntervalRow { class: 0, op: OpKind::Get, in_window: WindowCounts::default(), latencies };
+        let row = IntervalRow { class: 0, op: OpKind::Get, latencies };
         interval.rows = vec![row];
         self.store.push(&interval);
     }

@@ -64,7 +64,7 @@ impl Recorded {
         let window =
             MeasuredWindow { start_ns: MEASURE_NS - S, measure_ns: MEASURE_NS, end_ns, drained_ns: end_ns };
         let mut set = RecorderSet::new(&layout);
-        set.set_window_end(end_ns);
+        set.set_window(MEASURE_NS, end_ns);
         let mut store = IntervalStore::new(&layout);
         store.align(MEASURE_NS);
         Self { set, store, window, taken_ns: window.start_ns }
@@ -88,7 +88,7 @@ impl Recorded {
         let outcome = Outcome::of_reply(OpKind::Get, reply);
         let op = Op { class: 0, ..Op::of(OpKind::Get, KeyRef::Id(0)) };
         self.set.scheduled(phase, &op);
-        self.set.sent(phase, &op, 1);
+        self.set.sent(phase, &op, 1, times.sent_ns);
         self.set.record(
             phase,
             &Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times },

@@ -50,31 +50,56 @@ pub(super) fn conservation(evidence: &Evidence) -> Check {
         );
         return Check::judged("CONSERVE", CheckStatus::NotTrusted, message, fix, 1.0, 0.0);
     }
-    let broken: Vec<&BookEntry> = evidence.books.iter().filter(|entry| !entry.book.balances()).collect();
-    let (status, message) = match broken.as_slice() {
-        [] => (CheckStatus::Ok, "every request and every key is accounted for, exactly".to_owned()),
-        [entry, ..] => {
-            let BookEntry { phase, class, op, book } = entry;
-            let (requests, keys) = (&book.requests, &book.keys);
-            let message = format!(
-                "{} books do not balance; the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, \
-                 {} ended, {} in flight; {} keys asked, {} hit, {} missed, {} failed",
-                count(broken.len() as u64),
-                phase.name(),
-                count(requests.scheduled),
-                count(requests.sent),
-                count(requests.unsent),
-                count(requests.ended()),
-                count(requests.in_flight),
-                count(keys.asked),
-                count(keys.hit),
-                count(keys.miss),
-                count(keys.failed),
-            );
-            (CheckStatus::NotTrusted, message)
-        }
+    let by_due = |entry: &&BookEntry| !entry.book.balances();
+    let by_instant = |entry: &&BookEntry| !entry.balances_in_window();
+    let broken = evidence.books.iter().filter(|entry| by_due(entry) || by_instant(entry)).count();
+    let message = match (evidence.books.iter().find(by_due), evidence.books.iter().find(by_instant)) {
+        (Some(entry), _) => unbalanced(broken, entry),
+        (None, Some(entry)) => unbalanced_in_window(broken, entry),
+        (None, None) => "every request and every key is accounted for, exactly".to_owned(),
     };
-    Check::judged("CONSERVE", status, message, fix, broken.len() as f64, 0.0)
+    let status = if broken == 0 { CheckStatus::Ok } else { CheckStatus::NotTrusted };
+    Check::judged("CONSERVE", status, message, fix, broken as f64, 0.0)
+}
+
+/// The first of so many books that do not balance.
+fn unbalanced(broken: usize, entry: &BookEntry) -> String {
+    let BookEntry { phase, class, op, book } = entry;
+    let (requests, keys) = (&book.requests, &book.keys);
+    format!(
+        "{} books do not balance; the first is {op} of class {class} in {}: {} scheduled, {} sent, {} unsent, \
+         {} ended, {} in flight; {} keys asked, {} hit, {} missed, {} failed",
+        count(broken as u64),
+        phase.name(),
+        count(requests.scheduled),
+        count(requests.sent),
+        count(requests.unsent),
+        count(requests.ended()),
+        count(requests.in_flight),
+        count(keys.asked),
+        count(keys.hit),
+        count(keys.miss),
+        count(keys.failed),
+    )
+}
+
+/// The same of one that balances by when its requests were due, and not by what happened inside the window.
+fn unbalanced_in_window(broken: usize, entry: &BookEntry) -> String {
+    let (BookEntry { phase, class, op, .. }, counts) = (entry, entry.in_window());
+    format!(
+        "{} books do not balance by what happened inside the window; the first is {op} of class {class} in {}: \
+         {} waiting at its start, {} sent, {} given up, {} waiting at its end; {} in flight at its start, {} ended, \
+         {} in flight at its end",
+        count(broken as u64),
+        phase.name(),
+        count(counts.waiting_at_start),
+        count(counts.sent),
+        count(counts.given_up),
+        count(counts.waiting_at_end),
+        count(counts.in_flight_at_start),
+        count(counts.ended()),
+        count(counts.in_flight_at_end),
+    )
 }
 
 /// Were the values the ones that were stored?

@@ -13,6 +13,7 @@ use crate::headroom::{Headroom, Limit};
 use crate::host::ClockEvidence;
 use crate::usage::Colocation;
 use crate::verification::{Example, ValueFault};
+use crate::window::WindowCounts;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
@@ -387,9 +388,9 @@ fn books_that_do_not_balance() {
     let requests = |in_flight| RequestBook { scheduled: 3, sent: 3, in_flight, ..RequestBook::default() };
     let keys = |asked| KeyBook { asked, hit: 1, ..KeyBook::default() };
     let table = [
-        (Book { requests: requests(3), keys: keys(1) }, Ok),
-        (Book { requests: requests(2), keys: keys(1) }, NotTrusted),
-        (Book { requests: requests(3), keys: keys(2) }, NotTrusted),
+        (Book { requests: requests(3), keys: keys(1), ..Book::default() }, Ok),
+        (Book { requests: requests(2), keys: keys(1), ..Book::default() }, NotTrusted),
+        (Book { requests: requests(3), keys: keys(2), ..Book::default() }, NotTrusted),
     ];
     for (book, expected) in table {
         assert_eq!(
@@ -398,12 +399,65 @@ fn books_that_do_not_balance() {
             "{book:?}"
         );
     }
-    let broken = entry(Book { requests: requests(2), keys: keys(1) });
+    let broken = entry(Book { requests: requests(2), keys: keys(1), ..Book::default() });
     assert_eq!(
         check("CONSERVE", |evidence| evidence.books = vec![broken]).message,
         "1 books do not balance; the first is get of class 1 in drain: 3 scheduled, 3 sent, 0 unsent, 0 ended, \
          2 in flight; 1 keys asked, 1 hit, 0 missed, 0 failed"
     );
+}
+
+#[test]
+fn counts_of_the_window_that_do_not_balance() {
+    // Five were due in the window and one waited before; one of these six is given up, one waits at the end. Of four that
+    // are sent one is in flight at the end, one that was in flight at the start ends as well.
+    let requests = RequestBook {
+        scheduled: 5,
+        sent: 4,
+        unsent: 1,
+        given_up: 1,
+        outcomes: [4, 0, 0, 0, 0, 0, 0, 0, 0],
+        ..RequestBook::default()
+    };
+    let mut book = Book { requests, ..Book::default() };
+    book.requests.replies[0] = 4;
+    book.in_window = WindowCounts {
+        sent: 4,
+        outcomes: [4, 0, 0, 0, 0, 0, 0, 0, 0],
+        given_up: 1,
+        waiting_at_start: 1,
+        waiting_at_end: 1,
+        in_flight_at_start: 1,
+        in_flight_at_end: 1,
+        missed: 0,
+    };
+    let status = |phase, book| {
+        let entry = BookEntry { phase, ..entry(book) };
+        let found = check("CONSERVE", |evidence| evidence.books = vec![entry]);
+        (found.status, found.value, found.message)
+    };
+    assert_eq!(status(Phase::Measure, book).0, Ok);
+    let wrong: [fn(&mut WindowCounts); 7] = [
+        |counts| counts.sent += 1,
+        |counts| counts.outcomes[3] += 1,
+        |counts| counts.given_up -= 1,
+        |counts| counts.waiting_at_start -= 1,
+        |counts| counts.waiting_at_end += 1,
+        |counts| counts.in_flight_at_start += 1,
+        |counts| counts.in_flight_at_end -= 1,
+    ];
+    for change in wrong {
+        let mut changed = book;
+        change(&mut changed.in_window);
+        let (status, value, message) = status(Phase::Measure, changed);
+        assert_eq!((status, value), (NotTrusted, 1.0), "{message}");
+        assert!(
+            message.starts_with("1 books do not balance by what happened inside the window; "),
+            "{message}"
+        );
+    }
+    // Of the warm-up none is due in the window.
+    assert_eq!(status(Phase::Warmup, book).0, NotTrusted);
 }
 
 #[test]
@@ -459,7 +513,7 @@ fn wrong_values() {
         let mut requests = RequestBook { scheduled: count, sent: count, ..RequestBook::default() };
         requests.outcomes[OutcomeClass::Mismatch as usize] = count;
         requests.replies[0] = count;
-        vec![entry(Book { requests, keys: KeyBook::default() })]
+        vec![entry(Book { requests, ..Book::default() })]
     };
     for (count, is_verified, expected) in
         [(0, false, Skipped), (0, true, Ok), (1, true, NotTrusted), (1, false, NotTrusted)]
@@ -731,8 +785,8 @@ fn packets_that_got_lost() {
     let mut sent = RequestBook { sent: 100_000, unsent: 0, in_flight: 100_000, ..requests };
     sent.wire_requests = 100_000;
     let books = vec![
-        entry(Book { requests: sent, keys: KeyBook::default() }),
-        BookEntry { phase: Phase::Preload, ..entry(Book { requests: sent, keys: KeyBook::default() }) },
+        entry(Book { requests: sent, ..Book::default() }),
+        BookEntry { phase: Phase::Preload, ..entry(Book { requests: sent, ..Book::default() }) },
     ];
     let table = [
         // Retransmits, turned away, connects → status

@@ -231,7 +231,7 @@ mod tests {
         for (count, outcome) in [(recorded.completed, good), (recorded.failed, bad)] {
             for _ in 0..count {
                 set.scheduled(recorded.phase, &op);
-                set.sent(recorded.phase, &op, 1);
+                set.sent(recorded.phase, &op, 1, 0);
                 let times = Times {
                     polled_ns: recorded.response_ns,
                     first_byte_ns: recorded.response_ns,

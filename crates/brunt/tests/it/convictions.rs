@@ -5,7 +5,7 @@
 
 use crate::accuracy::is_full;
 use crate::measured::Measured;
-use crate::server::{Server, alone, brunt, no_state, unique};
+use crate::server::{Server, alone, beside_others, brunt, no_state, unique};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -142,6 +142,31 @@ fn stop(service: &str) -> bool {
     let is_told = service != "none" || (client_ms - expected_ms).abs() <= 15.0;
     assert!(is_told, "{}", measured.text);
     true
+}
+
+/// Three times as much is offered as the server can do, which is known. Nothing that is due in the window is sent in it: what
+/// waits from the warm-up takes all of it. The rates are the server's pace all the same.
+#[test]
+fn an_overloaded_server_is_seen_at_its_pace() {
+    let _beside = beside_others();
+    // A preload is not served by the law.
+    let server = Server::reference(&["--service", "fixed:500", "--script-after", "1000"]);
+    let flags = [
+        "-r", "6k", "-c", "4", "-d", "4", "--warmup", "1500ms", "-t", "1s", "--keys", "1000", "--drain",
+        "100ms",
+    ];
+    let measured = Measured::run(&server.address, &flags);
+    measured.check_books();
+    let text = &measured.text;
+    assert_eq!((measured.exit, status(&measured, "SAT")), (3, "not_trusted"), "{text}");
+    assert_eq!(measured.count("requests.completed"), 0, "{text}");
+    let completed = measured.count("in_window.completed");
+    // As many as were in flight may be answered at once, where the client comes late to them.
+    assert!(completed <= 2_000 + 16, "{text}");
+    assert!(completed >= 1_800 || measured.is_disturbed(), "{text}");
+    assert_eq!(measured.at("rate.completed").as_f64(), Some(completed as f64), "{text}");
+    assert!(measured.count("in_window.waiting_at_start") >= 5_000, "{text}");
+    assert!(text.contains("\nin window "), "{text}");
 }
 
 /// A control group with a quota of a fifth of a processor, of whichever version this host has; `None` (and a word on

@@ -99,7 +99,7 @@ impl Measured {
             .sum()
     }
 
-    /// Both books of every phase add up.
+    /// Both books of every phase add up, and the counts of the window.
     pub(crate) fn check_books(&self) {
         for (phase, value) in self.json["phases"].as_object().unwrap() {
             let request = |key: &str| value["requests"][key].as_u64().unwrap();
@@ -112,6 +112,24 @@ impl Measured {
         for (key, value) in self.json["requests"].as_object().unwrap() {
             assert_eq!(value, &self.json["phases"]["measure"]["requests"][key], "{key}");
         }
+        Self::check_window("all", &self.json);
+        self.at("ops").as_object().unwrap().iter().for_each(|(op, row)| Self::check_window(op, row));
+    }
+
+    /// What happened in the window, as one row has it.
+    fn check_window(name: &str, row: &Value) {
+        let window = |key: &str| row["in_window"][key].as_u64().unwrap();
+        let ended = window("completed") + window("failed") + window("unacknowledged");
+        assert_eq!(
+            window("in_flight_at_start") + window("sent"),
+            ended + window("in_flight_at_end"),
+            "{name}: {row}"
+        );
+        assert_eq!(
+            window("waiting_at_start") + row["requests"]["scheduled"].as_u64().unwrap(),
+            window("sent") + window("given_up") + window("waiting_at_end"),
+            "{name}: {row}"
+        );
     }
 
     /// Every connection that was begun has become something, and those that stand are no more than they may be.

@@ -1,0 +1,150 @@
+//! What happened inside the measured window, counted by when it happened: the numerators of rates.
+//!
+//! Not the books, which say what became of the ops that were *due* in it, whenever. An op counts here whatever phase it was
+//! due in: one of the warm-up that is answered inside the window does, one of the window that is answered in the drain does
+//! not. What waits and what is in flight at either edge is found when an op ends, what was sent when it is sent, so that
+//! the balances can fail. Invariants, once a run has drained, for every (phase, class, op): waiting at the start + due in the
+//! window = sent + given up + waiting at the end, and in flight at the start + sent = ended + in flight at the end.
+
+use crate::book::is_failed;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
+
+/// Counts of one window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowCounts {
+    /// Ops sent in it.
+    pub sent: u64,
+    /// Ops ended in it, by [`OutcomeClass`].
+    pub outcomes: [u64; OutcomeClass::COUNT],
+    /// Keys that ops completed in it asked for and that were not there.
+    pub missed: u64,
+    /// Ops given up in it that had not been sent.
+    pub given_up: u64,
+    /// Ops that were due before it began and had been neither sent nor given up.
+    pub waiting_at_start: u64,
+    /// Ops that were due before it ended and had been neither sent nor given up.
+    pub waiting_at_end: u64,
+    /// Ops that were sent before it began and had not ended.
+    pub in_flight_at_start: u64,
+    /// Ops that were sent before it ended and had not ended.
+    pub in_flight_at_end: u64,
+}
+
+impl WindowCounts {
+    /// Ops that ended in this class.
+    pub const fn outcome(&self, class: OutcomeClass) -> u64 {
+        self.outcomes[class as usize]
+    }
+
+    /// Ops that the server answered as the protocol provides.
+    pub fn completed(&self) -> u64 {
+        self.sum(OutcomeClass::is_completed)
+    }
+
+    /// Ops that failed after they were sent: error + timeout + mismatch + lost.
+    pub fn failed(&self) -> u64 {
+        self.sum(is_failed)
+    }
+
+    /// Ops of which all that will be known is known: completed, answered with an error or a wrong value, or sent without
+    /// asking for a reply. Ops that timed out or were lost are not among them.
+    pub fn answered(&self) -> u64 {
+        self.sum(|class| !matches!(class, OutcomeClass::Timeout | OutcomeClass::Lost))
+    }
+
+    /// Ops that ended, in whatever way.
+    pub fn ended(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
+    fn sum(&self, of: impl Fn(OutcomeClass) -> bool) -> u64 {
+        OutcomeClass::ALL.into_iter().filter(|class| of(*class)).map(|class| self.outcome(class)).sum()
+    }
+
+    /// Do the numbers add up exactly, where so many of these ops were due in the window? To be asked when the run has
+    /// drained.
+    pub fn balances(&self, due: u64) -> bool {
+        self.waiting_at_start + due == self.sent + self.given_up + self.waiting_at_end
+            && self.in_flight_at_start + self.sent == self.ended() + self.in_flight_at_end
+    }
+
+    /// Several ops ended inside the window, each of which missed so many keys.
+    #[inline(always)]
+    pub(crate) fn end(&mut self, class: OutcomeClass, missed: u32, count: u32) {
+        self.outcomes[class as usize] += u64::from(count);
+        if class.is_completed() {
+            self.missed += u64::from(missed) * u64::from(count);
+        }
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.outcomes.iter_mut().zip(other.outcomes).for_each(|(ours, theirs)| *ours += theirs);
+        self.missed += other.missed;
+        self.given_up += other.given_up;
+        self.waiting_at_start += other.waiting_at_start;
+        self.waiting_at_end += other.waiting_at_end;
+        self.in_flight_at_start += other.in_flight_at_start;
+        self.in_flight_at_end += other.in_flight_at_end;
+    }
+}
+
+/// Where a window begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WindowEdges {
+    start_ns: u64,
+    end_ns: u64,
+    length_ns: u64,
+}
+
+impl WindowEdges {
+    /// Before the window is known: nothing lies in it.
+    pub(crate) const UNKNOWN: Self = Self { start_ns: u64::MAX, end_ns: u64::MAX, length_ns: 0 };
+
+    /// A window that ends before it begins, because the run was ended in the warm-up, is empty.
+    pub(crate) fn new(start_ns: u64, end_ns: u64) -> Self {
+        let end_ns = end_ns.max(start_ns);
+        Self { start_ns, end_ns, length_ns: end_ns - start_ns }
+    }
+
+    /// Does an instant lie in the window? The end does not.
+    #[inline(always)]
+    pub(crate) fn holds(&self, at_ns: u64) -> bool {
+        at_ns.wrapping_sub(self.start_ns) < self.length_ns
+    }
+
+    /// Is an instant before the window's end?
+    #[inline(always)]
+    pub(crate) fn ends_after(&self, at_ns: u64) -> bool {
+        at_ns < self.end_ns
+    }
+
+    /// Has the window begun at an instant?
+    #[inline(always)]
+    pub(crate) fn begins_by(&self, at_ns: u64) -> bool {
+        self.start_ns <= at_ns
+    }
+
+    /// Notes at which edges several ops of this phase waited or were in flight, which were sent and then ended at these
+    /// instants; `u64::MAX` for what never happened. One that was never sent ended when it was given up, and was sent then as
+    /// far as this goes.
+    pub(crate) fn note(
+        &self,
+        counts: &mut WindowCounts,
+        phase: Phase,
+        sent_ns: u64,
+        done_ns: u64,
+        count: u32,
+    ) {
+        let if_so = |is_so: bool| if is_so { u64::from(count) } else { 0 };
+        let due_before_start = phase == Phase::Warmup;
+        let due_before_end = matches!(phase, Phase::Warmup | Phase::Measure);
+        counts.waiting_at_start += if_so(due_before_start && sent_ns >= self.start_ns);
+        counts.waiting_at_end += if_so(due_before_end && sent_ns >= self.end_ns);
+        counts.in_flight_at_start += if_so(sent_ns < self.start_ns && done_ns >= self.start_ns);
+        counts.in_flight_at_end += if_so(sent_ns < self.end_ns && done_ns >= self.end_ns);
+    }
+}
