@@ -20,6 +20,7 @@ mod tokens;
 mod traces;
 mod verifying;
 mod waiting;
+mod whole_window;
 mod windows;
 
 use crate::allocations::allocations;
@@ -44,13 +45,20 @@ use brunt_server::cache::Counters;
 use brunt_server::text::{Command, Parsed, Verb, parse};
 use brunt_server::{CoreOptions, Faults, Service, Stall};
 use brunt_stats::book::Book;
+use brunt_stats::calibration::Lookup;
 use brunt_stats::connection::ConnectionCounts;
+use brunt_stats::datagrams::DatagramCounts;
+use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::{Outage, OutageSpan, outages};
 use brunt_stats::recorder::RecorderSet;
+use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
+use brunt_stats::summary::{Environment, MeasuredWindow, SummaryInput};
+use brunt_stats::usage::ClientUsage;
+use brunt_stats::verdict::Judgement;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::placement::Router;
 use std::sync::Arc;
@@ -113,6 +121,49 @@ impl Outcome {
     /// How many measured operations ended so.
     fn count(&self, class: OutcomeClass) -> u64 {
         self.book(Phase::Measure).requests.outcome(class)
+    }
+
+    /// What a summary of it is built from.
+    fn summary_input(&self, plan: Plan) -> SummaryInput {
+        let (window, drained_ns) = (self.end.window, self.end.drained_ns);
+        SummaryInput {
+            plan,
+            store: self.store.clone(),
+            window: MeasuredWindow {
+                start_ns: window.start_ns,
+                measure_ns: window.measure_ns,
+                end_ns: window.end_ns,
+                drained_ns,
+            },
+            samples: self.samples.clone(),
+            samples_overflow: 0,
+            first_garbage: None,
+            first_error: None,
+            error_replies: Vec::new(),
+            pushes: 0,
+            stray_replies: 0,
+            cluster: None,
+            traces: Vec::new(),
+            datagrams: DatagramCounts::default(),
+            renewals: RenewalCounts::default(),
+            stamps: self.end.stamps,
+            // The processor and the host are not of this world.
+            usage: ClientUsage::default(),
+            host: HostEvidence::default(),
+            presence: self.end.recording.presence,
+            environment: Environment::default(),
+            values_checked: true,
+            values_foreign: self.end.recording.values_foreign,
+            verification: self.end.recording.verification.clone(),
+            interrupted: false,
+            convergence: None,
+            preload: None,
+            calibration: Lookup::Absent,
+            server: String::new(),
+            agents: Vec::new(),
+            server_records: Vec::new(),
+            judgement: Judgement::default(),
+        }
     }
 
     /// Connections of the whole run.

@@ -89,6 +89,8 @@ pub(crate) struct SimOptions {
     pub pause: Option<(u64, u64)>,
     /// Bytes that a connection takes before the server has read them.
     pub buffer_bytes: usize,
+    /// When somebody else empties the first server.
+    pub flush_ns: Option<u64>,
     /// When servers read nothing.
     pub deaf: Vec<Deaf>,
     /// Attempts to connect that go wrong.
@@ -116,6 +118,7 @@ impl Default for SimOptions {
             piece_bytes: usize::MAX,
             pause: None,
             buffer_bytes: usize::MAX,
+            flush_ns: None,
             deaf: Vec::new(),
             connect_faults: Vec::new(),
             send_fault: None,
@@ -124,6 +127,9 @@ impl Default for SimOptions {
         }
     }
 }
+
+/// The server's number for whoever empties it: none that a client has.
+const FLUSHER: ConnectionId = 5_000;
 
 /// Index of a connection among all there ever were; links are used again and again.
 type WireId = usize;
@@ -136,6 +142,8 @@ enum Event {
     Answered { wire: WireId, errno: Option<i32> },
     /// Bytes of a client reach the server.
     AtServer { wire: WireId, bytes: Vec<u8> },
+    /// Somebody else empties the first server.
+    Flush,
     /// The end that the client made reaches the server.
     EndAtServer { wire: WireId },
     /// The client learns that the server has read so many bytes.
@@ -232,15 +240,16 @@ impl Sim {
             wires: Vec::new(),
             free: Vec::new(),
         };
+        let flushes = options.flush_ns.iter().map(|at_ns| Reverse((*at_ns, 0, Event::Flush)));
         Self {
             servers: servers.map(server).collect(),
-            options,
             deferred: Vec::new(),
             handed_in: VecDeque::new(),
             now_ns: EPOCH_NS,
             wires: Vec::new(),
             links: vec![None; links],
-            events: BinaryHeap::new(),
+            events: flushes.collect(),
+            options,
             made: 0,
             ready: VecDeque::new(),
             current: Vec::new(),
@@ -390,6 +399,12 @@ impl Sim {
                         self.make(at_ns + self.options.latency_ns, Event::Read { wire, bytes });
                     }
                 }
+            }
+            Event::Flush => {
+                let core = &mut self.servers[0].core;
+                core.connect(FLUSHER);
+                core.receive(FLUSHER, b"flush_all noreply\r\n", at_ns);
+                core.disconnect(FLUSHER);
             }
             Event::EndAtServer { wire } => self.disconnect(wire),
             Event::Answered { wire, .. }

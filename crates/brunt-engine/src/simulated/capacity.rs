@@ -10,15 +10,9 @@ use crate::io::sim::SimOptions;
 use crate::run::{Observed, Wish};
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_server::{CoreOptions, Service, law};
-use brunt_stats::calibration::Lookup;
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
-use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::host::HostEvidence;
-use brunt_stats::renewal::RenewalCounts;
-use brunt_stats::summary::{Environment, MeasuredWindow, Summary, SummaryInput};
-use brunt_stats::usage::ClientUsage;
-use brunt_stats::verdict::Judgement;
+use brunt_stats::summary::{MeasuredWindow, Summary, SummaryInput};
 
 /// How far the capacity may lie from the law: the bracket is 2 % wide, and where the interval of the longest step still holds
 /// the bound, a rate counts as failed.
@@ -79,45 +73,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
             _ => Wish::GoOn,
         });
     check_books(&outcome);
-    let (window, drained_ns) = (outcome.end.window, outcome.end.drained_ns);
-    Summary::build(SummaryInput {
-        judgement: Judgement::default(),
-        plan,
-        store: outcome.store,
-        window: MeasuredWindow {
-            start_ns: window.start_ns,
-            measure_ns: window.measure_ns,
-            end_ns: window.end_ns,
-            drained_ns,
-        },
-        samples: Vec::new(),
-        samples_overflow: 0,
-        first_garbage: None,
-        first_error: None,
-        error_replies: Vec::new(),
-        pushes: 0,
-        stray_replies: 0,
-        cluster: None,
-        traces: Vec::new(),
-        datagrams: DatagramCounts::default(),
-        renewals: RenewalCounts::default(),
-        stamps: outcome.end.stamps,
-        // The processor and the host are not of this world.
-        usage: ClientUsage::default(),
-        host: HostEvidence::default(),
-        presence: outcome.end.recording.presence,
-        environment: Environment::default(),
-        values_checked: true,
-        values_foreign: outcome.end.recording.values_foreign,
-        verification: outcome.end.recording.verification.clone(),
-        interrupted: false,
-        convergence: Some(convergence),
-        preload: None,
-        calibration: Lookup::Absent,
-        server: String::new(),
-        agents: Vec::new(),
-        server_records: Vec::new(),
-    })
+    Summary::build(SummaryInput { convergence: Some(convergence), ..outcome.summary_input(plan) })
 }
 
 /// A search from end to end. Every step has the next seed.
