@@ -45,4 +45,5 @@ mod traces;
 mod transports;
 mod troubles;
 mod udp;
+mod whole_window;
 mod wire;

@@ -1,0 +1,198 @@
+//! No printed latency leaves a part of the window out: p99 and max of text, JSON, CSV, JUnit and assertions against the raw
+//! samples of the same run, with a server that is killed, stopped, reset, flushed or evicting in the first half of it.
+//!
+//! Not about how long a server was gone (`outages.rs`), and no time of the host's is judged: whatever the samples hold must
+//! be printed.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, lasting_port, temporary};
+use rustix::process::{Signal, kill_process};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::thread::{park_timeout, scope};
+use std::time::{Duration, Instant};
+
+/// Long enough for WARM to say something of the beginning.
+const SECONDS: u64 = 4;
+const RATE: u64 = 1_000;
+/// How long a server is gone, or stands still.
+const GONE: Duration = Duration::from_millis(300);
+
+fn sleep_until(since: Instant, length: Duration) {
+    while since.elapsed() < length {
+        park_timeout(length.saturating_sub(since.elapsed()));
+    }
+}
+
+/// A load of which everything is kept. `disturb` is called a quarter into its window, when the server has been asked as often.
+fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Server) -> Server) {
+    let [json, csv, junit, samples] = ["json", "csv", "xml", "samples"].map(temporary);
+    let path = |path: &Path| path.to_str().unwrap().to_owned();
+    let mut run = brunt(&["run", "--server", &server.address]);
+    run.args(["-r", &RATE.to_string(), "--arrival", "uniform", "-c", "8", "-d", "64", "--allow-untrusted"])
+        .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--samples-max", "100k"])
+        .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
+        .args([
+            "--json",
+            &path(&json),
+            "--csv",
+            &path(&csv),
+            "--junit",
+            &path(&junit),
+            "--samples",
+            &path(&samples),
+        ])
+        .args(flags);
+    let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let asked = |server: &Server| server.statistics()["cmd_set"] + server.statistics()["cmd_get"];
+    while asked(&server) < SECONDS * RATE / 4 {
+        park_timeout(Duration::from_millis(5));
+    }
+    let server = disturb(server);
+    let output = run.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{what}: {text}");
+    let measured = Measured {
+        exit: 4,
+        json: serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap(),
+        text: text.clone(),
+    };
+    measured.check_books();
+    let read = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
+    check(what, &measured, &read(&csv), &read(&junit), &read(&samples));
+    [json, csv, junit, samples].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    drop(server);
+}
+
+/// The cells of a CSV below these headings, of every line.
+fn columns<const N: usize>(csv: &str, names: [&str; N]) -> Vec<[String; N]> {
+    let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
+    let headings: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let places = names.map(|name| headings.iter().position(|heading| *heading == name).unwrap());
+    let of_line = |line: &str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        places.map(|place| cells[place].to_owned())
+    };
+    lines.map(of_line).collect()
+}
+
+/// As it is printed for people, in nanoseconds.
+fn nanoseconds(number: &str, unit: &str) -> f64 {
+    let scale =
+        [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)].into_iter().find(|(name, _)| *name == unit);
+    number.parse::<f64>().unwrap() * scale.unwrap_or_else(|| panic!("{number} {unit}")).1
+}
+
+/// The latencies of the row of all requests, from the text.
+fn printed(text: &str) -> Vec<Option<f64>> {
+    let is_row = |line: &&str| {
+        line.starts_with("all ") && line.contains(" us") | line.contains(" ms") | line.contains(" s")
+    };
+    let row = text.lines().find(is_row).unwrap_or_else(|| panic!("{text}"));
+    let mut words = row.split_whitespace().skip(1);
+    let mut values = Vec::new();
+    while let Some(word) = words.next() {
+        values.push((word != "-").then(|| nanoseconds(word, words.next().unwrap())));
+    }
+    values
+}
+
+fn check(what: &str, measured: &Measured, csv: &str, junit: &str, samples: &str) {
+    let text = &measured.text;
+    let completed = ["hit", "miss", "done", "refused"];
+    let rows = columns(samples, ["outcome", "intended_ns", "done_ns"]);
+    let times =
+        |[_, intended, done]: &[String; 3]| (intended.parse::<i64>().unwrap(), done.parse::<i64>().unwrap());
+    let of_completed = rows.iter().filter(|row| completed.contains(&row[0].as_str())).map(times);
+    let mut response: Vec<i64> = of_completed.clone().map(|(intended, done)| done - intended).collect();
+    response.sort_unstable();
+    let max_ns = *response.last().unwrap() as f64;
+    let p99_ns = response[(response.len() * 99).div_ceil(100) - 1] as f64;
+    // Every request of the window is there, but those that had no reply.
+    let scheduled = measured.count("requests.scheduled");
+    assert_eq!(
+        (scheduled, rows.len() as u64),
+        (SECONDS * RATE, scheduled - measured.count("requests.unsent")),
+        "{what}"
+    );
+    assert_eq!(measured.count("latency.response_ns.count"), response.len() as u64, "{what}: {text}");
+    let all = measured.count("latency.including_failures_ns.count");
+    assert_eq!(all, rows.len() as u64 + measured.count("requests.given_up"), "{what}: {text}");
+    let is = |name: &str, found: f64, truth: f64, tolerance: f64| {
+        assert!((found / truth - 1.0).abs() <= tolerance, "{what}, {name}: {found} for {truth}\n{text}");
+    };
+    is("max in JSON", measured.count("latency.response_ns.max") as f64, max_ns, 0.0);
+    is("p99 in JSON", measured.count("latency.response_ns.p99") as f64, p99_ns, 0.001);
+    // Three digits.
+    let printed = printed(text);
+    is("p99 in text", printed[2].unwrap(), p99_ns, 0.006);
+    is("max in text", printed.last().unwrap().unwrap(), max_ns, 0.006);
+    for (index, truth) in [p99_ns, max_ns].into_iter().enumerate() {
+        let assertion = &measured.at("assertions")[index];
+        assert_eq!(assertion["status"], "fails", "{what}");
+        is("asserted", assertion["measured"].as_f64().unwrap(), truth, 0.001);
+    }
+    for (name, truth) in [("p99", p99_ns), ("max", max_ns)] {
+        let case = junit.lines().skip_while(|line| !line.contains(&format!("name=\"{name} &lt; 1ns\"")));
+        let said: String = case.take(3).collect();
+        let said = said.split_once("measured ").unwrap_or_else(|| panic!("{junit}")).1;
+        let (number, rest) = said.split_once(' ').unwrap();
+        let unit: String = rest.chars().take_while(char::is_ascii_alphabetic).collect();
+        is("JUnit", nanoseconds(number, &unit), truth, 0.006);
+    }
+    // A line has what ended in it. Workers end theirs a little late, so the last may hold what ended behind the window.
+    let lines = columns(csv, ["phase", "max_ns"]);
+    let of_window = lines.iter().filter(|[phase, max_ns]| phase == "measure" && !max_ns.is_empty());
+    let most_ns = of_window.map(|[_, max_ns]| max_ns.parse::<f64>().unwrap()).fold(0.0, f64::max);
+    let ended = |until_ns: i64| {
+        let ended = of_completed.clone().filter(move |(_, done)| *done < until_ns);
+        ended.map(|(intended, done)| done - intended).max().unwrap() as f64
+    };
+    let window_ns = (SECONDS * 1_000_000_000) as i64;
+    assert!((ended(window_ns)..=max_ns).contains(&most_ns), "{what}, CSV: {most_ns}, {max_ns}\n{csv}");
+}
+
+#[test]
+fn whatever_happens_to_a_server_is_in_every_latency() {
+    let _beside = beside_others();
+    let small: &[&str] = &["--mix", "get=19,set=1", "--keys", "1000"];
+    scope(|scope| {
+        scope.spawn(|| {
+            let port = i32::from(lasting_port());
+            let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
+            disturbed("killed", server, small, |server| {
+                let killed = Instant::now();
+                server.kill();
+                sleep_until(killed, GONE);
+                Server::memcached_at("127.0.0.1", port, &[]).unwrap()
+            });
+        });
+        scope.spawn(|| {
+            let Some(server) = Server::memcached(&[]) else { return };
+            disturbed("stopped", server, small, |server| {
+                let stopped = Instant::now();
+                kill_process(server.pid(), Signal::STOP).unwrap();
+                sleep_until(stopped, GONE);
+                kill_process(server.pid(), Signal::CONT).unwrap();
+                server
+            });
+        });
+        scope.spawn(|| {
+            let server = Server::reference(&["--reset-every", "200:1000"]);
+            disturbed("reset", server, small, |server| server);
+        });
+        scope.spawn(|| {
+            let Some(server) = Server::memcached(&[]) else { return };
+            let flags = ["--mix", "get=19,set=1", "--keys", "1000", "--on-miss", "ignore"];
+            disturbed("flushed", server, &flags, |server| {
+                server.says("flush_all\r\n", "OK\r\n");
+                server
+            });
+        });
+        scope.spawn(|| {
+            let Some(server) = Server::memcached(&["-m", "8"]) else { return };
+            let flags = ["--mix", "get=1,set=1", "--keys", "2000", "--value-size", "10000"];
+            disturbed("evicting", server, &flags, |server| server);
+        });
+    });
+}
