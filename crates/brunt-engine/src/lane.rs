@@ -212,7 +212,7 @@ impl Lane {
     /// Does an operation stand for itself: a retrieval in one piece, of one key, that nothing can follow?
     #[inline]
     pub(crate) fn is_alone(&self, picked: &Picked) -> bool {
-        matches!(picked.op.kind, OpKind::Get | OpKind::Gets)
+        picked.op.kind == OpKind::Get
             && picked.op.count == 1
             && picked.group == NO_GROUP
             && picked.lease == NO_LEASE

@@ -13,6 +13,7 @@ mod on_miss;
 mod operations;
 mod outages;
 mod queues;
+mod replies;
 mod servers;
 mod stamps;
 mod timeouts;

@@ -4,7 +4,7 @@
 //! message that nobody asked for are joined, and a reply that is told by one event stands here as by several.
 
 use brunt_plan::outcome::ReplyKind;
-use brunt_proto::{Codec, Event, Renewal};
+use brunt_proto::{Codec, Event, Form, Renewal};
 
 /// What was said, event by event.
 #[derive(PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(crate) struct Transcript {
     said: Vec<u8>,
     /// The last event goes on: a value, a control, or a push.
     open: u8,
+    /// What a reply is that is told by one event.
+    found: Form,
 }
 
 impl std::fmt::Debug for Transcript {
@@ -24,7 +26,7 @@ impl Transcript {
     /// Decodes as a connection does: `piece` bytes arrive at a time, and what is not used up is shown again, never more than
     /// `window` bytes at once (at least a unit). What the contract says of every decoder is asserted on the way.
     pub(crate) fn of<C: Codec>(mut codec: C, stream: &[u8], piece: usize, window: usize) -> Self {
-        let mut transcript = Self { said: Vec::new(), open: 0 };
+        let mut transcript = Self { said: Vec::new(), open: 0, found: C::FOUND };
         let (mut used_total, mut arrived, mut calls, mut is_bad) = (0_usize, 0, 0, false);
         while arrived < stream.len() {
             arrived = (arrived + piece).min(stream.len());
@@ -87,11 +89,12 @@ impl Transcript {
                 if !value.is_empty() {
                     self.add(&Event::Value(value));
                 }
-                self.add(&Event::End { reply: ReplyKind::Value, number: 0, token, text: &[] });
+                let form = self.found;
+                self.add(&Event::End { reply: ReplyKind::Value, form, number: 0, token, text: &[] });
             }
-            Event::End { reply, number, token, text } => {
+            Event::End { reply, form, number, token, text } => {
                 assert!(number == 0 || reply == ReplyKind::Number);
-                self.put(b'E', &[reply as u64, number, token.into()], text);
+                self.put(b'E', &[reply as u64, form.0.into(), number, token.into()], text);
             }
             // What a server says beside a reply is cut as it comes.
             Event::Control(piece) => {

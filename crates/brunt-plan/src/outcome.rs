@@ -160,8 +160,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The outcome of an op of `kind` to which the server gave a well-formed `reply`. A reply that this kind of op
-    /// cannot get (a number for a get, say) means that requests and replies are out of step: an error.
+    /// The outcome of an op of `kind` to which the server's reply means `reply`. Which replies an op can have, and what they
+    /// mean to it, is for the dialect to say (`brunt_proto::Codec::meaning`); what means nothing to the op is an error here.
     pub const fn of_reply(kind: OpKind, reply: ReplyKind) -> Self {
         use OutcomeClass as Class;
         use ReplyKind as Reply;
@@ -172,13 +172,12 @@ impl Outcome {
                 OpKind::Set | OpKind::Add | OpKind::Replace | OpKind::Append | OpKind::Prepend | OpKind::Cas,
                 reply,
             ) => match reply {
-                Reply::Stored | Reply::Ok => Class::Done,
+                Reply::Stored => Class::Done,
                 Reply::NotStored | Reply::Exists | Reply::NotFound => Class::Refused,
                 _ => Class::Error,
             },
             (OpKind::Incr | OpKind::Decr, Reply::Number) => Class::Done,
-            (OpKind::Delete, Reply::Deleted | Reply::Number) => Class::Done,
-            (OpKind::Touch, Reply::Touched | Reply::Ok | Reply::Number) => Class::Done,
+            (OpKind::Delete, Reply::Deleted) | (OpKind::Touch, Reply::Touched) => Class::Done,
             (OpKind::Incr | OpKind::Decr | OpKind::Delete | OpKind::Touch, Reply::NotFound) => Class::Refused,
             (
                 OpKind::Raw,
@@ -223,6 +222,11 @@ mod tests {
             (OpKind::Incr, ReplyKind::Number, OutcomeClass::Done),
             (OpKind::Delete, ReplyKind::NotFound, OutcomeClass::Refused),
             (OpKind::Touch, ReplyKind::Touched, OutcomeClass::Done),
+            (OpKind::Set, ReplyKind::Ok, OutcomeClass::Error),
+            (OpKind::Delete, ReplyKind::Number, OutcomeClass::Error),
+            (OpKind::Touch, ReplyKind::Ok, OutcomeClass::Error),
+            (OpKind::Raw, ReplyKind::Ok, OutcomeClass::Done),
+            (OpKind::Raw, ReplyKind::Redirect, OutcomeClass::Error),
         ];
         for (kind, reply, class) in table {
             assert_eq!(Outcome::of_reply(kind, reply).class, class, "{kind} {reply:?}");

@@ -8,6 +8,7 @@
 
 pub mod memcached;
 pub mod out;
+mod pairs;
 pub mod resp;
 mod step;
 
@@ -160,6 +161,11 @@ impl Renewal {
     pub const NONE: Self = Self { won: false, stale: false, taken: false };
 }
 
+/// Which of a dialect's replies one is, in more detail than [`ReplyKind`] and in numbers of that dialect's own: two replies
+/// are of one form if every operation can have both or neither, with the same meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form(pub u8);
+
 /// What the decoder saw. A reply is `Begin`, any number of `Key` and `Value`, then `End`; or it is one `Found`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
@@ -188,6 +194,8 @@ pub enum Event<'a> {
     End {
         /// What the server said. A retrieval that found nothing is `NotFound`.
         reply: ReplyKind,
+        /// Which of the dialect's replies it was, for [`Codec::meaning`].
+        form: Form,
         /// The number of a `Number` reply, a negative one in two's complement; else 0.
         number: u64,
         /// The token of the request, or [`NO_TOKEN`]; 0 with [`Matching::Fifo`].
@@ -197,7 +205,7 @@ pub enum Event<'a> {
     },
     /// A whole reply that consists of one key, found, and its value: the usual one of a cache, told at once where it lies
     /// there in one piece. It stands for `Begin`, a `Key` that is a hit without unique and renewal, `Value`, and an `End` with
-    /// [`ReplyKind::Value`]; a codec that never says it is right too.
+    /// [`ReplyKind::Value`] and [`Codec::FOUND`]; a codec that never says it is right too.
     Found {
         /// As in `Key`.
         key: &'a [u8],
@@ -238,6 +246,9 @@ pub enum Malformed {
     Repeated,
     /// A reply to another request than the datagram says.
     OtherRequest,
+    /// A reply of the protocol, but none that the operation can have which it would answer: requests and replies are out of
+    /// step.
+    OutOfStep,
 }
 
 impl Malformed {
@@ -252,6 +263,7 @@ impl Malformed {
             Self::Streamed => "a value whose length is not told in advance, which no server is known to send",
             Self::Repeated => "a key that the reply has told of before",
             Self::OtherRequest => "a reply to another request than its datagram says",
+            Self::OutOfStep => "no reply to the operation that was sent",
         }
     }
 }
@@ -336,6 +348,9 @@ pub trait Codec: Clone + Send + 'static {
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
     const UNIT_BYTES_MAX: usize;
 
+    /// The form of the reply that [`Event::Found`] stands for.
+    const FOUND: Form;
+
     /// An upper bound on the bytes that encoding appends, for a request with this many keys, this many key bytes in
     /// all and a value of this length, the value included.
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize;
@@ -365,13 +380,10 @@ pub trait Codec: Clone + Send + 'static {
     /// `Bad` uses up at least one byte, and no byte is used up without an event. After `Bad` it only asks for more.
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>);
 
-    /// What the reply and the number of an [`Event::End`] mean as the answer to an op of this kind, for protocols whose
-    /// bytes alone do not tell (RESP says `:0` to a delete that found nothing, and to an increment that came to zero).
-    #[inline]
-    fn meaning(kind: OpKind, reply: ReplyKind, number: u64) -> ReplyKind {
-        let _ = (kind, number);
-        reply
-    }
+    /// What the reply of an [`Event::End`] means as the answer to an op of this kind (RESP says `:0` to a delete that found
+    /// nothing, and to an increment that came to zero); `None` if the protocol's documentation has no such reply to it. Errors
+    /// are replies to every op.
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind>;
 
     /// What a connection says before its first request; nothing unless [`Codec::GREETS`].
     fn greeting(&self) -> Greeting<'_> {

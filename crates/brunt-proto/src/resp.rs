@@ -11,6 +11,7 @@ pub mod handshake;
 mod hash;
 pub mod information;
 mod line;
+mod pairs;
 pub mod redirect;
 pub mod reply;
 mod request;
@@ -19,7 +20,7 @@ pub mod template;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Form, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use brunt_plan::quotation::Quotation;
@@ -41,7 +42,7 @@ use template::Templates;
 ///   one of them was there, and else with `NotFound`. Its head is `Control`, and so are the bytes of all other replies
 ///   that have parts, whose `End` is `Ok`.
 /// - Simple strings, doubles, booleans and big numbers are `Ok`; a null is `NotFound`; an integer is `Number`.
-///   [`RespCodec::meaning`] says what that is to the op. An error is what its first word makes it ([`ErrorPrefix`]),
+///   What that is to the op stands in a table of its own. An error is what its first word makes it ([`ErrorPrefix`]),
 ///   and its text is all of its line.
 /// - Attributes are passed over as `Control` of the reply that they stand in.
 /// - After `Bad` the codec uses up nothing and says nothing more: a loop that runs until `None` ends.
@@ -78,7 +79,7 @@ enum Progress {
     /// `Begin` is told; no more than attributes is read.
     Begun,
     /// A string.
-    Single,
+    Single { form: Form },
     /// An array of strings and nulls.
     Row { found: bool },
     /// Something else that has parts.
@@ -114,8 +115,11 @@ const LINE_BYTES_MAX: usize = RespCodec::UNIT_BYTES_MAX - LINE_END.len();
 
 /// What nearly every store is answered with, and every miss, which the versions write each in its own way. They are told
 /// here with a comparison each; [`RespCodec::line`] would tell them the same.
-const FREQUENT: [(&[u8], ReplyKind); 3] =
-    [(b"+OK\r\n", ReplyKind::Ok), (b"$-1\r\n", ReplyKind::NotFound), (b"_\r\n", ReplyKind::NotFound)];
+const FREQUENT: [(&[u8], ReplyKind, Form); 3] = [
+    (b"+OK\r\n", ReplyKind::Ok, pairs::OK),
+    (b"$-1\r\n", ReplyKind::NotFound, pairs::NULL),
+    (b"_\r\n", ReplyKind::NotFound, pairs::NULL),
+];
 
 /// What stands in front of a verbatim string and counts as a part of it: three letters of a format, and a colon.
 const FORMAT_BYTES: u32 = 4;
@@ -164,6 +168,8 @@ impl Codec for RespCodec {
     const REDIRECTS: bool = true;
 
     const UNIT_BYTES_MAX: usize = 2048;
+
+    const FOUND: Form = pairs::BULK;
 
     #[inline]
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
@@ -216,20 +222,9 @@ impl Codec for RespCodec {
     }
 
     #[inline]
-    fn meaning(kind: OpKind, reply: ReplyKind, number: u64) -> ReplyKind {
-        match (kind, reply) {
-            (OpKind::Set | OpKind::Add | OpKind::Replace, ReplyKind::Ok) => ReplyKind::Stored,
-            // What SET says when its NX or XX does not hold.
-            (OpKind::Set | OpKind::Add | OpKind::Replace, ReplyKind::NotFound) => ReplyKind::NotStored,
-            // How long the string is now; it was made if it was not there.
-            (OpKind::Append, ReplyKind::Number) => ReplyKind::Stored,
-            // What HSET says: how many fields there are now that were not there, of one.
-            (OpKind::Set, ReplyKind::Number) if number <= 1 => ReplyKind::Stored,
-            (OpKind::Delete | OpKind::Touch, ReplyKind::Number) if number == 0 => ReplyKind::NotFound,
-            (OpKind::Delete, ReplyKind::Number) => ReplyKind::Deleted,
-            (OpKind::Touch, ReplyKind::Number) => ReplyKind::Touched,
-            _ => reply,
-        }
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
+        let pairs = if self.field_bytes == 0 { &pairs::PAIRS } else { &pairs::HASH_PAIRS };
+        pairs.meaning(kind, reply, form)
     }
 
     fn greeting(&self) -> Greeting<'_> {
@@ -285,9 +280,9 @@ impl RespCodec {
     #[inline]
     fn line<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
         if self.is_outermost()
-            && let Some((line, reply)) = FREQUENT.iter().find(|(line, _)| input.starts_with(line))
+            && let Some((line, reply, form)) = FREQUENT.iter().find(|(line, ..)| input.starts_with(line))
         {
-            return Ok((line.len(), self.end(*reply, 0, &[])));
+            return Ok((line.len(), self.end(*reply, *form, 0, &[])));
         }
         let line = &input[..input.len().min(LINE_BYTES_MAX)];
         let step = match line.first().ok_or(Stop::Short)? {
@@ -316,7 +311,7 @@ impl RespCodec {
     /// Is the next value, or the string being read, one of those that are told as keys?
     fn is_told(&self) -> bool {
         match self.progress {
-            Progress::Single => true,
+            Progress::Single { .. } => true,
             Progress::Row { .. } => self.levels.depth == 1 && self.levels.asides == 0,
             _ => self.is_outermost(),
         }
@@ -329,16 +324,17 @@ impl RespCodec {
             let (used, event) = self.line(&input[start..])?;
             return Ok((start + used, event));
         }
-        let reply = match self.progress {
+        let (reply, form) = match self.progress {
             Progress::Push => {
                 self.rest();
                 return Ok((start, Event::Push { is_over: true }));
             }
-            Progress::Single | Progress::Row { found: true } => ReplyKind::Value,
-            Progress::Row { found: false } => ReplyKind::NotFound,
-            _ => ReplyKind::Ok,
+            Progress::Single { form } => (ReplyKind::Value, form),
+            Progress::Row { found: true } => (ReplyKind::Value, pairs::ROW),
+            Progress::Row { found: false } => (ReplyKind::NotFound, pairs::ROW_OF_NULLS),
+            _ => (ReplyKind::Ok, pairs::OTHER_OK),
         };
-        Ok((start, self.end(reply, 0, &[])))
+        Ok((start, self.end(reply, form, 0, &[])))
     }
 
     /// The short way of [`RespCodec::behind`]: the head of a string that is the next of a row.
@@ -358,19 +354,24 @@ impl RespCodec {
     fn scalar<'a>(&mut self, line: &'a [u8]) -> Step<(usize, Event<'a>)> {
         let (text, used) = line::text(line)?;
         let body = &text[1..];
-        let (reply, number) = match text[0] {
-            b':' => (ReplyKind::Number, line::integer(body)? as u64),
-            b'_' if body.is_empty() => (ReplyKind::NotFound, 0),
-            b'+' | b'-' => (ReplyKind::Ok, 0),
-            b'#' if matches!(body, b"t" | b"f") => (ReplyKind::Ok, 0),
-            b',' => line::double(body).map(|()| (ReplyKind::Ok, 0))?,
-            b'(' => line::big_number(body).map(|()| (ReplyKind::Ok, 0))?,
+        let other = (ReplyKind::Ok, pairs::OTHER_OK, 0);
+        let (reply, form, number) = match text[0] {
+            b':' => {
+                let number = line::integer(body)?;
+                (ReplyKind::Number, pairs::of_integer(number), number as u64)
+            }
+            b'_' if body.is_empty() => (ReplyKind::NotFound, pairs::NULL, 0),
+            b'+' if body == b"OK" => (ReplyKind::Ok, pairs::OK, 0),
+            b'+' | b'-' => other,
+            b'#' if matches!(body, b"t" | b"f") => other,
+            b',' => line::double(body).map(|()| other)?,
+            b'(' => line::big_number(body).map(|()| other)?,
             _ => return Err(UNKNOWN),
         };
         if !self.is_outermost() {
             return Ok(self.element(text, reply == ReplyKind::NotFound));
         }
-        let event = if text[0] == b'-' { self.error(body) } else { self.end(reply, number, &[]) };
+        let event = if text[0] == b'-' { self.error(body) } else { self.end(reply, form, number, &[]) };
         Ok((used, event))
     }
 
@@ -417,7 +418,8 @@ impl RespCodec {
         let event = if line[0] != b'!' && self.is_told() {
             self.progress = match self.progress {
                 Progress::Row { .. } => Progress::Row { found: true },
-                _ => Progress::Single,
+                _ if format_bytes == 0 => Progress::Single { form: pairs::BULK },
+                _ => Progress::Single { form: pairs::OTHER_VALUE },
             };
             key(true, bytes)
         } else {
@@ -435,7 +437,8 @@ impl RespCodec {
     /// A null that version 2 writes as a length of -1.
     fn null<'a>(&mut self, text: &'a [u8]) -> (usize, Event<'a>) {
         if self.is_outermost() {
-            return (text.len() + LINE_END.len(), self.end(ReplyKind::NotFound, 0, &[]));
+            let form = if text[0] == b'$' { pairs::NULL } else { pairs::OTHER_NULL };
+            return (text.len() + LINE_END.len(), self.end(ReplyKind::NotFound, form, 0, &[]));
         }
         self.element(text, true)
     }
@@ -497,13 +500,13 @@ impl RespCodec {
 
     /// Closes a reply that is an error.
     fn error<'a>(&mut self, text: &'a [u8]) -> Event<'a> {
-        self.end(ErrorPrefix::of(text).reply(), 0, text)
+        self.end(ErrorPrefix::of(text).reply(), pairs::ERROR, 0, text)
     }
 
     /// Closes the reply.
-    fn end<'a>(&mut self, reply: ReplyKind, number: u64, text: &'a [u8]) -> Event<'a> {
+    fn end<'a>(&mut self, reply: ReplyKind, form: Form, number: u64, text: &'a [u8]) -> Event<'a> {
         self.rest();
-        Event::End { reply, number, token: 0, text }
+        Event::End { reply, form, number, token: 0, text }
     }
 
     /// Waits for the next reply.

@@ -17,6 +17,7 @@ pub(crate) enum Stop {
 pub(crate) type Step<T> = Result<T, Stop>;
 
 pub(crate) const UNKNOWN: Stop = Stop::Bad(Malformed::UnknownReply);
+pub(crate) const OUT_OF_STEP: Stop = Stop::Bad(Malformed::OutOfStep);
 pub(crate) const BAD_NUMBER: Stop = Stop::Bad(Malformed::BadNumber);
 
 /// What ends a line in every protocol of lines.

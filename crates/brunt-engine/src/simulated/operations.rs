@@ -221,12 +221,14 @@ pub(super) fn value(id: u64, version: u32) -> Vec<u8> {
     [parts.head(), &payload.block()[parts.offset..parts.offset + parts.len]].concat()
 }
 
-/// Rewrites a reply with one value: `change` gets the id and makes what the server says of it.
+/// Rewrites a reply with one value: `change` gets the id and makes what the server says of it. A unique stays.
 pub(super) fn rewrite(reply: &mut Vec<u8>, change: impl Fn(u64) -> (u64, Vec<u8>)) {
     if reply.starts_with(b"VALUE ") {
-        let key = std::str::from_utf8(&reply[6..36]).unwrap();
-        let (id, value) = change(key.parse().unwrap());
-        let line = format!("VALUE {id:030} 0 {}\r\n", value.len());
+        let line_len = reply.windows(2).position(|pair| pair == b"\r\n").unwrap();
+        let words: Vec<&str> = std::str::from_utf8(&reply[..line_len]).unwrap().split(' ').collect();
+        let (id, value) = change(words[1].parse().unwrap());
+        let unique = words.get(4).map(|unique| format!(" {unique}")).unwrap_or_default();
+        let line = format!("VALUE {id:030} 0 {}{unique}\r\n", value.len());
         *reply = [line.as_bytes(), &value, b"\r\nEND\r\n"].concat();
     }
 }

@@ -14,8 +14,8 @@ use crate::transport::address::Address;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::Protocol;
-use brunt_plan::shard::shards;
+use brunt_plan::plan::{Plan, Protocol};
+use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec};
 use brunt_stats::book::{Book, RequestBook};
@@ -43,12 +43,13 @@ struct Asked {
 /// What comes of a request whose right reply this is: when, counted from the request, and what.
 type Script = fn(Asked, Vec<u8>) -> Vec<(u64, Vec<u8>)>;
 
+/// What comes of bytes that were sent on the connection with this number: the same.
+pub(super) type Answers = Box<dyn FnMut(usize, &[u8]) -> Vec<(u64, Vec<u8>)>>;
+
+/// A world that does what it is told with whatever is sent.
 struct Scripted {
     now_ns: u64,
-    protocol: Protocol,
-    server: Canned,
-    script: Script,
-    asked: usize,
+    answers: Answers,
     connections: usize,
     /// Replies come in pieces of so many bytes.
     piece_bytes: usize,
@@ -58,20 +59,18 @@ struct Scripted {
     current: Vec<u8>,
 }
 
-impl Scripted {
-    /// The length of the request at the front.
-    fn request_len(&self, bytes: &[u8]) -> usize {
-        if self.protocol == Protocol::MemcachedBinary {
-            return 24 + u32::from_be_bytes(bytes[8..12].try_into().unwrap()) as usize;
+/// The length of the request at the front.
+fn request_len(protocol: Protocol, bytes: &[u8]) -> usize {
+    if protocol == Protocol::MemcachedBinary {
+        return 24 + u32::from_be_bytes(bytes[8..12].try_into().unwrap()) as usize;
+    }
+    let line_len = bytes.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
+    let mut words = bytes[..line_len].split(|byte| *byte == b' ');
+    match words.next() {
+        Some(b"ms") => {
+            line_len + std::str::from_utf8(words.nth(1).unwrap()).unwrap().parse::<usize>().unwrap() + 2
         }
-        let line_len = bytes.windows(2).position(|pair| pair == b"\r\n").unwrap() + 2;
-        let mut words = bytes[..line_len].split(|byte| *byte == b' ');
-        match words.next() {
-            Some(b"ms") => {
-                line_len + std::str::from_utf8(words.nth(1).unwrap()).unwrap().parse::<usize>().unwrap() + 2
-            }
-            _ => line_len,
-        }
+        _ => line_len,
     }
 }
 
@@ -89,20 +88,12 @@ impl Io for Scripted {
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
     unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
         let bytes: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        let mut rest = bytes.as_slice();
-        while !rest.is_empty() {
-            let (request, behind) = rest.split_at(self.request_len(rest));
-            rest = behind;
-            let reply = self.server.reply_to(request);
-            let asked = Asked { number: self.asked, connection: self.connections - 1 };
-            self.asked += 1;
-            for (after_ns, bytes) in (self.script)(asked, reply) {
-                for piece in bytes.chunks(self.piece_bytes) {
-                    let order = self.coming.len();
-                    let order =
-                        (order..).find(|order| !self.coming.contains_key(&(self.now_ns + after_ns, *order)));
-                    self.coming.insert((self.now_ns + after_ns, order.unwrap()), (link, piece.to_vec()));
-                }
+        for (after_ns, bytes) in (self.answers)(self.connections - 1, &bytes) {
+            for piece in bytes.chunks(self.piece_bytes) {
+                let order = self.coming.len();
+                let order =
+                    (order..).find(|order| !self.coming.contains_key(&(self.now_ns + after_ns, *order)));
+                self.coming.insert((self.now_ns + after_ns, order.unwrap()), (link, piece.to_vec()));
             }
         }
         Some(SendResult { taken: Ok(bytes.len()), at_ns: self.now_ns })
@@ -155,14 +146,14 @@ impl Io for Scripted {
 }
 
 /// What a run came to.
-struct Ended {
+pub(super) struct Ended {
     /// By intended time.
-    samples: Vec<Sample>,
-    requests: RequestBook,
+    pub samples: Vec<Sample>,
+    pub requests: RequestBook,
     strays: u64,
     /// Connections that were lost.
-    lost: u64,
-    end: WorkerEnd,
+    pub lost: u64,
+    pub end: WorkerEnd,
 }
 
 impl Ended {
@@ -176,35 +167,52 @@ fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> En
     let toml = format!(
         "protocol = '{protocol}'\nserver = 'a'\nwarmup = '0s'\nkeys = 100\nconnections = 1\npreload = false\n{toml}"
     );
+    let plan = plan(&toml);
+    let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
+    let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
+    let mut server = Canned::new(protocol, 1, 1, keyspace, &payload, 1, Time::made_up());
+    let mut asked = 0;
+    let answers: Answers = Box::new(move |connection, mut bytes| {
+        let mut answers = Vec::new();
+        while !bytes.is_empty() {
+            let (request, behind) = bytes.split_at(request_len(protocol, bytes));
+            bytes = behind;
+            answers.extend(script(Asked { number: asked, connection }, server.reply_to(request)));
+            asked += 1;
+        }
+        answers
+    });
     match protocol {
-        Protocol::MemcachedMeta => run_with(MetaCodec::new(), protocol, &toml, piece_bytes, script),
-        _ => run_with(BinaryCodec::new(), protocol, &toml, piece_bytes, script),
+        Protocol::MemcachedMeta => run_with(plan, |_, _| MetaCodec::new(), piece_bytes, answers),
+        _ => run_with(plan, |_, _| BinaryCodec::new(), piece_bytes, answers),
     }
 }
 
-fn run_with<C: Codec>(codec: C, protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> Ended {
-    let plan = plan(toml);
-    let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
-    let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
+/// Runs a plan of one thread and one connection in such a world.
+pub(super) fn run_with<C: Codec>(
+    plan: Plan,
+    codec: impl FnOnce(&Blueprint, &Shard) -> C,
+    piece_bytes: usize,
+    answers: Answers,
+) -> Ended {
     let io = Scripted {
         now_ns: EPOCH_NS,
-        protocol,
-        server: Canned::new(protocol, 1, 1, keyspace, &payload, 1, Time::made_up()),
-        script,
-        asked: 0,
+        answers,
         connections: 0,
         piece_bytes,
         coming: BTreeMap::new(),
         connecting: VecDeque::new(),
         current: Vec::new(),
     };
+    let shard = shards(&plan).remove(0);
     let blueprint = Arc::new(Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore));
+    let codec = codec(&blueprint, &shard);
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);
     let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
     spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
     let orders = Arc::new(Orders::default());
     let exchange = Exchange { filled, spares: spares_in };
-    let mut worker = build(&blueprint, shards(&plan).remove(0), orders.clone(), exchange, codec, io, true);
+    let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
     let mut kept =
         Kept { store: IntervalStore::new(&blueprint.layout), spans: Vec::new(), meters: Vec::new() };
     let mut turns = 0;
@@ -375,14 +383,18 @@ fn closed_loops_go_on_after_a_time_out() {
                 _ => vec![(100 * US, reply)],
             });
             let requests = &ended.requests;
+            // In the meta protocol what is behind the first reply to a multi-get is nothing without it: the connection is given up, and
+            // what else was out on it with it.
+            let is_torn = protocol == Protocol::MemcachedMeta && mix.contains("mget");
             assert_eq!(
                 (requests.scheduled, requests.sent, ended.lost),
-                (2_000, 2_000, 0),
+                (2_000, 2_000, u64::from(is_torn)),
                 "{protocol} {mix}"
             );
             assert_eq!(requests.outcome(OutcomeClass::Mismatch), 0, "{protocol} {mix}");
             assert!(requests.outcome(OutcomeClass::Timeout) <= 1, "{protocol} {mix} {requests:?}");
-            assert!(requests.completed() >= 1_998, "{protocol} {mix} {requests:?}");
+            let failed = if is_torn { 4 } else { 2 };
+            assert!(requests.completed() >= 2_000 - failed, "{protocol} {mix} {requests:?}");
         }
     }
 }

@@ -17,7 +17,7 @@ use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::slot::slot_of;
-use brunt_proto::{Codec, Event, KeyNames, Malformed, Matching, Renewal};
+use brunt_proto::{Codec, Event, Form, KeyNames, Malformed, Matching, Renewal};
 use brunt_stats::fault::FaultKind;
 use brunt_stats::outage::OutageKind;
 use brunt_stats::sample::{Sample, Times};
@@ -94,11 +94,15 @@ impl<C: Codec> Traffic<C> {
         loop {
             // What is usual first, then one reply of any other kind.
             let mut next = self.take_found(Read { index, at_ns, polled_ns }, input, &mut used);
+            let begun = used;
             loop {
                 let (step, Some(event)) = next else { return Ok(used) };
                 let is_over = matches!(event, Event::Found { .. } | Event::End { .. });
                 if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
-                    return self.garbage(index, &input[used..], at_ns, reason);
+                    // Of a reply that is one, but not to this operation, all that is there is to be seen.
+                    let from = if matches!(event, Event::Bad(_)) { used } else { begun };
+                    let id = self.answered(index, &event);
+                    return self.garbage(index, id, &input[from..], at_ns, reason);
                 }
                 used += step;
                 if is_over {
@@ -119,14 +123,18 @@ impl<C: Codec> Traffic<C> {
             _ if id == NO_ENTRY => return self.unawaited(index, event, at_ns),
             Event::Begin => self.in_flight.get_mut(id).rest.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
+                let reply = self.meaning(index, id, ReplyKind::Value, C::FOUND)?;
                 if !self.found(index, id, key, value, at_ns) {
                     return Err(Malformed::UnknownReply);
                 }
-                let outcome = self.end_reply(index, id, ReplyKind::Value, 0, &[], at_ns);
+                let outcome = self.end_reply(index, id, reply, &[], at_ns);
                 self.finish(index, id, outcome, at_ns, polled_ns);
             }
             // What a command of the user's brings is its own business.
             Event::Key { .. } if self.in_flight.get(id).kind == OpKind::Raw => {}
+            Event::Key { .. } if !self.in_flight.get(id).kind.is_retrieval() => {
+                return Err(Malformed::OutOfStep);
+            }
             Event::Key { hit: true, key, .. } if C::DATAGRAMS && self.is_repeated(index, id, key) => {
                 self.end_value(index, id, at_ns);
             }
@@ -151,12 +159,13 @@ impl<C: Codec> Traffic<C> {
                     verifier.feed(&self.payload, piece);
                 }
             }
-            Event::End { reply, number, text, .. } => {
+            Event::End { reply, form, text, .. } => {
                 self.end_value(index, id, at_ns);
                 if C::REDIRECTS && self.goes_on(index, id, Said { reply, text, at_ns, polled_ns }) {
                     return Ok(());
                 }
-                let outcome = self.end_reply(index, id, reply, number, text, at_ns);
+                let reply = self.meaning(index, id, reply, form)?;
+                let outcome = self.end_reply(index, id, reply, text, at_ns);
                 self.finish(index, id, outcome, at_ns, polled_ns);
             }
             // Parts of replies to commands of the user's; nothing else that is asked has such lines in its reply.
@@ -165,19 +174,28 @@ impl<C: Codec> Traffic<C> {
         Ok(())
     }
 
+    /// What a reply means to its operation. An error if that cannot have it: requests and replies are out of step.
+    #[inline]
+    fn meaning(&self, index: u32, id: EntryId, reply: ReplyKind, form: Form) -> Result<ReplyKind, Malformed> {
+        let Entry { kind, rest, .. } = self.in_flight.get(id);
+        let meaning = self.connections[index as usize].codec.meaning(*kind, reply, form);
+        let meaning = meaning.ok_or(Malformed::OutOfStep)?;
+        // Where keys have no names, each of several is told of by its place.
+        if C::KEY_NAMES == KeyNames::Never && *kind == OpKind::Mget && !meaning.is_error() {
+            let is_single = rest.count == 1 && matches!(self.in_flight.get(id).key(), KeyRef::Id(_));
+            let told = u32::from(rest.key_cursor) + if is_single { rest.hits } else { 0 };
+            if told != u32::from(rest.count) {
+                return Err(Malformed::OutOfStep);
+            }
+        }
+        Ok(meaning)
+    }
+
     /// A reply is complete. Yields what it comes to for its operation, which is to be finished with it.
     #[inline]
-    fn end_reply(
-        &mut self,
-        index: u32,
-        id: EntryId,
-        reply: ReplyKind,
-        number: u64,
-        text: &[u8],
-        at_ns: u64,
-    ) -> Outcome {
+    fn end_reply(&mut self, index: u32, id: EntryId, reply: ReplyKind, text: &[u8], at_ns: u64) -> Outcome {
         let kind = self.in_flight.get(id).kind;
-        let outcome = Outcome::of_reply(kind, C::meaning(kind, reply, number));
+        let outcome = Outcome::of_reply(kind, reply);
         if outcome.class == OutcomeClass::Error {
             self.recording.note_error(text);
             if reply.is_error() {
@@ -658,18 +676,25 @@ impl<C: Codec> Traffic<C> {
         done_ns
     }
 
-    /// Bytes that are no reply: the operation that waits for one ends in an error, the connection is given up; but of datagrams they
-    /// are passed over.
-    fn garbage(&mut self, index: u32, bytes: &[u8], at_ns: u64, reason: Malformed) -> Result<usize, ()> {
+    /// Bytes that are no reply, or none to the operation that they name: that one, or else the one that has waited longest, ends in an
+    /// error, the connection is given up; but of datagrams they are passed over.
+    fn garbage(
+        &mut self,
+        index: u32,
+        named: EntryId,
+        bytes: &[u8],
+        at_ns: u64,
+        reason: Malformed,
+    ) -> Result<usize, ()> {
         if C::DATAGRAMS {
             self.pass_over(index, bytes, at_ns, reason);
             return Err(());
         }
         let words = if is_record_of_tls(bytes) { "it is TLS (--transport tls)" } else { reason.describe() };
         self.recording.note_garbage(bytes, at_ns, words);
-        let oldest = self.connections[index as usize].chain.head;
-        if oldest != NO_ENTRY {
-            self.finish(index, oldest, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
+        let id = if named == NO_ENTRY { self.connections[index as usize].chain.head } else { named };
+        if id != NO_ENTRY {
+            self.finish(index, id, Outcome::without_reply(OutcomeClass::Error), at_ns, at_ns);
         }
         self.lose(index, at_ns, FaultKind::Garbage, OutcomeClass::Lost);
         Err(())

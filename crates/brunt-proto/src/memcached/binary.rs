@@ -4,11 +4,12 @@
 //! `doc/protocol-binary.xml`; where it leaves a question, memcached 1.6.18 was asked. Invariant: every request that is
 //! replied to is answered by one `End` or `Found`, whichever of its frames fails.
 
+mod pairs;
 pub mod sasl;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, Step, Stop, UNKNOWN, told};
-use crate::{Codec, Encoded, Event, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Form, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use sasl::Login;
@@ -45,7 +46,7 @@ enum Expects {
     /// A value of which this many bytes, at least one, are still to be told.
     Value { remaining: u32 },
     /// The byte that was left for the end of the reply.
-    End { reply: ReplyKind, token: u32 },
+    End { reply: ReplyKind, form: Form, token: u32 },
     /// Nothing: the bytes were malformed.
     Nothing,
 }
@@ -59,7 +60,7 @@ enum Progress {
     /// `Begin` is told, no frame is read.
     Begun,
     /// The only value of a reply.
-    Single { token: u32 },
+    Single { token: u32, form: Form },
     /// At least one key of a multi-get.
     Batch { token: u32, hit: bool },
     /// What follows an error of a multi-get, up to its noop.
@@ -184,6 +185,8 @@ impl Codec for BinaryCodec {
 
     const UNIT_BYTES_MAX: usize = 2048;
 
+    const FOUND: Form = pairs::form(Opcode::Get, Status::Success);
+
     #[inline]
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
         (keys + 1) * HEADER_BYTES + ARITHMETIC_EXTRAS + key_bytes + value_bytes
@@ -213,6 +216,11 @@ impl Codec for BinaryCodec {
             return (used, Some(event));
         }
         if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    }
+
+    #[inline]
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
+        pairs::PAIRS.meaning(kind, reply, form)
     }
 
     fn greeting(&self) -> Greeting<'_> {
@@ -397,6 +405,32 @@ const SUCCESS: u16 = 0x00;
 const NOT_FOUND: u16 = 0x01;
 const CONTINUES: u16 = 0x21;
 
+/// What a status comes to: those that tell a form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Status {
+    Success,
+    NotFound,
+    Exists,
+    NotStored,
+    /// No status: a success, of a multi-get that has found nothing.
+    Nothing,
+    /// Any other.
+    Error,
+}
+
+impl Status {
+    const fn of(status: u16) -> Self {
+        match status {
+            SUCCESS => Self::Success,
+            NOT_FOUND => Self::NotFound,
+            0x02 => Self::Exists,
+            0x05 => Self::NotStored,
+            _ => Self::Error,
+        }
+    }
+}
+
 /// What a status other than success means as the answer to this opcode.
 const fn declined(opcode: Opcode, status: u16) -> ReplyKind {
     match (status, opcode) {
@@ -482,7 +516,7 @@ impl BinaryCodec {
             }
             Expects::Frame => self.frame(input),
             Expects::Value { remaining } => self.value(input, remaining),
-            Expects::End { reply, token } => Ok((1, self.end(reply, 0, token, &[]))),
+            Expects::End { reply, form, token } => Ok((1, self.end(reply, form, 0, token, &[]))),
             Expects::Nothing => return (0, None),
         };
         told(step, || self.expects = Expects::Nothing)
@@ -508,25 +542,26 @@ impl BinaryCodec {
         }
         let frame = input.get(..frame_len).ok_or(Stop::Short)?;
         let text = &frame[HEADER_BYTES + front_len..];
+        let form = pairs::form(opcode, Status::of(header.status));
         match (opcode, header.status) {
             (Opcode::GetKQ, status) => Ok((frame_len, self.key_without_value(frame, status, header.token))),
             (Opcode::Noop, SUCCESS) => Ok((frame_len, self.noop(header.token))),
             (Opcode::Increment | Opcode::Decrement | Opcode::IncrementQ | Opcode::DecrementQ, SUCCESS) => {
                 let number = u64::from_be_bytes(text.try_into().map_err(|_| BAD_NUMBER)?);
-                Ok((frame_len, self.end(ReplyKind::Number, number, header.token, &[])))
+                Ok((frame_len, self.end(ReplyKind::Number, form, number, header.token, &[])))
             }
             (Opcode::Stat, SUCCESS) if header.key_len > 0 => {
                 self.progress = Progress::Statistics { token: header.token };
                 Ok((frame_len, Event::Control(frame)))
             }
             (Opcode::Version | Opcode::SaslMechanisms, SUCCESS) => {
-                Ok(self.control(frame, ReplyKind::Ok, header.token))
+                Ok(self.control(frame, ReplyKind::Ok, form, header.token))
             }
             (Opcode::SaslAuth | Opcode::SaslStep, CONTINUES) => {
-                Ok(self.control(frame, ReplyKind::Value, header.token))
+                Ok(self.control(frame, ReplyKind::Value, form, header.token))
             }
-            (_, SUCCESS) => Ok((frame_len, self.end(done(opcode), 0, header.token, &[]))),
-            (_, status) => Ok((frame_len, self.failed(declined(opcode, status), header.token, text))),
+            (_, SUCCESS) => Ok((frame_len, self.end(done(opcode), form, 0, header.token, &[]))),
+            (_, status) => Ok((frame_len, self.failed(declined(opcode, status), form, header.token, text))),
         }
     }
 
@@ -553,16 +588,17 @@ impl BinaryCodec {
         // As in the other dialects only a gets is told the number, which is sent as this.
         let unique = if opcode == Opcode::GetK { unique } else { 0 };
         let used = HEADER_BYTES + front_len;
+        let form = pairs::form(opcode, Status::Success);
         let event = Event::Key { hit: true, key, flags, bytes, unique, token, renewal: Renewal::NONE };
         let is_only = opcode != Opcode::GetKQ;
         self.expects = match bytes {
-            0 if is_only => Expects::End { reply: ReplyKind::Value, token },
+            0 if is_only => Expects::End { reply: ReplyKind::Value, form, token },
             0 => Expects::Frame,
             remaining => Expects::Value { remaining },
         };
         self.progress = match self.progress {
             Progress::Remains { .. } => return Ok((used, Event::Push { is_over: false })),
-            _ if is_only => Progress::Single { token },
+            _ if is_only => Progress::Single { token, form },
             _ => Progress::Batch { token, hit: true },
         };
         Ok((used - usize::from(is_only), event))
@@ -578,7 +614,7 @@ impl BinaryCodec {
         let remaining = remaining - piece.len() as u32;
         self.expects = match (remaining, self.progress) {
             (1.., _) => Expects::Value { remaining },
-            (0, Progress::Single { token }) => Expects::End { reply: ReplyKind::Value, token },
+            (0, Progress::Single { token, form }) => Expects::End { reply: ReplyKind::Value, form, token },
             (0, _) => Expects::Frame,
         };
         let event = match self.progress {
@@ -602,7 +638,8 @@ impl BinaryCodec {
             return Event::Key { hit: false, key, flags: 0, bytes: 0, unique: 0, token, renewal };
         }
         self.progress = Progress::Remains { token };
-        Event::End { reply: declined(Opcode::GetKQ, status), number: 0, token, text }
+        let form = pairs::form(Opcode::GetKQ, Status::of(status));
+        Event::End { reply: declined(Opcode::GetKQ, status), form, number: 0, token, text }
     }
 
     /// The end of a multi-get: of its reply, or of what an error had left of it.
@@ -612,31 +649,46 @@ impl BinaryCodec {
                 self.progress = Progress::Idle;
                 Event::Push { is_over: true }
             }
-            Progress::Batch { hit: true, .. } => self.end(ReplyKind::Value, 0, token, &[]),
-            _ => self.end(ReplyKind::NotFound, 0, token, &[]),
+            Progress::Batch { hit: true, .. } => {
+                self.end(ReplyKind::Value, pairs::form(Opcode::Noop, Status::Success), 0, token, &[])
+            }
+            _ => self.end(ReplyKind::NotFound, pairs::form(Opcode::Noop, Status::Nothing), 0, token, &[]),
         }
     }
 
     /// A frame for whoever asked. Its last byte is left for the event that ends the reply.
-    fn control<'a>(&mut self, frame: &'a [u8], reply: ReplyKind, token: u32) -> (usize, Event<'a>) {
-        self.expects = Expects::End { reply, token };
+    fn control<'a>(
+        &mut self,
+        frame: &'a [u8],
+        reply: ReplyKind,
+        form: Form,
+        token: u32,
+    ) -> (usize, Event<'a>) {
+        self.expects = Expects::End { reply, form, token };
         (frame.len() - 1, Event::Control(frame))
     }
 
     /// Closes the reply with something else than success.
-    fn failed<'a>(&mut self, reply: ReplyKind, token: u32, text: &'a [u8]) -> Event<'a> {
+    fn failed<'a>(&mut self, reply: ReplyKind, form: Form, token: u32, text: &'a [u8]) -> Event<'a> {
         if let Progress::Remains { .. } = self.progress {
             self.progress = Progress::Idle;
             return Event::Push { is_over: true };
         }
-        self.end(reply, 0, token, if is_error(reply) { text } else { &[] })
+        self.end(reply, form, 0, token, if is_error(reply) { text } else { &[] })
     }
 
     /// Closes the reply.
     #[inline]
-    fn end<'a>(&mut self, reply: ReplyKind, number: u64, token: u32, text: &'a [u8]) -> Event<'a> {
+    fn end<'a>(
+        &mut self,
+        reply: ReplyKind,
+        form: Form,
+        number: u64,
+        token: u32,
+        text: &'a [u8],
+    ) -> Event<'a> {
         (self.expects, self.progress) = (Expects::Frame, Progress::Idle);
-        Event::End { reply, number, token, text }
+        Event::End { reply, form, number, token, text }
     }
 }
 

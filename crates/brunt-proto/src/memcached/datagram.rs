@@ -7,7 +7,7 @@
 
 use super::udp::{AHEAD_MAX, Arrival, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly};
 use crate::out::Out;
-use crate::{Arrived, Astray, Codec, Encoded, Event, KeyNames, Malformed, Matching, NO_TOKEN, Request};
+use crate::{Arrived, Astray, Codec, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 
@@ -47,6 +47,8 @@ struct Place<C> {
     /// A key of the reply was told of.
     has_key: bool,
     token: u32,
+    /// What the request asks.
+    kind: OpKind,
     /// Requests that had this place, modulo 2³².
     used: u32,
     state: State,
@@ -92,6 +94,7 @@ impl<C: Codec> DatagramCodec<C> {
             reassembly: Reassembly::default(),
             has_key: false,
             token: NO_TOKEN,
+            kind: OpKind::Get,
             used: 0,
             state: State::Answered,
             skips: false,
@@ -120,7 +123,7 @@ impl<C: Codec> DatagramCodec<C> {
 
     /// A request comes to the place that has rested longest. Yields its number.
     #[inline]
-    fn take_place(&mut self, token: u32) -> u16 {
+    fn take_place(&mut self, token: u32, kind: OpKind) -> u16 {
         assert!(self.resting_count > 0, "no more requests wait than the plan lets wait");
         let number = self.resting[self.resting_first];
         self.resting_first = (self.resting_first + 1) % self.resting.len();
@@ -129,7 +132,7 @@ impl<C: Codec> DatagramCodec<C> {
         place.codec.clone_from(&self.fresh);
         place.reassembly = Reassembly::default();
         (place.has_key, place.skips) = (false, false);
-        (place.token, place.state) = (token, State::Waiting);
+        (place.token, place.kind, place.state) = (token, kind, State::Waiting);
         (place.older, place.younger) = (self.youngest, NO_PLACE);
         self.join(self.youngest, number);
         self.youngest = number;
@@ -242,6 +245,8 @@ impl<C: Codec> Codec for DatagramCodec<C> {
 
     const UNIT_BYTES_MAX: usize = C::UNIT_BYTES_MAX;
 
+    const FOUND: Form = C::FOUND;
+
     #[inline]
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
         HEADER_BYTES + self.fresh.encoded_len_max(keys, key_bytes, value_bytes)
@@ -249,7 +254,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
 
     #[inline]
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
-        let number = self.take_place(request.token);
+        let number = self.take_place(request.token, request.kind);
         self.put_header(number, out);
         let encoded = self.fresh.encode(request, out);
         if !encoded.replied {
@@ -266,7 +271,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         out: &mut Out,
         write: impl FnOnce(&mut [u8]),
     ) -> Encoded {
-        let number = self.take_place(token);
+        let number = self.take_place(token, OpKind::Get);
         self.put_header(number, out);
         self.fresh.encode_get(key_len, token, out, write)
     }
@@ -285,6 +290,17 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         {
             // The id is of one request and what stands behind it of another: it is nobody's.
             return (0, Some(Event::Bad(Malformed::OtherRequest)));
+        }
+        let said = match &event {
+            Some(Event::Found { .. }) => Some((ReplyKind::Value, C::FOUND)),
+            Some(Event::End { reply, form, .. }) => Some((*reply, *form)),
+            _ => None,
+        };
+        // Said here as well as by whoever decodes: the request goes on waiting, so it must keep its place.
+        if let Some((reply, form)) = said
+            && place.codec.meaning(place.kind, reply, form).is_none()
+        {
+            return (0, Some(Event::Bad(Malformed::OutOfStep)));
         }
         match &mut event {
             Some(Event::Key { token, .. }) => {
@@ -311,8 +327,8 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     }
 
     #[inline]
-    fn meaning(kind: OpKind, reply: ReplyKind, number: u64) -> ReplyKind {
-        C::meaning(kind, reply, number)
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
+        self.fresh.meaning(kind, reply, form)
     }
 
     fn places(&self) -> usize {
@@ -434,7 +450,7 @@ mod tests {
             codec.encode(&Request { token, ..Request::of(OpKind::Get, keys) }, &mut out);
             let (header, request) = Header::split(out.contiguous().unwrap()).unwrap();
             let opaque = request.split(|byte| *byte == b' ').find(|word| word.starts_with(b"O")).unwrap();
-            (header.request_id, [b"HD ", opaque.trim_ascii_end(), b"\r\n"].concat())
+            (header.request_id, [b"EN ", opaque.trim_ascii_end(), b"\r\n"].concat())
         });
         for (one, other) in [(0, 1), (1, 0)] {
             let crossed = datagram(asked[one].0, 0, 1, &asked[other].1);
@@ -497,6 +513,18 @@ mod tests {
         codec.skip();
         assert_eq!(arrive(&mut codec, &datagram(id, 1, 2, b"more of it\r\n")).0, "Nothing");
         assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1, Some((7, ReplyKind::Value)));
+    }
+
+    /// A reply that is none to the request is passed over as well: the request keeps its place.
+    #[test]
+    fn a_reply_to_something_else_is_as_if_it_had_not_come() {
+        for wrong in [&b"STORED\r\n"[..], b"VERSION 1.6\r\n", b"1\r\n", b"VALUE key 0 2 7\r\nab\r\nEND\r\n"] {
+            let mut codec = DatagramCodec::new(TextCodec::new(), 4, 2);
+            let id = ask(&mut codec, 7, false);
+            assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, wrong)).0, "OutOfStep");
+            codec.skip();
+            assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, FOUND)).1, Some((7, ReplyKind::Value)));
+        }
     }
 
     /// The first train of a multi-get's reply in the meta protocol cannot stand behind another.

@@ -5,10 +5,12 @@
 //! request that is replied to is answered by one `End` or `Found`; a multi-get whose first key fails may be by one more for
 //! each further key that fails, because errors do not say what they answer.
 
+mod pairs;
+
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line};
 use crate::out::Out;
-use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, KeyNames, Malformed, Matching, NO_TOKEN, Renewal, Request};
+use crate::step::{BAD_NUMBER, LINE_END, OUT_OF_STEP, Step, Stop, UNKNOWN, line_end, told};
+use crate::{Codec, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::{memchr, memchr2};
@@ -24,7 +26,8 @@ use memchr::{memchr, memchr2};
 /// - A multi-get is its first key aloud, the others quietly, and an `mn`. The first reply gives the token away even if all
 ///   keys are missing, and shows that whatever fails from there on fails within this multi-get. After an error, what
 ///   is still to come of it is `Push`, with a `Begin` of its own for every line that stands alone.
-/// - Errors name no request: memcached sends them without the opaque. Their token is [`NO_TOKEN`], but within a multi-get.
+/// - Errors name no request: memcached sends them without the opaque. Their token is [`NO_TOKEN`], but within a multi-get. What a
+///   multi-get without its first reply has left may only come behind such an error; else it is `Bad`.
 /// - A key that holds a space or a control character is sent in base64, and repeated so: see [`is_key`].
 /// - `touch` has no quiet form (`mg` says `HD` in spite of `q`); the others report failures in spite of it, under a token
 ///   that nobody waits for.
@@ -34,6 +37,8 @@ use memchr::{memchr, memchr2};
 pub struct MetaCodec {
     expects: Expects,
     progress: Progress,
+    /// An error that may have been the first reply of a multi-get is told, and no end of one since.
+    may_remain: bool,
     usual: Usual,
 }
 
@@ -106,15 +111,22 @@ impl Asked {
     }
 
     /// What a bare success means.
-    const fn done(self) -> ReplyKind {
+    const fn done(self) -> Said {
         match self {
-            Self::Stored => ReplyKind::Stored,
-            Self::Deleted => ReplyKind::Deleted,
-            Self::Touched => ReplyKind::Touched,
-            Self::Value | Self::First | Self::Further | Self::Number => ReplyKind::Ok,
+            Self::Stored => (ReplyKind::Stored, pairs::STORED),
+            Self::Deleted => (ReplyKind::Deleted, pairs::DELETED),
+            Self::Touched => (ReplyKind::Touched, pairs::TOUCHED),
+            Self::Value | Self::First | Self::Further | Self::Number => UNASKED,
         }
     }
 }
+
+/// What a reply says, and in which form.
+type Said = (ReplyKind, Form);
+
+const VALUE_TOLD: Said = (ReplyKind::Value, pairs::VALUE);
+const MISSING: Said = (ReplyKind::NotFound, pairs::MISSING);
+const UNASKED: Said = (ReplyKind::Ok, pairs::UNASKED);
 
 /// What the first letters of a line say about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +138,7 @@ enum Shape {
     /// `EN`: a retrieval or touch of a missing key.
     Missing,
     /// `NF`, `NS`, `EX`: a change that was declined.
-    Declined(ReplyKind),
+    Declined(Said),
     /// `MN`: everything before it is answered.
     Noop,
     /// `ME`: what a server knows of an item, for debugging.
@@ -183,6 +195,8 @@ impl Codec for MetaCodec {
 
     const UNIT_BYTES_MAX: usize = 2048;
 
+    const FOUND: Form = pairs::VALUE;
+
     #[inline]
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
         FIXED_BYTES_MAX + keys * KEY_FIXED_MAX + key_bytes + key_bytes / 3 + value_bytes
@@ -212,6 +226,11 @@ impl Codec for MetaCodec {
             return (used, Some(event));
         }
         if input.is_empty() { (0, None) } else { self.decode_any(input) }
+    }
+
+    #[inline]
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
+        pairs::PAIRS.meaning(kind, reply, form)
     }
 }
 
@@ -515,9 +534,9 @@ const fn shape_of(code: [u8; CODE_LEN]) -> Option<Shape> {
         b"HD" => Shape::Done,
         b"VA" => Shape::Value,
         b"EN" => Shape::Missing,
-        b"NF" => Shape::Declined(ReplyKind::NotFound),
-        b"NS" => Shape::Declined(ReplyKind::NotStored),
-        b"EX" => Shape::Declined(ReplyKind::Exists),
+        b"NF" => Shape::Declined((ReplyKind::NotFound, pairs::NOT_FOUND)),
+        b"NS" => Shape::Declined((ReplyKind::NotStored, pairs::NOT_STORED)),
+        b"EX" => Shape::Declined((ReplyKind::Exists, pairs::EXISTS)),
         b"MN" => Shape::Noop,
         b"ME" => Shape::Debug,
         _ => return None,
@@ -552,18 +571,18 @@ fn shape_of_error(line: &[u8]) -> Step<Shape> {
 /// The usual line of a reply without a value: two letters and our opaque. What it says and to which token; whatever else
 /// stands there is left to [`MetaCodec::line`].
 #[inline]
-fn bare_line(input: &[u8]) -> Option<(ReplyKind, u32)> {
+fn bare_line(input: &[u8]) -> Option<(Said, u32)> {
     let (&[first, second, b' ', b'O', letter], rest) = input.split_first_chunk()? else { return None };
     let (letters, rest) = rest.split_first_chunk()?;
     let (asked, token) = (Asked::of(letter)?, token_of(*letters)?);
-    let reply = match (shape_of([first, second])?, asked) {
+    let said = match (shape_of([first, second])?, asked) {
         (Shape::Done, asked) => asked.done(),
-        (Shape::Declined(reply), _) => reply,
+        (Shape::Declined(said), _) => said,
         (Shape::Missing, Asked::First | Asked::Further) => return None,
-        (Shape::Missing, _) => ReplyKind::NotFound,
+        (Shape::Missing, _) => MISSING,
         _ => return None,
     };
-    rest.starts_with(LINE_END).then_some((reply, token))
+    rest.starts_with(LINE_END).then_some((said, token))
 }
 
 /// Bytes of such a line.
@@ -584,16 +603,14 @@ impl MetaCodec {
                 return (0, Some(Event::Begin));
             }
             Expects::Line => match bare_line(input) {
-                Some((reply, token)) if self.progress == Progress::Begun => {
-                    Ok((BARE_LINE_BYTES, self.end(reply, token)))
+                Some((said, token)) if self.progress == Progress::Begun => {
+                    Ok((BARE_LINE_BYTES, self.end(said, token)))
                 }
                 _ => self.line(input),
             },
             Expects::Value { remaining } => return self.value(input, remaining),
             Expects::ValueEnd => self.value_end(input),
-            Expects::DebugEnd => {
-                line_end(input, 0, UNKNOWN).map(|used| (used, self.end(ReplyKind::Ok, NO_TOKEN)))
-            }
+            Expects::DebugEnd => line_end(input, 0, UNKNOWN).map(|used| (used, self.end(UNASKED, NO_TOKEN))),
             Expects::Nothing => return (0, None),
         };
         told(step, || self.expects = Expects::Nothing)
@@ -617,15 +634,15 @@ impl MetaCodec {
             (Shape::Error(reply, word_len), _) => self.error(&input[..used], reply, word_len),
             (Shape::Value, _) => self.value_line(input, used),
             (Shape::Missing, _) => self.missing(&input[..used]),
+            (Shape::Noop, Progress::Begun) if !self.may_remain => Err(OUT_OF_STEP),
             (Shape::Noop, progress) => Ok((used, self.noop(progress))),
             (Shape::Done, Progress::Begun) => {
                 let told = Told::of(&input[..used], CODE_LEN + 1)?;
-                let reply = told.asked.map_or(ReplyKind::Ok, Asked::done);
-                Ok((used, self.end(reply, told.token)))
+                Ok((used, self.end(told.asked.map_or(UNASKED, Asked::done), told.token)))
             }
-            (Shape::Declined(reply), Progress::Begun) => {
+            (Shape::Declined(said), Progress::Begun) => {
                 let told = Told::of(&input[..used], CODE_LEN + 1)?;
-                Ok((used, self.end(reply, told.token)))
+                Ok((used, self.end(said, told.token)))
             }
             (Shape::Debug, Progress::Begun) => {
                 // The line end is left for the event that ends the reply, so that no event comes without a byte.
@@ -646,7 +663,8 @@ impl MetaCodec {
             _ => (Progress::Idle, NO_TOKEN),
         };
         self.progress = progress;
-        Ok((used, Event::End { reply, number: 0, token, text }))
+        self.may_remain |= token == NO_TOKEN;
+        Ok((used, Event::End { reply, form: pairs::ERROR, number: 0, token, text }))
     }
 
     /// Reads `VA <bytes> <flags>*`, and the number behind it if it is one.
@@ -670,6 +688,7 @@ impl MetaCodec {
             (Some(Asked::Further), Progress::Batch { token: own, .. }) if own == token => {
                 Progress::Batch { token, hit: true }
             }
+            (Some(Asked::Further), Progress::Begun) if !self.may_remain => return Err(OUT_OF_STEP),
             (Some(Asked::Further), Progress::Begun | Progress::Remains) => Progress::Remains,
             (Some(Asked::Value) | None, Progress::Begun) => Progress::Single { token },
             _ => return Err(UNKNOWN),
@@ -697,7 +716,8 @@ impl MetaCodec {
         let number = number(digits).ok_or(BAD_NUMBER)?;
         let used = line_end(input, line_len + bytes, Stop::Bad(Malformed::ValueNotTerminated))?;
         self.progress = Progress::Idle;
-        Ok((used, Event::End { reply: ReplyKind::Number, number, token, text: &[] }))
+        let (reply, form) = (ReplyKind::Number, pairs::NUMBER);
+        Ok((used, Event::End { reply, form, number, token, text: &[] }))
     }
 
     /// Reads `EN <flags>*`: a reply of its own, or a key of a multi-get.
@@ -708,7 +728,7 @@ impl MetaCodec {
             (Some(Asked::First), Progress::Begun) => Progress::Batch { token, hit: false },
             (Some(Asked::Further), batch @ Progress::Batch { token: own, .. }) if own == token => batch,
             (Some(Asked::First | Asked::Further), _) => return Err(UNKNOWN),
-            (_, Progress::Begun) => return Ok((used, self.end(ReplyKind::NotFound, token))),
+            (_, Progress::Begun) => return Ok((used, self.end(MISSING, token))),
             _ => return Err(UNKNOWN),
         };
         self.expects = Expects::Line;
@@ -719,9 +739,11 @@ impl MetaCodec {
     /// The end of a multi-get: of its reply, or of what an error had left of it.
     fn noop<'a>(&mut self, progress: Progress) -> Event<'a> {
         if let Progress::Batch { token, hit } = progress {
-            return self.end(if hit { ReplyKind::Value } else { ReplyKind::NotFound }, token);
+            let none = (ReplyKind::NotFound, pairs::NONE_OF_SEVERAL);
+            return self.end(if hit { (ReplyKind::Value, pairs::SEVERAL) } else { none }, token);
         }
         (self.expects, self.progress) = (Expects::Line, Progress::Idle);
+        self.may_remain = false;
         Event::Push { is_over: true }
     }
 
@@ -750,7 +772,7 @@ impl MetaCodec {
     fn value_end<'a>(&mut self, input: &'a [u8]) -> Step<(usize, Event<'a>)> {
         let start = line_end(input, 0, Stop::Bad(Malformed::ValueNotTerminated))?;
         if let Progress::Single { token } = self.progress {
-            return Ok((start, self.end(ReplyKind::Value, token)));
+            return Ok((start, self.end(VALUE_TOLD, token)));
         }
         let (used, event) = self.line(&input[start..])?;
         Ok((start + used, event))
@@ -758,9 +780,9 @@ impl MetaCodec {
 
     /// Closes the reply.
     #[inline]
-    fn end<'a>(&mut self, reply: ReplyKind, token: u32) -> Event<'a> {
+    fn end<'a>(&mut self, (reply, form): Said, token: u32) -> Event<'a> {
         (self.expects, self.progress) = (Expects::Line, Progress::Idle);
-        Event::End { reply, number: 0, token, text: &[] }
+        Event::End { reply, form, number: 0, token, text: &[] }
     }
 
     /// The short way: a whole `VA` of a single key and its value, if that is what lies at the front. Its length and its

@@ -4,10 +4,12 @@
 //! `doc/protocol.txt`. Every decision of the decoder is taken at the first byte that settles it, so where the input
 //! is cut cannot change what it means; value bytes pass through unbuffered and unlooked at.
 
+mod pairs;
+
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
-use crate::{Codec, Encoded, Event, Malformed, Matching, Renewal, Request};
+use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use memchr::memchr2;
@@ -24,7 +26,8 @@ use memchr::memchr2;
 ///   same as a miss.
 /// - `VERSION` and `STAT` lines are `Control` events: the whole line without its end. A `VERSION` is followed by the
 ///   `End` with `Ok`.
-/// - A line that cannot follow the ones before it in the same reply (`STORED` after a value) is `Bad`.
+/// - A line that cannot follow the ones before it in the same reply (`STORED` after a value, a value with a unique after one
+///   without) is `Bad`.
 /// - After `Bad` the codec uses up nothing and says nothing more: a loop that runs until `None` ends.
 #[derive(Clone, Debug, Default)]
 pub struct TextCodec {
@@ -57,8 +60,10 @@ enum Progress {
     Idle,
     /// `Begin` is told, no line is read.
     Begun,
-    /// At least one value.
+    /// At least one value, none with a unique.
     Values,
+    /// At least one value, all with uniques.
+    Uniques,
     /// At least one statistic.
     Statistics,
 }
@@ -71,7 +76,7 @@ enum Shape {
     /// `END` of values or statistics.
     ListEnd,
     /// A whole line that is a whole reply.
-    Complete(ReplyKind),
+    Complete(ReplyKind, Form),
     /// A line of digits.
     Number,
     /// An error; a text may follow.
@@ -90,20 +95,20 @@ const STORED: &[u8] = b"STORED\r\n";
 const WORDS: [(&[u8], Shape); 15] = [
     (VALUE, Shape::Item),
     (END, Shape::ListEnd),
-    (STORED, Shape::Complete(ReplyKind::Stored)),
-    (b"NOT_FOUND\r\n", Shape::Complete(ReplyKind::NotFound)),
-    (b"NOT_STORED\r\n", Shape::Complete(ReplyKind::NotStored)),
-    (b"DELETED\r\n", Shape::Complete(ReplyKind::Deleted)),
-    (b"TOUCHED\r\n", Shape::Complete(ReplyKind::Touched)),
-    (b"EXISTS\r\n", Shape::Complete(ReplyKind::Exists)),
-    (b"OK\r\n", Shape::Complete(ReplyKind::Ok)),
+    (STORED, Shape::Complete(ReplyKind::Stored, pairs::STORED)),
+    (b"NOT_FOUND\r\n", Shape::Complete(ReplyKind::NotFound, pairs::NOT_FOUND)),
+    (b"NOT_STORED\r\n", Shape::Complete(ReplyKind::NotStored, pairs::NOT_STORED)),
+    (b"DELETED\r\n", Shape::Complete(ReplyKind::Deleted, pairs::DELETED)),
+    (b"TOUCHED\r\n", Shape::Complete(ReplyKind::Touched, pairs::TOUCHED)),
+    (b"EXISTS\r\n", Shape::Complete(ReplyKind::Exists, pairs::EXISTS)),
+    (b"OK\r\n", Shape::Complete(ReplyKind::Ok, pairs::UNASKED)),
     (b"SERVER_ERROR", Shape::Error(ReplyKind::ServerError)),
     (b"CLIENT_ERROR", Shape::Error(ReplyKind::ClientError)),
     // With a text too: a server at its limit of connections greets with "ERROR Too many open connections".
     (b"ERROR", Shape::Error(ReplyKind::Error)),
     (b"STAT ", Shape::Statistic),
     (b"VERSION ", Shape::Version),
-    (b"RESET\r\n", Shape::Complete(ReplyKind::Ok)),
+    (b"RESET\r\n", Shape::Complete(ReplyKind::Ok, pairs::UNASKED)),
 ];
 
 /// The longest line, its end included. A `VALUE` line with a key of 250 bytes, memcached's limit, takes 302; statistics
@@ -149,21 +154,22 @@ impl TextCodec {
         match shape {
             Shape::Item => self.item(line),
             Shape::ListEnd => {
-                let reply = match self.progress {
-                    Progress::Values => ReplyKind::Value,
-                    Progress::Statistics => ReplyKind::Ok,
-                    Progress::Idle | Progress::Begun => ReplyKind::NotFound,
+                let (reply, form) = match self.progress {
+                    Progress::Values => (ReplyKind::Value, pairs::VALUES),
+                    Progress::Uniques => (ReplyKind::Value, pairs::VALUES_WITH_UNIQUES),
+                    Progress::Statistics => (ReplyKind::Ok, pairs::UNASKED),
+                    Progress::Idle | Progress::Begun => (ReplyKind::NotFound, pairs::END),
                 };
-                Ok((word_len, self.end(reply, 0, &[])))
+                Ok((word_len, self.end(reply, form, 0, &[])))
             }
-            Shape::Complete(reply) => Ok((word_len, self.end(reply, 0, &[]))),
+            Shape::Complete(reply, form) => Ok((word_len, self.end(reply, form, 0, &[]))),
             Shape::Number => {
                 let (number, used) = number_line(line)?;
-                Ok((used, self.end(ReplyKind::Number, number, &[])))
+                Ok((used, self.end(ReplyKind::Number, pairs::NUMBER, number, &[])))
             }
             Shape::Error(reply) => {
                 let (text, used) = error_text(line, word_len)?;
-                Ok((used, self.end(reply, 0, text)))
+                Ok((used, self.end(reply, pairs::ERROR, 0, text)))
             }
             Shape::Statistic => {
                 let (text, used) = rest_of_line(line, word_len)?;
@@ -189,13 +195,16 @@ impl TextCodec {
         }
         let (flags, at) = decimal_u32(line, key_end + 1)?;
         let (bytes, at) = decimal_u32(line, after_space(line, at)?)?;
-        let (unique, at) = match line.get(at) {
-            Some(b' ') => decimal(line, at + 1)?,
-            _ => (0, at),
+        let ((unique, at), progress) = match line.get(at) {
+            Some(b' ') => (decimal(line, at + 1)?, Progress::Uniques),
+            _ => ((0, at), Progress::Values),
         };
         let used = line_end(line, at, BAD_NUMBER)?;
+        if !matches!(self.progress, Progress::Idle | Progress::Begun) && self.progress != progress {
+            return Err(UNKNOWN);
+        }
         self.expects = if bytes == 0 { Expects::ValueEnd } else { Expects::Value { remaining: bytes } };
-        self.progress = Progress::Values;
+        self.progress = progress;
         let key = &line[VALUE.len()..key_end];
         Ok((used, Event::Key { hit: true, key, flags, bytes, unique, token: 0, renewal: Renewal::NONE }))
     }
@@ -227,10 +236,10 @@ impl TextCodec {
 
     /// Closes the reply.
     #[inline]
-    fn end<'a>(&mut self, reply: ReplyKind, number: u64, text: &'a [u8]) -> Event<'a> {
+    fn end<'a>(&mut self, reply: ReplyKind, form: Form, number: u64, text: &'a [u8]) -> Event<'a> {
         self.expects = Expects::Line;
         self.progress = Progress::Idle;
-        Event::End { reply, number, token: 0, text }
+        Event::End { reply, form, number, token: 0, text }
     }
 }
 
@@ -240,7 +249,9 @@ impl Progress {
     fn admits(self, shape: Shape) -> bool {
         match self {
             Self::Idle | Self::Begun => true,
-            Self::Values => matches!(shape, Shape::Item | Shape::ListEnd | Shape::Error(_)),
+            Self::Values | Self::Uniques => {
+                matches!(shape, Shape::Item | Shape::ListEnd | Shape::Error(_))
+            }
             Self::Statistics => matches!(shape, Shape::Statistic | Shape::ListEnd | Shape::Error(_)),
         }
     }
@@ -250,6 +261,8 @@ impl Codec for TextCodec {
     const MATCHING: Matching = Matching::Fifo;
 
     const UNIT_BYTES_MAX: usize = 2048;
+
+    const FOUND: Form = pairs::VALUES;
 
     #[inline]
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
@@ -303,6 +316,11 @@ impl Codec for TextCodec {
         }
         if input.is_empty() { (0, None) } else { self.decode_any(input) }
     }
+
+    #[inline]
+    fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
+        pairs::PAIRS.meaning(kind, reply, form)
+    }
 }
 
 impl TextCodec {
@@ -332,9 +350,8 @@ impl TextCodec {
             Expects::Line => self.line(input),
             Expects::Value { remaining } => return self.value(input, remaining),
             Expects::ValueEnd => self.value_end(input),
-            Expects::VersionEnd => {
-                line_end(input, 0, UNKNOWN).map(|used| (used, self.end(ReplyKind::Ok, 0, &[])))
-            }
+            Expects::VersionEnd => line_end(input, 0, UNKNOWN)
+                .map(|used| (used, self.end(ReplyKind::Ok, pairs::UNASKED, 0, &[]))),
             Expects::Nothing => return (0, None),
         };
         told(step, || self.expects = Expects::Nothing)
@@ -466,7 +483,7 @@ fn shape(line: &[u8]) -> Step<(usize, Shape)> {
     } else if line.starts_with(END) {
         Ok((END.len(), Shape::ListEnd))
     } else if line.starts_with(STORED) {
-        Ok((STORED.len(), Shape::Complete(ReplyKind::Stored)))
+        Ok((STORED.len(), Shape::Complete(ReplyKind::Stored, pairs::STORED)))
     } else {
         shape_of_any(line)
     }

@@ -4,7 +4,7 @@
 //! the contract; and what can be checked of the contract without knowing the protocol is checked on the way.
 
 use crate::out::{Out, PARTS_MAX};
-use crate::{Codec, Encoded, Event, Keys, NO_TOKEN, Renewal, Request, Value};
+use crate::{Codec, Encoded, Event, Form, Keys, NO_TOKEN, Renewal, Request, Value};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 use std::io::IoSlice;
@@ -133,12 +133,12 @@ pub(super) fn phrases(event: &Event<'_>) -> Vec<String> {
                 Event::Begin,
                 Event::Key { hit: true, key, flags, bytes, unique: 0, token, renewal: Renewal::NONE },
                 Event::Value(value),
-                Event::End { reply: ReplyKind::Value, number: 0, token, text: &[] },
+                Event::End { reply: ReplyKind::Value, form: Form(0), number: 0, token, text: &[] },
             ];
             let said = all.iter().filter(|event| **event != Event::Value(&[]));
             return said.flat_map(phrases).collect();
         }
-        Event::End { reply, number, token, text } => {
+        Event::End { reply, number, token, text, .. } => {
             assert!(*number == 0 || *reply == ReplyKind::Number);
             let token = name_of(*token);
             match reply {

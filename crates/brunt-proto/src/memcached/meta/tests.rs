@@ -219,6 +219,10 @@ const MALFORMED: &[(&str, &str)] = &[
     ("EN ka Om@@@@@@@A\r\nEN Oq@@@@@@@B\r\n", "begin; miss 'a' @1; bad UnknownReply"),
     ("EN ka Om@@@@@@@A\r\nEN Om@@@@@@@A\r\n", "begin; miss 'a' @1; bad UnknownReply"),
     ("EN Oq@@@@@@@A\r\n", "begin; bad UnknownReply"),
+    // What a multi-get has left without one that failed.
+    ("MN\r\n", "begin; bad OutOfStep"),
+    ("VA 1 kb f1 Oq@@@@@@@A\r\ny\r\n", "begin; bad OutOfStep"),
+    ("ERROR\r\nMN\r\nMN\r\n", "begin; end error @-; begin; push over; begin; bad OutOfStep"),
     ("ERROR\r\nVA 0 Oq@@@@@@@A\r\n\r\nHD\r\n", "begin; end error @-; begin; push; bad UnknownReply"),
 ];
 

@@ -193,12 +193,18 @@ fn phrases(event: &Event<'_>) -> Vec<String> {
                     renewal: Renewal::NONE,
                 },
                 Event::Value(value),
-                Event::End { reply: ReplyKind::Value, number: 0, token: *token, text: &[] },
+                Event::End {
+                    reply: ReplyKind::Value,
+                    form: TextCodec::FOUND,
+                    number: 0,
+                    token: *token,
+                    text: &[],
+                },
             ];
             let said = all.iter().filter(|event| **event != Event::Value(&[]));
             return said.flat_map(phrases).collect();
         }
-        Event::End { reply, number, token, text } => {
+        Event::End { reply, number, token, text, .. } => {
             assert_eq!(*token, 0);
             assert!(*number == 0 || *reply == ReplyKind::Number);
             match reply {
@@ -331,6 +337,9 @@ const MALFORMED: &[(&str, &str)] = &[
     ("VERSION 1\n", "begin; bad UnknownReply"),
     ("STAT pid 1\r\nVALUE k 0 1\r\n", "begin; control STAT pid 1; bad UnknownReply"),
     ("VALUE k 0 1\r\nx\r\nSTORED\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
+    // With a unique and without.
+    ("VALUE k 0 1 5\r\nx\r\nVALUE l 0 1\r\n", "begin; key k 0 1 5; value x; bad UnknownReply"),
+    ("VALUE k 0 1\r\nx\r\nVALUE l 0 1 5\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
     ("VALUE k 0 1\r\nx\r\n5\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
     ("VALUE k 0 1\r\nx\r\nSTAT pid 1\r\n", "begin; key k 0 1 0; value x; bad UnknownReply"),
     ("VALUE  0 1\r\n", "begin; bad UnknownReply"),
@@ -565,17 +574,18 @@ fn replies_that_look_like_the_last_one_and_those_that_do_not() {
 /// A reply before it has bytes.
 #[derive(Clone, Debug)]
 enum Reply {
-    Values(Vec<(String, u32, Vec<u8>, Option<u64>)>),
+    /// With uniques or without.
+    Values(Vec<(String, u32, Vec<u8>, u64)>, bool),
     Number(u64, usize),
     Statistics(Vec<String>),
     Other(usize),
 }
 
 fn replies() -> impl Strategy<Value = Reply> {
-    let value =
-        ("[!-~]{1,250}", any::<u32>(), prop::collection::vec(any::<u8>(), 0..300), any::<Option<u64>>());
+    let value = ("[!-~]{1,250}", any::<u32>(), prop::collection::vec(any::<u8>(), 0..300), any::<u64>());
     prop_oneof![
-        prop::collection::vec(value, 0..5).prop_map(Reply::Values),
+        (prop::collection::vec(value, 0..5), any::<bool>())
+            .prop_map(|(values, has_uniques)| Reply::Values(values, has_uniques)),
         (any::<u64>(), 0usize..4).prop_map(|(number, padding)| Reply::Number(number, padding)),
         prop::collection::vec("[a-z_]{1,20} [0-9]{1,10}", 1..5).prop_map(Reply::Statistics),
         (0..REPLIES.len()).prop_map(Reply::Other),
@@ -591,8 +601,9 @@ fn write_reply(reply: &Reply, bytes: &mut Vec<u8>, phrases: &mut Vec<String>) {
     }
     phrases.push("begin".to_owned());
     match reply {
-        Reply::Values(values) => {
+        Reply::Values(values, has_uniques) => {
             for (key, flags, value, unique) in values {
+                let unique = has_uniques.then_some(*unique);
                 let tail = unique.map(|unique| format!(" {unique}")).unwrap_or_default();
                 bytes.extend_from_slice(format!("VALUE {key} {flags} {}{tail}\r\n", value.len()).as_bytes());
                 bytes.extend_from_slice(value);
