@@ -5,7 +5,7 @@
 use super::*;
 use brunt_plan::quantile::Quantile;
 use brunt_server::Outage as Script;
-use brunt_stats::assertion::AssertionStatus;
+use brunt_stats::bound::Decision;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::{OpSummary, Summary};
 
@@ -129,8 +129,8 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
     let is_seen = match trouble {
         Trouble::Killed | Trouble::Stopped => {
             let p99_ns = summary.total.latency.response.summary.p99_ns();
-            let failed = summary.assertions.iter().filter(|held| held.status() == AssertionStatus::Fails);
-            assert_eq!(failed.count(), 2, "{what}: {:?}", summary.assertions);
+            let decisions: Vec<_> = summary.assertions.iter().map(|held| held.decision).collect();
+            assert_eq!(decisions, [Decision::Fails; 2], "{what}: {:?}", summary.assertions);
             max_ns > Some(GONE_NS - 10 * MS) && p99_ns > Some(300 * MS)
         }
         Trouble::Reset => outcome.connections().lost == 8,
