@@ -81,10 +81,10 @@ impl StepEnd {
         let holds = |held: &Bounded| held.decide() == Decision::Holds;
         if party == Some(Party::Neither) {
             Self::Untrusted
-        } else if bounded.iter().any(|held| held.decide() == Decision::Fails) {
-            Self::Failed
         } else if party == Some(Party::Server) {
             Self::Saturated
+        } else if bounded.iter().any(|held| held.decide() == Decision::Fails) {
+            Self::Failed
         } else if is_offered && bounded.iter().all(holds) {
             Self::Passed
         } else if party == Some(Party::Client) {
