@@ -161,11 +161,20 @@ impl Server {
     /// A real redis-server that keeps nothing on disk; `None` (and a word on stderr) where it is not installed and that was
     /// allowed. Once this returns, it listens.
     pub(crate) fn redis(flags: &[&str]) -> Option<Self> {
+        Self::redis_by(&mut Command::new("redis-server"), flags)
+    }
+
+    /// The same whose TLS is configured by this file of OpenSSL's.
+    pub(crate) fn redis_with_openssl(file: &str, flags: &[&str]) -> Option<Self> {
+        Self::redis_by(Command::new("redis-server").env("OPENSSL_CONF", file), flags)
+    }
+
+    fn redis_by(command: &mut Command, flags: &[&str]) -> Option<Self> {
         if !is_installed("redis-server", "--version") {
             return None;
         }
         let port = lasting_port().to_string();
-        let child = Command::new("redis-server")
+        let child = command
             .args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"])
             .args(flags)
             .stdout(Stdio::null())

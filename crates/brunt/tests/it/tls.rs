@@ -80,9 +80,34 @@ impl Papers {
         self.call(&[arguments, &new_key].concat());
     }
 
-    fn call(&self, arguments: &[&str]) {
+    /// A holder with a new key, `ALGORITHM[:SIZE or curve]`, that nobody but itself vouches for.
+    fn sign_oneself(&self, holder: &str, key_and_more: &[&str]) {
+        let (key, more) = key_and_more.split_first().unwrap();
+        let (algorithm, size) = key.split_once(':').unwrap_or((key, ""));
+        let size = match algorithm {
+            "ec" => format!("ec_paramgen_curve:{size}"),
+            _ => format!("rsa_keygen_bits:{size}"),
+        };
+        let sized: &[&str] = if key.contains(':') { &["-pkeyopt", &size] } else { &[] };
+        let [subject, out, key] = [format!("/CN={holder}"), format!("{holder}.pem"), format!("{holder}.key")];
+        let fixed =
+            ["req", "-x509", "-nodes", "-days", "2", "-subj", &subject, "-out", &out, "-keyout", &key];
+        self.call(&[&fixed[..], &["-newkey", algorithm], sized, more].concat());
+    }
+
+    /// A holder with the key of another, whose certificate ended yesterday.
+    fn expire(&self, of: &str, holder: &str) {
+        let [request, key, out] = [format!("{of}.csr"), format!("{of}.key"), format!("{holder}.pem")];
+        let fixed = ["x509", "-req", "-days", "-1", "-in", &request, "-signkey", &key, "-out", &out];
+        self.call(&[&fixed[..], &["-extfile", "extensions"]].concat());
+        std::fs::copy(self.path(&key), self.path(&format!("{holder}.key"))).unwrap();
+    }
+
+    /// Runs openssl. Yields what it says.
+    fn call(&self, arguments: &[&str]) -> String {
         let output = Command::new("openssl").args(arguments).current_dir(&self.0).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -103,9 +128,19 @@ impl Papers {
 
 /// A redis-server that speaks TLS at the second address, and plainly at its own.
 pub(crate) fn redis_by_tls(papers: &Papers, flags: &[&str]) -> Option<(Server, String)> {
+    redis_as("server", papers, flags, Server::redis)
+}
+
+/// The same with the certificate and the key of this holder, begun like this.
+fn redis_as(
+    holder: &str,
+    papers: &Papers,
+    flags: &[&str],
+    begin: impl Fn(&[&str]) -> Option<Server>,
+) -> Option<(Server, String)> {
     let port = lasting_port().to_string();
-    let (ca, certificate, key) =
-        (papers.path("ca.pem"), papers.path("server.pem"), papers.path("server.key"));
+    let [ca, certificate, key] =
+        ["ca.pem", &format!("{holder}.pem"), &format!("{holder}.key")].map(|name| papers.path(name));
     let own = [
         "--tls-port",
         &port,
@@ -116,7 +151,7 @@ pub(crate) fn redis_by_tls(papers: &Papers, flags: &[&str]) -> Option<(Server, S
         "--tls-key-file",
         &key,
     ];
-    let server = Server::redis(&[&own, flags].concat())?;
+    let server = begin(&[&own, flags].concat())?;
     // When it answers, it listens everywhere.
     server.redis_says("PING");
     Some((server, format!("127.0.0.1:{port}")))
@@ -222,6 +257,68 @@ fn who_is_who() {
             measured.text
         );
         assert_eq!(measured.at("plan.tls-server-name"), "cache.test");
+    }
+}
+
+/// What `--tls-insecure` is for: a certificate of any kind, of any key, in either version of TLS.
+#[test]
+fn any_certificate_is_taken_where_none_is_verified() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let old_and_weak = ["rsa:1024", "-sha1"];
+    papers.sign_oneself("elsewhere", &["ec:prime256v1", "-addext", "subjectAltName=DNS:elsewhere.test"]);
+    papers.sign_oneself("old-and-weak", &old_and_weak);
+    // Keys whose signatures the library of ours cannot verify.
+    papers.sign_oneself("p521", &["ec:secp521r1"]);
+    papers.sign_oneself("ed448", &["ed448"]);
+    papers.sign_oneself("pss", &["rsa-pss:2048"]);
+    papers.expire("server", "expired");
+    let version_1 = include_str!("tls/version-1.pem");
+    for name in ["version-1.pem", "version-1.key"] {
+        std::fs::write(papers.path(name), version_1).unwrap();
+    }
+    // A server that takes weak keys for its own.
+    let careless = papers.path("openssl.cnf");
+    let sections = "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = tls\n[tls]\nCipherString = DEFAULT@SECLEVEL=0\n";
+    std::fs::write(&careless, sections).unwrap();
+    let text = papers.call(&["x509", "-in", "version-1.pem", "-noout", "-text"]);
+    assert!(text.contains("Version: 1 "), "{text}");
+    let either = &["TLSv1.2", "TLSv1.3"][..];
+    // In version 1.2 a server has no use for a key on a curve that we exchange no keys on (RFC 8422, section 5.1), and rustls knows of no
+    // way for the others to sign there.
+    let newer = &["TLSv1.3"][..];
+    let table = [
+        ("server", either),
+        ("elsewhere", either),
+        ("expired", either),
+        ("version-1", either),
+        ("old-and-weak", either),
+        ("p521", newer),
+        ("ed448", newer),
+        ("pss", newer),
+    ];
+    for (holder, versions) in table {
+        for version in versions {
+            eprintln!("{holder} {version}");
+            let flags = ["--tls-protocols", version, "--tls-auth-clients", "no"];
+            let begin = |flags: &[&str]| Server::redis_with_openssl(&careless, flags);
+            let Some((_server, address)) = redis_as(holder, &papers, &flags, begin) else { return };
+            let tls = ["--protocol", "resp2", "--transport", "tls", "--tls-insecure"];
+            let flags = [&tls[..], &["--keys", "20", "-n", "100", "-c", "2", "--warmup", "0s"]].concat();
+            let measured = Measured::run(&address, &flags);
+            let text = &measured.text;
+            assert_eq!(measured.count("requests.completed"), 100, "{holder} {version}\n{text}");
+            assert_eq!(status(&measured, "PEER"), "caution", "{holder} {version}\n{text}");
+            // Nobody who verifies takes one of these: of `server` the issuer is not known.
+            let output =
+                brunt(&["load", "-s", &address, "--protocol", "resp2", "--transport", "tls", "--quiet"])
+                    .args(["--keys", "10", "--tls-ca", &papers.path("other.pem")])
+                    .output()
+                    .unwrap();
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{holder} {version}: {text}");
+            assert!(text.contains("no TLS with "), "{holder} {version}: {text}");
+        }
     }
 }
 
