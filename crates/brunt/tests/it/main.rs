@@ -33,6 +33,7 @@ mod mutilated;
 mod operations;
 mod outages;
 mod redis;
+mod replies;
 mod sasl;
 mod scripted;
 mod serve;

@@ -1,0 +1,81 @@
+//! A server that has one reply to whatever it is asked: what is no reply to the operation is no success, however well-formed it is.
+//!
+//! Every pair of an operation and a reply is tried in the engine's virtual world (`brunt-engine/src/simulated/replies.rs`); here, over
+//! sockets and through the binary, is what a user is told.
+
+use crate::measured::Measured;
+use crate::server::{beside_others, brunt};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+
+/// Says this whenever it has heard something.
+fn parrot(says: &'static [u8]) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            std::thread::spawn(move || {
+                let mut heard = [0; 4096];
+                while stream.read(&mut heard).is_ok_and(|len| len > 0) && stream.write_all(says).is_ok() {}
+            });
+        }
+    });
+    address
+}
+
+/// A preload of which no store is confirmed ends so, with what came in place of it.
+#[test]
+fn a_key_is_stored_when_the_server_says_so() {
+    let _beside = beside_others();
+    let table: [(&str, &[u8], &str); 8] = [
+        ("memcached-text", b"VERSION 1.6\r\n", r"VERSION 1.6\r\n"),
+        ("memcached-text", b"OK\r\n", r"OK\r\n"),
+        ("memcached-text", b"END\r\n", r"END\r\n"),
+        ("memcached-text", b"VALUE k 0 1\r\nx\r\nEND\r\n", r"VALUE k 0 1\r\nx\r\nEND\r\n"),
+        ("memcached-meta", b"MN\r\n", r"MN\r\n"),
+        ("resp2", b":1\r\n", r":1\r\n"),
+        ("resp2", b"$2\r\nOK\r\n", r"$2\r\nOK\r\n"),
+        ("resp2", b"_\r\n", r"_\r\n"),
+    ];
+    for (protocol, says, quoted) in table {
+        let server = parrot(says);
+        for command in ["load", "run"] {
+            let output = brunt(&[command, "-s", &server, "--protocol", protocol, "--keys", "100"])
+                .arg("--quiet")
+                .output()
+                .unwrap();
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(5), "{protocol} {quoted}: {text}");
+            let said = format!("it sent \"{quoted}\": no reply to the operation that was sent");
+            assert!(text.contains("confirmed 0 of 100 keys") && text.contains(&said), "{text}");
+        }
+    }
+}
+
+/// What comes in a run is garbage: each request an error, each connection lost, the first of it shown.
+#[test]
+fn what_is_no_reply_to_the_operation_is_garbage() {
+    let _beside = beside_others();
+    let table: [(&str, &str, &[u8], &str); 4] = [
+        ("memcached-text", "get", b"STORED\r\n", r"STORED\r\n"),
+        ("memcached-text", "delete", b"1\r\n", r"1\r\n"),
+        ("memcached-text", "touch", b"OK\r\n", r"OK\r\n"),
+        ("resp2", "get", b"*1\r\n$1\r\nx\r\n", r"*1\r\n$1\r\nx\r\n"),
+    ];
+    for (protocol, kind, says, quoted) in table {
+        let flags = ["--protocol", protocol, "--mix", kind, "--keys", "100", "-n", "6", "-c", "2"];
+        let more = ["--no-preload", "--warmup", "0s", "--no-server-stats", "--allow-untrusted"];
+        let measured = Measured::run(&parrot(says), &[&flags[..], &more].concat());
+        let text = &measured.text;
+        measured.check_books();
+        measured.check_connections();
+        assert_eq!(measured.count("requests.error"), 6, "{text}");
+        assert_eq!(measured.count("requests.completed"), 0, "{text}");
+        let faults = measured.at("faults").as_array().unwrap();
+        let garbage = faults.iter().filter(|fault| fault["kind"] == "garbage");
+        assert_eq!(garbage.map(|fault| fault["count"].as_u64().unwrap()).sum::<u64>(), 6, "{text}");
+        assert_eq!(measured.at("first_garbage.text"), quoted, "{text}");
+        assert_eq!(measured.at("first_garbage.reason"), "no reply to the operation that was sent", "{text}");
+    }
+}
