@@ -14,6 +14,8 @@ use brunt_plan::objective::{Ceiling, Metric, Statistic};
 
 /// Rates grow by this until one fails: few steps where each lasts seconds, and a bracket that is halved in a handful more.
 const GROWTH: f64 = 2.0;
+/// When even the first rate does not pass, the next one is so much lower.
+const RETREAT: f64 = 0.25;
 /// No schedule goes higher: a billion requests per second.
 const RATE_MAX: f64 = 1e9;
 /// A step that the client spoils is measured once more: a stop of the host is no property of the generator.
@@ -110,8 +112,10 @@ impl StepEnd {
 /// Where to look, and how closely. Rates in requests per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
-    /// The first rate and the lowest.
+    /// The first rate.
     pub from: f64,
+    /// The lowest: where the first does not pass, rates go down to it.
+    pub lowest: f64,
     /// The highest, if there is one.
     pub to: Option<f64>,
     /// How wide the bracket may be, as a part of its upper end.
@@ -201,11 +205,14 @@ impl Search {
 
     /// What to do now. The same until something is recorded.
     pub fn next(&self) -> Next {
-        let Range { from, to, resolution } = self.range;
+        let Range { from, to, resolution, .. } = self.range;
         let to = to.unwrap_or(RATE_MAX);
         match (self.ended, self.passed, self.failed) {
             (Some(capacity), ..) => Next::Found(capacity),
             (None, None, None) => Next::Measure(rounded(from)),
+            (None, None, Some((at, _))) if at * RETREAT >= self.range.lowest * 0.999 => {
+                Next::Measure(rounded(at * RETREAT))
+            }
             (None, None, Some((at, StepEnd::Undecided))) => Next::Found(Capacity::Undecided { at }),
             (None, None, Some((failed, _))) => Next::Found(Capacity::Below { failed }),
             (None, Some(passed), None) if passed >= rounded(to) => Next::Found(Capacity::AtLeast { passed }),
@@ -250,7 +257,7 @@ mod tests {
     use super::*;
 
     fn range(from: f64, to: Option<f64>) -> Range {
-        Range { from, to, resolution: 0.02 }
+        Range { from, lowest: from, to, resolution: 0.02 }
     }
 
     /// Walks through a search; `measure` is told the rate and how many steps came before it.
@@ -326,6 +333,22 @@ mod tests {
         assert_eq!(capacity.passed(), None);
         let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Saturated);
         assert_eq!(capacity, Capacity::Below { failed: 1_000.0 });
+    }
+
+    /// A first rate that is too high, or that a disturbed client left open, is no end where lower ones may be tried.
+    #[test]
+    fn rates_go_down_to_the_lowest() {
+        let range = Range { lowest: 1_000.0 / 64.0, ..range(1_000.0, None) };
+        for end in [StepEnd::Undecided, StepEnd::Failed, StepEnd::Saturated] {
+            let (capacity, rates) = walk(range, |rate, _| if rate > 40.0 { end } else { StepEnd::Passed });
+            assert_eq!(rates[..4], [1_000.0, 250.0, 62.5, 15.62], "{end:?}");
+            assert!(
+                matches!(capacity, Capacity::Between { passed, .. } if (38.0..=40.0).contains(&passed)),
+                "{capacity:?}"
+            );
+            let (_, rates) = walk(range, |_, _| end);
+            assert_eq!(rates.len(), 4, "{end:?}");
+        }
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
 /// A search from end to end. Every step has the next seed.
 fn search(known: &Known, from: f64, seed: u64, first_look_s: u64) -> (Capacity, Vec<StepEnd>) {
     let ceiling = known.slo().parse::<Objective>().unwrap().ceiling().unwrap();
-    let mut search = Search::new(Range { from, to: None, resolution: 0.02 });
+    let mut search = Search::new(Range { from, lowest: from, to: None, resolution: 0.02 });
     let mut ends = Vec::new();
     loop {
         let rate = match search.next() {

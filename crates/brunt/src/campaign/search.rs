@@ -21,6 +21,9 @@ use brunt_stats::verdict::{Status, Verdict};
 /// Where nobody says where to begin: rates double, so that four steps reach what a closed loop comes to.
 const FROM_PART: f64 = 1.0 / 16.0;
 
+/// And rates go down to this part of the first, where that does not pass.
+const LOWEST_PART: f64 = 1.0 / 64.0;
+
 /// A step that decides nothing goes on for so many times its length at most.
 const LONGER: u64 = 8;
 
@@ -54,6 +57,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
     let (mut closed_loop, mut capacity) = (None, None);
     let mut range = Range {
         from: from.map_or(0.0, |from| from.as_f64()),
+        lowest: from.map_or(0.0, |from| from.as_f64()),
         to: to.map(|to| to.as_f64()),
         resolution: resolution.per_billion as f64 / 1e9,
     };
@@ -62,6 +66,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
             let rate = closed_loop_rate(&mut series, &asked)?;
             closed_loop = Some(rate);
             range.from = range.to.unwrap_or(f64::INFINITY).min(rate * FROM_PART);
+            range.lowest = range.from * LOWEST_PART;
         }
         capacity = Some(measure_all(&mut series, &asked, &ceilings, range, max_time)?);
         Ok(())
