@@ -18,6 +18,7 @@ mod group;
 mod health;
 pub mod host;
 mod in_flight;
+pub mod input_file;
 mod io;
 pub mod kernel_interface;
 mod lane;

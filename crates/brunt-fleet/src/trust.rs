@@ -3,11 +3,13 @@
 //! Not the servers under load: their TLS is the plan's. Files are read here, once.
 
 use crate::greeting::Token;
+use brunt_engine::input_file;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,7 +126,8 @@ fn read_token(path: &Path) -> Result<Token, String> {
     let unfit = |why: String| {
         format!("--token-file: '{}' {why}; accepted: a file whose first line is the token", path.display())
     };
-    let text = std::fs::read_to_string(path).map_err(|error| unfit(format!("cannot be read ({error})")))?;
+    let text = input_file::read_text(path, input_file::BYTES_MAX);
+    let text = text.map_err(|error| unfit(format!("cannot be read ({error})")))?;
     Token::read(&text).map_err(unfit)
 }
 
@@ -135,12 +138,14 @@ fn identity(files: &TrustFiles) -> Result<Option<Identity>, String> {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => {
             let chain = certificates("--agent-cert", certificate)?;
-            let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+            let unfit = |error: &dyn fmt::Display| {
                 format!(
                     "--agent-key: '{}' was given ({error}); accepted: a file with a private key (PEM)",
                     key.display()
                 )
-            })?;
+            };
+            let pem = input_file::read(key, input_file::BYTES_MAX).map_err(|error| unfit(&error))?;
+            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| unfit(&error))?;
             Ok(Some((chain, key)))
         }
         (Some(_), None) => Err("--agent-cert: given without --agent-key; accepted: both".to_owned()),
@@ -149,17 +154,20 @@ fn identity(files: &TrustFiles) -> Result<Option<Identity>, String> {
 }
 
 fn certificates(option: &str, path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
+    let unfit = |error: &dyn fmt::Display| {
+        format!(
+            "{option}: '{}' was given ({error}); accepted: a file with certificates (PEM)",
+            path.display()
+        )
+    };
+    let pem = input_file::read(path, input_file::BYTES_MAX).map_err(|error| unfit(&error))?;
+    match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
         Ok(found) if !found.is_empty() => Ok(found),
         Ok(_) => Err(format!(
             "{option}: '{}' has no certificate; accepted: a file with certificates (PEM)",
             path.display()
         )),
-        Err(error) => Err(format!(
-            "{option}: '{}' was given ({error}); accepted: a file with certificates (PEM)",
-            path.display()
-        )),
+        Err(error) => Err(unfit(&error)),
     }
 }
 

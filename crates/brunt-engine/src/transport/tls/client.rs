@@ -3,6 +3,7 @@
 //! Not a connection. Files are read here, once, before any connection. Sessions are never resumed, so that every handshake is
 //! whole, whatever the server would offer: what a connection costs does not depend on those before it.
 
+use crate::input_file;
 use brunt_plan::tls::TlsOptions;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -11,6 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What a plan says of TLS, with its files read.
@@ -45,9 +47,12 @@ impl TlsSettings {
             None => builder.with_no_client_auth(),
             Some(identity) => {
                 let chain = certificates("--tls-cert", &identity.certificate)?;
-                let key = PrivateKeyDer::from_pem_file(&identity.key).map_err(|error| {
-                    unfit("--tls-key", &identity.key, &error, "a file with a private key (PEM)")
-                })?;
+                let unfit_key = |error: &dyn fmt::Display| {
+                    unfit("--tls-key", &identity.key, error, "a file with a private key (PEM)")
+                };
+                let pem = input_file::read(Path::new(&identity.key), input_file::BYTES_MAX);
+                let pem = pem.map_err(|error| unfit_key(&error))?;
+                let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| unfit_key(&error))?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| match error {
                     Error::InconsistentKeys(_) => {
                         unfit("--tls-key", &identity.key, &error, "the key of the certificate of --tls-cert")
@@ -111,8 +116,9 @@ fn parse_name(option: &str, name: &str) -> Result<ServerName<'static>, String> {
 /// All certificates of a file, at least one.
 fn certificates(option: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let accepted = "a file with at least one certificate (PEM)";
-    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
+    let pem = input_file::read(Path::new(path), input_file::BYTES_MAX);
+    let pem = pem.map_err(|error| unfit(option, path, &error, accepted))?;
+    match CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>() {
         Ok(chain) if chain.is_empty() => Err(unfit(option, path, &"it holds none", accepted)),
         Ok(chain) => Ok(chain),
         Err(error) => Err(unfit(option, path, &error, accepted)),
