@@ -10,6 +10,7 @@ mod agenda;
 mod audit;
 mod busy;
 mod clock;
+mod closed_stream;
 pub mod cluster;
 pub mod company;
 mod connection;
@@ -44,6 +45,7 @@ mod witness;
 mod worker;
 
 pub use clock::monotonic_ns;
+pub use closed_stream::standard_output_was_closed;
 pub use launch::{allowed_cpus, check_commands};
 pub use stamp_trial::timestamps_work;
 pub use trace_reader::{NoTrace, check_traces};
