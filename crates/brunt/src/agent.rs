@@ -5,15 +5,16 @@
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::input;
 use crate::limits;
 use crate::measurement::{Servers, foresee};
+use crate::terminal::{say, show};
 use brunt_fleet::message::{About, Trouble};
-use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, Patience};
+use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, Patience, TrustFiles};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::RunSpec;
 use brunt_plan::units::Count;
-use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 
 /// Waits for controllers until a signal ends the process.
@@ -38,11 +39,11 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     let spare = if cpus.is_empty() { allowed.len().saturating_sub(1) } else { cpus.len() };
     let note = |text: &str| {
         if !flags.quiet {
-            eprintln!("agent: {text}");
+            say(format_args!("agent: {text}"));
         }
     };
     // For whoever let the kernel choose the port.
-    writeln!(io::stdout(), "listening on {address}")?;
+    show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
     Own { threads, weight: 1, cpus, sleeps: false }.serve(trust, &listener, &note)
 }
@@ -50,10 +51,10 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
 /// Says so where everyone is let in who reaches this address.
 pub(crate) fn warn_if_open(trust: &AgentTrust, address: SocketAddr) {
     if trust.is_open() && !address.ip().is_loopback() {
-        eprintln!(
+        say(format_args!(
             "warning: whoever reaches {address} can have this host load any server: neither --token-file nor --agent-ca (beside --agent-cert) \
              was given"
-        );
+        ));
     }
 }
 
@@ -107,6 +108,12 @@ fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, T
     Ok(endpoints)
 }
 
+/// Files of trust are read: no result goes there.
+pub(crate) fn note_files(files: &TrustFiles) {
+    let named = [&files.token, &files.ca, &files.certificate, &files.key];
+    named.into_iter().flatten().for_each(|path| input::note(path));
+}
+
 /// Meets the agents that a plan names, whose workers are all it has unless it says otherwise.
 pub(crate) fn meet(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<Fleet>, Failure> {
     let agents = run.agent.as_deref().unwrap_or_default();
@@ -114,13 +121,14 @@ pub(crate) fn meet(run: &mut RunSpec, trust: &cli::TrustFlags) -> Result<Option<
     let files = trust.files();
     // An agent without a name is the plan's to complain of.
     if names.is_empty() || names.len() < agents.len() {
-        return match (files == brunt_fleet::TrustFiles::default(), agents) {
+        return match (files == TrustFiles::default(), agents) {
             (false, []) => Err(Failure::usage(
                 "--token-file, --agent-ca, --agent-cert, --agent-key: given without --agent; accepted: beside it",
             )),
             _ => Ok(None),
         };
     }
+    note_files(&files);
     let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
     let names: Vec<(String, u16)> =
         names.into_iter().map(|(host, port)| (host.to_owned(), port.unwrap_or(PORT))).collect();

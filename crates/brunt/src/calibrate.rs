@@ -9,8 +9,9 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
-use crate::output::Destination;
+use crate::output::Outputs;
 use crate::run::read_plan;
+use crate::terminal::say;
 use brunt_engine::rehearsal::{self, Echo};
 use brunt_engine::run::DataSets;
 use brunt_plan::distribution::Arrival;
@@ -25,7 +26,7 @@ use brunt_stats::meter::Meter;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{CheckStatus, Judgement};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -62,40 +63,44 @@ pub(crate) const KEYS: u64 = 1_000;
 pub(crate) fn calibrate(flags: &cli::Calibrate) -> Result<Exit, Failure> {
     let (run, class) = flags.spec();
     let plan = read_plan(None, run, class)?;
-    let json = Destination::asked(flags.json.as_deref(), "--json")?;
+    let outputs = Outputs::of_calibration(flags.json.as_deref())?;
     let stop = interrupt::flag()?;
     let calibration = Calibrator::new(&plan, flags.quiet, &stop).calibrate()?;
-    // Standard output may belong to the object.
-    let mut text: Box<dyn Write> = match flags.json.as_deref() {
-        Some(path) if path == Path::new("-") => Box::new(io::stderr()),
-        _ => Box::new(io::stdout()),
-    };
-    if !flags.quiet {
-        report::write_text(&calibration, &mut text)?;
+    // First, so that whatever becomes of the outputs has no part in it.
+    let kept = keep(&calibration);
+    let delivery = outputs.deliver(
+        flags.quiet,
+        |_, out| report::write_json(&calibration, out),
+        |out| {
+            report::write_text(&calibration, out)?;
+            kept.as_ref().map_or(Ok(()), |(keeping, path)| write_kept(keeping, path, out))
+        },
+    );
+    match kept? {
+        (Keeping::Kept(Some(note)), _) if !flags.quiet => say(format_args!("note: {note}")),
+        _ => {}
     }
-    if let Some(out) = json {
-        out.write(|out| report::write_json(&calibration, out))?;
-    }
+    Ok(delivery.exit(Exit::Done))
+}
+
+/// Keeps a calibration, and says where.
+fn keep(calibration: &Calibration) -> Result<(Keeping, PathBuf), Failure> {
     let path = calibrations::path().ok_or_else(|| {
         let error =
             anyhow::anyhow!("cannot keep the calibration: neither XDG_STATE_HOME nor HOME names a directory");
         Failure::new(Exit::Failed, error)
     })?;
-    let keeping = calibrations::keep(&path, &calibration).map_err(|error| {
+    let keeping = calibrations::keep(&path, calibration).map_err(|error| {
         let error = anyhow::anyhow!("cannot keep the calibration in {}: {error}", path.display());
         Failure::new(Exit::Failed, error)
     })?;
-    if !flags.quiet {
-        say_kept(&keeping, &path, &mut text)?;
-    }
-    Ok(Exit::Done)
+    Ok((keeping, path))
 }
 
-fn say_kept(keeping: &Keeping, path: &Path, text: &mut dyn Write) -> io::Result<()> {
+fn write_kept(keeping: &Keeping, path: &Path, text: &mut dyn Write) -> io::Result<()> {
     let path = path.display();
     match keeping {
-        Keeping::Kept(note) => {
-            note.iter().for_each(|note| eprintln!("note: {note}"));
+        Keeping::Kept(_) => {
             writeln!(text, "\nkept in {path}: later runs show it and are compared with it")
         }
         Keeping::EarlierStays(made_at_s) => {
@@ -134,9 +139,9 @@ impl<'a> Calibrator<'a> {
     fn calibrate(mut self) -> Result<Calibration, Failure> {
         if !self.quiet {
             let at_most = DurationNs::from_secs(bound_ns(self.plan).div_ceil(1_000_000_000));
-            eprintln!(
+            say(format_args!(
                 "calibrating for up to {at_most}: leave this host alone, what else runs on it is taken for ours"
-            );
+            ));
         }
         let servers = Servers::open(self.plan)?;
         let (in_process, in_process_cpu_ns) = self.in_process()?;

@@ -4,15 +4,17 @@
 //! file is replaced as a whole or not at all; one that cannot be read keeps nobody from measuring, and is never
 //! overwritten.
 
+use crate::destination::write_whole;
 use crate::environment;
 use crate::facts::first_line;
+use crate::input;
 use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_report::calibration::{read_all, write_all};
 use brunt_stats::calibration::{Calibration, HostIdentity, Lookup, Shape, find};
 use brunt_stats::usage::ClientUsage;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where calibrations are kept; `None` where the user has no home.
@@ -72,7 +74,7 @@ fn spoken(found: Lookup, plan: &Plan) -> Lookup {
 
 /// Everything that is kept; nothing where there is no file. The error is in words that follow the file's name.
 fn read(path: &Path) -> Result<Vec<Calibration>, String> {
-    match fs::read_to_string(path) {
+    match input::read_text(path, input::BYTES_MAX) {
         Ok(text) => read_all(&text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(format!("cannot be read: {error}")),
@@ -108,25 +110,9 @@ pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Keeping
     }
     kept.retain(|held| !is_same(held));
     kept.push(calibration.clone());
-    replace(path, &kept)?;
+    // Whoever reads meanwhile sees the old file or the new one.
+    write_whole(path, |out| write_all(&kept, out))?;
     Ok(Keeping::Kept(note))
-}
-
-/// Whoever reads meanwhile sees the old file or the new one.
-fn replace(path: &Path, kept: &[Calibration]) -> io::Result<()> {
-    let temporary = path.with_extension(format!("json.{}", std::process::id()));
-    let written = File::create(&temporary).and_then(|file| {
-        let mut out = BufWriter::new(&file);
-        write_all(kept, &mut out)?;
-        out.flush()?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    });
-    if written.is_err() {
-        // It may not even have come into being.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
 
 #[cfg(test)]

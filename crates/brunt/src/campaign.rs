@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, measure};
 use crate::output::Outputs;
-use crate::run::Asked;
+use crate::run::{self, Asked};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
 use brunt_fleet::Fleet;
@@ -33,7 +33,6 @@ use brunt_stats::convergence::Convergence;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Status, Verdict};
-use std::io::{self, Write};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -176,19 +175,20 @@ impl<'a> Series<'a> {
         };
         let Conclusion { finding, verdict, is_missed } = conclude(&runs);
         let campaign = Campaign { head, load, runs, finding, verdict, interrupted: ended.is_err() };
-        outputs.write_campaign(&campaign, flags.progress.quiet)?;
+        let delivery = outputs.write_campaign(&campaign, flags.progress.quiet);
         match ended {
             Err(End::Failed(failure)) => return Err(failure),
-            Err(End::Interrupted) => return Ok(Exit::Interrupted),
+            Err(End::Interrupted) => return Ok(delivery.exit(Exit::Interrupted)),
             Ok(()) => {}
         }
-        Ok(if campaign.verdict.status == Status::NotTrusted && !flags.output.judging.allow_untrusted {
+        let exit = if campaign.verdict.status == Status::NotTrusted && !flags.output.judging.allow_untrusted {
             Exit::NotTrusted
         } else if is_missed {
             Exit::AssertionFailed
         } else {
             Exit::Done
-        })
+        };
+        Ok(delivery.exit(exit))
     }
 }
 
@@ -305,7 +305,5 @@ fn closed_loop_plan(asked: &Asked) -> Result<Plan, Failure> {
 
 /// Prints a plan with a remark on what it is a part of.
 fn print_plan(plan: &Plan, remark: &str) -> Result<Exit, Failure> {
-    let text = PlanSpec::from(plan).to_toml();
-    io::stdout().write_all(format!("# {remark}\n{text}").as_bytes())?;
-    Ok(Exit::Done)
+    run::print_plan(&format!("# {remark}\n{}", PlanSpec::from(plan).to_toml()))
 }

@@ -656,7 +656,8 @@ pub(crate) struct MeasuringFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputFlags {
-    /// Write the result as JSON, such as result.json; - is standard output, and the text then goes to standard error
+    /// Write the result as JSON, such as result.json, which is replaced when the result is whole; - is standard output (of any of these
+    /// files), and the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
     /// Write a line per second as CSV, such as seconds.csv

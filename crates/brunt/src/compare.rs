@@ -7,7 +7,8 @@ mod live;
 
 use crate::cli;
 use crate::exit::{Exit, Failure};
-use crate::output::CompareOutputs;
+use crate::input;
+use crate::output::Outputs;
 use brunt_report::comparison::{Comparison, Difference, plan_differences, side_differences};
 use brunt_report::quantity::things;
 use brunt_report::result::{self, RunResult};
@@ -15,15 +16,17 @@ use std::path::PathBuf;
 
 /// Compares, and reports what that shows.
 pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
-    let outputs = CompareOutputs::open(&flags.output)?;
-    let Compared { comparison, ended } = if flags.sides.live.is_empty() {
-        Compared { comparison: of_files(flags)?, ended: Ok(()) }
-    } else {
-        live::compare(flags)?
+    let plan = if flags.sides.live.is_empty() { None } else { Some(live::plan(flags)?) };
+    let results = [&flags.files, &flags.sides.a, &flags.sides.b];
+    results.into_iter().flatten().for_each(|path| input::note(path));
+    let outputs = Outputs::of_comparison(&flags.output, plan.as_ref())?;
+    let Compared { comparison, ended } = match plan {
+        None => Compared { comparison: of_files(flags)?, ended: Ok(()) },
+        Some(plan) => live::compare(flags, plan)?,
     };
-    outputs.write(&comparison, flags.progress.quiet)?;
+    let delivery = outputs.write_comparison(&comparison, flags.progress.quiet);
     ended?;
-    Ok(if comparison.is_interrupted() {
+    let exit = if comparison.is_interrupted() {
         Exit::Interrupted
     } else if comparison.has_untrusted() && !flags.output.judging.allow_untrusted {
         Exit::NotTrusted
@@ -31,7 +34,8 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
         Exit::AssertionFailed
     } else {
         Exit::Done
-    })
+    };
+    Ok(delivery.exit(exit))
 }
 
 /// A comparison, and what ended its measurements early: it is reported all the same.
@@ -71,7 +75,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
     let mut runs = Vec::new();
     for path in paths {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = input::read_text(path, input::RESULT_BYTES_MAX).map_err(|error| {
             Failure::usage(format!("{name}: cannot read it ({error}); accepted: a result in JSON"))
         })?;
         runs.extend(result::read(&text, &name).map_err(Failure::usage)?);

@@ -8,13 +8,14 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
 use crate::limits::{MORE_PORTS, Needs};
+use crate::terminal::show;
 use crate::{measurement, run};
 use brunt_engine::{Address, TlsSettings};
 use brunt_plan::plan::{IoChoice, Plan, Target, Timestamps, Transport};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
 use brunt_stats::host::is_fast_clocksource;
-use std::io::{self, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// A connection in the queue of a listening socket is rarely alone: the engine begins many at once.
@@ -104,8 +105,7 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
     findings.extend(judge(&plan, &addresses, &needs, &facts));
     findings.push(io_uring(&plan, &facts, brunt_engine::kernel_interface::io_uring_works()));
     findings.push(timestamps(&plan, brunt_engine::timestamps_work()));
-    let mut out = io::stdout().lock();
-    findings.iter().try_for_each(|finding| writeln!(out, "{}", line(finding)))?;
+    show(findings.iter().map(|finding| line(finding) + "\n").collect::<String>(), false);
     let is_fit = findings.iter().all(|finding| finding.status != Status::Fix);
     Ok(if is_fit { Exit::Done } else { Exit::Failed })
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io;
 
-/// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed, not trusted, assertion
-/// failed, done.
+/// Exit codes. When several apply, the first in this order wins: usage, unreachable, failed (also to write a result that was asked
+/// for), interrupted, not trusted, assertion failed, done. What cannot be printed for a person changes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     AssertionFailed = 4,
     /// No connection, no valid reply at all, or a preload that could not be confirmed.
     Unreachable = 5,
-    /// Ended by Ctrl-C, after draining and reporting.
+    /// Ended by Ctrl-C, SIGTERM or SIGHUP, after draining and reporting.
     Interrupted = 130,
 }
 
@@ -43,12 +43,6 @@ impl Failure {
     /// A user's mistake.
     pub(crate) fn usage(message: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Self {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(message) }
-    }
-
-    /// Did our reader go away?
-    pub(crate) fn is_broken_pipe(&self) -> bool {
-        let kind = self.error.downcast_ref::<io::Error>().map(io::Error::kind);
-        kind == Some(io::ErrorKind::BrokenPipe)
     }
 }
 

@@ -1,27 +1,77 @@
-//! Ctrl-C: the first one asks the run to end, drain and report; the second one ends the process.
+//! Signals: the first that asks for an end lets the run end, drain and report; a second Ctrl-C ends the process.
+//!
+//! SIGINT and SIGTERM are sent by people and supervisors, SIGHUP by a terminal or a connection that is gone. Invariant: a signal that
+//! would end the process without a report never does so the first time.
 
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A flag that SIGINT and SIGTERM set. A second signal, while the flag is set, ends the process at once with 130.
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM, while the flag is set, ends the process at once with
+/// 130. A further SIGHUP does not: when a connection is gone, the kernel and the shell send one each.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         // In this order: the conditional one sees the flag as it was before this signal.
         signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
         signal_hook::flag::register(signal, flag.clone())?;
     }
+    if !is_hangup_ignored() {
+        signal_hook::flag::register(SIGHUP, flag.clone())?;
+    }
     Ok(flag)
 }
 
-/// A descriptor that can be read from once SIGINT or SIGTERM has come, for a loop that waits for descriptors.
+/// A descriptor that can be read from once SIGINT, SIGTERM or SIGHUP has come, for a loop that waits for descriptors.
 pub(crate) fn descriptor() -> io::Result<OwnedFd> {
     let (read, write) = UnixStream::pair()?;
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+    for signal in [SIGINT, SIGTERM] {
         signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
     }
+    if !is_hangup_ignored() {
+        signal_hook::low_level::pipe::register(SIGHUP, write)?;
+    }
     Ok(read.into())
+}
+
+/// A write beyond the limit of a file's size (`ulimit -f`) fails, and does not end the process. Commands that we start have the signal
+/// as usual, for a handler does not survive their start.
+pub(crate) fn outlive_file_size_limit() {
+    // Where it cannot be had the process ends as it would have, and no file is cut, for results are renamed when they are whole.
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
+
+/// Were we started by `nohup`, or by a shell that leaves us running when it ends?
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored(&status) >> (SIGHUP - 1) & 1 == 1
+}
+
+/// The signals that a process ignores, a bit for each, as proc(5) has it.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read() {
+        let table = [
+            ("SigBlk:\t0000000000000003\nSigIgn:\t0000000000001001\nSigCgt:\t0000000000000002\n", 0x1001),
+            ("SigIgn:\tnone\n", 0),
+            ("", 0),
+        ];
+        for (status, expected) in table {
+            assert_eq!(ignored(status), expected, "{status}");
+        }
+        // SIGPIPE, which the standard library ignores.
+        let own = std::fs::read_to_string("/proc/self/status").unwrap();
+        assert_eq!(ignored(&own) >> (signal_hook::consts::SIGPIPE - 1) & 1, 1, "{own}");
+    }
 }

@@ -4,7 +4,6 @@
 //! end it has a row in [`Exit`].
 
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stderr, reason = "telling the user what went wrong is this program's job")]
 
 mod agent;
 mod calibrate;
@@ -12,11 +11,13 @@ mod calibrations;
 mod campaign;
 mod cli;
 mod compare;
+mod destination;
 mod doctor;
 mod embedded;
 mod environment;
 mod exit;
 mod facts;
+mod input;
 mod interrupt;
 mod limits;
 mod measurement;
@@ -26,14 +27,16 @@ mod output;
 mod progress;
 mod run;
 mod serve;
+mod terminal;
 
 use crate::cli::{Arguments, Command};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use brunt_compat::mutilate::Generation;
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    interrupt::outlive_file_size_limit();
     // A link named after another tool is that tool.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let name = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
@@ -56,10 +59,8 @@ fn main() -> ExitCode {
     };
     match ended {
         Ok(exit) => ExitCode::from(exit as u8),
-        // Whoever read our output has gone away: the usual end of a pipe into `head`.
-        Err(failure) if failure.is_broken_pipe() => ExitCode::from(Exit::Done as u8),
         Err(Failure { exit, error }) => {
-            eprintln!("brunt: {error:#}");
+            terminal::say(format_args!("brunt: {error:#}"));
             ExitCode::from(exit as u8)
         }
     }

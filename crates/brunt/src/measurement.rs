@@ -11,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
 use crate::progress::Progress;
+use crate::terminal::say;
 use brunt_engine::cluster::{Nodes, find_nodes};
 use brunt_engine::company::Blame;
 use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
@@ -302,13 +303,13 @@ fn plan_for(plan: &Plan, servers: &Servers, quiet: bool) -> Result<Plan, Failure
     if quiet {
         return Ok(own);
     }
-    servers.cluster_notes.iter().for_each(|note| eprintln!("note: {note}"));
+    servers.cluster_notes.iter().for_each(|note| say(format_args!("note: {note}")));
     if own.threads < plan.threads {
         let (threads, nodes) = (own.threads, nodes.len());
-        eprintln!(
+        say(format_args!(
             "note: --threads {threads}, not {}: every worker needs a connection of every class to each of the {nodes} nodes",
             plan.threads
-        );
+        ));
     }
     Ok(own)
 }
@@ -346,7 +347,7 @@ pub(crate) fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Resul
     let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
     let notes = limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))?;
     if !quiet {
-        notes.iter().for_each(|note| eprintln!("note: {note}"));
+        notes.iter().for_each(|note| say(format_args!("note: {note}")));
     }
     Ok(())
 }

@@ -6,9 +6,12 @@
 mod agents;
 
 use crate::cli::ProgressFlags;
+use crate::destination::{Destination, Document};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, Told, measure};
+use crate::output::note_files;
+use crate::terminal::{Page, say, show};
 use brunt_compat::mutilate::agents::Crew;
 use brunt_compat::mutilate::command_line::{Asked, Refusal, SearchBound, parse};
 use brunt_compat::mutilate::help::HELP;
@@ -28,8 +31,8 @@ use brunt_stats::summary::Summary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -54,24 +57,30 @@ pub(crate) fn generation_of(name: &str) -> Option<Generation> {
 pub(crate) fn mutilate(arguments: &[String], generation: Generation) -> ExitCode {
     let began = Instant::now();
     let ended = parse(arguments).map_err(Ended::from).and_then(|asked| match asked {
-        Asked::Help => Ok(write!(io::stdout(), "{HELP}")?),
-        Asked::Version => Ok(writeln!(io::stdout(), "{VERSION}")?),
+        Asked::Help => {
+            show(HELP, false);
+            Ok(())
+        }
+        Asked::Version => {
+            show(format!("{VERSION}\n"), false);
+            Ok(())
+        }
         Asked::Agent(mode) => agents::serve(&mode),
         Asked::Run(line) => {
             let host =
                 Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: crate::run::random_seed() };
             let invocation = Invocation::new(&line, generation, &host.allowed_cpus)?;
             let stop = interrupt::flag()?;
-            Session { invocation, host, began, stop, crews: Vec::new(), is_stored: Cell::new(false) }.run()
+            let (crews, is_stored, save) = (Vec::new(), Cell::new(false), Cell::new(None));
+            Session { invocation, host, began, stop, crews, is_stored, save }.run()
         }
     });
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Ended::ReaderGone) => ExitCode::SUCCESS,
         Err(Ended::Interrupted) => ExitCode::from(EXIT_INTERRUPTED),
         Err(Ended::Wrong(Refusal { code, message })) => {
             // Also where mutilate is told to be quiet: a failure without a reason helps nobody.
-            eprintln!("mutilate: {message}");
+            say(format_args!("mutilate: {message}"));
             ExitCode::from(code)
         }
     }
@@ -81,7 +90,6 @@ pub(crate) fn mutilate(arguments: &[String], generation: Generation) -> ExitCode
 enum Ended {
     Wrong(Refusal),
     Interrupted,
-    ReaderGone,
 }
 
 impl From<Refusal> for Ended {
@@ -92,10 +100,7 @@ impl From<Refusal> for Ended {
 
 impl From<io::Error> for Ended {
     fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::ReaderGone,
-            _ => Self::Wrong(Refusal { code: EXIT_REFUSED, message: error.to_string() }),
-        }
+        Self::Wrong(Refusal { code: EXIT_REFUSED, message: error.to_string() })
     }
 }
 
@@ -118,6 +123,8 @@ struct Session {
     crews: Vec<Crew>,
     /// Every key is where it belongs.
     is_stored: Cell<bool>,
+    /// Where the latencies of the one run that is reported go, until they are there.
+    save: Cell<Option<Destination>>,
 }
 
 impl Session {
@@ -130,10 +137,12 @@ impl Session {
         let mut loading = self.plan(&invocation.loading())?;
         // A window of no length: the run is over when everything is stored, and nothing is asked for.
         loading.stop.time = Some(DurationNs(0));
-        check_traces(&self.plan(&invocation.measuring(0))?).map_err(|NoTrace { file, error }| Refusal {
+        let measuring = self.plan(&invocation.measuring(0))?;
+        check_traces(&measuring).map_err(|NoTrace { file, error }| Refusal {
             code: EXIT_REFUSED,
             message: format!("--read_file: cannot read '{file}' ({error}); accepted: the path of a file"),
         })?;
+        self.save.set(destination_of(invocation, &measuring)?);
         let servers = Servers::open(&loading)?.led(fleet, self.lead());
         self.name_servers();
         // Agents store their shares before the first run that they are in.
@@ -151,13 +160,19 @@ impl Session {
                 check_whole(&summary)
             }
             Campaign::Scan(range) => {
-                report::write_scan_head(&mut io::stdout())?;
+                report::write_scan_head(&mut Page)?;
                 let mut qps = range.min;
                 while qps <= range.max {
                     let summary = self.measure(&servers, qps)?;
-                    report::write_scan_row(&mut io::stdout(), &summary, self.layout(), qps)?;
-                    self.remark(&summary, &format!("target {qps}: "))?;
+                    let mut row = Vec::new();
+                    report::write_scan_row(&mut row, &summary, self.layout(), qps)?;
+                    let is_read = show(row, false);
+                    self.remark(&summary, &format!("target {qps}: "));
                     check_whole(&summary)?;
+                    // Nothing else comes of a scan.
+                    if !is_read {
+                        break;
+                    }
                     qps += range.step;
                 }
                 Ok(())
@@ -303,24 +318,24 @@ impl Session {
     }
 
     fn report(&self, summary: &Summary, peak_qps: Option<f64>) -> Result<(), Ended> {
-        report::write_report(&mut io::stdout(), summary, self.layout(), peak_qps)?;
-        if let Some(path) = &self.invocation.save {
-            writeln!(io::stdout(), "Saving latency samples to {path}.")?;
-            let opened = File::create(path).map_err(|error| Refusal {
-                code: EXIT_REFUSED,
-                message: format!("--save: cannot write '{path}' ({error}); accepted: the path of a file"),
-            })?;
+        let saved = self.save.take().map_or(Ok(()), |destination| {
             let ended_s = self.began.elapsed().as_secs_f64();
             let since_s = summary.window.drained_ns.saturating_sub(summary.window.measure_ns) as f64 / 1e9;
-            let mut out = BufWriter::new(opened);
-            report::write_samples(&mut out, summary, self.layout(), ended_s - since_s)?;
+            let measured_after_s = ended_s - since_s;
+            destination.write(|out| report::write_samples(out, summary, self.layout(), measured_after_s))
+        });
+        let mut page = Vec::new();
+        report::write_report(&mut page, summary, self.layout(), peak_qps)?;
+        if let Some(path) = &self.invocation.save {
+            writeln!(page, "Saving latency samples to {path}.")?;
         }
-        self.remark(summary, "")
+        show(page, false);
+        self.remark(summary, "");
+        Ok(saved.map_err(|message| Refusal { code: EXIT_REFUSED, message })?)
     }
 
     /// Says what is to be said of a run; `of` tells it from others.
-    fn remark(&self, summary: &Summary, of: &str) -> Result<(), Ended> {
-        io::stdout().flush()?;
+    fn remark(&self, summary: &Summary, of: &str) {
         if self.invocation.misswindow > 0 {
             let windows = report::miss_windows(summary, self.invocation.misswindow, self.invocation.follows);
             windows
@@ -330,7 +345,6 @@ impl Session {
         for (kind, remark) in report::remarks(summary, self.layout()) {
             self.say(&format!("{kind}: {of}{remark}"));
         }
-        Ok(())
     }
 
     fn layout(&self) -> Layout {
@@ -368,7 +382,7 @@ impl Session {
 
     fn say(&self, text: &str) {
         if !self.invocation.quiet {
-            eprintln!("{text}");
+            say(text);
         }
     }
 
@@ -383,6 +397,14 @@ impl Session {
             self.say(&format!("mutilate({level}): {text}"));
         }
     }
+}
+
+/// Where `--save` goes. For mutilate `-` is a file of that name.
+fn destination_of(invocation: &Invocation, plan: &Plan) -> Result<Option<Destination>, Ended> {
+    note_files(plan);
+    let path = invocation.save.as_ref().map(|path| Path::new(if path == "-" { "./-" } else { path }));
+    let asked: Vec<_> = path.into_iter().map(|path| (Document::Save, path)).collect();
+    Ok(Destination::open_all(&asked)?.pop())
 }
 
 /// Of a run without any valid reply: what there was instead.

@@ -4,9 +4,9 @@
 //! to the end of a line is a comment. Here and not in `brunt-plan`, which reads no files. Invariant: what a run was made
 //! with stands in its resolved plan, not in a file that may have changed since.
 
+use crate::input;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::profile::RateProfile;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 use toml::de::{DeTable, DeValue};
@@ -94,7 +94,7 @@ fn find_places(table: &DeTable<'_>, places: &mut Vec<Place>) {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = input::read_text(path, input::BYTES_MAX).map_err(|error| {
         format!("cannot read '{}' ({error}); accepted: @ and the path of a text file", path.display())
     })?;
     let lines = text.lines().map(|line| line.split_once('#').map_or(line, |(value, _)| value));
@@ -106,6 +106,7 @@ fn read(path: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::path::PathBuf;
 
     /// A directory with these files, which the process leaves in the temporary directory.

@@ -6,10 +6,12 @@
 use crate::agent;
 use crate::cli;
 use crate::exit::{Exit, Failure};
+use crate::input;
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, measure};
 use crate::option_file;
 use crate::output::Outputs;
+use crate::terminal::{say, show, standard_output};
 use anyhow::Context;
 use brunt_fleet::Fleet;
 use brunt_plan::login::Password;
@@ -23,7 +25,7 @@ use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Measures, and reports what was measured.
@@ -37,22 +39,29 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
         ));
     }
     if output.print_plan {
-        io::stdout().write_all(PlanSpec::from(&plan).to_toml().as_bytes())?;
-        return Ok(Exit::Done);
+        return print_plan(&PlanSpec::from(&plan).to_toml());
     }
     for objective in &output.assert {
         let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
         objective.subject.check(&plan).map_err(given)?;
     }
-    let outputs = Outputs::open(output)?;
+    let outputs = Outputs::open(output, &plan)?;
     let stop = interrupt::flag()?;
     let judgement = output.judging.judgement();
     let step = Step { convergence: Convergence::of(&plan), judgement, ..Step::default() };
     let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
     let summary = measure(&plan, &servers, &stop, &flags.progress, &step)?;
     let summary = summary.with_assertions(&output.assert);
-    outputs.write(&summary, flags.progress.quiet)?;
-    Ok(exit_of(&summary, output.judging.allow_untrusted))
+    let delivery = outputs.write(&summary, flags.progress.quiet);
+    Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
+}
+
+/// Prints a plan. Nothing else comes of `--print-plan`, so it fails where that cannot be had.
+pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
+    let printed = standard_output().and_then(|mut out| out.write_all(plan.as_bytes()));
+    let printed = printed.context("--print-plan: cannot write standard output");
+    printed.map_err(|error| Failure::new(Exit::Failed, error))?;
+    Ok(Exit::Done)
 }
 
 /// Stores the data set and says so.
@@ -77,7 +86,8 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     if !flags.progress.quiet {
         let seconds = summary.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
         let server = &summary.server;
-        writeln!(io::stdout(), "stored {keys} keys at {server} in {seconds:.3} s, every one confirmed")?;
+        let text = format!("stored {keys} keys at {server} in {seconds:.3} s, every one confirmed\n");
+        show(text, false);
     }
     Ok(Exit::Done)
 }
@@ -142,7 +152,7 @@ fn checked(plan: Result<Plan, PlanError>) -> Result<Plan, Failure> {
 fn read_password(run: &mut RunSpec, directory: &Path) -> Result<(), Failure> {
     let Some(file) = run.password.as_ref().and_then(Password::unread) else { return Ok(()) };
     let path = directory.join(file);
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = input::read_text(&path, input::BYTES_MAX).map_err(|error| {
         Failure::usage(format!(
             "--password: cannot read '{}' ({error}); accepted: @ and the path of a text file",
             path.display()
@@ -166,7 +176,7 @@ fn read_spec(path: Option<&Path>, mut run: RunSpec, class: ClassSpec) -> Result<
     let mut spec = match path {
         None => PlanSpec::default(),
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = input::read_text(path, input::BYTES_MAX)
                 .with_context(|| format!("cannot read the plan {}", path.display()))
                 .map_err(|error| Failure::new(Exit::Usage, error))?;
             let directory = path.parent().unwrap_or(Path::new(""));
@@ -210,7 +220,7 @@ fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     if summary.interrupted {
         Exit::Interrupted
     } else if !is_answered {
-        eprintln!("brunt: {} gave no valid reply at all", summary.server);
+        say(format_args!("brunt: {} gave no valid reply at all", summary.server));
         Exit::Unreachable
     } else if summary.verdict.status == Status::NotTrusted && !allow_untrusted {
         Exit::NotTrusted

@@ -6,10 +6,11 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::limits;
+use crate::terminal::Page;
 use brunt_plan::cpus::CpuList;
 use brunt_server::{CoreOptions, Credentials, DatagramFaults, Faults, Listen, Options};
 use rustix::thread::{CpuSet, sched_setaffinity};
-use std::io;
+use std::io::LineWriter;
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// Serves until a signal comes.
@@ -56,7 +57,7 @@ pub(crate) fn serve(flags: &cli::Serve) -> Result<Exit, Failure> {
         die_with_parent: flags.die_with_parent,
         busy_poll: flags.busy_poll,
     };
-    brunt_server::serve(options, Some(interrupt::descriptor()?), &mut io::stdout())?;
+    brunt_server::serve(options, Some(interrupt::descriptor()?), &mut LineWriter::new(Page))?;
     Ok(Exit::Done)
 }
 

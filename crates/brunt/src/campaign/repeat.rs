@@ -26,7 +26,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
         return print_plan(&plan, &remark);
     }
-    let outputs = Outputs::open(&flags.output)?;
+    let outputs = Outputs::open(&flags.output, &plan)?;
     let mut series = Series::open(flags, None, std::slice::from_ref(&plan), asked.fleet)?;
     let ended = measure_all(&mut series, &plan, repeat);
     series.report(outputs, ended, conclude)

@@ -43,7 +43,7 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
         "connections" | "depth" => plans.iter().all(|plan| !plan.has_open_loop()),
         _ => false,
     };
-    let outputs = Outputs::open(&run.output)?;
+    let outputs = Outputs::open(&run.output, &plans[0])?;
     let mut series = Series::open(run, Some(over.option()), &plans, asked.fleet.take())?;
     let mut closed_loop = None;
     let ended = measure_all(&mut series, &asked, over, repeat, &mut closed_loop);

@@ -52,7 +52,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         return print_plan(&first, "a step of a search; its rates are found on the way");
     }
     let plans = if from.is_some() { vec![first] } else { vec![closed_loop_plan(&asked)?, first] };
-    let outputs = Outputs::open(&run.output)?;
+    let outputs = Outputs::open(&run.output, &plans[0])?;
     let mut series = Series::open(run, Some("rate"), &plans, asked.fleet.take())?;
     let (mut closed_loop, mut capacity) = (None, None);
     let mut range = Range {

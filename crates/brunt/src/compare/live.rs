@@ -35,12 +35,7 @@ struct Side {
 }
 
 /// Measures both and compares what they came to.
-pub(super) fn compare(flags: &cli::Compare) -> Result<Compared, Failure> {
-    let plan = plan(flags)?;
-    for requirement in &flags.output.assert {
-        let given = |reason| Failure::usage(format!("--assert: '{requirement}' was given; {reason}"));
-        requirement.subject().check(&plan).map_err(given)?;
-    }
+pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Failure> {
     let stop = interrupt::flag()?;
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
@@ -107,7 +102,7 @@ fn take_turn(
 }
 
 /// The plan of both, against the one that says how they are reached.
-fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
+pub(super) fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
     let file = match flags.files.as_slice() {
         [] => None,
         [file] => Some(file.as_path()),
@@ -138,6 +133,10 @@ fn plan(flags: &cli::Compare) -> Result<Plan, Failure> {
         return Err(Failure::usage(
             "--samples-max: compare keeps no raw samples; accepted: 0, or brunt run --samples PATH",
         ));
+    }
+    for requirement in &flags.output.assert {
+        let given = |reason| Failure::usage(format!("--assert: '{requirement}' was given; {reason}"));
+        requirement.subject().check(&plan).map_err(given)?;
     }
     Ok(plan)
 }

@@ -5,6 +5,7 @@
 
 use super::Ended;
 use crate::agent;
+use crate::terminal;
 use brunt_compat::mutilate::EXIT_REFUSED;
 use brunt_compat::mutilate::agents::{AgentMode, Crew, Led, TrustPaths};
 use brunt_compat::mutilate::command_line::Refusal;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 pub(super) fn serve(mode: &AgentMode) -> Result<(), Ended> {
     let say = |text: &str| {
         if !mode.quiet {
-            eprintln!("{text}");
+            terminal::say(text);
         }
     };
     mode.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
@@ -44,7 +45,9 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 
 /// Meets the agents that are asked for. They may have been started a moment ago, for mutilate's master waits for them.
 pub(super) fn enlist(led: &Led) -> Result<Fleet, Ended> {
-    let trust = ControllerTrust::of_controller(&files(&led.trust)).map_err(refused)?;
+    let files = files(&led.trust);
+    agent::note_files(&files);
+    let trust = ControllerTrust::of_controller(&files).map_err(refused)?;
     Fleet::open(&led.agents, &trust, Patience::Started).map_err(|error| refused(error.to_string()))
 }
 

@@ -1,0 +1,456 @@
+//! Where one result goes, and how it gets there.
+//!
+//! A regular file is written under a temporary name beside it and renamed when it is whole. A pipe, a device and a descriptor that
+//! was handed to us are written directly; `-` is standard output. Not which results there are (that is [`crate::output`]'s).
+//! Invariants: what cannot be written is refused before anything is measured, as far as that can be known; until a result is whole
+//! its file holds what it held before; two results never share a file or standard output.
+
+use crate::exit::Failure;
+use crate::input;
+use crate::terminal::{Patient, standard_output};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// As many links as Linux follows itself (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+/// The longest name of a file in bytes is 255 (NAME_MAX); what is put around it takes up to 30.
+const NAME_BYTES_MAX: usize = 200;
+/// Left over from processes that were killed while they wrote, and had our number: in a container all have the same.
+const LEFT_OVER_MAX: u32 = 100;
+
+/// A result, by the option that asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Document {
+    Json,
+    Csv,
+    Samples,
+    Junit,
+    /// Latencies, of mutilate's command line.
+    Save,
+}
+
+impl Document {
+    pub(crate) const fn option(self) -> &'static str {
+        match self {
+            Self::Json => "--json",
+            Self::Csv => "--csv",
+            Self::Samples => "--samples",
+            Self::Junit => "--junit",
+            Self::Save => "--save",
+        }
+    }
+}
+
+/// Where a result that was asked for goes.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    pub(crate) document: Document,
+    /// As given.
+    path: PathBuf,
+    way: Way,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// A file of this name in this directory, by no link.
+    Whole {
+        directory: PathBuf,
+        name: OsString,
+    },
+    Direct(File),
+    StandardError,
+    StandardOutput,
+}
+
+impl Destination {
+    /// Makes sure that each can be written, and that they are different. Files come first, so that they are there whatever becomes
+    /// of a pipe or a terminal.
+    pub(crate) fn open_all(asked: &[(Document, &Path)]) -> Result<Vec<Self>, Failure> {
+        let refused = |document: Document, path: &Path, error: io::Error| {
+            let option = document.option();
+            Failure::usage(format!(
+                "{option}: '{}' was given ({error}); accepted: the path of a file that can be written, in a directory where \
+                 files can be made",
+                path.display()
+            ))
+        };
+        let places = asked.iter().map(|(document, path)| {
+            let place = Place::of(path).map_err(|error| refused(*document, path, error))?;
+            Ok((*document, *path, place))
+        });
+        let places = places.collect::<Result<Vec<_>, Failure>>()?;
+        check_apart(&places).map_err(Failure::usage)?;
+        let (files, streams): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., place)| place.is_file());
+        // The last ones may wait for a reader.
+        let destinations = files.into_iter().chain(streams).map(|(document, path, place)| {
+            let way = place.open().map_err(|error| refused(document, path, error))?;
+            Ok(Self { document, path: path.to_owned(), way })
+        });
+        let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
+        destinations.sort_by_key(|destination| match destination.way {
+            Way::Whole { .. } => 0,
+            Way::Direct(_) => 1,
+            Way::StandardError | Way::StandardOutput => 2,
+        });
+        Ok(destinations)
+    }
+
+    /// Does it take standard output?
+    pub(crate) fn is_standard_output(&self) -> bool {
+        matches!(self.way, Way::StandardOutput)
+    }
+
+    /// Writes it. The error names option and path.
+    pub(crate) fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+        let written = match &self.way {
+            Way::Whole { directory, name } => replace(directory, name, write),
+            Way::Direct(file) => write_buffered(Patient(file), write),
+            Way::StandardError => write_buffered(Patient(io::stderr()), write),
+            Way::StandardOutput => standard_output().and_then(|out| write_buffered(out, write)),
+        };
+        written.map_err(|error| {
+            let option = self.document.option();
+            match self.way {
+                Way::StandardOutput => format!("{option}: cannot write standard output: {error}"),
+                _ => format!("{option}: cannot write '{}': {error}", self.path.display()),
+            }
+        })
+    }
+}
+
+/// Writes a file whole or not at all; links are followed.
+pub(crate) fn write_whole(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    match Place::of(path)? {
+        Place::Entry { directory, name, .. } => replace(&directory, &name, write),
+        _ => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// Refuses two results for one file or for standard output, and one for a file that is read, or that the text goes to.
+fn check_apart(places: &[(Document, &Path, Place)]) -> Result<(), String> {
+    for (index, (document, path, place)) in places.iter().enumerate() {
+        let (option, path) = (document.option(), path.display());
+        for (other, other_path, other_place) in &places[index + 1..] {
+            if !place.is_same_as(other_place) {
+                continue;
+            }
+            let (one, accepted) = match place {
+                Place::StandardOutput => {
+                    ("standard output", "standard output for one of them, files for the others")
+                }
+                _ => ("one file", "a file for each"),
+            };
+            let (other, other_path) = (other.option(), other_path.display());
+            let given = match path.to_string() == other_path.to_string() {
+                true => format!("'{path}' was given to each"),
+                false => format!("'{path}' and '{other_path}' were given, which are {one}"),
+            };
+            return Err(format!("{option}, {other}: {given}; accepted: {accepted}"));
+        }
+        if !place.is_file() {
+            continue;
+        }
+        let streams = [(Place::StandardOutput, "standard output"), (Place::StandardError, "standard error")];
+        for (stream, name) in streams {
+            if place.inode().is_some() && place.inode() == stream.inode() {
+                return Err(format!(
+                    "{option}: '{path}' was given, which is {name}, too; accepted: another file, or '-'"
+                ));
+            }
+        }
+        if place.inode().is_some_and(input::is_read) {
+            return Err(format!(
+                "{option}: '{path}' was given, which this command reads; accepted: another file"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Device and inode.
+type Inode = (u64, u64);
+
+/// Where a path leads when every link has been followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// A regular file, or nothing yet.
+    Entry { directory: PathBuf, directory_inode: Inode, name: OsString, inode: Option<Inode> },
+    /// A regular file that was opened by whoever started us, who may have no other name for it.
+    Inherited { path: PathBuf, inode: Inode },
+    /// A pipe or a device.
+    Stream { path: PathBuf },
+    /// `-`, and every path to descriptor 1.
+    StandardOutput,
+    /// Every path to descriptor 2.
+    StandardError,
+}
+
+impl Place {
+    fn of(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::StandardOutput);
+        }
+        let mut path = path.to_owned();
+        for _ in 0..LINKS_MAX {
+            let (directory, name) = split(&path)?;
+            let full = directory.join(&name);
+            // Links there are no text to follow, though they can be read: what is open may have been renamed or removed.
+            if directory.starts_with("/proc") && directory.file_name() == Some(OsStr::new("fd")) {
+                return Self::of_descriptor(&directory, full);
+            }
+            let held = match fs::symlink_metadata(&full) {
+                Ok(held) if held.is_symlink() => {
+                    path = directory.join(fs::read_link(&full)?);
+                    continue;
+                }
+                Ok(held) => Some(held),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                Err(error) => return Err(error),
+            };
+            return match held {
+                Some(held) if held.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+                Some(held) if !held.is_file() => Ok(Self::Stream { path: full }),
+                held => {
+                    let (directory_inode, inode) =
+                        (inode(&fs::metadata(&directory)?), held.as_ref().map(inode));
+                    Ok(Self::Entry { directory, directory_inode, name, inode })
+                }
+            };
+        }
+        Err(rustix::io::Errno::LOOP.into())
+    }
+
+    /// What lies behind a link of procfs to a descriptor.
+    fn of_descriptor(directory: &Path, full: PathBuf) -> io::Result<Self> {
+        let is_ours = fs::canonicalize("/proc/self/fd").is_ok_and(|ours| ours == directory);
+        let held = fs::metadata(&full)?;
+        match full.file_name().and_then(OsStr::to_str) {
+            Some("1") if is_ours => Ok(Self::StandardOutput),
+            Some("2") if is_ours => Ok(Self::StandardError),
+            _ if held.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+            _ if held.is_file() => Ok(Self::Inherited { path: full, inode: inode(&held) }),
+            _ => Ok(Self::Stream { path: full }),
+        }
+    }
+
+    /// Is it a file of its own, neither a standard stream nor a pipe or device?
+    fn is_file(&self) -> bool {
+        matches!(self, Self::Entry { .. } | Self::Inherited { .. })
+    }
+
+    /// Of a regular file that is there.
+    fn inode(&self) -> Option<Inode> {
+        match self {
+            Self::Entry { inode, .. } => *inode,
+            Self::Inherited { inode, .. } => Some(*inode),
+            Self::Stream { .. } => None,
+            Self::StandardOutput => inode_of(io::stdout()),
+            Self::StandardError => inode_of(io::stderr()),
+        }
+    }
+
+    /// Would one overwrite or cut the other? Pipes and devices take what they are given, one after the other.
+    fn is_same_as(&self, other: &Self) -> bool {
+        let entry = |place: &Self| match place {
+            Self::Entry { directory_inode, name, .. } => Some((*directory_inode, name.clone())),
+            _ => None,
+        };
+        (*self == Self::StandardOutput && *other == Self::StandardOutput)
+            || (entry(self).is_some() && entry(self) == entry(other))
+            || (self.inode().is_some() && self.inode() == other.inode())
+    }
+
+    /// Opens what is written directly, and tries whether a file can be written beside one that is not.
+    fn open(self) -> io::Result<Way> {
+        Ok(match self {
+            Self::Entry { directory, name, inode, .. } => {
+                if inode.is_some() {
+                    OpenOptions::new().write(true).open(directory.join(&name))?;
+                }
+                Partial::create(&directory, &name)?;
+                Way::Whole { directory, name }
+            }
+            // What stands there was written by others, or by an option before this one.
+            Self::Inherited { path, .. } => Way::Direct(OpenOptions::new().append(true).open(path)?),
+            Self::Stream { path } => Way::Direct(OpenOptions::new().write(true).open(path)?),
+            Self::StandardOutput => Way::StandardOutput,
+            Self::StandardError => Way::StandardError,
+        })
+    }
+}
+
+/// The directory of a path, without links, and the name in it.
+fn split(path: &Path) -> io::Result<(PathBuf, OsString)> {
+    // Both end a path to a directory, and `file_name` passes over them.
+    let ends = [&b"/"[..], b"/."];
+    let is_directory = ends.iter().any(|end| path.as_os_str().as_bytes().ends_with(end));
+    let Some(name) = path.file_name().filter(|_| !is_directory) else {
+        return Err(io::ErrorKind::IsADirectory.into());
+    };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok((fs::canonicalize(directory.unwrap_or(Path::new(".")))?, name.to_owned()))
+}
+
+fn inode(held: &Metadata) -> Inode {
+    (held.dev(), held.ino())
+}
+
+/// Of an open descriptor of a regular file.
+fn inode_of(stream: impl AsFd) -> Option<Inode> {
+    let file = File::from(stream.as_fd().try_clone_to_owned().ok()?);
+    file.metadata().ok().filter(Metadata::is_file).map(|held| inode(&held))
+}
+
+fn write_buffered(out: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut buffered = BufWriter::new(out);
+    write(&mut buffered)?;
+    buffered.flush()
+}
+
+/// Writes a file under another name and renames it when it is whole.
+fn replace(
+    directory: &Path,
+    name: &OsStr,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let partial = Partial::create(directory, name)?;
+    write_buffered(&partial.file, write)?;
+    // Some file systems, those of networks among them, say only now that there is no room.
+    partial.file.sync_all()?;
+    partial.rename(&directory.join(name))
+}
+
+/// A result under its temporary name, `.NAME.PID.partial`; it is gone when this is, unless it was kept.
+#[derive(Debug)]
+struct Partial {
+    file: File,
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Partial {
+    /// An empty one, with owner and permissions of the file that it is to replace.
+    fn create(directory: &Path, name: &OsStr) -> io::Result<Self> {
+        let earlier = fs::metadata(directory.join(name)).ok();
+        let mode = earlier.as_ref().map_or(0o666, |earlier| earlier.mode() & 0o777);
+        for attempt in 0..LEFT_OVER_MAX {
+            let path = directory.join(partial_name(name, attempt));
+            match OpenOptions::new().write(true).create_new(true).mode(mode).open(&path) {
+                Ok(file) => {
+                    earlier.iter().for_each(|earlier| resemble(&file, earlier));
+                    return Ok(Self { file, path, is_kept: false });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let first = directory.join(partial_name(name, 0));
+        Err(io::Error::other(format!(
+            "'{}' and others like it are left over, and can be removed",
+            first.display()
+        )))
+    }
+
+    /// Gives it its name.
+    fn rename(mut self, to: &Path) -> io::Result<()> {
+        let Err(error) = fs::rename(&self.path, to) else {
+            self.is_kept = true;
+            return Ok(());
+        };
+        // A file that is mounted by itself, as into a container, or another user's in /tmp can be written and not replaced.
+        if fs::copy(&self.path, to).is_err() {
+            self.is_kept = true;
+            return Err(io::Error::other(format!("{error}; it is in '{}' instead", self.path.display())));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Where it cannot be removed, its name says what it is.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn partial_name(name: &OsStr, attempt: u32) -> OsString {
+    let name = name.as_bytes();
+    let again = if attempt == 0 { String::new() } else { format!("-{attempt}") };
+    let end = format!(".{}{again}.partial", std::process::id());
+    OsString::from_vec([b".", &name[..name.len().min(NAME_BYTES_MAX)], end.as_bytes()].concat())
+}
+
+/// Makes a file as accessible as another. Where that is not allowed it is less so: it was created with no more permissions than that has.
+fn resemble(file: &File, earlier: &Metadata) {
+    let Ok(own) = file.metadata() else { return };
+    // Separately: who may not give a file away may still give it to another of their groups.
+    if own.gid() != earlier.gid() {
+        let _ = fchown(file, None, Some(earlier.gid()));
+    }
+    if own.uid() != earlier.uid() {
+        let _ = fchown(file, Some(earlier.uid()), None);
+    }
+    let _ = file.set_permissions(earlier.permissions());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Processes that were killed while they wrote leave names that another of their number must get past; others in a directory
+    /// are left alone.
+    #[test]
+    fn what_is_left_over_is_in_nobodys_way() {
+        let directory = std::env::temp_dir().join(format!("brunt-destination-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("x.json");
+        let left_over = |attempt| directory.join(partial_name(OsStr::new("x.json"), attempt));
+        for attempt in 0..LEFT_OVER_MAX {
+            fs::write(left_over(attempt), "half").unwrap();
+            let written = write_whole(&path, |out| write!(out, "{attempt}"));
+            match attempt + 1 == LEFT_OVER_MAX {
+                false => assert_eq!(fs::read_to_string(&path).unwrap(), attempt.to_string()),
+                true => assert!(written.unwrap_err().to_string().contains("can be removed")),
+            }
+        }
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), LEFT_OVER_MAX as usize + 1);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// What fails in the middle leaves what was there, and one that cannot get its name is kept under the other.
+    #[test]
+    fn a_result_is_whole_or_under_its_other_name() {
+        let directory = std::env::temp_dir().join(format!("brunt-whole-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("x.json");
+        fs::write(&path, "old").unwrap();
+        let failed = write_whole(&path, |out| {
+            out.write_all(&[0; 100_000])?;
+            Err(io::Error::other("half way"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "half way");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
+        fs::remove_file(&path).unwrap();
+        let name = OsStr::new("x.json");
+        let kept = replace(&directory, name, |out| {
+            fs::create_dir(&path)?;
+            out.write_all(b"new")
+        });
+        let other = directory.join(partial_name(name, 0));
+        let message = kept.unwrap_err().to_string();
+        assert!(message.ends_with(&format!("; it is in '{}' instead", other.display())), "{message}");
+        assert_eq!(fs::read_to_string(other).unwrap(), "new");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,0 +1,80 @@
+//! What is said to a person: lines on standard error, reports on standard output.
+//!
+//! Not results that a program reads (those are [`crate::output`]'s). Invariant: nothing here fails or panics. A stream that is
+//! closed, full or a pipe without a reader takes nothing, and the command goes on and ends as if it had.
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+/// Writes a line to standard error.
+pub(crate) fn say(line: impl Display) {
+    // In one piece, so that lines of several processes do not mix.
+    let _ = Patient(io::stderr()).write_all(format!("{line}\n").as_bytes());
+}
+
+/// Writes a report to standard output, or to standard error where a document has the other one. That a disk is full is said on
+/// standard error; a reader that went away has read enough. Returns false where nothing more will be read.
+pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) -> bool {
+    let text = text.as_ref();
+    let shown = match goes_to_stderr {
+        true => Patient(io::stderr()).write_all(text),
+        false => Patient(io::stdout()).write_all(text),
+    };
+    match shown {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
+        Err(error) => {
+            say(format_args!("warning: cannot print the report: {error}"));
+            true
+        }
+    }
+}
+
+/// Standard output as a writer that takes everything.
+#[derive(Debug)]
+pub(crate) struct Page;
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        show(bytes, false);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Standard output for a result, which must not be lost.
+pub(crate) fn standard_output() -> io::Result<Patient<io::Stdout>> {
+    match brunt_engine::standard_output_was_closed() {
+        true => Err(io::Error::other("it is closed")),
+        false => Ok(Patient(io::stdout())),
+    }
+}
+
+/// A descriptor that is written to without a buffer, and waited for where it does not block: whoever shares a terminal or a pipe with
+/// us may have made it so.
+#[derive(Debug)]
+pub(crate) struct Patient<F>(pub F);
+
+impl<F: AsFd> Write for Patient<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            match rustix::io::write(&self.0, bytes) {
+                Err(Errno::AGAIN) => {
+                    // What is wrong with the descriptor the next write says.
+                    let _ = poll(&mut [PollFd::new(&self.0, PollFlags::OUT)], None);
+                }
+                written => return Ok(written?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

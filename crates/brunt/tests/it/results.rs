@@ -1,0 +1,678 @@
+//! Results are never lost: every way to lose one, tried.
+//!
+//! Not what results say. Of every command: what could be written is there and whole, what could not be is named, the exit code is
+//! that of the verdict, and nothing panics, which would exit with 101.
+
+use crate::server::{Server, beside_others, brunt, in_namespace, no_state, own_directory};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{PipeWriter, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// A run of a few milliseconds; a host that is too slow for it decides nothing here.
+const LOAD: [&str; 8] = ["-n", "200", "-c", "2", "--keys", "50", "--warmup", "0s"];
+/// Its verdict does not count.
+const ANYHOW: &str = "--allow-untrusted";
+const OLD: &str = "{\"old\": 1}\n";
+
+/// A directory of its own, gone with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        Self(own_directory())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A file with what an earlier run left there.
+    fn old(&self, name: &str) -> String {
+        fs::write(self.path(name), OLD).unwrap();
+        self.path(name)
+    }
+
+    /// The names in it.
+    fn names(&self) -> Vec<String> {
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
+        let mut names: Vec<String> = fs::read_dir(&self.0).unwrap().map(name).collect();
+        names.sort();
+        names
+    }
+
+    /// A FIFO.
+    fn pipe(&self, name: &str) -> String {
+        let path = self.path(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn json(path: impl AsRef<Path>) -> Value {
+    let text = fs::read_to_string(&path).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text}", path.as_ref().display()))
+}
+
+/// Is the result in this file whole? Its name says what it is.
+fn check_whole(path: &str) {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let ending = match Path::new(path).extension().unwrap().to_str().unwrap() {
+        "json" => {
+            assert!(json(path)["schema"].as_str().unwrap().starts_with("brunt."), "{text}");
+            "}\n"
+        }
+        "xml" => "</testsuites>\n",
+        _ => "\n",
+    };
+    assert!(text.ends_with(ending) && text.lines().count() > 1, "{path}: {text}");
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn exit(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("{}: {}", output.status, said(output)))
+}
+
+/// A pipe that nobody reads.
+fn broken_pipe() -> PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
+fn full() -> File {
+    OpenOptions::new().write(true).open("/dev/full").unwrap()
+}
+
+/// The binary started by a shell: `$0` and `$@` of the script are its command line.
+fn shell(script: &str, arguments: &[&str]) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_brunt")]).args(arguments);
+    shell.stdin(Stdio::null()).env("XDG_STATE_HOME", no_state());
+    shell
+}
+
+/// The ways in which a stream of this number takes nothing: what it is called, and the command with it.
+fn without_stream(number: u32, arguments: &[&str]) -> [(&'static str, Command); 3] {
+    let with = |stream: Stdio| {
+        let mut command = brunt(arguments);
+        match number {
+            1 => command.stdout(stream),
+            _ => command.stderr(stream),
+        };
+        command
+    };
+    let closed = shell(&format!("exec \"$0\" \"$@\" {number}>&-"), arguments);
+    [("broken pipe", with(broken_pipe().into())), ("full", with(full().into())), ("closed", closed)]
+}
+
+/// Commands against a server, each with the files that it writes and its exit code.
+fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String>, i32)> {
+    let [a, b] = ["a.json", "b.json"].map(|name| directory.path(name));
+    for path in [&a, &b] {
+        let made = brunt(&[&["run", "-s", server, "--json", path, ANYHOW, "-q"], &LOAD[..]].concat());
+        assert_eq!(exit(&{ made }.output().unwrap()), 0);
+    }
+    let nobody = "unix:/no/such/socket";
+    let all = ["--json", "x.json", "--csv", "y.csv", "--samples", "s.csv", "--junit", "j.xml"];
+    let (two, compared) = (&all[..4], [&all[..2], &all[6..]].concat());
+    let rates = ["search", "--slo", "p50 < 10s", "--from", "2k", "--to", "2k", "-t", "200ms"];
+    let few = &LOAD[2..];
+    let missed = ["--assert", "hit < 50%"];
+    let live = ["compare", "--live", server, server, "--repeat", "1"];
+    let saved = ["mutilate", "-s", server, "-t", "1", "-r", "100", "--save", "saved.txt"];
+    let table: [(Vec<&str>, &[&str], i32); 11] = [
+        ([&["run", "-s", server, ANYHOW], &LOAD[..]].concat(), &all, 0),
+        ([&["run", "-s", server, ANYHOW], &LOAD[..], &missed].concat(), &all, 4),
+        (vec!["run", "-s", nobody], &[], 5),
+        ([&["run", "-s", server, ANYHOW, "--repeat", "2"], &LOAD[..]].concat(), two, 0),
+        ([&["scan", "-s", server, ANYHOW, "--over", "depth=1,2"], &LOAD[..]].concat(), two, 0),
+        ([&rates[..], &["-s", server, ANYHOW, "--max-time", "200ms"], few].concat(), two, 0),
+        (vec!["compare", &a, &b, ANYHOW], &compared, 0),
+        ([&live[..], &[ANYHOW], &LOAD].concat(), &compared, 0),
+        (vec!["load", "-s", server, "--keys", "50"], &[], 0),
+        (vec!["doctor", "-s", server], &[], 0),
+        (saved.to_vec(), &[], 0),
+    ];
+    let owned = |(arguments, results, exit): (Vec<&str>, &[&str], i32)| {
+        let results = results.iter().map(|word| match word.starts_with("--") {
+            true => (*word).to_owned(),
+            false => directory.path(word),
+        });
+        let arguments = arguments.iter().map(|word| match *word {
+            "saved.txt" => directory.path(word),
+            word => word.to_owned(),
+        });
+        let arguments: Vec<String> = arguments.chain(results).collect();
+        let is_file = |word: &&String| directory.0.join(word).parent() == Some(&directory.0);
+        let inputs = [&a, &b];
+        let files =
+            arguments.iter().filter(is_file).filter(|word| word.contains('/') && !inputs.contains(word));
+        let files = files.cloned().collect();
+        (arguments, files, exit)
+    };
+    table.into_iter().map(owned).collect()
+}
+
+/// Standard output or standard error takes nothing: files are written, and the exit code is the same.
+#[test]
+fn what_cannot_be_printed_changes_nothing() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    // Beside each other, for some of the commands wait most of their time.
+    std::thread::scope(|scope| {
+        for (number, way) in [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)] {
+            let server = &server.address;
+            scope.spawn(move || check_printing(server, number, way));
+        }
+    });
+}
+
+/// All commands without this stream, in the way of this index.
+fn check_printing(server: &str, number: u32, way: usize) {
+    let directory = Directory::new();
+    for (arguments, files, expected) in commands(server, &directory) {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let (way, command) = &mut without_stream(number, &words)[way];
+        let output = command.output().unwrap();
+        let said = said(&output);
+        // On a busy host even this rate may be too high; the result says whether it was.
+        let is_missed = words[0] == "search" && json(&files[0])["finding"]["capacity"]["result"] == "below";
+        let expected = if is_missed { 4 } else { expected };
+        assert_eq!(exit(&output), expected, "{words:?}, {number} {way}: {said}");
+        let is_told = number == 1 && *way == "full" && expected != 5;
+        assert_eq!(said.contains("cannot print the report: No space"), is_told, "{words:?}: {said}");
+        for file in &files {
+            check_whole(file);
+            fs::remove_file(file).unwrap();
+        }
+    }
+    assert_eq!(directory.names(), ["a.json", "b.json"]);
+}
+
+/// The same of what is not a result: messages, help, progress.
+#[test]
+fn messages_that_cannot_be_printed_change_nothing() {
+    let _beside = beside_others();
+    let progress = [&["run", ANYHOW, "-t", "250ms", "--progress", "100ms"], &LOAD[2..]].concat();
+    let table: &[(&[&str], i32)] = &[
+        (&["run", "--rate", "fast"], 2),
+        (&["run", "/no/such/plan.toml"], 2),
+        (&["--help"], 0),
+        (&["mutilate", "--version"], 0),
+        (&["mutilate", "--no-such-option"], 1),
+        (&progress, 0),
+    ];
+    for (arguments, expected) in table {
+        for number in [1, 2] {
+            for (way, mut command) in without_stream(number, arguments) {
+                let output = command.output().unwrap();
+                assert_eq!(exit(&output), *expected, "{arguments:?}, {number} {way}: {}", said(&output));
+            }
+        }
+    }
+}
+
+/// A result for standard output is more than what is printed for a person.
+#[test]
+fn a_result_that_standard_output_does_not_take_fails() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let (a, csv) = (directory.path("a.json"), directory.path("y.csv"));
+    let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
+    let b = directory.path("b.json");
+    for path in [&a, &b] {
+        assert_eq!(exit(&brunt(&run).args(["--json", path]).output().unwrap()), 0);
+    }
+    let repeated = [&run[..], &["--repeat", "2"]].concat();
+    let missed = [&run[..], &["--assert", "hit < 50%"]].concat();
+    let table: &[(&[&str], &[&str])] = &[
+        (&run, &["--json", "-", "--csv", &csv]),
+        (&run, &["--samples", "-"]),
+        (&run, &["--junit", "/dev/stdout"]),
+        (&repeated, &["--csv", "-"]),
+        // What failed outweighs what was asserted.
+        (&missed, &["--csv", "-"]),
+        (&["compare", &a, &b, ANYHOW], &["--json", "-"]),
+        (&["run", "-s", &server.address], &["--print-plan"]),
+    ];
+    for (command, option) in table {
+        let message = format!("brunt: {}: cannot write standard output: ", option[0]);
+        let reasons = ["Broken pipe", "No space left on device", "it is closed"];
+        let ways = without_stream(1, &[*command, *option].concat());
+        for (reason, (way, mut command)) in reasons.into_iter().zip(ways) {
+            let output = command.output().unwrap();
+            assert_eq!(exit(&output), 1, "{option:?}, {way}: {}", said(&output));
+            assert!(said(&output).contains(&format!("{message}{reason}")), "{way}: {}", said(&output));
+        }
+    }
+    check_whole(&csv);
+}
+
+/// One output that fails does not keep the others from being written; it is named, and what it was to replace stays.
+#[test]
+fn each_result_is_written_on_its_own() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let run = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
+    let outputs = [("--json", "x.json"), ("--csv", "y.csv"), ("--samples", "s.csv"), ("--junit", "j.xml")];
+    for (full, _) in outputs {
+        let directory = Directory::new();
+        let link = directory.path("full");
+        symlink("/dev/full", &link).unwrap();
+        let path =
+            |option: &str, name: &str| if option == full { link.clone() } else { directory.path(name) };
+        let given: Vec<String> =
+            outputs.iter().flat_map(|(option, name)| [(*option).to_owned(), path(option, name)]).collect();
+        let output = brunt(&run).args(&given).output().unwrap();
+        assert_eq!(exit(&output), 1, "{}", said(&output));
+        let message =
+            format!("brunt: {full}: cannot write '{link}': No space left on device (os error 28)\n");
+        assert_eq!(said(&output), message);
+        assert!(!output.stdout.is_empty(), "the report is printed");
+        for (_, name) in outputs.iter().filter(|(option, _)| *option != full) {
+            check_whole(&directory.path(name));
+        }
+        assert_eq!(directory.names().len(), 4, "{:?}", directory.names());
+    }
+}
+
+/// No file may grow beyond a limit, as on a disk that is full: nothing is cut, what was there stays, and all are named.
+#[test]
+fn what_there_is_no_room_for_leaves_what_was_there() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let [a, b, json, csv, junit, saved] =
+        ["a.json", "b.json", "x.json", "y.csv", "j.xml", "saved.txt"].map(|name| directory.path(name));
+    let run = [&["run", "-s", &server.address, ANYHOW], &LOAD[..]].concat();
+    for path in [&a, &b] {
+        assert_eq!(exit(&brunt(&run).args(["--json", path]).output().unwrap()), 0);
+    }
+    let outputs = ["--json", &json, "--csv", &csv];
+    let scan = ["scan", "--over", "depth=1", "-s", &server.address, ANYHOW];
+    let mutilate = ["mutilate", "-s", &server.address, "-t", "1", "-r", "50", "--save", &saved];
+    // Of 512 or 1 024 bytes, by the shell: 4 are enough for a second of CSV, and for no JSON.
+    let table: &[(u32, Vec<&str>, &[&str], i32)] = &[
+        (0, [&run[..], &outputs, &["--junit", &junit]].concat(), &["--json", "--csv", "--junit"], 1),
+        (4, [&run[..], &outputs].concat(), &["--json"], 1),
+        (0, [&scan[..], &LOAD, &outputs].concat(), &["--json", "--csv"], 1),
+        (0, vec!["compare", &a, &b, ANYHOW, "--json", &json, "--junit", &junit], &["--json", "--junit"], 1),
+        (0, mutilate.to_vec(), &["--save"], 255),
+    ];
+    for (blocks, arguments, failed, expected) in table {
+        [&json, &csv, &junit, &saved].iter().for_each(|path| fs::write(path, OLD).unwrap());
+        let output = shell(&format!("ulimit -f {blocks} && exec \"$0\" \"$@\""), arguments).output().unwrap();
+        assert_eq!(exit(&output), *expected, "{arguments:?}: {}", said(&output));
+        assert!(!output.stdout.is_empty(), "the report is printed");
+        for option in ["--json", "--csv", "--junit", "--save"] {
+            let Some(at) = arguments.iter().position(|word| *word == option) else { continue };
+            let path = arguments[at + 1];
+            let message = format!(": {option}: cannot write '{path}': File too large");
+            let message = if *expected == 255 { &message[2..] } else { &message };
+            assert_eq!(said(&output).contains(message), failed.contains(&option), "{}", said(&output));
+            match failed.contains(&option) {
+                true => assert_eq!(fs::read_to_string(path).unwrap(), OLD),
+                false => check_whole(path),
+            }
+        }
+    }
+    assert_eq!(directory.names(), ["a.json", "b.json", "j.xml", "saved.txt", "x.json", "y.csv"]);
+}
+
+/// A disk that is full, a file that is mounted by itself, and a directory that can no longer be written.
+#[test]
+fn disks_that_do_not_take_a_result() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..], &["--json", "x.json"]].concat();
+    let ended = |script: &str| {
+        fs::write(directory.path("x.json"), OLD).unwrap();
+        let mut command = in_namespace(&["-m"], &format!("cd '{}' && {script}", directory.0.display()))?;
+        Some(command.arg(env!("CARGO_BIN_EXE_brunt")).args(&run).output().unwrap())
+    };
+    let full = "mount -t tmpfs -o size=16k none . && cd \"$PWD\" && echo old > x.json && (\"$@\"; echo \"exit $?\"; cat x.json; ls -A)";
+    let Some(output) = ended(full) else { return };
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "exit 1\nold\nx.json\n", "{}", said(&output));
+    assert!(said(&output).contains("--json: cannot write 'x.json': No space left"), "{}", said(&output));
+
+    let output = ended("mount --bind x.json x.json && exec \"$@\"").unwrap();
+    assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
+    check_whole(&directory.path("x.json"));
+    assert_eq!(directory.names(), ["x.json"]);
+}
+
+/// A file that is replaced keeps its permissions, a link its place; what is handed to us open is written as it is.
+#[test]
+fn files_are_replaced_where_they_lie() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
+    let write_to = |path: &str| {
+        let output = brunt(&run).args(["--json", path]).output().unwrap();
+        assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
+    };
+    let file = directory.old("x.json");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let (link, dangling) = (directory.path("link"), directory.path("dangling"));
+    symlink("x.json", &link).unwrap();
+    symlink(directory.path("new.json"), &dangling).unwrap();
+    let before = fs::metadata(&file).unwrap();
+    write_to(&link);
+    check_whole(&file);
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((after.mode() & 0o777, after.uid()), (0o640, before.uid()));
+    assert_ne!(after.ino(), before.ino(), "it is another file, which was whole before it got the name");
+    write_to(&dangling);
+    check_whole(&directory.path("new.json"));
+    assert!([&link, &dangling].iter().all(|path| fs::symlink_metadata(path).unwrap().is_symlink()));
+    // As long as a name can be.
+    let longest = directory.path(&format!("{}.json", "x".repeat(250)));
+    write_to(&longest);
+    check_whole(&longest);
+
+    let inherited = directory.path("inherited.json");
+    let arguments = [&run[..], &["--json", "/dev/fd/7"]].concat();
+    let script = format!("exec \"$0\" \"$@\" 7>'{inherited}'");
+    assert_eq!(exit(&shell(&script, &arguments).output().unwrap()), 0);
+    check_whole(&inherited);
+    let printed = brunt(&[&run[..4], &LOAD, &["--json", "/dev/stdout"]].concat()).output().unwrap();
+    let result: Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert_eq!(result["schema"], "brunt.summary.v1");
+    assert!(said(&printed).contains("response time"), "the report makes room");
+    assert_eq!(directory.names().len(), 6, "{:?}", directory.names());
+}
+
+/// Two results never share a file, however it is spelled, and none replaces what is read.
+#[test]
+fn results_that_are_one_file_are_refused() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let (old, plan, sizes) =
+        (directory.old("old.json"), directory.path("plan.toml"), directory.path("sizes"));
+    fs::write(&plan, "keys = 50\n").unwrap();
+    fs::write(&sizes, "100\n").unwrap();
+    let inside = |name: &str| {
+        directory.path(&format!("../{}/{name}", directory.0.file_name().unwrap().to_str().unwrap()))
+    };
+    fs::hard_link(&old, directory.path("hard.json")).unwrap();
+    symlink("old.json", directory.path("soft.json")).unwrap();
+    symlink("new.json", directory.path("dangling.json")).unwrap();
+    let [hard, soft, dangling, new, dotted] =
+        ["hard.json", "soft.json", "dangling.json", "new.json", "./new.json"]
+            .map(|name| directory.path(name));
+    let (old_inside, new_inside) = (inside("old.json"), inside("new.json"));
+    let at_sizes = format!("@{sizes}");
+    let pairs = |one: &'static str, other: &'static str| move |a, b| vec!["run", one, a, other, b];
+    let run = pairs("--json", "--csv");
+    let is_one = "which are one file; accepted: a file for each";
+    let is_read = "which this command reads; accepted: another file";
+    let stdout = "accepted: standard output for one of them, files for the others";
+    let table: Vec<(Vec<&str>, &str, &str)> = vec![
+        (run(&old, &old), "--json, --csv: ", "was given to each; accepted: a file for each"),
+        (run(&old, &old_inside), "--json, --csv: ", is_one),
+        (run(&old, &hard), "--json, --csv: ", is_one),
+        (run(&soft, &old), "--json, --csv: ", is_one),
+        (run(&soft, &hard), "--json, --csv: ", is_one),
+        (run(&new, &new), "--json, --csv: ", "was given to each"),
+        (run(&new, &dotted), "--json, --csv: ", is_one),
+        (run(&new, &new_inside), "--json, --csv: ", is_one),
+        (run(&dangling, &new), "--json, --csv: ", is_one),
+        (pairs("--samples", "--junit")(&new, &dangling), "--samples, --junit: ", is_one),
+        (run("-", "-"), "--json, --csv: ", stdout),
+        (run("-", "/dev/stdout"), "--json, --csv: ", stdout),
+        (run("/dev/fd/1", "/proc/self/fd/1"), "--json, --csv: ", stdout),
+        (vec!["run", "--repeat", "2", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
+        (vec!["scan", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
+        (vec!["search", "--slo", "p99<1s", "--json", &old, "--csv", &soft], "--json, --csv: ", is_one),
+        (vec!["compare", "a", "b", "--json", &old, "--junit", &soft], "--json, --junit: ", is_one),
+        (vec!["run", &plan, "--csv", &plan], "--csv: ", is_read),
+        (vec!["run", "--value-size", &at_sizes, "--csv", &sizes], "--csv: ", is_read),
+        (
+            vec!["run", "--protocol", "resp2", "-s", "h", "--password", &at_sizes, "--junit", &sizes],
+            "--junit: ",
+            is_read,
+        ),
+        (
+            vec!["run", "-s", "h", "--transport", "tls", "--tls-ca", &sizes, "--junit", &sizes],
+            "--junit: ",
+            is_read,
+        ),
+        (vec!["compare", &old, "b", "--json", &soft], "--json: ", is_read),
+        (vec!["compare", "--a", "a", &old, "--b", "b", "--junit", &hard], "--junit: ", is_read),
+        (vec!["compare", "--live", "h:1", "h:2", &plan, "--json", &plan], "--json: ", is_read),
+        (vec!["mutilate", "-s", "h", "--read_file", &sizes, "--save", &sizes], "--save: ", is_read),
+    ];
+    for (arguments, begin, end) in table {
+        let output = brunt(&arguments).output().unwrap();
+        let expected = if arguments[0] == "mutilate" { 255 } else { 2 };
+        assert_eq!(exit(&output), expected, "{arguments:?}: {}", said(&output));
+        let said = said(&output);
+        assert!(said.contains(&format!(": {begin}'")) && said.contains(end), "{arguments:?}: {said}");
+    }
+    let mixed = shell(&format!("exec \"$0\" \"$@\" > '{new}'"), &["run", "--json", &new]).output().unwrap();
+    assert_eq!(exit(&mixed), 2);
+    assert!(said(&mixed).contains("which is standard output, too"), "{}", said(&mixed));
+    assert_eq!(fs::read_to_string(&old).unwrap(), OLD);
+}
+
+/// Pipes and devices take one result after the other.
+#[test]
+fn pipes_and_devices_may_be_named_twice() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let run = [&["run", "-s", &server.address, ANYHOW, "-q"], &LOAD[..]].concat();
+    let null = ["--json", "/dev/null", "--csv", "/dev/null", "--samples", "/dev/null"];
+    let output = brunt(&run).args(null).output().unwrap();
+    assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
+    let pipe = directory.pipe("pipe");
+    let child = brunt(&run).args(["--junit", &pipe, "--samples", &pipe]).spawn().unwrap();
+    let mut text = String::new();
+    File::open(&pipe).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(exit(&child.wait_with_output().unwrap()), 0);
+    assert!(text.contains("</testsuites>\n") && text.contains("intended_ns"), "{text}");
+    assert_eq!(directory.names(), ["pipe"]);
+}
+
+/// What cannot be written is refused before anything is measured: the server is not there.
+#[test]
+fn what_can_never_be_written_is_refused() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let (below, slash, socket) =
+        (directory.path("none/x.json"), directory.path("x/"), directory.path("socket"));
+    let looped = directory.path("loop");
+    symlink("loop", &looped).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    // Nobody makes a file there, not even root.
+    let table = ["/proc/x.json", &below, &slash, &directory.path("."), &socket, &looped, "/dev/fd/99"];
+    for path in table {
+        for arguments in [&["run", "-s", "h", "--csv"][..], &["mutilate", "-s", "h", "--save"]] {
+            let output = brunt(arguments).arg(path).output().unwrap();
+            assert_eq!(
+                exit(&output),
+                if arguments[0] == "run" { 2 } else { 255 },
+                "{path}: {}",
+                said(&output)
+            );
+            let begin = format!(": {}: '{path}' was given (", arguments[3]);
+            assert!(said(&output).contains(&begin), "{}", said(&output));
+            assert!(said(&output).contains("accepted: the path of a file that can be written"), "{path}");
+        }
+    }
+    assert_eq!(directory.names(), ["loop", "socket"]);
+}
+
+/// Reads beside the process, so that a pipe that is full does not hold it up.
+fn ended(child: Child) -> Output {
+    child.wait_with_output().unwrap()
+}
+
+/// A connection or terminal that is gone ends a command as Ctrl-C does: what was measured is there. Kernel and shell send a signal
+/// each; neither cuts the other's end short.
+#[test]
+fn a_hangup_ends_with_a_result() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let (json, saved) = (directory.old("x.json"), directory.old("saved.txt"));
+    let few = ["--keys", "50", "--warmup", "0s", "--mix", "get", ANYHOW, "-q", "--json", &json];
+    let table: &[(&[&str], bool)] = &[
+        (&["run", "-t", "60s", "-r", "2k"], false),
+        (&["run", "-n", "300", "--repeat", "100"], false),
+        (&["scan", "--over", "connections=1..100:1", "-n", "300"], false),
+        (&["search", "--slo", "p50 < 10s", "--from", "1k", "--to", "9k", "-t", "60s"], false),
+        (&["compare", "--repeat", "50", "-n", "300", "--live"], false),
+        (&["mutilate", "-t", "60", "-q", "2000", "-r", "50", "--save", &saved, "-s"], true),
+    ];
+    for (arguments, is_mutilate) in table {
+        // One whole run of 300 gets, and the beginning of the next.
+        let (server, other) = (Server::reference(&[]), Server::reference(&[]));
+        let mut command = brunt(arguments);
+        match arguments.last() {
+            Some(&"--live") => command.args([&server.address, &other.address]).args(few),
+            Some(&"-s") => command.arg(&server.address),
+            _ => command.args(["-s", &server.address]).args(few),
+        };
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        server.await_gets(310);
+        if arguments.last() == Some(&"--live") {
+            other.await_gets(310);
+        }
+        for _ in 0..2 {
+            kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+        }
+        let output = ended(child);
+        assert_eq!(exit(&output), 130, "{arguments:?}: {}", said(&output));
+        if *is_mutilate {
+            let reads = fs::read_to_string(&saved).unwrap();
+            assert!(reads.ends_with('\n') && reads.lines().count() > 100, "{reads}");
+        } else {
+            assert_eq!(self::json(&json)["interrupted"], true, "{arguments:?}");
+            fs::write(&json, OLD).unwrap();
+        }
+    }
+    assert_eq!(directory.names(), ["saved.txt", "x.json"]);
+}
+
+/// Whoever starts a command by `nohup` wants it to go on.
+#[test]
+fn a_hangup_that_is_ignored_stays_ignored() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let result = directory.path("x.json");
+    let run = ["run", "-s", &server.address, "-n", "3000", "-r", "6k", "--keys", "50", "--warmup", "0s"];
+    let arguments = [&run[..], &[ANYHOW, "-q", "--mix", "get", "--json", &result]].concat();
+    let child = shell("trap '' HUP; exec \"$0\" \"$@\"", &arguments).spawn().unwrap();
+    server.await_gets(100);
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    assert_eq!(exit(&ended(child)), 0);
+    assert_eq!(
+        (&json(&result)["interrupted"], &json(&result)["requests"]["sent"]),
+        (&false.into(), &3_000.into())
+    );
+}
+
+/// A process that is killed leaves what was there, and nothing beside it.
+#[test]
+fn a_process_that_is_killed_leaves_what_was_there() {
+    let _beside = beside_others();
+    let (server, directory) = (Server::reference(&[]), Directory::new());
+    let (old, new) = (directory.old("x.json"), directory.path("y.csv"));
+    let run = ["run", "-s", &server.address, "-t", "60s", "-r", "2k", "--json", &old, "--csv", &new];
+    let child = brunt(&run).args(&LOAD[4..]).spawn().unwrap();
+    server.await_gets(10);
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    ended(child);
+    assert_eq!(fs::read_to_string(&old).unwrap(), OLD);
+    assert_eq!(directory.names(), ["x.json"]);
+}
+
+/// What is read is a regular file or a pipe of some size, whatever names it.
+#[test]
+fn only_files_and_pipes_are_read() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let device = "it is a device, neither a regular file nor a pipe";
+    let folder = "it is a directory, neither a regular file nor a pipe";
+    let large = "it is larger than 16 MiB, the most that is read";
+    let (too_large, result) = (directory.path("large"), directory.path("large.json"));
+    // Holes, which take no room.
+    File::create(&too_large).unwrap().set_len((16 << 20) + 1).unwrap();
+    File::create(&result).unwrap().set_len((256 << 20) + 1).unwrap();
+    let plan = directory.path("plan.toml");
+    fs::write(&plan, "value-size = '@/dev/zero'\n").unwrap();
+    let resp: &[&str] = &["run", "--protocol", "resp2", "-s", "h", "--password"];
+    let tls: &[&str] = &["run", "-s", "127.0.0.1:1", "--transport", "tls"];
+    let certificate = [tls, &["--tls-insecure", "--tls-key", &plan, "--tls-cert"]].concat();
+    let authority = [tls, &["--tls-ca"]].concat();
+    let table: &[(&[&str], &str)] = &[
+        (&["run"], ""),
+        (&["doctor"], ""),
+        (&["load"], ""),
+        (&["run", "--value-size"], "@"),
+        (&["run", "--key-size"], "@"),
+        (&["run", "--rate-profile"], "@"),
+        (&["run", "--arrival"], "@"),
+        (&["calibrate", "--value-size"], "@"),
+        (resp, "@"),
+        (&authority, ""),
+        (&certificate, ""),
+        (&["agent", "--listen", "127.0.0.1:0", "--token-file"], ""),
+        (&["run", "--agent", "127.0.0.1:1", "--token-file"], ""),
+    ];
+    for (arguments, begin) in table {
+        for (path, reason) in [("/dev/zero", device), ("/tmp", folder), (too_large.as_str(), large)] {
+            let output = brunt(arguments).arg(format!("{begin}{path}")).output().unwrap();
+            let said = said(&output);
+            assert_eq!(exit(&output), 2, "{arguments:?}: {said}");
+            assert!(said.contains(path) && said.contains(reason), "{arguments:?}: {said}");
+        }
+    }
+    let more: &[(&[&str], &str)] = &[
+        (&["run", &plan], device),
+        (&["compare", "/dev/zero", "b"], device),
+        (&["compare", &result, "b"], "it is larger than 256 MiB, the most that is read"),
+        (&["run", "/dev/stdin"], device),
+    ];
+    for (arguments, reason) in more {
+        let output = brunt(arguments).output().unwrap();
+        assert_eq!(exit(&output), 2, "{arguments:?}: {}", said(&output));
+        assert!(said(&output).contains(reason), "{arguments:?}: {}", said(&output));
+    }
+    // A pipe without an end.
+    let endless = "yes | \"$0\" \"$@\"";
+    let output = shell(endless, &["run", "--value-size", "@/dev/stdin"]).output().unwrap();
+    assert!(exit(&output) == 2 && said(&output).contains(large), "{}", said(&output));
+}
+
+#[test]
+fn pipes_are_read() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let pipe = directory.pipe("pipe");
+    for (arguments, written, printed) in [
+        (&["run", "/dev/stdin", "--print-plan"][..], "keys = 77\n", "keys = 77\n"),
+        (&["run", "--value-size", "@/dev/stdin", "--print-plan"], "777\n", "value-size = \"fixed:777\"\n"),
+        (&["run", &pipe, "--print-plan"], "keys = 77\n", "keys = 77\n"),
+    ] {
+        let mut child = brunt(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        match arguments[1] == pipe {
+            true => fs::write(&pipe, written).unwrap(),
+            false => stdin.write_all(written.as_bytes()).unwrap(),
+        }
+        drop(stdin);
+        let output = ended(child);
+        let plan = String::from_utf8_lossy(&output.stdout);
+        assert!(exit(&output) == 0 && plan.contains(printed), "{arguments:?}: {plan}");
+    }
+}
