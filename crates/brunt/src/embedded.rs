@@ -10,6 +10,7 @@ use brunt_plan::plan::{DataSet, Plan, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_workload::size::{SizeOf, Sizes};
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 /// What the server takes per item beside key and value, generously.
@@ -37,6 +38,8 @@ impl Embedded {
             .args(left_over(&brunt_engine::allowed_cpus(), &plan.cpus).map(|cpus| format!("--cpus={cpus}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
+            // A terminal sends Ctrl-C and its own end to the whole group; we drain then, and need the server for it.
+            .process_group(0)
             .spawn()
             .context("cannot start the reference server")?;
         // Owned from here on, so that it ends even if the announcement does not come.

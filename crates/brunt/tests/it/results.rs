@@ -4,11 +4,12 @@
 //! that of the verdict, and nothing panics, which would exit with 101.
 
 use crate::server::{Server, beside_others, brunt, in_namespace, no_state, own_directory};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{PipeWriter, Read, Write};
+use std::io::{BufRead, BufReader, PipeWriter, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -561,6 +562,35 @@ fn a_hangup_ends_with_a_result() {
         }
     }
     assert_eq!(directory.names(), ["saved.txt", "x.json"]);
+}
+
+/// A terminal tells its whole group of its end, and the reference server that a run has started is needed for the drain.
+#[test]
+fn a_signal_to_all_processes_ends_a_run_in_order() {
+    let _beside = beside_others();
+    let directory = Directory::new();
+    let result = directory.path("x.json");
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+        let run = ["run", "-t", "60s", "-r", "2k", "--keys", "50", "--progress", "100ms", "--json", &result];
+        let mut child = brunt(&run)
+            .args(["--warmup", "0s", ANYHOW])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        lines.find(|line| line.as_ref().unwrap().starts_with("brunt: measure ")).unwrap().unwrap();
+        kill_process_group(Pid::from_child(&child), signal).unwrap();
+        lines.for_each(drop);
+        assert_eq!(exit(&ended(child)), 130, "{signal:?}");
+        let requests = &json(&result)["requests"];
+        assert_eq!(
+            (&requests["lost"], &requests["unsent"]),
+            (&0.into(), &0.into()),
+            "{signal:?}: {requests}"
+        );
+    }
 }
 
 /// Whoever starts a command by `nohup` wants it to go on.
