@@ -7,6 +7,7 @@
 //! server queues requests of all of them. Invariant: a busy period ends when no connection of any worker has a request out to the
 //! server, and not before.
 
+use brunt_stats::sample::Times;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,7 +50,7 @@ impl BusyPeriods {
         Self { board, connections: vec![0; servers] }
     }
 
-    /// A request that was `late_ns` late goes to a server. `is_first`: none was out on its connection.
+    /// A request goes to a server, so late by its [`Times::client_lag_ns`]. `is_first`: none was out on its connection.
     #[inline]
     pub(crate) fn enter(&mut self, server: u16, is_first: bool, late_ns: u64) {
         let Some(board) = &self.board else { return };
@@ -64,6 +65,13 @@ impl BusyPeriods {
             }
         }
         raise(word, late_ns);
+    }
+
+    /// The same of a request that was picked at this time.
+    #[inline]
+    pub(crate) fn enter_picked(&mut self, server: u16, is_first: bool, intended_ns: u64, picked_ns: u64) {
+        let times = Times { intended_ns, picked_ns, ..Times::default() };
+        self.enter(server, is_first, times.client_lag_ns());
     }
 
     /// The client delayed a request to a server that is busy by so much in another way.

@@ -204,6 +204,7 @@ impl HostWatch {
 }
 
 /// How late timed sleeps end, but for the latest tenth of them. Takes some milliseconds.
+#[expect(clippy::disallowed_methods, reason = "what a sleep costs is what is measured")]
 fn wake_up_ns() -> u64 {
     // As workers have it: the kernel may else put a wake-up off to join it with others. Where it is refused, sleeps only end later.
     let slack = rustix::thread::current_timer_slack();

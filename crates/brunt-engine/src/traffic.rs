@@ -625,7 +625,7 @@ impl<C: Codec> Traffic<C> {
             self.note_asking(picked.detour);
         }
         let connection = &mut self.connections[connection_index as usize];
-        self.busy.enter(connection.server, is_first, picked.picked_ns.saturating_sub(picked.intended_ns));
+        self.busy.enter_picked(connection.server, is_first, picked.intended_ns, picked.picked_ns);
         if versioned.is_some() {
             self.audits[usize::from(picked.op.class)].write_begins(first_id, picked.picked_ns);
         }

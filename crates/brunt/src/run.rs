@@ -217,14 +217,13 @@ fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
         let requests = &phase.book.requests;
         requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0
     });
+    let is_untrusted = summary.verdict.status == Status::NotTrusted && !allow_untrusted;
     if summary.interrupted {
         Exit::Interrupted
     } else if !is_answered {
         say(format_args!("brunt: {} gave no valid reply at all", summary.server));
         Exit::Unreachable
-    } else if summary.verdict.status == Status::NotTrusted && !allow_untrusted {
-        Exit::NotTrusted
-    } else if summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
+    } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
         Exit::NotTrusted
     } else if summary.assertions.iter().any(came_out(Decision::Fails)) {
         Exit::AssertionFailed

@@ -70,7 +70,7 @@ impl<C: Codec> Traffic<C> {
             if !is_queued {
                 break Some(left);
             }
-            busy.enter(connection.server, is_first, now_ns.saturating_sub(intended_ns));
+            busy.enter_picked(connection.server, is_first, intended_ns, now_ns);
             gets.count += 1;
             gets.total += 1;
             connection.promised -= 1;
