@@ -16,7 +16,7 @@ use crate::result::{RunInterval, RunResult};
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::bound::Decision;
+use brunt_stats::bound::{Bounds, Decision};
 use brunt_stats::contrast::{Contrast, RUNS_MAX, RUNS_MIN, Scale};
 use brunt_stats::verdict::Status;
 use std::io::{self, Write};
@@ -74,6 +74,14 @@ impl Quantity {
         }
     }
 
+    /// What it is at the least and at the most, whatever the client did; of what is no latency both are the number.
+    fn bounds_of_run(self, run: &RunResult) -> Option<Bounds> {
+        match self {
+            Self::Of(subject) => run.bounds(&subject),
+            Self::ClientCpu | Self::ServerCpu => self.of_run(run).map(Bounds::exact),
+        }
+    }
+
     /// The interval within a run, of what has one.
     fn interval_of_run(self, run: &RunResult) -> Option<RunInterval> {
         match self {
@@ -82,12 +90,14 @@ impl Quantity {
         }
     }
 
+    /// Is it the latency of requests?
+    fn is_latency(self) -> bool {
+        matches!(self, Self::Of(Subject { metric: Metric::Response(_) | Metric::Service(_), .. }))
+    }
+
     /// Is it in nanoseconds?
     fn is_time(self) -> bool {
-        match self {
-            Self::Of(subject) => matches!(subject.metric, Metric::Response(_) | Metric::Service(_)),
-            Self::ClientCpu | Self::ServerCpu => true,
-        }
+        self.is_latency() || matches!(self, Self::ClientCpu | Self::ServerCpu)
     }
 
     fn scale(self) -> Scale {
@@ -143,8 +153,10 @@ impl Comparison {
             }
         });
         let contrast = |quantity: Quantity| {
-            let values = |side: &[RunResult]| side.iter().map(|run| quantity.of_run(run)).collect::<Vec<_>>();
-            Compared { quantity, contrast: Contrast::of(quantity.scale(), &values(&a), &values(&b)) }
+            let bounds = |side: &[RunResult]| -> Vec<_> {
+                side.iter().map(|run| quantity.bounds_of_run(run)).collect()
+            };
+            Compared { quantity, contrast: Contrast::of(quantity.scale(), &bounds(&a), &bounds(&b)) }
         };
         let compared: Vec<Compared> = quantities.into_iter().map(contrast).collect();
         let asserted = required.iter().map(|requirement| Asserted::of(*requirement, &compared, &b)).collect();
@@ -167,9 +179,14 @@ impl Comparison {
         self.interrupted
     }
 
-    /// Does something that was asserted fail, or is it not known?
+    /// Does something that was asserted fail?
     pub fn is_missed(&self) -> bool {
-        self.asserted.iter().any(|asserted| asserted.status != Decision::Holds)
+        self.asserted.iter().any(|asserted| asserted.decision == Decision::Fails)
+    }
+
+    /// Is something that was asserted left open?
+    pub fn is_inconclusive(&self) -> bool {
+        self.asserted.iter().any(|asserted| asserted.decision == Decision::Inconclusive)
     }
 
     /// Writes the report.

@@ -209,7 +209,7 @@ fn series(found: &SeriesSteadiness) -> Value {
 }
 
 /// `null` where nothing bounds it.
-fn bounds(bounds: Bounds) -> Value {
+pub(crate) fn bounds(bounds: Bounds) -> Value {
     json!([bounds.low, Some(bounds.high).filter(|high| high.is_finite())])
 }
 

@@ -91,7 +91,7 @@ fn of_check(check: &Check, allow_untrusted: bool) -> Case {
 fn of_requirement(asserted: &Asserted) -> Case {
     let measured = asserted.measured_text().map(|text| format!("measured {text}, {}", asserted.outcome()));
     let message = measured.unwrap_or_else(|| asserted.outcome());
-    let outcome = match asserted.status {
+    let outcome = match asserted.decision {
         Decision::Holds => Outcome::Passed { said: message },
         Decision::Fails => Outcome::Failure { kind: "assertion", message },
         Decision::Inconclusive => Outcome::Error { kind: "inconclusive", message },

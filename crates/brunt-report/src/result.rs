@@ -8,7 +8,9 @@ use crate::campaign;
 use crate::json;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::op::OpKind;
+use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
+use brunt_stats::bound::Bounds;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
 use serde_json::{Map, Value};
@@ -33,7 +35,7 @@ pub struct RunResult {
     pub interrupted: bool,
     /// Its verdict.
     pub status: Status,
-    /// The checks that call for care or convict, by name.
+    /// The checks that call for care or convict, of the run or of a percentile, by name.
     pub found: Vec<String>,
     /// The plan, with the keys of a plan file.
     pub plan: Map<String, Value>,
@@ -43,6 +45,10 @@ pub struct RunResult {
     pub client_cpu_ns: Option<f64>,
     /// Processor time of the servers per request, in nanoseconds.
     pub server_cpu_ns: Option<f64>,
+    /// What a wake-up after a sleep costs on the client's host, in nanoseconds; 0 where no worker sleeps.
+    wake_up_ns: f64,
+    /// Other hosts sent to the same servers, and how late they were in a busy period is not known.
+    has_others: bool,
     total: Row,
     ops: Vec<(OpKind, Row)>,
 }
@@ -53,6 +59,12 @@ struct Row {
     response: Latency,
     intervals: [Option<RunInterval>; Quantile::PRINTED.len()],
     service: Latency,
+    /// The response times without what the client may have added, the queues of its late requests included; older results have none.
+    least: Option<Latency>,
+    /// The client's own part at most, of every percentile.
+    client_error: [Option<f64>; Quantile::PRINTED.len()],
+    /// The most that a request was sent late.
+    send_lag_max: Option<f64>,
     completed_per_s: f64,
     asked: u64,
     hit: u64,
@@ -107,6 +119,32 @@ impl RunResult {
         }
     }
 
+    /// Between these a number lies, whatever the client did: at the most it is what was measured. As `brunt_stats::bound` has them, but
+    /// without the confidence interval, because the samples of a comparison are whole runs.
+    pub fn bounds(&self, subject: &Subject) -> Option<Bounds> {
+        let high = self.number(subject)?;
+        let row = self.row(subject.op)?;
+        let low = match subject.metric {
+            Metric::Response(statistic) => self.least_response(row, statistic, high),
+            Metric::Service(statistic) => {
+                row.client_share(statistic).map(|share| high - share - self.wake_up_ns)
+            }
+            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => Some(high),
+        };
+        Some(Bounds { low: low.unwrap_or(0.0).clamp(0.0, high), high })
+    }
+
+    /// What a statistic of the response time is at the least; `None` where nothing is known.
+    fn least_response(&self, row: &Row, statistic: Statistic, measured: f64) -> Option<f64> {
+        match &row.least {
+            Some(least) => {
+                let elsewhere = if self.has_others { row.send_lag_max.unwrap_or(0.0) } else { 0.0 };
+                Some(least.statistic(statistic)? - self.wake_up_ns - elsewhere)
+            }
+            None => row.client_share(statistic).map(|share| measured - share),
+        }
+    }
+
     /// The interval of a percentile of the response time, where the run has it.
     pub fn interval(&self, subject: &Subject) -> Option<RunInterval> {
         match subject.metric {
@@ -136,6 +174,19 @@ impl Latency {
             Statistic::Mean => self.mean,
             Statistic::Max => self.max,
             Statistic::Percentile(quantile) => self.percentiles[index_of(quantile)?],
+        }
+    }
+}
+
+impl Row {
+    /// The most that the client may have added to a statistic of the response time, and so of the service time. Only percentiles
+    /// have one of their own; what the least response time lacks is no less.
+    fn client_share(&self, statistic: Statistic) -> Option<f64> {
+        match statistic {
+            Statistic::Percentile(quantile) => self.client_error[index_of(quantile)?],
+            Statistic::Mean | Statistic::Max => {
+                Some(self.response.statistic(statistic)? - self.least.as_ref()?.statistic(statistic)?)
+            }
         }
     }
 }
@@ -187,6 +238,9 @@ fn read_run(value: &Value, source: &str) -> Result<RunResult, String> {
         let (status, found) = verdict(&result.get("verdict")?)?;
         // Older results, and runs that did not ask the servers, have no such key.
         let server_cpu_ns = value.pointer("/server_stats/window/cpu_ns_per_request").and_then(Value::as_f64);
+        let is_spinning = value.pointer("/client/wait").and_then(Value::as_str) == Some(Wait::Spin.name());
+        let wake_up_ns = value.pointer("/client/host/wake_up_ns").and_then(Value::as_f64).unwrap_or(0.0);
+        let has_others = value["agents"].as_array().is_some_and(|agents| !agents.is_empty());
         Ok(RunResult {
             source: source.to_owned(),
             version: result.get("version")?.text()?,
@@ -200,6 +254,8 @@ fn read_run(value: &Value, source: &str) -> Result<RunResult, String> {
             environment: result.get("environment")?.object()?.clone(),
             client_cpu_ns: result.get("client")?.get("cpu_ns_per_request")?.number_or_null()?,
             server_cpu_ns,
+            wake_up_ns: if is_spinning { 0.0 } else { wake_up_ns },
+            has_others,
             total: row(&result)?,
             ops: ops.collect::<Result<_, String>>()?,
         })
@@ -220,6 +276,16 @@ fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
             found.push(check.get("id")?.text()?);
         }
     }
+    // A percentile may be in doubt by a check that the run has passed. Older results have none of these.
+    let percentiles = at.value["percentiles"].as_object().into_iter().flat_map(Map::values);
+    for trust in
+        percentiles.filter(|trust| matches!(trust["status"].as_str(), Some("caution" | "not_trusted")))
+    {
+        let check = trust["check"].as_str().unwrap_or_default();
+        if !check.is_empty() && !found.iter().any(|held| held == check) {
+            found.push(check.to_owned());
+        }
+    }
     Ok((known, found))
 }
 
@@ -227,10 +293,14 @@ fn row(at: &At<'_>) -> Result<Row, String> {
     // Older results have no such key, and nothing was given up.
     let given_up = at.value.pointer("/requests/given_up").and_then(Value::as_u64).unwrap_or(0);
     let (requests, keys, latency) = (at.get("requests")?, at.get("keys")?, at.get("latency")?);
+    let least = latency.value.get("least_ns").map(|_| read_latency(&latency.get("least_ns")?)).transpose()?;
     Ok(Row {
         response: read_latency(&latency.get("response_ns")?)?,
         intervals: read_intervals(&latency)?,
         service: read_latency(&latency.get("service_ns")?)?,
+        least,
+        client_error: read_percentiles(&latency.get("client_error_ns")?)?,
+        send_lag_max: latency.get("send_lag_ns")?.get("max")?.number_or_null()?,
         completed_per_s: at.get("rate")?.get("completed")?.number()?,
         asked: keys.get("asked")?.count()?,
         hit: keys.get("hit")?.count()?,
@@ -245,12 +315,16 @@ fn row(at: &At<'_>) -> Result<Row, String> {
 }
 
 fn read_latency(at: &At<'_>) -> Result<Latency, String> {
+    let (mean, max) = (at.get("mean")?.number_or_null()?, at.get("max")?.number_or_null()?);
+    Ok(Latency { mean, max, percentiles: read_percentiles(at)? })
+}
+
+fn read_percentiles(at: &At<'_>) -> Result<[Option<f64>; Quantile::PRINTED.len()], String> {
     let mut percentiles = [None; Quantile::PRINTED.len()];
     for (held, quantile) in percentiles.iter_mut().zip(Quantile::PRINTED) {
         *held = at.get(&quantile.key())?.number_or_null()?;
     }
-    let (mean, max) = (at.get("mean")?.number_or_null()?, at.get("max")?.number_or_null()?);
-    Ok(Latency { mean, max, percentiles })
+    Ok(percentiles)
 }
 
 /// Only percentiles that are given have one, and those of a long enough window.

@@ -3,9 +3,12 @@
 //! Not a comparison of two runs by their own confidence intervals: these do not contain what differs from run to run (where
 //! connections landed, how memory lies, what else the host did), which is often more than anything within a run. Without
 //! assumptions on how the values are distributed: under the hypothesis that A and B are the same, each division of the
-//! runs into two groups of these sizes is as likely as the other. Invariant, where no two values are equal: the interval
-//! excludes no change exactly where p is at most [`LEVEL`].
+//! runs into two groups of these sizes is as likely as the other. What the client may have added to each value is not the
+//! server's: a difference is one only if it remains with as much of that in A and as little in B as there may be, and the
+//! other way round. Invariant, where no two values are equal: the interval excludes no change exactly where p is at most
+//! [`LEVEL`].
 
+use crate::bound::{Bounds, Decision, decide};
 use crate::median::{median_of_sorted, upper_median_of_sorted};
 
 /// Runs of a side below which nothing is claimed: with 3 against 3 the smallest p is 0.1, with 4 against 4 it is 0.029.
@@ -38,6 +41,8 @@ pub enum Finding {
     NoneShown,
     /// The runs differ too much among themselves to show either.
     Undecided,
+    /// What was measured differs, but what the client may have added would decide.
+    Client,
     /// A side has fewer than [`RUNS_MIN`] runs.
     TooFewRuns,
     /// Some run does not give the value, or it is 0 where ratios are compared.
@@ -52,6 +57,7 @@ impl Finding {
             Self::Below => "below",
             Self::NoneShown => "none_shown",
             Self::Undecided => "undecided",
+            Self::Client => "client",
             Self::TooFewRuns => "too_few_runs",
             Self::NotGiven => "not_given",
         }
@@ -71,6 +77,9 @@ pub struct Contrast {
     pub change: Option<f64>,
     /// Confidence interval of the change; `None` with fewer than [`RUNS_MIN`] runs.
     pub interval: Option<[f64; 2]>,
+    /// Where the change is whatever the client did: from the lower end of the interval of A at its highest and B at its lowest
+    /// to the upper end of that of A at its lowest and B at its highest. Infinite where A may be 0; `None` without an interval.
+    pub bounds: Option<Bounds>,
     /// How likely so uneven ranks are where A and B are the same; `None` where there is no interval.
     pub p: Option<f64>,
     /// What that shows.
@@ -78,14 +87,16 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// Compares the values of the runs. Each side has 1 to [`RUNS_MAX`] runs.
-    pub fn of(scale: Scale, a: &[Option<f64>], b: &[Option<f64>]) -> Self {
-        let given = |side: &[Option<f64>]| {
-            let is_usable = |value: &f64| value.is_finite() && (scale == Scale::Difference || *value > 0.0);
-            side.iter().map(|value| value.filter(is_usable)).collect::<Option<Vec<f64>>>()
+    /// Compares the runs by the bounds of each. The upper bound is what was measured: what a client does can only add to it.
+    /// Each side has 1 to [`RUNS_MAX`] runs.
+    pub fn of(scale: Scale, a: &[Option<Bounds>], b: &[Option<Bounds>]) -> Self {
+        let given = |side: &[Option<Bounds>]| {
+            let is_usable =
+                |held: &Bounds| held.high.is_finite() && (scale == Scale::Difference || held.high > 0.0);
+            side.iter().map(|held| held.filter(is_usable)).collect::<Option<Vec<Bounds>>>()
         };
-        let median_of = |side: &[Option<f64>]| {
-            let mut values = side.iter().copied().collect::<Option<Vec<f64>>>()?;
+        let median_of = |side: &[Option<Bounds>]| {
+            let mut values = side.iter().map(|held| Some((*held)?.high)).collect::<Option<Vec<f64>>>()?;
             values.sort_by(f64::total_cmp);
             upper_median_of_sorted(&values)
         };
@@ -95,6 +106,7 @@ impl Contrast {
             b: b_median,
             change: None,
             interval: None,
+            bounds: None,
             p: None,
             finding: Finding::NotGiven,
         };
@@ -102,39 +114,89 @@ impl Contrast {
         if a.is_empty() || b.is_empty() {
             return nothing;
         }
-        // Ratios are differences of logarithms; ranks are the same.
-        let to_scale = |values: Vec<f64>| match scale {
-            Scale::Ratio => values.into_iter().map(f64::ln).collect(),
-            Scale::Difference => values,
-        };
+        let (a, b) = (Side::of(scale, &a), Side::of(scale, &b));
         let from_scale = |shift: f64| match scale {
             Scale::Ratio => shift.exp_m1(),
             Scale::Difference => shift,
         };
-        let (a, b) = (to_scale(a), to_scale(b));
-        let differences = sorted_differences(&a, &b);
-        let change = median_of_sorted(&differences).map(from_scale);
-        if a.len().min(b.len()) < RUNS_MIN {
+        let change = median_of_sorted(&sorted_differences(&a.highest, &b.highest)).map(from_scale);
+        if a.highest.len().min(b.highest.len()) < RUNS_MIN {
             return Self { change, finding: Finding::TooFewRuns, ..nothing };
         }
-        let interval = interval(&differences, a.len(), b.len()).map(from_scale);
-        let p = probability(&a, &b);
+        let measured = Test::of(&a.highest, &b.highest);
+        let extremes = [Test::of(&a.highest, &b.lowest), Test::of(&a.lowest, &b.highest)];
         let margin = if scale == Scale::Ratio { MARGIN } else { MARGIN / 100.0 };
-        let finding = finding(interval, p, margin);
-        Self { change, interval: Some(interval), p: Some(p), finding, ..nothing }
+        let finding = finding(&measured, &extremes, margin);
+        let [least, most] = extremes.map(|test| test.interval);
+        let bounds = Bounds { low: from_scale(least[0]), high: from_scale(most[1]) };
+        let interval = measured.interval.map(from_scale);
+        Self {
+            change,
+            interval: Some(interval),
+            bounds: Some(bounds),
+            p: Some(measured.p),
+            finding,
+            ..nothing
+        }
     }
 }
 
-fn finding([low, high]: [f64; 2], p: f64, margin: f64) -> Finding {
-    // Where values are equal to each other, the two may disagree; both must see it.
-    if p <= LEVEL && low > 0.0 {
-        Finding::Above
-    } else if p <= LEVEL && high < 0.0 {
-        Finding::Below
-    } else if low >= -margin && high <= margin {
-        Finding::NoneShown
-    } else {
-        Finding::Undecided
+/// The bounds of the runs of a side on a scale on which changes are differences.
+struct Side {
+    lowest: Vec<f64>,
+    highest: Vec<f64>,
+}
+
+impl Side {
+    fn of(scale: Scale, runs: &[Bounds]) -> Self {
+        // Ratios are differences of logarithms; ranks are the same. That of 0 is −∞, which is below all others.
+        let to_scale = |value: f64| match scale {
+            Scale::Ratio => value.ln(),
+            Scale::Difference => value,
+        };
+        Self {
+            lowest: runs.iter().map(|held| to_scale(held.low)).collect(),
+            highest: runs.iter().map(|held| to_scale(held.high)).collect(),
+        }
+    }
+}
+
+/// The rank test of two sets of values, and the interval that belongs to it.
+struct Test {
+    interval: [f64; 2],
+    p: f64,
+}
+
+impl Test {
+    /// Each side has at least [`RUNS_MIN`] values.
+    fn of(a: &[f64], b: &[f64]) -> Self {
+        Self { interval: interval(&sorted_differences(a, b), a.len(), b.len()), p: probability(a, b) }
+    }
+
+    /// Does B lie above or below A? Where values are equal to each other, ranks and the interval may disagree; both must see it.
+    fn direction(&self) -> Option<Finding> {
+        let [low, high] = self.interval;
+        let is_decided = |is_met: fn(f64) -> bool| decide(Bounds { low, high }, is_met) == Decision::Holds;
+        if self.p > LEVEL {
+            None
+        } else if is_decided(|change| change > 0.0) {
+            Some(Finding::Above)
+        } else if is_decided(|change| change < 0.0) {
+            Some(Finding::Below)
+        } else {
+            None
+        }
+    }
+}
+
+/// `extremes`: A at its highest with B at its lowest, and A at its lowest with B at its highest.
+fn finding(measured: &Test, extremes: &[Test; 2], margin: f64) -> Finding {
+    let [low, high] = measured.interval;
+    match measured.direction() {
+        Some(direction) if extremes.iter().all(|test| test.direction() == Some(direction)) => direction,
+        Some(_) => Finding::Client,
+        None if low >= -margin && high <= margin => Finding::NoneShown,
+        None => Finding::Undecided,
     }
 }
 
@@ -208,8 +270,13 @@ fn sums_of_ranks(ranks: &[usize], chosen: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn some(values: &[f64]) -> Vec<Option<f64>> {
-        values.iter().copied().map(Some).collect()
+    fn some(values: &[f64]) -> Vec<Option<Bounds>> {
+        values.iter().map(|value| Some(Bounds::exact(*value))).collect()
+    }
+
+    /// Runs of which this part, at most, may be the client's.
+    fn shared(values: &[f64], part: f64) -> Vec<Option<Bounds>> {
+        values.iter().map(|value| Some(Bounds { low: value * (1.0 - part), high: *value })).collect()
     }
 
     /// A generator good enough to draw with: splitmix64, as numbers in [0, 1).
@@ -334,12 +401,57 @@ mod tests {
             let has_claim = !matches!(expected, Finding::TooFewRuns | Finding::NotGiven);
             assert_eq!((contrast.interval.is_some(), contrast.p.is_some()), (has_claim, has_claim));
         }
-        let missing = Contrast::of(Scale::Ratio, &[Some(1.0), None], &[Some(1.0)]);
+        let missing = Contrast::of(Scale::Ratio, &[some(&[1.0])[0], None], &some(&[1.0]));
         assert_eq!((missing.a, missing.b, missing.finding), (None, Some(1.0), Finding::NotGiven));
         assert_eq!(
-            Contrast::of(Scale::Ratio, &[Some(2.0)], &[Some(3.0)]).change.map(|x| (x * 1e9).round()),
+            Contrast::of(Scale::Ratio, &some(&[2.0]), &some(&[3.0])).change.map(|x| (x * 1e9).round()),
             Some(5e8)
         );
+    }
+
+    /// What the client may have added counts against A in one comparison and against B in the other; the tests of both must
+    /// say what that of the measured values says. A differs by up to 3 % from run to run.
+    #[test]
+    fn a_difference_that_the_client_may_have_made_is_none() {
+        let a = [100.0, 101.0, 102.0, 103.0];
+        let times = |factor: f64| a.map(|value| value * factor);
+        // 1.20 · (1 − part) is above 1.03 up to a part of 0.1416, and 0.8 is below (1 − part) · 100/103 up to 0.176.
+        let table = [
+            (1.20, 0.0, 0.0, Finding::Above),
+            (1.20, 0.0, 0.14, Finding::Above),
+            (1.20, 0.0, 0.143, Finding::Client),
+            // A's share is no excuse for a slower B.
+            (1.20, 0.9, 0.0, Finding::Above),
+            (1.20, 0.9, 0.143, Finding::Client),
+            (1.20, 0.0, 1.0, Finding::Client),
+            (0.80, 0.0, 0.0, Finding::Below),
+            (0.80, 0.17, 0.0, Finding::Below),
+            (0.80, 0.18, 0.0, Finding::Client),
+            (0.80, 0.0, 0.9, Finding::Below),
+            (0.80, 1.0, 0.0, Finding::Client),
+            // Nothing is seen: what is hidden behind the client is no difference that was shown.
+            (1.005, 0.5, 0.5, Finding::NoneShown),
+            (1.019, 0.5, 0.5, Finding::NoneShown),
+            (1.021, 0.0, 0.0, Finding::Undecided),
+        ];
+        for (factor, part_a, part_b, expected) in table {
+            let (measured_a, measured_b) = (some(&a), some(&times(factor)));
+            let contrast = Contrast::of(Scale::Ratio, &shared(&a, part_a), &shared(&times(factor), part_b));
+            let case = format!("{factor} {part_a} {part_b}: {contrast:?}");
+            assert_eq!(contrast.finding, expected, "{case}");
+            // The numbers are those of what was measured.
+            let measured = Contrast::of(Scale::Ratio, &measured_a, &measured_b);
+            assert_eq!(
+                (contrast.change, contrast.interval, contrast.p),
+                (measured.change, measured.interval, measured.p)
+            );
+            assert_eq!((contrast.a, contrast.b), (measured.a, measured.b));
+            // The ends, by taking the shares from all runs of one side.
+            let ([low, high], bounds) = (measured.interval.unwrap(), contrast.bounds.unwrap());
+            let is_near = |found: f64, expected: f64| found == expected || (found - expected).abs() < 1e-9;
+            assert!(is_near(bounds.low, (1.0 + low) * (1.0 - part_b) - 1.0), "{case}");
+            assert!(is_near(bounds.high, (1.0 + high) / (1.0 - part_a) - 1.0), "{case}");
+        }
     }
 
     /// How often equal sides are said to differ, and how often the interval covers the true change, over many trials: for
@@ -349,7 +461,7 @@ mod tests {
         const TRIALS: u32 = 4_000;
         let mut draw = draws(11);
         // Run values with a heavy tail, as p99s of runs have it; B is 1.3 times as slow in one pass.
-        let mut run = |factor: f64| Some(factor * (1.0 - draw()).powf(-0.2));
+        let mut run = |factor: f64| Some(Bounds::exact(factor * (1.0 - draw()).powf(-0.2)));
         // Of the divisions of 4 + 4, 6 + 6, 4 + 7 and 9 + 9 runs, so many are as uneven as the table's critical value.
         let table = [
             (4, 4, 1.0, 2.0 / 70.0),
@@ -386,7 +498,9 @@ mod tests {
     #[test]
     fn the_most_runs_there_may_be() {
         let side = |offset: usize| {
-            (0..RUNS_MAX).map(|run| Some((1_000 + run * 2 + offset) as f64)).collect::<Vec<_>>()
+            (0..RUNS_MAX)
+                .map(|run| Some(Bounds::exact((1_000 + run * 2 + offset) as f64)))
+                .collect::<Vec<_>>()
         };
         let contrast = Contrast::of(Scale::Ratio, &side(0), &side(1));
         assert_eq!(contrast.finding, Finding::NoneShown);

@@ -326,7 +326,7 @@ Examples:
   brunt compare a.json b.json                              results of brunt run --json, best with --repeat 6
   brunt compare --a a1.json a2.json --b b1.json b2.json    several results each
   brunt compare --live old:11211 new:11211 -r 50k          measure both now, in turns: A B B A B A A B ...
-  brunt compare a.json b.json --assert 'p99 <= +5%'        exit with 4 if B is more than 5 % slower beyond doubt";
+  brunt compare a.json b.json --assert 'p99 <= +5%'        exit with 4 if B is more than 5 % slower, with 3 if that is open";
 
 /// Options of `brunt compare`.
 #[derive(Debug, Args)]

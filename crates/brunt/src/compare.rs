@@ -30,6 +30,8 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
         Exit::Interrupted
     } else if comparison.has_untrusted() && !flags.output.judging.allow_untrusted {
         Exit::NotTrusted
+    } else if comparison.is_inconclusive() {
+        Exit::NotTrusted
     } else if comparison.is_missed() {
         Exit::AssertionFailed
     } else {
@@ -53,6 +55,12 @@ fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
             "{}: results were measured already; accepted: beside --live, which measures",
             given.join(" ")
         )));
+    }
+    if flags.output.judging.strict || !flags.output.judging.allow.is_empty() {
+        return Err(Failure::usage(
+            "--strict, --allow: results were judged when they were measured; accepted: beside --live, which measures, or beside the \
+             run that measures",
+        ));
     }
     let (a, b) = match (flags.files.as_slice(), flags.sides.a.as_slice(), flags.sides.b.as_slice()) {
         ([a, b], [], []) => (read(std::slice::from_ref(a))?, read(std::slice::from_ref(b))?),

@@ -14,10 +14,9 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line or the plan is wrong; nothing was sent.
     Usage = 2,
-    /// The run is done, its verdict is NOT TRUSTED.
+    /// The run is done, its verdict is NOT TRUSTED, or something that was asserted is inconclusive.
     NotTrusted = 3,
-    /// It is done, and something that was asserted or asked for does not hold or is not known: no rate meets the objectives
-    /// of a search.
+    /// It is done, and something that was asserted or asked for fails: no rate meets the objectives of a search.
     AssertionFailed = 4,
     /// No connection, no valid reply at all, or a preload that could not be confirmed.
     Unreachable = 5,

@@ -1,18 +1,17 @@
 //! What was asserted of a comparison, and how it came out.
 //!
-//! Not `brunt_stats::assertion`, which judges one run by its summary. Invariant: what is not known never passes; a change
-//! fails only where all of its interval does, for it is asserted that B is no worse, and what is not shown is not held
-//! against it.
+//! Not `brunt_stats::assertion`, which judges one run by its summary. Invariant: what is not known neither holds nor fails, and
+//! what does one of them does so whatever the clients did.
 
 use super::{Compared, Quantity};
 use crate::metric;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
-use brunt_stats::bound::Decision;
+use brunt_stats::bound::{Bounds, Decision, decide};
 use brunt_stats::contrast::{Finding, RUNS_MIN};
 
-/// Runs of B from which on their range is enough for "beyond doubt": the range of 5 holds the median of all runs there could be
-/// with 93.75 %, less than the 95 % of the intervals, that of 6 with 96.9 % (`brunt_stats::repeat::Spread::coverage`).
+/// Runs of B from which on their range decides: the range of 5 holds the median of all runs there could be with 93.75 %, less than
+/// the 95 % of the intervals, that of 6 with 96.9 % (`brunt_stats::repeat::Spread::coverage`).
 const RANGE_RUNS_MIN: usize = 6;
 
 /// One assertion and how it came out.
@@ -21,61 +20,42 @@ pub(crate) struct Asserted {
     /// What was asserted.
     pub requirement: Requirement,
     /// How it came out.
-    pub status: Decision,
+    pub decision: Decision,
     /// Of a change the estimate, of a value the median of B's runs; `None` where it is not known.
     pub measured: Option<f64>,
-    /// Of a change its confidence interval, of a value the lowest and the highest of B's runs.
-    pub interval: Option<[f64; 2]>,
-    /// Do both ends of the interval say what the status says?
-    pub is_beyond_doubt: bool,
-    /// What is missing where it is not known.
-    lack: String,
+    /// Where it is whatever the clients did: of a change the intervals of both extremes joined, of a value from the lowest lower
+    /// bound of B's runs to the highest upper one.
+    pub bounds: Option<Bounds>,
+    /// Why it is inconclusive; `None` where it is not.
+    pub reason: Option<String>,
+}
+
+/// A requirement beside what is known of its number.
+struct Known<'a> {
+    requirement: Requirement,
+    held: Option<&'a Compared>,
+    b: &'a [RunResult],
 }
 
 impl Asserted {
     /// Judges a requirement by what was compared, which has its number.
     pub(super) fn of(requirement: Requirement, compared: &[Compared], b: &[RunResult]) -> Self {
         let quantity = Quantity::Of(requirement.subject());
-        let held = compared.iter().find(|held| held.quantity == quantity);
-        let (measured, interval) = match requirement {
-            Requirement::Change(_) => {
-                held.map_or((None, None), |held| (held.contrast.change, held.contrast.interval))
-            }
-            Requirement::Value(_) => (held.and_then(|held| held.contrast.b), range(quantity, b)),
-        };
-        let is_met = |number: f64| match requirement {
-            Requirement::Change(tolerance) => tolerance.is_met_by(number),
-            Requirement::Value(objective) => objective.is_met_by(number),
-        };
-        let ends = interval.map(|ends| ends.map(is_met));
-        let status = match (requirement, measured, ends) {
-            (_, None, _) | (Requirement::Change(_), _, None) => Decision::Inconclusive,
-            (Requirement::Change(_), _, Some([false, false])) => Decision::Fails,
-            (Requirement::Value(_), Some(value), _) if !is_met(value) => Decision::Fails,
-            _ => Decision::Holds,
-        };
-        // The interval of a change has its 95 % with RUNS_MIN runs; a range is asked for as much.
-        let is_enough = matches!(requirement, Requirement::Change(_)) || b.len() >= RANGE_RUNS_MIN;
-        let is_beyond_doubt = match status {
-            Decision::Holds => ends == Some([true, true]) && is_enough,
-            Decision::Fails => ends == Some([false, false]) && is_enough,
-            Decision::Inconclusive => false,
-        };
-        let lack = match held.map(|held| held.contrast.finding) {
-            Some(Finding::TooFewRuns) => format!("needs {RUNS_MIN} runs on each side"),
-            _ => "not every run gives it".to_owned(),
-        };
-        Self { requirement, status, measured, interval, is_beyond_doubt, lack }
+        let known = Known { requirement, held: compared.iter().find(|held| held.quantity == quantity), b };
+        let (measured, bounds) = (known.measured(), known.bounds());
+        let reason = known.lack().or_else(|| known.doubt());
+        let decision = if reason.is_some() { Decision::Inconclusive } else { known.decide(bounds) };
+        Self { requirement, decision, measured, bounds, reason }
     }
 
     /// How it came out, in words.
     pub(crate) fn outcome(&self) -> String {
-        match (self.status, self.is_beyond_doubt) {
-            (Decision::Holds, true) => "holds".to_owned(),
-            (Decision::Holds, false) => "holds, not beyond doubt ~".to_owned(),
-            (Decision::Fails, true) => "FAILS beyond doubt".to_owned(),
-            (Decision::Fails, false) => "FAILS, not beyond doubt ~".to_owned(),
-            (Decision::Inconclusive, _) => format!("inconclusive: {}", self.lack),
+        match (self.decision, &self.reason) {
+            (Decision::Holds, _) => "holds".to_owned(),
+            (Decision::Fails, _) => "FAILS".to_owned(),
+            (Decision::Inconclusive, reason) => {
+                format!("inconclusive: {}", reason.as_deref().unwrap_or("nothing is known of it"))
+            }
         }
     }
 
@@ -88,16 +68,100 @@ impl Asserted {
         })
     }
 
-    /// The ends of the interval: of a change as the table above has them, of a value each in its unit, where they differ.
-    pub(crate) fn interval_text(&self) -> Option<String> {
+    /// The bounds: of a change as the table above has intervals, of a value each in its unit, where these differ.
+    pub(crate) fn bounds_text(&self) -> String {
         let scale = Quantity::Of(self.requirement.subject()).scale();
-        self.interval.and_then(|[low, high]| match self.requirement {
-            Requirement::Change(_) => Some(super::text::change_interval(scale, [low, high])),
+        let Some(Bounds { low, high }) = self.bounds.filter(|_| self.measured.is_some()) else {
+            return String::new();
+        };
+        match self.requirement {
+            Requirement::Change(_) => super::text::change_interval(scale, [low, high]),
             Requirement::Value(objective) => {
                 let [low, high] = [low, high].map(|end| metric::text(objective.subject.metric, end));
-                (low != high).then(|| format!("{low} to {high}"))
+                if low == high { String::new() } else { format!("[{low}..{high}]") }
             }
-        })
+        }
+    }
+}
+
+impl Known<'_> {
+    fn is_met_by(&self, number: f64) -> bool {
+        match self.requirement {
+            Requirement::Change(tolerance) => tolerance.is_met_by(number),
+            Requirement::Value(objective) => objective.is_met_by(number),
+        }
+    }
+
+    fn decide(&self, bounds: Option<Bounds>) -> Decision {
+        bounds.map_or(Decision::Inconclusive, |bounds| decide(bounds, |number| self.is_met_by(number)))
+    }
+
+    fn measured(&self) -> Option<f64> {
+        let contrast = &self.held?.contrast;
+        match self.requirement {
+            Requirement::Change(_) => contrast.change,
+            Requirement::Value(_) => contrast.b,
+        }
+    }
+
+    fn bounds(&self) -> Option<Bounds> {
+        let held = self.held?;
+        match self.requirement {
+            Requirement::Change(_) => held.contrast.bounds,
+            Requirement::Value(_) => {
+                let bounds = self.b.iter().filter_map(|run| held.quantity.bounds_of_run(run));
+                bounds.reduce(|one, other| Bounds {
+                    low: one.low.min(other.low),
+                    high: one.high.max(other.high),
+                })
+            }
+        }
+    }
+
+    /// The same of what was measured, as if the clients had no part in it.
+    fn bounds_as_measured(&self) -> Option<Bounds> {
+        let held = self.held?;
+        let ends = match self.requirement {
+            Requirement::Change(_) => held.contrast.interval,
+            Requirement::Value(_) => range(held.quantity, self.b),
+        };
+        ends.map(|[low, high]| Bounds { low, high })
+    }
+
+    /// What is missing for an answer.
+    fn lack(&self) -> Option<String> {
+        let contrast = self.held.map(|held| &held.contrast);
+        let finding = contrast.map(|contrast| contrast.finding);
+        match (self.requirement, contrast, self.measured()) {
+            (Requirement::Change(_), ..) if finding == Some(Finding::TooFewRuns) => {
+                Some(format!("needs {RUNS_MIN} runs on each side"))
+            }
+            // There is no ratio to nothing.
+            (Requirement::Change(_), Some(contrast), None)
+                if contrast.a.is_some() && contrast.b.is_some() =>
+            {
+                Some("0 in a run".to_owned())
+            }
+            (_, _, None) => Some("not every run gives it".to_owned()),
+            (Requirement::Value(_), ..) if self.b.len() < RANGE_RUNS_MIN => {
+                Some(format!("needs {RANGE_RUNS_MIN} runs of B"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Why what is known does not decide; `None` where it does.
+    fn doubt(&self) -> Option<String> {
+        let is_open = |bounds| self.decide(bounds) == Decision::Inconclusive;
+        if !is_open(self.bounds()) {
+            return None;
+        }
+        let reason = match self.requirement {
+            _ if !is_open(self.bounds_as_measured()) => "the client's share would decide",
+            Requirement::Change(_) => "the interval holds the bound",
+            Requirement::Value(_) => "B's runs lie on both sides of it",
+        };
+        Some(reason.to_owned())
     }
 }
 

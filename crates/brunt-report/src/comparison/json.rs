@@ -3,6 +3,7 @@
 //! Not for a person. docs/formats.md says what every key means.
 
 use super::{Asserted, Compared, Comparison, Difference};
+use crate::json::bounds;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::contrast::{LEVEL, Scale};
@@ -34,6 +35,10 @@ fn side(runs: &[RunResult], compared: &[Compared]) -> Value {
             let own = held.quantity.interval_of_run(run)?;
             Some((held.quantity.key(), json!([own.low_ns, own.high_ns])))
         });
+        let least = compared.iter().filter(|held| held.quantity.is_latency()).map(|held| {
+            let bounds = held.quantity.bounds_of_run(run);
+            (held.quantity.key(), json!(bounds.map(|bounds| bounds.low)))
+        });
         json!({
             "source": run.source,
             "version": run.version,
@@ -43,6 +48,7 @@ fn side(runs: &[RunResult], compared: &[Compared]) -> Value {
             "status": run.status.name(),
             "checks": run.found,
             "numbers": numbers.collect::<Map<_, _>>(),
+            "least": least.collect::<Map<_, _>>(),
             "intervals": intervals.collect::<Map<_, _>>(),
         })
     };
@@ -57,10 +63,10 @@ fn assertion(asserted: &Asserted) -> Value {
     json!({
         "requirement": asserted.requirement.to_string(),
         "kind": kind,
-        "status": asserted.status.name(),
-        "beyond_doubt": asserted.is_beyond_doubt,
+        "status": asserted.decision.name(),
         "measured": asserted.measured,
-        "interval": asserted.interval,
+        "bounds": asserted.bounds.map(bounds),
+        "reason": asserted.reason,
         "bound": bound,
     })
 }
@@ -80,6 +86,7 @@ fn quantity(Compared { quantity, contrast }: &Compared) -> Value {
         "b": contrast.b,
         "change": contrast.change,
         "interval": contrast.interval,
+        "bounds": contrast.bounds.map(bounds),
         "p": contrast.p,
         "finding": contrast.finding.name(),
     })

@@ -12,7 +12,6 @@ use crate::result::{RunInterval, RunResult, shortened};
 use crate::table::Table;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::{Quantile, SAMPLES_ABOVE_MIN};
-use brunt_stats::bound::Decision;
 use brunt_stats::contrast::{Finding, LEVEL, MARGIN, RUNS_MAX, RUNS_MIN, Scale};
 use brunt_stats::verdict::Status;
 
@@ -198,7 +197,9 @@ fn bare_change(change: f64) -> String {
 
 pub(super) fn change_interval(scale: Scale, [low, high]: [f64; 2]) -> String {
     let unit = if scale == Scale::Ratio { " %" } else { "" };
-    format!("[{} .. {}]{unit}", bare_change(low), bare_change(high))
+    // Where A may be nothing, B may be any number of times as much.
+    let high = if high.is_finite() { format!(" {}", bare_change(high)) } else { String::new() };
+    format!("[{} ..{high}]{unit}", bare_change(low))
 }
 
 pub(super) fn change_text(quantity: Quantity, change: f64) -> String {
@@ -220,6 +221,7 @@ fn finding(held: &Compared) -> String {
         Finding::Below => below,
         Finding::NoneShown => "no difference shown",
         Finding::Undecided => "cannot tell",
+        Finding::Client => "cannot tell: client's share",
         Finding::TooFewRuns => "cannot tell: too few runs",
         // There is no ratio to nothing.
         Finding::NotGiven if held.contrast.a.is_some() && held.contrast.b.is_some() => {
@@ -251,6 +253,13 @@ fn notes(out: &mut String, comparison: &Comparison) {
             MARGIN * 100.0,
             MARGIN
         ));
+    }
+    if is_any(Finding::Client) {
+        notes.push(
+            "client's share: what was measured differs, but not if as much of one side's times as may be its client's own is taken from \
+             them; a client with more processors, or a lower rate, has less of that"
+                .to_owned(),
+        );
     }
     if shown(comparison).any(is_percentile_missing) {
         notes.push(format!(
@@ -304,12 +313,10 @@ fn asserted(out: &mut String, comparison: &Comparison) {
     }
     let mut table = Table::new(&["asserted", "measured", "within", "outcome"]).with_prose_last();
     for asserted in &comparison.asserted {
-        // What is not known is within nothing.
-        let interval = asserted.interval_text().filter(|_| asserted.status != Decision::Inconclusive);
         table.push(vec![
             asserted.requirement.to_string(),
             asserted.measured_text().unwrap_or("-".to_owned()),
-            interval.unwrap_or_default(),
+            asserted.bounds_text(),
             asserted.outcome(),
         ]);
     }
@@ -409,6 +416,9 @@ fn without_difference(comparison: &Comparison) -> Vec<String> {
         open.iter()
             .any(|held| is_percentile_missing(held))
             .then(|| "longer runs have the percentiles that are missing".to_owned()),
+        open.iter().any(|held| held.contrast.finding == Finding::Client).then(|| {
+            "a client with more processors, or a lower rate, has less of a share in them".to_owned()
+        }),
     ];
     std::iter::once(cannot_tell.to_owned()).chain(undecided).chain(help.into_iter().flatten()).collect()
 }
