@@ -249,4 +249,6 @@ fn client_share_ns(row: &OpSummary, statistic: Statistic) -> u64 {
 }
 
 #[cfg(test)]
+mod replications;
+#[cfg(test)]
 mod tests;
