@@ -72,6 +72,8 @@ pub struct Measured {
     pub offered: Option<f64>,
     /// Requests per second completed.
     pub completed: f64,
+    /// Requests that failed or were given up, which no percentile here holds.
+    pub failed: u64,
     /// The percentiles of [`QUANTILES`], of all requests, where there were enough.
     pub percentiles: [Option<Found>; QUANTILES.len()],
     /// At most so much of the p99 is the client's, in nanoseconds.
@@ -105,6 +107,7 @@ impl Measured {
             duration_ns: summary.window.duration_ns(),
             offered: summary.plan.has_open_loop().then_some(total.rate.offered),
             completed: total.rate.completed,
+            failed: total.requests.failed() + total.requests.given_up,
             percentiles: QUANTILES.map(|quantile| Found::of(total, quantile)),
             client_error_ns: error.map(|error| error.error_ns),
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),

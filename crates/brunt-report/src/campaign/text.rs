@@ -119,8 +119,16 @@ fn client_cells(run: &Measured) -> [String; 2] {
     [time(run.client_error_ns), time(run.cpu_ns.map(|ns| ns.round() as u64))]
 }
 
-/// The verdict with the checks behind it: `CAUTION LAG`.
+/// The verdict with the checks behind it, and the requests that no percentile of the table holds: `CAUTION ERR, 12 failed`.
 fn verdict_text(run: &Measured) -> String {
+    checks_text(run) + &failed_text(run)
+}
+
+fn failed_text(run: &Measured) -> String {
+    if run.failed == 0 { String::new() } else { format!(", {} failed", quantity::count(run.failed)) }
+}
+
+fn checks_text(run: &Measured) -> String {
     if run.interrupted {
         return "interrupted".to_owned();
     }
@@ -135,11 +143,12 @@ fn verdict_text(run: &Measured) -> String {
 
 /// The same, but a run that met a limit says whose: that is what it was made to find out.
 fn limit_text(run: &Measured) -> String {
-    match run.limit.as_ref().map(|limit| (limit.party, limit.names())) {
+    let limit = match run.limit.as_ref().map(|limit| (limit.party, limit.names())) {
         Some((Party::Server, names)) if !run.interrupted => format!("server limit: {names}"),
         Some((Party::Client, names)) if !run.interrupted => format!("client limit: {names}"),
-        _ => verdict_text(run),
-    }
+        _ => return verdict_text(run),
+    };
+    limit + &failed_text(run)
 }
 
 fn scan_table(out: &mut String, campaign: &Campaign, option: &str, points: &[ScanPoint]) {
@@ -350,7 +359,8 @@ fn search_table(out: &mut String, campaign: &Campaign, objectives: &[Objective])
         row.extend(found.iter().map(|found| found_text(*found)));
         row.extend(client_cells(run));
         let checks = run.limit.as_ref().map(|limit| format!(": {}", limit.names())).unwrap_or_default();
-        row.push(if run.interrupted { "interrupted".to_owned() } else { format!("{}{checks}", end.name()) });
+        let step = if run.interrupted { "interrupted".to_owned() } else { format!("{}{checks}", end.name()) };
+        row.push(step + &failed_text(run));
         table.push(row);
     }
     table.write(out);

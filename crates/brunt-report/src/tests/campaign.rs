@@ -223,6 +223,34 @@ fn all() -> Vec<(&'static str, Campaign)> {
 
 /// The runs of `repeat_hysteresis`, one of them with an interval that rests on too little.
 #[test]
+fn failed_requests_stand_beside_the_percentiles() {
+    let summary = run::open_loop().summary;
+    let at = |failed: u64| Measured { failed, ..measured(&summary, Some(rate(1e3)), 1, 1e6) };
+    let limited = limited(at(1_200), Party::Server, "SAT", "the backlog grows");
+    let run = |failed: u64| Measured { step: Some((StepEnd::Passed, vec![])), ..at(failed) };
+    let point = |index| ScanPoint { setting: rate(1e3), runs: vec![index], spoiled: vec![], p99: None };
+    let scan = Finding::Scan {
+        option: "rate",
+        points: vec![point(0), point(1)],
+        knee: Some(Knee::Unknown),
+        closed_loop: None,
+    };
+    let search = Finding::Search { objectives: vec![], capacity: None, closed_loop: None, resolution: 0.05 };
+    for (runs, finding, said) in [
+        (vec![at(12), limited], scan, &[", 12 failed", "server limit: SAT, 1 200 failed"][..]),
+        (vec![run(3)], search, &["passed, 3 failed"]),
+        (vec![at(4)], Finding::Repeat { compared: vec![] }, &[", 4 failed"]),
+    ] {
+        let mut text = Vec::new();
+        write_text(&campaign(&summary, runs, finding), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        // Lines are broken between words.
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.iter().all(|said| words.contains(said)), "{text}");
+    }
+}
+
+#[test]
 fn a_thin_interval_explains_nothing() {
     let estimates = |thin: Option<usize>| -> Vec<_> {
         let runs = [400.0, 470.0, 402.0, 468.0, 399.0, 471.0].into_iter().enumerate();
