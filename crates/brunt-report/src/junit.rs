@@ -21,7 +21,9 @@ use std::io::{self, Write};
 /// What `out` returns.
 pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
     let asserted = summary.assertions.iter().map(of_assertion);
-    let checked = summary.verdict.checks.iter().map(|check| of_check(check, allow_untrusted));
+    let judgement = &summary.verdict.judgement;
+    let is_allowed = |check: &Check| allow_untrusted || judgement.allows(check.id);
+    let checked = summary.verdict.checks.iter().map(|check| of_check(check, is_allowed(check)));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }
@@ -73,14 +75,14 @@ fn of_assertion(assertion: &Assertion) -> Case {
     Case { name: assertion.objective.to_string(), outcome }
 }
 
-fn of_check(check: &Check, allow_untrusted: bool) -> Case {
+fn of_check(check: &Check, is_allowed: bool) -> Case {
     let fix = if check.fix.is_empty() { String::new() } else { format!("\nfix: {}", check.fix) };
     let message = format!("{}{fix}", check.message);
     let outcome = match check.status {
         CheckStatus::Skipped => Outcome::Skipped { message },
         CheckStatus::Ok => Outcome::Passed { said: message },
         CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
-        CheckStatus::NotTrusted if allow_untrusted => {
+        CheckStatus::NotTrusted if is_allowed => {
             Outcome::Passed { said: format!("NOT TRUSTED, and allowed: {message}") }
         }
         CheckStatus::NotTrusted => Outcome::Error { kind: "not_trusted", message },
