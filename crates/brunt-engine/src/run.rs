@@ -652,7 +652,7 @@ fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
     data.usage.cpu_user_ns += total.user_ns;
     data.usage.cpu_system_ns += total.system_ns;
     data.usage.syscalls += total.syscalls;
-    data.workers.push(WorkerUsage { colocation: end.colocation, ..total.worker });
+    data.workers.push(WorkerUsage { colocation: end.colocation, stalls: end.stalls, ..total.worker });
     data.host.retransmits += end.retransmits;
     data.presence.merge(&end.recording.presence);
     data.garbage = FirstGarbage::earliest(data.garbage.take(), end.recording.garbage);

@@ -58,7 +58,7 @@ use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, SummaryInput};
-use brunt_stats::usage::ClientUsage;
+use brunt_stats::usage::{ClientUsage, StallCounts};
 use brunt_stats::verdict::Judgement;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::placement::Router;
@@ -690,10 +690,48 @@ fn a_pause_of_the_client_is_booked_as_its_own() {
     check_books(&outcome);
     let late = outcome.samples.iter().filter(|sample| sample.times.response_ns() > 0).count();
     assert!(late.abs_diff(3_000) <= 1, "{late}");
+    check_stall(&outcome, 10 * SECOND, 300 * MS);
     for (p, expected_ms) in [(0.99, 0), (0.995, 150), (0.999, 270)] {
         let measured_ms = outcome.quantile(p, |sample| sample.times.response_ns()) / MS;
         assert!(measured_ms.abs_diff(expected_ms) <= 1, "p{}: {measured_ms} ms", p * 100.0);
         assert_eq!(outcome.quantile(p, |sample| sample.times.response_without_client_ns()), 0);
+    }
+}
+
+/// The client stood still once, since then on the world's clock and for so long; where nothing was due it may have slept for
+/// the first 20 ms of it.
+fn check_stall(outcome: &Outcome, at_ns: u64, for_ns: u64) {
+    let StallCounts { count, total_ns, longest_ns, longest_at_ns } = outcome.end.stalls;
+    assert_eq!((count, total_ns), (1, longest_ns), "{:?}", outcome.end.stalls);
+    let slept_ns = for_ns.checked_sub(longest_ns).unwrap();
+    assert!(slept_ns <= 20 * MS, "{longest_ns}");
+    let began_ns = outcome.end.window.measure_ns + longest_at_ns;
+    assert!(began_ns.abs_diff(at_ns + slept_ns) <= MS, "{began_ns}");
+}
+
+/// In a closed loop nothing is late: but for one response time of each slot, no latency shows that the client stood still.
+#[test]
+fn a_pause_of_the_client_is_told_in_a_closed_loop() {
+    for (wait, think) in [("sleep", "0s"), ("hybrid", "0s"), ("hybrid", "5ms"), ("spin", "0s")] {
+        let toml = format!(
+            "connections = 2\ndepth = 2\nthink = '{think}'\ntime = '4s'\nwarmup = '100ms'\npreload = false\nkeys = 100"
+        );
+        let pause = Some((EPOCH_NS + 2 * SECOND, SECOND));
+        let mut plan = plan(&toml);
+        plan.wait = wait.parse().unwrap();
+        let outcome =
+            simulate_plan(plan, SimOptions { pause, latency_ns: 100 * US, ..SimOptions::default() });
+        check_books(&outcome);
+        check_stall(&outcome, EPOCH_NS + 2 * SECOND, SECOND);
+    }
+    // Before the window it is none of the window's, and over its edge as far as it lies inside.
+    for (at_ns, for_ns, expected_ns) in [(200 * MS, 300 * MS, 0), (900 * MS, 300 * MS, 200 * MS)] {
+        let toml = "connections = 2\ntime = '1s'\nwarmup = '990ms'\npreload = false\nkeys = 100";
+        let options = SimOptions { pause: Some((EPOCH_NS + at_ns, for_ns)), ..SimOptions::default() };
+        let outcome = simulate(toml, SimOptions { latency_ns: 100 * US, ..options });
+        let stalls = outcome.end.stalls;
+        assert_eq!((stalls.count, stalls.longest_at_ns), (u64::from(expected_ns > 0), 0));
+        assert!(stalls.longest_ns.abs_diff(expected_ns) <= MS, "{stalls:?}");
     }
 }
 

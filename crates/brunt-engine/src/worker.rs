@@ -25,7 +25,7 @@ use brunt_stats::cluster::RedirectionCounts;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
 use brunt_stats::stamps::StampCounts;
-use brunt_stats::usage::Colocation;
+use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -134,6 +134,8 @@ pub(crate) struct WorkerEnd {
     /// Use of the processor over the measured window.
     pub usage: ThreadUsage,
     pub colocation: Colocation,
+    /// Turns of the loop that took too long.
+    pub stalls: StallCounts,
     /// Segments sent again since the start was awaited.
     pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
@@ -178,6 +180,9 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     /// The user's wish for an end has been followed.
     is_stopped: bool,
     waiting: Waiting,
+    /// When the loop last woke, or was to wake by its timer if that was earlier.
+    turn_began_ns: u64,
+    stalls: StallCounts,
     /// Until the end: how many there were when the start was awaited.
     retransmits: u64,
     colocation: Colocation,
@@ -227,6 +232,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             refusals: 0,
             is_stopped: false,
             waiting: Waiting::default(),
+            turn_began_ns: u64::MAX,
+            stalls: StallCounts::default(),
             retransmits: 0,
             colocation: Colocation::default(),
             look_at: 0,
@@ -318,6 +325,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     #[inline]
     fn wait(&mut self) -> u64 {
         let now_ns = self.io.now_ns();
+        self.end_turn(now_ns);
         let (mut due_ns, mut timer_ns) = (u64::MAX, self.tend_ns);
         if let Some((lane, at_ns)) = self.traffic.agenda.first() {
             // Only an open loop's deadlines are worth spinning for.
@@ -332,6 +340,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_idle = !self.is_pressed && due_ns.min(timer_ns) > now_ns;
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
+        self.turn_began_ns = match until {
+            Until::Now => now_ns,
+            Until::Instant(at_ns) => woke_ns.min(at_ns),
+        };
         if let Until::Instant(at_ns) = until
             && woke_ns >= at_ns
         {
@@ -341,6 +353,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
             }
         }
         woke_ns
+    }
+
+    /// A turn is over. One that took too long has stood still: what came meanwhile lay there, and what was due was not sent.
+    #[inline]
+    fn end_turn(&mut self, now_ns: u64) {
+        if now_ns.saturating_sub(self.turn_began_ns) > STALL_MIN_NS {
+            self.note_stall(now_ns);
+        }
+    }
+
+    #[cold]
+    fn note_stall(&mut self, now_ns: u64) {
+        let Window { measure_ns, end_ns, .. } = self.traffic.window;
+        self.stalls.note(self.turn_began_ns..now_ns, measure_ns..end_ns);
     }
 
     /// Takes in one thing that happened.
@@ -813,6 +839,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     fn finish(&mut self, now_ns: u64) {
         self.drained_ns = now_ns;
+        // The turn that finds the end may be the one that came late to it.
+        self.end_turn(now_ns);
         // The window of a run that ends by its number of requests lasts until the last reply, whatever time it was given.
         self.traffic.window.end_ns = self.traffic.window.end_ns.min(now_ns);
         // Twice where the one turn that there was comes after the window.
@@ -842,6 +870,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             redirections: self.traffic.slots.map(Slots::end).unwrap_or_default(),
             usage: self.usage,
             colocation: self.colocation,
+            stalls: self.stalls,
             retransmits: self.retransmits,
             wait: self.pace.wait(),
         }

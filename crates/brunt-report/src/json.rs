@@ -40,7 +40,7 @@ use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, Steadiness, WarmUp};
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::trace::TraceRecord;
-use brunt_stats::usage::WorkerUsage;
+use brunt_stats::usage::{StallCounts, WorkerUsage};
 use brunt_stats::verdict::{Check, Trust, Verdict};
 use brunt_stats::verification::{Example, ValueFault};
 use serde_json::{Map, Value, json};
@@ -423,6 +423,7 @@ fn client(summary: &Summary) -> Value {
 }
 
 fn worker(usage: &WorkerUsage) -> Value {
+    let StallCounts { count, total_ns, longest_ns, longest_at_ns } = usage.stalls;
     json!({
         "worker": usage.worker,
         "wall_ns": usage.wall_ns,
@@ -432,6 +433,12 @@ fn worker(usage: &WorkerUsage) -> Value {
         "involuntary_switches": usage.involuntary_switches,
         "looks": usage.colocation.looks,
         "looks_shared": usage.colocation.shared,
+        "stalls": {
+            "count": count,
+            "total_ns": total_ns,
+            "longest_ns": longest_ns,
+            "longest_at_ns": (count > 0).then_some(longest_at_ns),
+        },
     })
 }
 

@@ -26,7 +26,7 @@ use crate::table::Table;
 use brunt_plan::plan::{Profile, Refill};
 use brunt_plan::quantile::Quantile;
 use brunt_stats::summary::{OpSummary, Summary};
-use brunt_stats::usage::WorkerUsage;
+use brunt_stats::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
 use std::io::{self, Write};
 
 /// Writes the report.
@@ -114,6 +114,7 @@ fn client(out: &mut String, summary: &Summary) {
         let facts: Vec<String> = facts.into_iter().chain(busiest(summary)).collect();
         paragraph::facts(out, "client", &facts);
     }
+    stalls(out, summary);
     let threads = quantity::things(u64::from(usage.threads), "thread");
     let io = match &usage.io_reason {
         Some(reason) => format!("{} ({reason})", usage.io),
@@ -138,6 +139,28 @@ fn client(out: &mut String, summary: &Summary) {
         let lost = (overflow > 0).then(|| format!("{} more did not fit", quantity::count(overflow)));
         paragraph::facts(out, "samples", &std::iter::once(kept).chain(lost).collect::<Vec<_>>());
     }
+}
+
+/// When the client stood still, if it did; STALL judges it.
+fn stalls(out: &mut String, summary: &Summary) {
+    let workers = &summary.usage.workers;
+    let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(workers) else { return };
+    let all = StallCounts::of_all(workers);
+    let times =
+        if all.count == 1 { "once".to_owned() } else { format!("{} times", quantity::count(all.count)) };
+    let facts = [
+        format!(
+            "{times} for more than {}, {} in all",
+            quantity::time(STALL_MIN_NS),
+            quantity::time(all.total_ns)
+        ),
+        format!(
+            "longest {} at +{} (worker {worker})",
+            quantity::time(stalls.longest_ns),
+            quantity::time(stalls.longest_at_ns)
+        ),
+    ];
+    paragraph::facts(out, "stood still", &facts);
 }
 
 /// The share of the window in which the busiest worker worked, or was kept from it; CPU judges it.

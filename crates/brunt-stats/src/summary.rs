@@ -36,7 +36,7 @@ use crate::trace::TraceRecord;
 use crate::usage::ClientUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{
-    self, Asked, Check, Evidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
+    self, Asked, Check, Evidence, FaultEvidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
 };
 use crate::verification::Verification;
 use crate::window::WindowCounts;
@@ -715,6 +715,7 @@ fn evidence(
         servers: statistics::evidence(plan, is_earlier, &books, &input.server_records, window),
         books,
         connections: all_connections(store),
+        faults: fault_evidence(input),
         is_verified: input.values_checked,
         is_verify_asked: plan.verify.is_some(),
         values_foreign: input.values_foreign,
@@ -733,6 +734,17 @@ fn evidence(
             window_ns: window.duration_ns(),
         },
         closed_loops: closed_loops(input),
+    }
+}
+
+fn fault_evidence(input: &SummaryInput) -> FaultEvidence {
+    let is_of_schedule = |phase| matches!(phase, Phase::Warmup | Phase::Measure | Phase::Drain);
+    let of_schedule = input.store.books.entries().filter(|entry| is_of_schedule(entry.phase));
+    FaultEvidence {
+        table: input.store.faults.clone(),
+        measure_ns: input.window.measure_ns,
+        malformed: input.datagrams.malformed,
+        sent: of_schedule.map(|entry| entry.book.requests.sent).sum(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Measured elsewhere; here it is data for the checks and the report. Everything covers the measured window.
 
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// A worker that was busy or kept from its processor for this share of the window has no time left, whether or not its lateness shows in a
 /// percentile.
@@ -15,6 +16,59 @@ pub struct Colocation {
     pub looks: u64,
     /// How often it was so.
     pub shared: u64,
+}
+
+/// A turn of a worker's loop that took longer than this stood still: the work of a turn takes microseconds, a whole batch of
+/// replies a millisecond, and a scheduler's slice 3 to 4 ms.
+pub const STALL_MIN_NS: u64 = 10_000_000;
+
+/// Turns of a worker's loop that stood still: from when it woke, or was to wake by its timer, to when it waited again. Of
+/// each the part inside the measured window counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StallCounts {
+    /// How many took longer than [`STALL_MIN_NS`].
+    pub count: u64,
+    /// How long all of these took.
+    pub total_ns: u64,
+    /// How long the longest took.
+    pub longest_ns: u64,
+    /// When it began, counted from the beginning of the window.
+    pub longest_at_ns: u64,
+}
+
+impl StallCounts {
+    /// Notes a turn, of a window that lies there, if it stood still inside it.
+    pub fn note(&mut self, turn: Range<u64>, window: Range<u64>) {
+        let begin_ns = turn.start.max(window.start);
+        let took_ns = turn.end.min(window.end).saturating_sub(begin_ns);
+        if took_ns <= STALL_MIN_NS {
+            return;
+        }
+        self.count += 1;
+        self.total_ns += took_ns;
+        if took_ns > self.longest_ns {
+            (self.longest_ns, self.longest_at_ns) = (took_ns, begin_ns - window.start);
+        }
+    }
+
+    /// Those of all workers together.
+    pub fn of_all(workers: &[WorkerUsage]) -> Self {
+        let mut sum = Self::default();
+        for WorkerUsage { stalls, .. } in workers {
+            sum.count += stalls.count;
+            sum.total_ns += stalls.total_ns;
+        }
+        if let Some(WorkerUsage { stalls, .. }) = Self::longest_of(workers) {
+            (sum.longest_ns, sum.longest_at_ns) = (stalls.longest_ns, stalls.longest_at_ns);
+        }
+        sum
+    }
+
+    /// The worker that stood still longest; `None` where none did.
+    pub fn longest_of(workers: &[WorkerUsage]) -> Option<&WorkerUsage> {
+        let stood = workers.iter().filter(|usage| usage.stalls.count > 0);
+        stood.reduce(|one, other| if other.stalls.longest_ns > one.stalls.longest_ns { other } else { one })
+    }
 }
 
 /// What one worker did with its time.
@@ -35,6 +89,8 @@ pub struct WorkerUsage {
     pub involuntary_switches: u64,
     /// Whom it shared its processor with.
     pub colocation: Colocation,
+    /// When it stood still.
+    pub stalls: StallCounts,
 }
 
 impl WorkerUsage {
@@ -64,4 +120,47 @@ pub struct ClientUsage {
     pub threads: u32,
     /// Each of them.
     pub workers: Vec<WorkerUsage>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn what_stands_still_inside_the_window_counts() {
+        // Turns → how many, how long in all, how long and when the longest. The window lies from 100 to 200 ms.
+        let table: &[(&[Range<u64>], [u64; 4])] = &[
+            (&[], [0, 0, 0, 0]),
+            (&[150 * MS..160 * MS], [0, 0, 0, 0]),
+            (&[150 * MS..160 * MS + 1], [1, 10 * MS + 1, 10 * MS + 1, 50 * MS]),
+            (&[110 * MS..130 * MS, 140 * MS..170 * MS, 180 * MS..195 * MS], [3, 65 * MS, 30 * MS, 40 * MS]),
+            // Over its edges, and outside.
+            (&[50 * MS..120 * MS, 185 * MS..999 * MS], [2, 35 * MS, 20 * MS, 0]),
+            (&[50 * MS..110 * MS, 190 * MS..999 * MS, 0..99 * MS, 300 * MS..400 * MS], [0, 0, 0, 0]),
+            (&[0..u64::MAX], [1, 100 * MS, 100 * MS, 0]),
+        ];
+        for (turns, expected) in table {
+            let mut stalls = StallCounts::default();
+            turns.iter().for_each(|turn| stalls.note(turn.clone(), 100 * MS..200 * MS));
+            let StallCounts { count, total_ns, longest_ns, longest_at_ns } = stalls;
+            assert_eq!([count, total_ns, longest_ns, longest_at_ns], *expected, "{turns:?}");
+        }
+    }
+
+    #[test]
+    fn the_longest_of_all_workers_is_named() {
+        let of = |worker, longest_ns| {
+            let count = u64::from(longest_ns > 0);
+            let stalls =
+                StallCounts { count, total_ns: longest_ns, longest_ns, longest_at_ns: u64::from(worker) };
+            WorkerUsage { worker, stalls, ..WorkerUsage::default() }
+        };
+        let workers = [of(0, 0), of(1, 20 * MS), of(2, 30 * MS), of(3, 30 * MS)];
+        assert_eq!(StallCounts::longest_of(&workers).map(|usage| usage.worker), Some(2));
+        let all = StallCounts { count: 3, total_ns: 80 * MS, longest_ns: 30 * MS, longest_at_ns: 2 };
+        assert_eq!(StallCounts::of_all(&workers), all);
+        assert_eq!(StallCounts::longest_of(&workers[..1]), None);
+    }
 }

@@ -6,6 +6,7 @@
 
 mod books;
 mod confidence;
+mod fault;
 mod headroom;
 mod host;
 mod lag;
@@ -14,9 +15,11 @@ mod load;
 mod outage;
 mod repeat;
 mod server;
+mod stall;
 mod steady;
 mod trust;
 
+pub use fault::FaultEvidence;
 pub use outage::GoneServer;
 pub use server::{CacheEvidence, ServerEvidence};
 pub use trust::{Trust, Word};
@@ -113,7 +116,7 @@ pub struct Check {
     pub message: String,
     /// What to do about it, in one line; empty where there is nothing to do.
     pub fix: &'static str,
-    /// The number that was judged: nanoseconds for LAG, a count for SAMPLES, SHORT, CLOCK, CONSERVE and VERIFY, a share for
+    /// The number that was judged: nanoseconds for LAG and STALL, a count for SAMPLES, SHORT, CLOCK, FAULT, CONSERVE and VERIFY, a share for
     /// the others.
     pub value: f64,
     /// From where on it calls for care (or convicts, where there is no caution), in the unit of the value.
@@ -140,10 +143,10 @@ impl Check {
 }
 
 /// The checks whose names a user may give, in the order of the report.
-pub const CHECKS: [&str; 24] = [
-    "SAMPLES", "SHORT", "RATE", "SAT", "LAG", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN", "UNTIL",
-    "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "CONSERVE", "LITTLE", "VERIFY", "PEER", "SERVER", "CACHE",
-    "REPEAT",
+pub const CHECKS: [&str; 26] = [
+    "SAMPLES", "SHORT", "RATE", "SAT", "LAG", "STALL", "CPU", "STEAL", "CLOCK", "COLO", "NET", "CI-THIN",
+    "UNTIL", "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "FAULT", "CONSERVE", "LITTLE", "VERIFY", "PEER",
+    "SERVER", "CACHE", "REPEAT",
 ];
 /// What these find makes the whole run worthless; all others call for care at the most, but where the user is strict.
 const OF_THE_WHOLE_RUN: [&str; 8] =
@@ -276,6 +279,8 @@ pub struct Evidence {
     pub books: Vec<BookEntry>,
     /// The connections of the whole run.
     pub connections: ConnectionCounts,
+    /// What went wrong with them.
+    pub faults: FaultEvidence,
     /// Were values checked?
     pub is_verified: bool,
     /// Does the plan ask for values to be checked in full?
@@ -324,6 +329,7 @@ impl Verdict {
             load::rate(evidence),
             load::saturation(evidence),
             lag::lag(evidence),
+            stall::stall(evidence),
             host::cpu(evidence),
             host::steal(evidence),
             host::clock(evidence),
@@ -336,6 +342,7 @@ impl Verdict {
             steady::shift(evidence),
             headroom::headroom(evidence),
             books::errors(evidence),
+            fault::faults(evidence),
             books::conservation(evidence),
             little::little(evidence),
             books::verification(evidence),

@@ -24,7 +24,7 @@ use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
-use brunt_stats::usage::{ClientUsage, Colocation, WorkerUsage};
+use brunt_stats::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
 use brunt_stats::verdict::Judgement;
 use brunt_stats::verification::{Example, ValueFault, Verification};
 
@@ -73,6 +73,7 @@ struct Scene {
     interval_start_ns: u64,
     /// The server that the next ops go to.
     server: u16,
+    stalls: StallCounts,
 }
 
 impl Scene {
@@ -100,6 +101,7 @@ impl Scene {
             warm_up: Vec::new(),
             interval_start_ns: start_ns,
             server: 0,
+            stalls: StallCounts::default(),
         }
     }
 
@@ -236,6 +238,7 @@ impl Scene {
                     run_delay_ns: Some(1_500_000),
                     involuntary_switches: 12,
                     colocation: Colocation { looks: 90, shared: 41 },
+                    stalls: self.stalls,
                 }],
             },
             host: HostEvidence {
@@ -388,6 +391,7 @@ pub(super) fn overload() -> Run {
                 timestamps = 'kernel'\ntimeout = '1s'\nmix = 'get'\npreload = false\npopularity = 'zipf'\nkey-size = 'uniform:20,40'\n\
                 seed = 18446744073709551615\nprefix = 'app:'\n";
     let mut scene = Scene::new(text, 500 * MS, 4 * S, S);
+    scene.stalls = StallCounts { count: 3, total_ns: 1_040 * MS, longest_ns: S, longest_at_ns: 2_310 * MS };
     for index in 0..4_300u64 {
         let done = 200_000 + index * 400_000;
         let times = times(100 * S + index * MS, 1_000, done / 2, done - 5_000, done);

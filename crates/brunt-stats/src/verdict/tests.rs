@@ -9,9 +9,10 @@ use super::*;
 use crate::book::{Book, KeyBook, RequestBook};
 use crate::calibration::{Calibration, Fit, Floor, HostIdentity, Shape};
 use crate::convergence::{Finding, Goal};
+use crate::fault::FaultKind;
 use crate::headroom::{Headroom, Limit};
 use crate::host::ClockEvidence;
-use crate::usage::Colocation;
+use crate::usage::{Colocation, StallCounts};
 use crate::verification::{Example, ValueFault};
 use crate::window::WindowCounts;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
@@ -56,6 +57,7 @@ fn worker(busy: f64, denied: f64) -> WorkerUsage {
         run_delay_ns: Some(ns(denied)),
         involuntary_switches: 2_120,
         colocation: Colocation { looks: 500, shared: 240 },
+        stalls: StallCounts::default(),
     }
 }
 
@@ -381,6 +383,89 @@ fn failed_requests() {
         found.message,
         "15 of 100 000 requests failed (0.01 %): 10 errors, 5 timed out, 0 lost with their connection"
     );
+}
+
+#[test]
+fn a_client_that_stood_still() {
+    let stood = |count: u64, longest_ns: u64| {
+        let stalls =
+            StallCounts { count, total_ns: 2 * longest_ns, longest_ns, longest_at_ns: 2_310_000_000 };
+        WorkerUsage { stalls, ..worker(0.2, 0.0) }
+    };
+    let found = check("STALL", |evidence| evidence.workers = vec![worker(0.2, 0.0)]);
+    assert_eq!((found.status, found.message.as_str()), (Ok, "no turn of the loop took longer than 10.0 ms"));
+    for is_closed in [false, true] {
+        let found = check("STALL", |evidence| {
+            if is_closed {
+                (evidence.open_loop, evidence.last_half) = (None, None);
+            }
+            evidence.workers =
+                vec![stood(1, 11_000_000), WorkerUsage { worker: 2, ..stood(2, 1_000_000_000) }];
+        });
+        assert_eq!((found.status, found.value, found.threshold), (Caution, 1e9, 1e7));
+        assert_eq!(
+            found.message,
+            "the client stood still 3 times for more than 10.0 ms, for 2.02 s in all; longest for 1.00 s at +2.31 s (worker 2)"
+        );
+    }
+}
+
+#[test]
+fn faults_of_connections() {
+    use crate::fault::FaultKind::{Garbage, Other, Refused, Reset};
+    // Phase, kind, count, first after the beginning of the window, datagrams that were no reply → status, count, words
+    let warmup = (Phase::Warmup, Reset, 1, -2_000_000);
+    let table: &[(&[(Phase, FaultKind, u64, i64)], u64, CheckStatus, &str)] = &[
+        (&[], 0, Ok, "no connection was lost or refused, and all that came was a reply"),
+        (
+            &[(Phase::Connect, Refused, 9, -9), (Phase::Preload, Reset, 1, -8)],
+            0,
+            Ok,
+            "no connection was lost",
+        ),
+        (&[warmup], 0, Caution, "connections from warm-up to drain: 1 reset (first at -2.00 ms)"),
+        (
+            &[warmup, (Phase::Measure, Reset, 2, 0), (Phase::Measure, Other(113), 1, 1_500_000_000)],
+            0,
+            Caution,
+            "connections from warm-up to drain: 3 reset (first at -2.00 ms), 1 error number 113 (first at +1.50 s)",
+        ),
+        (
+            &[(Phase::Drain, Garbage, 1_000, 5)],
+            0,
+            Caution,
+            "bytes that are no reply for 1.00 % of 100 000 requests sent",
+        ),
+        (
+            &[(Phase::Measure, Garbage, 1_001, 5)],
+            0,
+            NotTrusted,
+            "1 001 garbage (first at +5 ns); bytes that are",
+        ),
+        (
+            &[],
+            1,
+            Caution,
+            "connections from warm-up to drain: 1 datagram that is no reply; bytes that are no reply for",
+        ),
+        (&[], 1_001, NotTrusted, "1 001 datagrams that are no reply"),
+    ];
+    for (rows, malformed, status, words) in table {
+        let found = check("FAULT", |evidence| {
+            evidence.faults = FaultEvidence {
+                measure_ns: 10_000_000,
+                malformed: *malformed,
+                sent: 100_000,
+                ..FaultEvidence::default()
+            };
+            for (phase, kind, count, first_ns) in *rows {
+                let at_ns = 10_000_000u64.saturating_add_signed(*first_ns);
+                (0..*count).for_each(|_| evidence.faults.table.record(*phase, *kind, at_ns));
+            }
+        });
+        assert_eq!(found.status, *status, "{found:?}");
+        assert!(found.message.contains(words), "{found:?}");
+    }
 }
 
 #[test]

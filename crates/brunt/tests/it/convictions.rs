@@ -92,6 +92,47 @@ fn a_generator_that_is_stopped_convicts_itself() {
     }
 }
 
+/// Stops the generator for so long; says how long it really was.
+fn stop_for(pid: Pid, length: Duration) -> Duration {
+    let began = Instant::now();
+    kill_process(pid, Signal::STOP).unwrap();
+    while began.elapsed() < length {
+        std::thread::park_timeout(length.saturating_sub(began.elapsed()));
+    }
+    kill_process(pid, Signal::CONT).unwrap();
+    began.elapsed()
+}
+
+/// In a closed loop no request is late: the rate falls and one response time of each slot is long, as if the server had stood
+/// still. The client says that it was itself, for how long and when.
+#[test]
+fn a_closed_loop_that_is_stopped_says_so() {
+    let _alone = alone();
+    let server = Server::reference(&[]);
+    let flags = ["-c", "4", "-t", "3s", "--warmup", "0s", "--keys", "1000", "-T", "1"];
+    let mut stopped = Duration::ZERO;
+    let measured = Running::start(&server.address, &flags).when(
+        |line| measured_seconds(line).is_some_and(|measured| measured >= 1.0),
+        |pid| stopped = stop_for(pid, Duration::from_millis(700)),
+    );
+    measured.check_books();
+    let text = &measured.text;
+    assert_eq!(status(&measured, "STALL"), "caution", "{text}");
+    let stalls = &measured.at("client.workers")[0]["stalls"];
+    let ms = |key: &str| stalls[key].as_f64().unwrap() / 1e6;
+    // Where nothing was due the first 20 ms may have been sleep.
+    let stopped_ms = stopped.as_secs_f64() * 1e3;
+    assert!(
+        ms("longest_ns") >= 700.0 - 25.0 && ms("longest_ns") <= stopped_ms + 300.0,
+        "{stopped_ms}\n{text}"
+    );
+    assert!(ms("longest_at_ns") >= 900.0 && ms("longest_at_ns") <= 2_300.0, "{text}");
+    assert!(
+        text.contains("\nstood still ") && text.contains("STALL     caution: the client stood still"),
+        "{text}"
+    );
+}
+
 /// How long a run has measured, by a line of its progress.
 fn measured_seconds(line: &str) -> Option<f64> {
     line.split_once("measure ")?.1.split(' ').next()?.parse().ok()
@@ -109,15 +150,7 @@ fn stop(service: &str) -> bool {
     let measured = running.when(
         // Not early in the window: what lies there may be taken for a warm-up, and be told as such.
         |line| measured_seconds(line).is_some_and(|measured| measured >= seconds / 3.0),
-        |pid| {
-            let began = Instant::now();
-            kill_process(pid, Signal::STOP).unwrap();
-            while began.elapsed() < Duration::from_millis(300) {
-                std::thread::park_timeout(Duration::from_millis(300).saturating_sub(began.elapsed()));
-            }
-            kill_process(pid, Signal::CONT).unwrap();
-            stopped = began.elapsed();
-        },
+        |pid| stopped = stop_for(pid, Duration::from_millis(300)),
     );
     measured.check_books();
     let stopped_ms = stopped.as_secs_f64() * 1e3;

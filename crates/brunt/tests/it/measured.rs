@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::process::Output;
 
 /// Checks that say what the host did to the client.
-const OF_HOST: [&str; 4] = ["LAG", "CPU", "STEAL", "CLOCK"];
+const OF_HOST: [&str; 5] = ["LAG", "STALL", "CPU", "STEAL", "CLOCK"];
 
 /// One run.
 pub(crate) struct Measured {

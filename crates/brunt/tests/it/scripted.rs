@@ -3,6 +3,9 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[test]
 fn every_request_is_booked_as_what_became_of_it() {
@@ -93,4 +96,87 @@ fn counts(address: &str) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+/// What a server of a test's own does with a get, which finds nothing.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    /// Bytes that are no reply stand behind the reply, in one piece with it.
+    GarbageBehind,
+    /// They stand there behind every thousandth.
+    SomeGarbageBehind,
+    /// The connection is closed when the reply is sent.
+    Closes,
+}
+
+/// A server that serves gets in this manner.
+fn ill_mannered(manner: Manner) -> String {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let served = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for stream in listener.incoming() {
+                scope.spawn(|| serve_ill(&stream.unwrap(), manner, &served));
+            }
+        });
+    });
+    address
+}
+
+fn serve_ill(mut stream: &TcpStream, manner: Manner, served: &AtomicU64) {
+    stream.set_nodelay(true).unwrap();
+    for line in BufReader::new(stream).lines() {
+        let Ok(line) = line else { return };
+        let number = served.fetch_add(u64::from(line.starts_with("get ")), Ordering::Relaxed) + 1;
+        let is_garbled = match manner {
+            Manner::GarbageBehind => true,
+            Manner::SomeGarbageBehind => number.is_multiple_of(1_000),
+            Manner::Closes => false,
+        };
+        let reply: &[u8] = if is_garbled { b"END\r\n\x00\xff hello\r\n" } else { b"END\r\n" };
+        if stream.write_all(reply).is_err() || matches!(manner, Manner::Closes) {
+            return;
+        }
+    }
+}
+
+/// Every request is answered and none is lost, and yet something is wrong: the verdict says so, by kind and when first. Strictly
+/// it convicts where garbage came for more than a hundredth of the requests, as of failures.
+#[test]
+fn faults_that_cost_no_request_reach_the_verdict() {
+    let _beside = beside_others();
+    let table = [
+        (Manner::GarbageBehind, "not_trusted", "garbage"),
+        (Manner::SomeGarbageBehind, "caution", "garbage"),
+        (Manner::Closes, "caution", "closed by peer"),
+    ];
+    for (manner, status, kind) in table {
+        let address = ill_mannered(manner);
+        let flags =
+            ["--mix", "get", "--no-preload", "-c", "2", "-n", "4000", "--warmup", "0s", "--no-server-stats"];
+        let measured =
+            Measured::run(&address, &[&flags[..], &["--timeout", "5s", "-T", "1", "--strict"]].concat());
+        let text = &measured.text;
+        measured.check_books();
+        measured.check_connections();
+        let checks = measured.at("verdict.checks").as_array().unwrap();
+        let found = |id: &str| checks.iter().find(|check| check["id"] == id).unwrap();
+        let count: u64 =
+            measured.at("faults").as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap()).sum();
+        assert!(count >= 4, "{manner:?}\n{text}");
+        let fault = found("FAULT");
+        assert_eq!(fault["status"], status, "{manner:?}\n{text}");
+        assert_eq!(fault["value"].as_f64(), Some(count as f64), "{manner:?}\n{text}");
+        assert!(fault["message"].as_str().unwrap().contains(&format!(" {kind} (first at +")), "{text}");
+        if !matches!(manner, Manner::Closes) {
+            // A request may be on its way to one that closes.
+            assert_eq!(
+                (measured.count("requests.completed"), found("ERR")["status"].as_str()),
+                (4_000, Some("ok")),
+                "{text}"
+            );
+        }
+        assert_eq!(measured.convicting().contains(&"FAULT"), status == "not_trusted", "{text}");
+    }
 }

@@ -1,0 +1,90 @@
+//! The check of connections: was one lost, or could none be had, while the schedule ran, and did bytes come that are no reply?
+//!
+//! Not of requests (ERR says how many failed): a connection may be lost while nothing is out on it, and garbage may follow
+//! a good reply. Requests then wait for another connection, or for none, and a server that says what nobody asked for is
+//! not known to be right in what it says else.
+
+use super::{Check, CheckStatus, Evidence, Limits, count, percent, share, time};
+use crate::fault::{Fault, FaultKind, FaultTable};
+use brunt_plan::phase::Phase;
+
+/// Share of requests for which bytes may come that are no reply: what ERR allows of failures, which they are.
+const GARBAGE: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
+
+/// What the check looks at: warm-up, window and drain, for before them a fault ends the run or costs nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultEvidence {
+    /// Faults of connections, in any phase.
+    pub table: FaultTable,
+    /// When the measured window began.
+    pub measure_ns: u64,
+    /// Datagrams that were no reply, over all phases.
+    pub malformed: u64,
+    /// Requests sent, over the phases of the schedule.
+    pub sent: u64,
+}
+
+impl FaultEvidence {
+    /// The faults of the schedule, one row for each kind.
+    fn by_kind(&self) -> Vec<Fault> {
+        let mut kinds: Vec<Fault> = Vec::new();
+        let of_schedule = |fault: &&Fault| {
+            matches!(fault.phase, Phase::Warmup | Phase::Measure | Phase::Drain) && fault.count > 0
+        };
+        for fault in self.table.rows().iter().filter(of_schedule) {
+            match kinds.iter_mut().find(|held| held.kind == fault.kind) {
+                Some(held) => {
+                    held.count += fault.count;
+                    held.first_ns = held.first_ns.min(fault.first_ns);
+                }
+                None => kinds.push(*fault),
+            }
+        }
+        kinds.sort_by_key(|fault| fault.first_ns);
+        kinds
+    }
+
+    /// A kind, how often, and when first, counted from the beginning of the window.
+    fn told(&self, fault: &Fault) -> String {
+        let kind = match fault.kind {
+            FaultKind::Other(errno) => format!("error number {errno}"),
+            kind => kind.name().replace('_', " "),
+        };
+        let sign = if fault.first_ns < self.measure_ns { '-' } else { '+' };
+        let first = time(fault.first_ns.abs_diff(self.measure_ns));
+        format!("{} {kind} (first at {sign}{first})", count(fault.count))
+    }
+}
+
+/// Were connections lost or refused, and did garbage come?
+pub(super) fn faults(evidence: &Evidence) -> Check {
+    let found = &evidence.faults;
+    let kinds = found.by_kind();
+    let total: u64 = kinds.iter().map(|fault| fault.count).sum();
+    let garbage = kinds.iter().filter(|fault| fault.kind == FaultKind::Garbage).map(|fault| fault.count);
+    let garbage = garbage.sum::<u64>() + found.malformed;
+    if total + found.malformed == 0 {
+        let message = "no connection was lost or refused, and all that came was a reply".to_owned();
+        return Check::judged("FAULT", CheckStatus::Ok, message, "", 0.0, 0.0);
+    }
+    let mut told: Vec<String> = kinds.iter().map(|fault| found.told(fault)).collect();
+    match found.malformed {
+        0 => {}
+        1 => told.push("1 datagram that is no reply".to_owned()),
+        some => told.push(format!("{} datagrams that are no reply", count(some))),
+    }
+    let mut message = format!("connections from warm-up to drain: {}", told.join(", "));
+    let value = share(garbage, found.sent);
+    if garbage > 0 {
+        let each = percent(value.min(1.0));
+        message += &format!("; bytes that are no reply for {each} of {} requests sent", count(found.sent));
+    }
+    let fix = match garbage {
+        0 => {
+            "read the rows of connection faults, and the server's log: requests wait while a connection is made anew"
+        }
+        _ => "read \"garbage\" above: something else is at this address, or between, or the server is wrong",
+    };
+    let status = GARBAGE.judge(value).max(CheckStatus::Caution);
+    Check::judged("FAULT", status, message, fix, (total + found.malformed) as f64, 0.0)
+}

@@ -1,0 +1,29 @@
+//! The check of a client that stood still: did a turn of a worker's loop take so long that what came meanwhile lay there?
+//!
+//! Not LAG, which bounds what the client added to each percentile: one that stands still for a second of a closed loop
+//! lowers the load for so long, and leaves one long response time for each slot, which no percentile below the last shows.
+//! It holds in both loops.
+
+use super::{Check, CheckStatus, Evidence, count, time};
+use crate::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
+
+/// Did a worker stand still inside the window?
+pub(super) fn stall(evidence: &Evidence) -> Check {
+    let threshold = STALL_MIN_NS as f64;
+    let all = StallCounts::of_all(&evidence.workers);
+    let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(&evidence.workers) else {
+        let message = format!("no turn of the loop took longer than {}", time(STALL_MIN_NS));
+        return Check::judged("STALL", CheckStatus::Ok, message, "", 0.0, threshold);
+    };
+    let times = if all.count == 1 { "once".to_owned() } else { format!("{} times", count(all.count)) };
+    let message = format!(
+        "the client stood still {times} for more than {}, for {} in all; longest for {} at +{} (worker {worker})",
+        time(STALL_MIN_NS),
+        time(all.total_ns),
+        time(stalls.longest_ns),
+        time(stalls.longest_at_ns),
+    );
+    let fix = "what requests waited meanwhile is the client's, and a closed loop sent nothing: find what stopped it (STEAL, CPU, a \
+               signal), and measure again";
+    Check::judged("STALL", CheckStatus::Caution, message, fix, stalls.longest_ns as f64, threshold)
+}
