@@ -157,7 +157,8 @@ fn whole(ns: Option<f64>) -> Option<u64> {
     ns.map(|ns| ns.round() as u64)
 }
 
-pub(crate) fn verdict(verdict: &Verdict) -> Value {
+/// The checks of a verdict and what they come to.
+pub(crate) fn checks(verdict: &Verdict) -> Value {
     let check = |Check { id, status, message, fix, value, threshold }: &Check| {
         json!({
             "id": id,
@@ -168,19 +169,21 @@ pub(crate) fn verdict(verdict: &Verdict) -> Value {
             "fix": fix,
         })
     };
+    json!({ "status": verdict.status.name(), "checks": list(&verdict.checks, check) })
+}
+
+fn verdict(verdict: &Verdict) -> Value {
     let trust = |trust: &Trust| {
         let found =
             json!({ "trust": trust.word.name(), "status": trust.status.name(), "check": trust.check });
         (trust.quantile.key(), found)
     };
-    json!({
-        "status": verdict.status.name(),
-        "sentence": verdict.sentence(),
-        "percentiles": object(&verdict.percentiles, trust),
-        "strict": verdict.judgement.is_strict,
-        "allowed": verdict.judgement.allowed,
-        "checks": list(&verdict.checks, check),
-    })
+    let mut value = checks(verdict);
+    value["sentence"] = json!(verdict.sentence());
+    value["percentiles"] = object(&verdict.percentiles, trust);
+    value["strict"] = json!(verdict.judgement.is_strict);
+    value["allowed"] = json!(verdict.judgement.allowed);
+    value
 }
 
 fn steady(steady: &Steadiness) -> Value {

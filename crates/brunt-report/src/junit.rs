@@ -21,9 +21,9 @@ use std::io::{self, Write};
 /// What `out` returns.
 pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
     let asserted = summary.assertions.iter().map(of_assertion);
-    let judgement = &summary.verdict.judgement;
-    let is_allowed = |check: &Check| allow_untrusted || judgement.allows(check.id);
-    let checked = summary.verdict.checks.iter().map(|check| of_check(check, is_allowed(check)));
+    let verdict = &summary.verdict;
+    let is_allowed = |check: &Check| allow_untrusted || verdict.judgement.allows(check.id);
+    let checked = verdict.checks.iter().map(|check| of_check(check, is_allowed(check)));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }

@@ -59,8 +59,9 @@ struct Row {
     response: Latency,
     intervals: [Option<RunInterval>; Quantile::PRINTED.len()],
     service: Latency,
-    /// The response times without what the client may have added, the queues of its late requests included; older results have none.
-    least: Option<Latency>,
+    /// Of all requests that ended the response times, failures included, and the same without what the client may have added, the
+    /// queues of its late requests included; older results have none.
+    all_and_least: Option<[Latency; 2]>,
     /// The client's own part at most, of every percentile.
     client_error: [Option<f64>; Quantile::PRINTED.len()],
     /// The most that a request was sent late.
@@ -136,13 +137,11 @@ impl RunResult {
 
     /// What a statistic of the response time is at the least; `None` where nothing is known.
     fn least_response(&self, row: &Row, statistic: Statistic, measured: f64) -> Option<f64> {
-        match &row.least {
-            Some(least) => {
-                let elsewhere = if self.has_others { row.send_lag_max.unwrap_or(0.0) } else { 0.0 };
-                Some(least.statistic(statistic)? - self.wake_up_ns - elsewhere)
-            }
-            None => row.client_share(statistic).map(|share| measured - share),
+        if row.all_and_least.is_none() {
+            return row.client_share(statistic).map(|share| measured - share);
         }
+        let elsewhere = if self.has_others { row.send_lag_max.unwrap_or(0.0) } else { 0.0 };
+        Some(measured - row.busy_share(statistic)? - self.wake_up_ns - elsewhere)
     }
 
     /// The interval of a percentile of the response time, where the run has it.
@@ -180,14 +179,19 @@ impl Latency {
 
 impl Row {
     /// The most that the client may have added to a statistic of the response time, and so of the service time. Only percentiles
-    /// have one of their own; what the least response time lacks is no less.
+    /// have one of their own; with the queues of late requests it is no less.
     fn client_share(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::Percentile(quantile) => self.client_error[index_of(quantile)?],
-            Statistic::Mean | Statistic::Max => {
-                Some(self.response.statistic(statistic)? - self.least.as_ref()?.statistic(statistic)?)
-            }
+            Statistic::Mean | Statistic::Max => self.busy_share(statistic),
         }
+    }
+
+    /// The same with the queues that late requests have built. Both distributions are of the same requests, as that of completed
+    /// ones alone and the least times are not.
+    fn busy_share(&self, statistic: Statistic) -> Option<f64> {
+        let [all, least] = self.all_and_least.as_ref()?;
+        Some((all.statistic(statistic)? - least.statistic(statistic)?).max(0.0))
     }
 }
 
@@ -293,12 +297,15 @@ fn row(at: &At<'_>) -> Result<Row, String> {
     // Older results have no such key, and nothing was given up.
     let given_up = at.value.pointer("/requests/given_up").and_then(Value::as_u64).unwrap_or(0);
     let (requests, keys, latency) = (at.get("requests")?, at.get("keys")?, at.get("latency")?);
-    let least = latency.value.get("least_ns").map(|_| read_latency(&latency.get("least_ns")?)).transpose()?;
+    let all_and_least = || -> Result<_, String> {
+        Ok([read_latency(&latency.get("including_failures_ns")?)?, read_latency(&latency.get("least_ns")?)?])
+    };
+    let has_least = latency.value.get("least_ns").is_some();
     Ok(Row {
         response: read_latency(&latency.get("response_ns")?)?,
         intervals: read_intervals(&latency)?,
         service: read_latency(&latency.get("service_ns")?)?,
-        least,
+        all_and_least: has_least.then(all_and_least).transpose()?,
         client_error: read_percentiles(&latency.get("client_error_ns")?)?,
         send_lag_max: latency.get("send_lag_ns")?.get("max")?.number_or_null()?,
         completed_per_s: at.get("rate")?.get("completed")?.number()?,

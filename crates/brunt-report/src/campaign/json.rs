@@ -28,7 +28,7 @@ fn value(campaign: &Campaign) -> Value {
         "version": first.map(|json| &json["version"]),
         "kind": campaign.finding.kind(),
         "interrupted": campaign.interrupted,
-        "verdict": crate::json::verdict(&campaign.verdict),
+        "verdict": crate::json::checks(&campaign.verdict),
         "finding": finding(campaign),
         "runs": campaign.runs.iter().enumerate().map(|(index, run)| measured(index, run)).collect::<Value>(),
     })

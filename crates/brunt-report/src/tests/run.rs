@@ -133,7 +133,9 @@ impl Scene {
     ) {
         self.take_intervals(times.done_ns);
         self.set.scheduled(self.phase_at(times.intended_ns), &op(class, kind));
-        self.sent_and_ended(Sample { op: kind, class, outcome, busy_lag_ns: None, times }, keys, bytes);
+        // No request was later than another of its busy period.
+        let busy_lag_ns = self.plan.has_open_loop().then_some(0);
+        self.sent_and_ended(Sample { op: kind, class, outcome, busy_lag_ns, times }, keys, bytes);
     }
 
     fn sent_and_ended(&mut self, sample: Sample, keys: [u32; 2], bytes: [u64; 2]) {
@@ -172,7 +174,7 @@ impl Scene {
             op: OpKind::Set,
             class: 0,
             outcome: Outcome::of_reply(OpKind::Set, ReplyKind::Stored),
-            busy_lag_ns: None,
+            busy_lag_ns: self.plan.has_open_loop().then_some(0),
             times: times(intended_ns, 100, 2_000, 60_000, 61_000),
         };
         self.take_intervals(set.times.done_ns);

@@ -27,7 +27,7 @@ fn within(assertion: &Assertion) -> String {
     let Bounds { low, high } = assertion.bounds;
     let text = |value: f64| metric::text(assertion.objective.subject.metric, value);
     match assertion.measured {
-        Some(_) if low == high || assertion.bounds == Bounds::UNKNOWN => String::new(),
+        Some(_) if text(low) == text(high) || assertion.bounds == Bounds::UNKNOWN => String::new(),
         Some(_) if high.is_infinite() => format!("[{}..]", text(low)),
         Some(_) => format!("[{}..{}]", text(low), text(high)),
         None => String::new(),
