@@ -130,22 +130,26 @@ mod tests {
 
     #[test]
     fn what_stands_still_inside_the_window_counts() {
-        // Turns → how many, how long in all, how long and when the longest. The window lies from 100 to 200 ms.
-        let table: &[(&[Range<u64>], [u64; 4])] = &[
+        // Beginnings and ends of turns → how many, how long in all, how long and when the longest. The window lies from 100
+        // to 200 ms.
+        let table: [(&[(u64, u64)], [u64; 4]); 7] = [
             (&[], [0, 0, 0, 0]),
-            (&[150 * MS..160 * MS], [0, 0, 0, 0]),
-            (&[150 * MS..160 * MS + 1], [1, 10 * MS + 1, 10 * MS + 1, 50 * MS]),
-            (&[110 * MS..130 * MS, 140 * MS..170 * MS, 180 * MS..195 * MS], [3, 65 * MS, 30 * MS, 40 * MS]),
+            (&[(150 * MS, 160 * MS)], [0, 0, 0, 0]),
+            (&[(150 * MS, 160 * MS + 1)], [1, 10 * MS + 1, 10 * MS + 1, 50 * MS]),
+            (
+                &[(110 * MS, 130 * MS), (140 * MS, 170 * MS), (180 * MS, 195 * MS)],
+                [3, 65 * MS, 30 * MS, 40 * MS],
+            ),
             // Over its edges, and outside.
-            (&[50 * MS..120 * MS, 185 * MS..999 * MS], [2, 35 * MS, 20 * MS, 0]),
-            (&[50 * MS..110 * MS, 190 * MS..999 * MS, 0..99 * MS, 300 * MS..400 * MS], [0, 0, 0, 0]),
-            (&[0..u64::MAX], [1, 100 * MS, 100 * MS, 0]),
+            (&[(50 * MS, 120 * MS), (185 * MS, 999 * MS)], [2, 35 * MS, 20 * MS, 0]),
+            (&[(50 * MS, 110 * MS), (190 * MS, 999 * MS), (0, 99 * MS), (300 * MS, 400 * MS)], [0, 0, 0, 0]),
+            (&[(0, u64::MAX)], [1, 100 * MS, 100 * MS, 0]),
         ];
         for (turns, expected) in table {
             let mut stalls = StallCounts::default();
-            turns.iter().for_each(|turn| stalls.note(turn.clone(), 100 * MS..200 * MS));
+            turns.iter().for_each(|(begin_ns, end_ns)| stalls.note(*begin_ns..*end_ns, 100 * MS..200 * MS));
             let StallCounts { count, total_ns, longest_ns, longest_at_ns } = stalls;
-            assert_eq!([count, total_ns, longest_ns, longest_at_ns], *expected, "{turns:?}");
+            assert_eq!([count, total_ns, longest_ns, longest_at_ns], expected, "{turns:?}");
         }
     }
 

@@ -410,12 +410,15 @@ fn a_client_that_stood_still() {
     }
 }
 
+/// A fault: its phase and kind, how often, and when first, counted from the beginning of the window.
+type Seen = (Phase, FaultKind, u64, i64);
+
 #[test]
 fn faults_of_connections() {
     use crate::fault::FaultKind::{Garbage, Other, Refused, Reset};
-    // Phase, kind, count, first after the beginning of the window, datagrams that were no reply → status, count, words
+    // Faults, datagrams that were no reply → status, words
     let warmup = (Phase::Warmup, Reset, 1, -2_000_000);
-    let table: &[(&[(Phase, FaultKind, u64, i64)], u64, CheckStatus, &str)] = &[
+    let table: [(&[Seen], u64, CheckStatus, &str); 8] = [
         (&[], 0, Ok, "no connection was lost or refused, and all that came was a reply"),
         (
             &[(Phase::Connect, Refused, 9, -9), (Phase::Preload, Reset, 1, -8)],
@@ -454,16 +457,16 @@ fn faults_of_connections() {
         let found = check("FAULT", |evidence| {
             evidence.faults = FaultEvidence {
                 measure_ns: 10_000_000,
-                malformed: *malformed,
+                malformed,
                 sent: 100_000,
                 ..FaultEvidence::default()
             };
-            for (phase, kind, count, first_ns) in *rows {
+            for (phase, kind, count, first_ns) in rows {
                 let at_ns = 10_000_000u64.saturating_add_signed(*first_ns);
                 (0..*count).for_each(|_| evidence.faults.table.record(*phase, *kind, at_ns));
             }
         });
-        assert_eq!(found.status, *status, "{found:?}");
+        assert_eq!(found.status, status, "{found:?}");
         assert!(found.message.contains(words), "{found:?}");
     }
 }
