@@ -132,7 +132,8 @@ mod tests {
     fn what_stands_still_inside_the_window_counts() {
         // Beginnings and ends of turns → how many, how long in all, how long and when the longest. The window lies from 100
         // to 200 ms.
-        let table: [(&[(u64, u64)], [u64; 4]); 7] = [
+        type Turns = &'static [(u64, u64)];
+        let table: [(Turns, [u64; 4]); 7] = [
             (&[], [0, 0, 0, 0]),
             (&[(150 * MS, 160 * MS)], [0, 0, 0, 0]),
             (&[(150 * MS, 160 * MS + 1)], [1, 10 * MS + 1, 10 * MS + 1, 50 * MS]),

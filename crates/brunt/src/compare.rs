@@ -26,11 +26,10 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     };
     let delivery = outputs.write_comparison(&comparison, flags.progress.quiet);
     ended?;
+    let is_untrusted = comparison.has_untrusted() && !flags.output.judging.allow_untrusted;
     let exit = if comparison.is_interrupted() {
         Exit::Interrupted
-    } else if comparison.has_untrusted() && !flags.output.judging.allow_untrusted {
-        Exit::NotTrusted
-    } else if comparison.is_inconclusive() {
+    } else if is_untrusted || comparison.is_inconclusive() {
         Exit::NotTrusted
     } else if comparison.is_missed() {
         Exit::AssertionFailed
