@@ -26,6 +26,7 @@ mod lane;
 mod launch;
 mod lease;
 mod lifetime;
+mod opening;
 mod pace;
 mod ready;
 mod recording;

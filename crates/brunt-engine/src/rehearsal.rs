@@ -211,7 +211,7 @@ fn lead_with<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, part: Part<'_>, io:
             awaits_start = true;
         }
         if awaits_start && let Some(start_ns) = start.start_ns(&orders, watch.now_ns()) {
-            store.align(start_ns + blueprint.plan.warmup.0);
+            store.align(start_ns + blueprint.plan.warmup.longest().0);
             awaits_start = false;
         }
     }

@@ -9,6 +9,7 @@ use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
+use crate::opening::{Opened, Opening};
 use crate::recording::{Filled, ReplyNotes};
 pub use crate::run_data::{RunData, RunTimes, Usage};
 use crate::trace_reader::{NoTrace, TraceReaders};
@@ -25,6 +26,7 @@ use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::interval::{Interval, Move};
 use brunt_stats::recorder::{Layout, RecorderSet};
+use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::WorkerUsage;
 use std::borrow::Cow;
@@ -154,7 +156,8 @@ pub(crate) struct Hand {
 #[derive(Debug)]
 pub enum Observed<'a> {
     /// Every connection stands and every key is confirmed: the schedule begins. `end_ns` is `u64::MAX` where time is no
-    /// bound.
+    /// bound. Comes a second time where the plan leaves open when the window begins: first with the latest time that it may,
+    /// and again as soon as it is known, ahead of it.
     Started(RunTimes),
     /// A worker handed over what it recorded, preload included.
     Interval(&'a Interval),
@@ -265,6 +268,8 @@ impl Setting<'_> {
             observe,
             company,
             watch: None,
+            opening: None,
+            warmup_end: None,
             is_cluster: plan.is_cluster,
         };
         let of = own.len() as u32;
@@ -302,7 +307,7 @@ impl Setting<'_> {
                 return Err(explain(trouble, ends, control.intervals, &blueprint));
             }
         }
-        let interrupted = match control.attend(&incoming, stop) {
+        let interrupted = match control.attend(plan, &witnesses, &incoming, stop) {
             Ok(interrupted) => interrupted,
             Err(trouble) => {
                 let ends = control.abandon();
@@ -333,13 +338,27 @@ fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
 
 /// Why preparation ended.
 enum Trouble {
-    Unreachable { server: u16, errno: i32 },
-    Unanswered { server: u16, reason: String },
-    TurnedAway { server: u16, reason: String },
-    NoTls { server: u16, reason: String },
+    Unreachable {
+        server: u16,
+        errno: i32,
+    },
+    Unanswered {
+        server: u16,
+        reason: String,
+    },
+    TurnedAway {
+        server: u16,
+        reason: String,
+    },
+    NoTls {
+        server: u16,
+        reason: String,
+    },
     PreloadFailed(u64),
     Interrupted,
     WorkerGone,
+    /// The order to begin the window came after its beginning.
+    LateWindow,
     Company(Blame),
 }
 
@@ -351,6 +370,9 @@ fn explain(
 ) -> RunError {
     match trouble {
         Trouble::Interrupted => RunError::Interrupted,
+        Trouble::LateWindow => RunError::System(io::Error::other(
+            "--warmup auto: this host stopped the program while it began the measured window; try again, or give a duration",
+        )),
         Trouble::Company(blame) => RunError::Company(blame),
         Trouble::Unreachable { server, errno } => RunError::Unreachable {
             server: blueprint.endpoints[usize::from(server)].server.clone(),
@@ -430,6 +452,10 @@ struct Control<'a> {
     company: &'a mut dyn Company,
     /// From the start of the schedule on.
     watch: Option<Watch>,
+    /// Until the window is known to begin, where the plan leaves that open.
+    opening: Option<Opening>,
+    /// What came of that.
+    warmup_end: Option<WarmupEnd>,
     /// The servers are nodes of a cluster.
     is_cluster: bool,
 }
@@ -487,11 +513,12 @@ impl Control<'_> {
         let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
         let host = HostWatch::new(cpus, endpoints);
         let start_ns = self.clock.of_monotonic(self.company.begin().map_err(Trouble::Company)?);
-        let measure_ns = start_ns + plan.warmup.0;
+        let measure_ns = start_ns + plan.warmup.longest().0;
         self.intervals.align(measure_ns);
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
         (self.observe)(Observed::Started(times));
+        self.opening = Opening::of(plan, times);
         self.watch = Some(Watch { host, start_ns, measure_ns, end_ns });
         self.orders.start_ns.store(start_ns, Ordering::Release);
         Ok(measure_ns)
@@ -499,7 +526,13 @@ impl Control<'_> {
 
     /// Gathers intervals until every worker has finished, here and elsewhere. Returns whether the schedule was cut short; an
     /// error is what became of somebody elsewhere, or that no server will ever speak to us by TLS, which none of them had said before.
-    fn attend(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<bool, Trouble> {
+    fn attend(
+        &mut self,
+        plan: &Plan,
+        witnesses: &Witnesses,
+        incoming: &mpsc::Receiver<Notice>,
+        stop: &AtomicBool,
+    ) -> Result<bool, Trouble> {
         let mut interrupted = false;
         loop {
             // Next to nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
@@ -509,6 +542,7 @@ impl Control<'_> {
             let have_ours_ended = matches!(told, Err(mpsc::RecvTimeoutError::Disconnected));
             let now_ns = self.clock.now_ns();
             let wish = self.gather();
+            self.open_window(plan, witnesses)?;
             if let Ok(Notice::NoTls { server, reason }) = told
                 && !self.has_answer()
             {
@@ -525,6 +559,7 @@ impl Control<'_> {
             interrupted |= theirs == Some(Stop::Interrupted);
             if ours.or(theirs).is_some() {
                 self.orders.stop.store(true, Ordering::Relaxed);
+                self.opening = None;
                 if let Some(watch) = &mut self.watch {
                     watch.end_ns = watch.end_ns.min(now_ns);
                 }
@@ -536,6 +571,26 @@ impl Control<'_> {
                 return Ok(interrupted);
             }
         }
+    }
+
+    /// Says when the window begins, as soon as that is decided, where the plan leaves it open.
+    fn open_window(&mut self, plan: &Plan, witnesses: &Witnesses) -> Result<(), Trouble> {
+        let Some(opening) = &mut self.opening else { return Ok(()) };
+        let now_ns = self.clock.now_ns();
+        let Some(Opened { times, end }) = opening.look(now_ns, plan, &self.intervals) else { return Ok(()) };
+        if end != WarmupEnd::Longest {
+            self.orders.measure_ns.store(times.measure_ns, Ordering::Release);
+        }
+        if self.clock.now_ns() >= times.measure_ns {
+            return Err(Trouble::LateWindow);
+        }
+        (self.opening, self.warmup_end) = (None, Some(end));
+        if let Some(watch) = &mut self.watch {
+            (watch.measure_ns, watch.end_ns) = (times.measure_ns, times.end_ns);
+        }
+        witnesses.began(times.measure_ns);
+        (self.observe)(Observed::Started(times));
+        Ok(())
     }
 
     /// Hears what was recorded elsewhere.
@@ -608,6 +663,7 @@ impl Control<'_> {
             host,
             cluster: self.is_cluster.then(ClusterRecord::default),
             interrupted,
+            warmup_end: self.warmup_end,
             io: chosen.interface,
             io_reason: chosen.reason.clone(),
             ..RunData::default()

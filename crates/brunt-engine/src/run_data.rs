@@ -16,6 +16,7 @@ use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::stamps::StampCounts;
 use brunt_stats::statistics::ServerRecord;
+use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::WorkerUsage;
@@ -103,13 +104,22 @@ pub struct RunData {
     pub io_reason: Option<String>,
     /// The schedule was cut short from outside.
     pub interrupted: bool,
+    /// Why the warm-up ended, where the plan leaves that open. Agents have theirs fixed.
+    #[serde(skip)]
+    pub warmup_end: Option<WarmupEnd>,
     /// What each server said of itself, in the order of the plan; empty where the plan asks nobody. Only whoever leads asks.
     #[serde(skip)]
     pub server_records: Vec<ServerRecord>,
 }
 
 fn nothing_recorded() -> IntervalStore {
-    IntervalStore::new(&Layout { kinds: Vec::new(), meters: Vec::new(), meters_asked: 0, servers: 0 })
+    IntervalStore::new(&Layout {
+        kinds: Vec::new(),
+        meters: Vec::new(),
+        meters_asked: 0,
+        servers: 0,
+        records_warmup: false,
+    })
 }
 
 impl Default for RunData {
@@ -140,6 +150,7 @@ impl Default for RunData {
             io: KernelInterface::Epoll,
             io_reason: None,
             interrupted: false,
+            warmup_end: None,
             server_records: Vec::new(),
         }
     }

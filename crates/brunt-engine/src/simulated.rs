@@ -21,12 +21,14 @@ mod tokens;
 mod traces;
 mod verifying;
 mod waiting;
+mod warmup;
 mod whole_window;
 mod windows;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::launch::{Blueprint, build};
+use crate::opening::Opening;
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint, Observed, RunTimes, Wish};
 use crate::trace_reader::TraceReaders;
@@ -56,6 +58,7 @@ use brunt_stats::outage::{Outage, OutageSpan, outages};
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
+use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, MeasuredWindow, SummaryInput};
 use brunt_stats::usage::{ClientUsage, StallCounts};
@@ -87,6 +90,8 @@ struct Outcome {
     meters: Vec<Meter>,
     end: WorkerEnd,
     notice: Option<Notice>,
+    /// Why the warm-up ended, where the plan leaves that open.
+    warmup_end: Option<WarmupEnd>,
     /// What each server counted.
     counters: Vec<Counters>,
     /// Items that each server held at the end.
@@ -157,6 +162,7 @@ impl Outcome {
             values_foreign: self.end.recording.values_foreign,
             verification: self.end.recording.verification.clone(),
             interrupted: false,
+            warmup_end: self.warmup_end,
             convergence: None,
             preload: None,
             calibration: Lookup::Absent,
@@ -256,6 +262,8 @@ struct Run<C: Codec> {
     kept: Kept,
     notice: Option<Notice>,
     allocations: u64,
+    opening: Option<Opening>,
+    warmup_end: Option<WarmupEnd>,
 }
 
 /// What the control thread keeps.
@@ -304,6 +312,8 @@ impl<C: Codec> Run<C> {
             spares,
             notice: None,
             allocations: 0,
+            opening: None,
+            warmup_end: None,
         }
     }
 
@@ -327,11 +337,13 @@ impl<C: Codec> Run<C> {
         match self.worker.take_notice()? {
             Notice::Prepared { .. } => {
                 let start_ns = self.worker.now_ns() + START_AHEAD_NS;
-                let measure_ns = start_ns + self.blueprint.plan.warmup.0;
+                let measure_ns = start_ns + self.blueprint.plan.warmup.longest().0;
                 self.kept.store.align(measure_ns);
                 self.orders.start_ns.store(start_ns, Ordering::Relaxed);
                 let end_ns = self.blueprint.plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
-                Some(RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() })
+                let times = RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() };
+                self.opening = Opening::of(&self.blueprint.plan, times);
+                Some(times)
             }
             trouble => {
                 self.notice = Some(trouble);
@@ -339,6 +351,14 @@ impl<C: Codec> Run<C> {
                 None
             }
         }
+    }
+
+    /// Says when the window begins, as soon as that is decided. Returns its times then.
+    fn open_window(&mut self, now_ns: u64) -> Option<RunTimes> {
+        let opened = self.opening.as_mut()?.look(now_ns, &self.blueprint.plan, &self.kept.store)?;
+        (self.opening, self.warmup_end) = (None, Some(opened.end));
+        self.orders.measure_ns.store(opened.times.measure_ns, Ordering::Relaxed);
+        Some(opened.times)
     }
 
     fn end(mut self) -> Outcome {
@@ -360,6 +380,7 @@ impl<C: Codec> Run<C> {
             meters: self.kept.meters,
             end,
             notice: self.notice,
+            warmup_end: self.warmup_end,
             counters,
             items,
             attempts,
@@ -429,6 +450,9 @@ fn observed<C: Codec>(
         let now_ns = run.worker.now_ns();
         if now_ns >= look_ns {
             look_ns = now_ns + LOOK_NS;
+            if let Some(times) = run.open_window(now_ns) {
+                observe(Observed::Started(times));
+            }
             if observe(Observed::Tick { now_ns, intervals: &run.kept.store }) == Wish::Enough {
                 run.orders.stop.store(true, Ordering::Relaxed);
             }

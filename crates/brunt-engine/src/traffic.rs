@@ -715,6 +715,15 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
+    /// The window has these times, of which nothing has come to pass yet, in place of the ones known before.
+    pub(crate) fn begin_window(&mut self, window: Window) {
+        self.window = window;
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            lane.session.set_window(window.measure_ns, window.end_ns);
+            self.agenda.set(index as u32, lane.due_ns());
+        }
+    }
+
     /// Nothing with an intended time from now on is sent any more.
     pub(crate) fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);

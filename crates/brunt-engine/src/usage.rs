@@ -120,6 +120,11 @@ impl ThreadUsage {
         self.start = Some(Reading { now_ns, of_loop, of_thread: Counters::read() });
     }
 
+    /// The window begins then, and not when [`ThreadUsage::start`] was told.
+    pub(crate) fn begin_at(&mut self, begin_ns: u64) {
+        self.begin_ns = begin_ns;
+    }
+
     /// When [`ThreadUsage::look`] wants to be called, beside the end of the window.
     pub(crate) fn next_ns(&self) -> u64 {
         if self.begin.is_some() { u64::MAX } else { self.begin_ns }

@@ -20,6 +20,7 @@ use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
 use brunt_plan::units::DurationNs;
+use brunt_plan::warmup::Warmup;
 use brunt_proto::Codec;
 use brunt_stats::cluster::RedirectionCounts;
 use brunt_stats::connection::ConnectionEvent;
@@ -51,6 +52,9 @@ pub(crate) const INTERVAL_NS: u64 = 100_000_000;
 pub(crate) struct Orders {
     /// When the schedule starts on the shared clock; 0 while it is not known.
     pub start_ns: AtomicU64,
+    /// When the measured window begins, where the plan leaves that open; 0 while it is not known. Given before that time, so
+    /// that every worker knows it when it takes the first operation that is measured.
+    pub measure_ns: AtomicU64,
     /// End the schedule now, drain and report.
     pub stop: AtomicBool,
     /// Leave at once; nothing will be reported.
@@ -105,7 +109,7 @@ pub(crate) enum Notice {
 pub(crate) struct Terms {
     /// From sent to given up; the same from beginning to connect to giving that up.
     pub timeout_ns: u64,
-    pub warmup_ns: u64,
+    pub warmup: Warmup,
     /// Length of the measured window; `None`: until the sessions are exhausted.
     pub time_ns: Option<u64>,
     pub drain_ns: u64,
@@ -165,6 +169,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     /// By class, until the lanes of the schedule have them.
     feeds: Feeds,
     notice: Option<Notice>,
+    /// The window begins when that is ordered, or when the warm-up has taken as long as it may.
+    awaits_window: bool,
     /// Something that was due found no room before its connection had sent: it has now.
     is_pressed: bool,
     /// The next time anything but a schedule or a socket wants attention.
@@ -222,6 +228,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             make_lanes: Some(parts.make_lanes),
             feeds: Feeds::new(),
             notice: None,
+            awaits_window: false,
             is_pressed: false,
             tend_ns: 0,
             expire_ns: 0,
@@ -279,10 +286,17 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// One turn of the loop.
     pub(crate) fn turn(&mut self) {
         let mut now_ns = self.wait();
+        if self.awaits_window {
+            self.hear_window(now_ns);
+        }
         // Reads before sends: a read takes a fifth of a send, so that whoever waits, waits less in this order.
         if self.take_in() {
             self.waiting.came_in();
             now_ns = self.io.now_ns();
+            if self.awaits_window {
+                // It may have been ordered meanwhile; what is picked now is due no later than now.
+                self.hear_window(now_ns);
+            }
         }
         self.is_pressed = self.traffic.pick(now_ns);
         let flushed = self.traffic.flush(&mut self.io, now_ns);
@@ -738,7 +752,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn tend_awaiting_start(&mut self, now_ns: u64) {
         let start_ns = self.orders.start_ns.load(Ordering::Acquire);
         let Some(make_lanes) = self.make_lanes.take_if(|_| start_ns != 0) else { return };
-        let measure_ns = start_ns + self.terms.warmup_ns;
+        let measure_ns = start_ns + self.terms.warmup.longest().0;
         let end_ns = self.terms.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
         let window = Window { start_ns, measure_ns, end_ns };
         // What preload recorded ends here; the first interval of the schedule begins at its start.
@@ -755,6 +769,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.stage = Stage::Running;
         self.tend_stamps(now_ns);
         self.usage.start(now_ns, window.measure_ns, self.loop_counters());
+        self.awaits_window = self.terms.warmup == Warmup::Auto;
+    }
+
+    /// Begins the window when it was ordered to, which is never later than it would begin without an order.
+    fn hear_window(&mut self, now_ns: u64) {
+        let measure_ns = self.orders.measure_ns.load(Ordering::Acquire);
+        let window = self.traffic.window;
+        // An end that came before the window stays one.
+        let is_over = now_ns >= window.measure_ns.min(window.end_ns);
+        if measure_ns != 0 && !is_over {
+            let end_ns = self.terms.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
+            self.traffic.begin_window(Window { measure_ns, end_ns, ..window });
+            self.traffic.recording.set_window(measure_ns, end_ns);
+            self.usage.begin_at(measure_ns);
+            // Whoever waits for the old times waits for these.
+            self.tend_ns = now_ns;
+        }
+        self.awaits_window = measure_ns == 0 && !is_over;
     }
 
     /// Intervals, the end of the window, the end of the drain. Returns when the next of them comes.

@@ -33,3 +33,4 @@ pub mod units;
 pub mod until;
 pub mod url;
 pub mod version;
+pub mod warmup;

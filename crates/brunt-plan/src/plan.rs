@@ -16,6 +16,7 @@ use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::tls::TlsOptions;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use crate::until::Until;
+use crate::warmup::Warmup;
 use std::fmt;
 use std::str::FromStr;
 
@@ -564,7 +565,7 @@ pub struct Plan {
     /// How long replies (and requests that were due in the window) are awaited after the measured window.
     pub drain: DurationNs,
     /// Load before the measured window, with the same schedule.
-    pub warmup: DurationNs,
+    pub warmup: Warmup,
     /// When the measured window ends.
     pub stop: Stop,
     /// Store every key, and see it stored, before measuring.

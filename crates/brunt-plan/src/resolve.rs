@@ -29,6 +29,7 @@ use crate::units::{Count, DurationNs};
 use crate::until::Until;
 use crate::url::NamedServer;
 use crate::version::Version;
+use crate::warmup::Warmup;
 pub use cluster::of_nodes;
 use std::fmt;
 
@@ -190,11 +191,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         gather: run.gather.unwrap_or(profile.gather()),
         timeout,
         drain: run.drain.unwrap_or(timeout),
-        // Connections that are counted would be used up by it.
-        warmup: run.warmup.unwrap_or(match classes.iter().any(|class| class.lifetime.total.is_some()) {
-            true => DurationNs(0),
-            false => DEFAULT_WARMUP,
-        }),
+        warmup: resolve_warmup(&complaint, run, &classes)?,
         stop: resolve_stop(&complaint, run, &classes)?,
         preload,
         verify: resolve_verify(&complaint, run, &classes, threads, servers)?,
@@ -206,6 +203,30 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         classes,
     })
+}
+
+/// A warm-up of no fixed length is one that this host alone decides on, under a load that is the same until it does.
+fn resolve_warmup(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> Result<Warmup, PlanError> {
+    let is_counted = classes.iter().any(|class| class.lifetime.total.is_some());
+    // Connections that are counted would be used up by it.
+    let default = if is_counted { Warmup::NONE } else { Warmup::For(DEFAULT_WARMUP) };
+    let warmup = run.warmup.unwrap_or(default);
+    let has_profile = |class: &Class| matches!(&class.load, Load::Open { rate: OpenRate::Profile(_), .. });
+    let obstacle = if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
+        Some("with --agent every host begins the window at a time that is fixed before")
+    } else if is_counted {
+        Some("--connections-total ends the run when they have lived, warm or not")
+    } else if classes.iter().any(has_profile) {
+        Some("the times of --rate-profile count from the beginning of the window")
+    } else {
+        None
+    };
+    match (warmup, obstacle) {
+        (Warmup::Auto, Some(obstacle)) => {
+            Err(complaint.error("warmup", warmup, format!("a duration, such as 5s: {obstacle}")))
+        }
+        _ => Ok(warmup),
+    }
 }
 
 /// What is known of every key takes memory, in each worker and for each class: see `brunt-workload/src/ledger.rs`.
@@ -915,6 +936,21 @@ mod tests {
             "--threads: '20' was given; accepted: from 1 to 16: every worker needs at least one connection of every class",
         ),
         ("requests = 0", "--requests: '0' was given; accepted: a whole number above 0, such as 1000 or 100k"),
+        (
+            "warmup = 'auto'\nrate-profile = '0s=1k,2s=3k'",
+            "--warmup: 'auto' was given; accepted: a duration, such as 5s: the times of --rate-profile count from the beginning \
+             of the window",
+        ),
+        (
+            "warmup = 'auto'\nconnections-total = 100\ncalls-per-connection = 5",
+            "--warmup: 'auto' was given; accepted: a duration, such as 5s: --connections-total ends the run when they have \
+             lived, warm or not",
+        ),
+        (
+            "warmup = 'auto'\nagent = ['a']\nserver = ['b']",
+            "--warmup: 'auto' was given; accepted: a duration, such as 5s: with --agent every host begins the window at a time \
+             that is fixed before",
+        ),
         ("time = '0s'", "--time: '0s' was given; accepted: a duration above 0, such as 10s or 500ms"),
         (
             "max-time = '1m'",

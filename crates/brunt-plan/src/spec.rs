@@ -21,6 +21,7 @@ use crate::server::ServerList;
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::NamedServer;
+use crate::warmup::Warmup;
 use serde::{Deserialize, Serialize};
 
 /// Declares the options once: the two tables with their overlay, and the shape of a plan file, in which both stand at
@@ -124,7 +125,7 @@ options! {
         until: Until,
         max_time: DurationNs,
         requests: Count,
-        warmup: DurationNs,
+        warmup: Warmup,
         preload: bool,
         verify: Share,
         server_stats: bool,

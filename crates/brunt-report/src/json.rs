@@ -36,7 +36,8 @@ use brunt_stats::outage::Outage;
 use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::server::ServerCounts;
 use brunt_stats::stamps::StampLoss;
-use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, Steadiness, WarmUp};
+use brunt_stats::steady::warmup::WarmupEnd;
+use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, WarmUp};
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
 use brunt_stats::timeline::TimelinePoint;
 use brunt_stats::trace::TraceRecord;
@@ -77,7 +78,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "verdict": verdict(&summary.verdict),
         "assertions": list(&summary.assertions, assertion),
         "duration_ns": summary.window.duration_ns(),
-        "steady": steady(&summary.steady),
+        "steady": steady(summary),
         "requests": requests(&total.requests),
         "keys": keys(&total.keys),
         "phases": object(&summary.phases, |held| (held.phase.name().to_owned(), phase(summary, held))),
@@ -186,13 +187,15 @@ fn verdict(verdict: &Verdict) -> Value {
     value
 }
 
-fn steady(steady: &Steadiness) -> Value {
+fn steady(summary: &Summary) -> Value {
+    let Summary { steady, warmup_end, .. } = summary;
     let beginning = steady.beginning.as_ref();
     json!({
         "begins_until_ns": beginning.map_or(0, |held| held.until_ns),
         "without_beginning_ns": beginning.map(|held| distribution(&held.without)),
         "warmup_needed_ns": beginning.map(|held| held.warmup_needed_ns),
         "trouble_ns": beginning.and_then(|held| held.trouble_ns),
+        "warmup_end": warmup_end.map(WarmupEnd::name),
         "series": object(&steady.series, |held| (held.series.key().to_owned(), series(held))),
     })
 }

@@ -116,6 +116,10 @@ pub struct Interval {
     pub books: Vec<BookEntry>,
     /// The (class, op) that have measured ops in this interval, in the order of the layout.
     pub rows: Vec<IntervalRow>,
+    /// Response times of completed ops of the warm-up, where they are recorded. Hosts that work together know their windows
+    /// beforehand, and have none to tell.
+    #[serde(skip)]
+    pub warmup: SparseHistogram,
     /// Bytes by the phase they crossed the wire in; `phase as usize` is the index.
     pub bytes: [Bytes; Phase::COUNT],
     /// Connections by the phase in which things happened to them; `phase as usize` is the index.

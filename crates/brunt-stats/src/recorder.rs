@@ -17,6 +17,7 @@ use crate::window::WindowEdges;
 use brunt_plan::op::{ClassId, Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, MeterKind, Plan, Timestamps, Transport};
+use brunt_plan::warmup::Warmup;
 
 /// What a set needs room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,9 @@ pub struct Layout {
     pub meters_asked: usize,
     /// How many servers there are; at least 1.
     pub servers: usize,
+    /// The response times of the warm-up are recorded, too, of all classes and ops together: somebody waits for it to become
+    /// level.
+    pub records_warmup: bool,
 }
 
 /// Metered in every run: the first is part of what a connection costs, the second bounds how evenly requests can be
@@ -50,6 +54,7 @@ impl Layout {
             meters,
             meters_asked: plan.meters.len(),
             servers: plan.server_count(),
+            records_warmup: plan.warmup == Warmup::Auto,
         }
     }
 
@@ -163,6 +168,8 @@ pub struct RecorderSet {
     layout: Layout,
     row_index: RowIndex,
     rows: Vec<Row>,
+    /// Response times of completed ops of the warm-up, where they are recorded.
+    warmup: Option<Box<RecordingHistogram>>,
     books: Books,
     bytes: [Bytes; Phase::COUNT],
     connections: [ConnectionCounts; Phase::COUNT],
@@ -186,6 +193,7 @@ impl RecorderSet {
             layout: layout.clone(),
             row_index: RowIndex::new(layout),
             rows: layout.rows().map(|_| Row::default()).collect(),
+            warmup: layout.records_warmup.then(Box::default),
             books: Books::new(layout.kinds.len()),
             bytes: [Bytes::default(); Phase::COUNT],
             connections: [ConnectionCounts::default(); Phase::COUNT],
@@ -296,6 +304,8 @@ impl RecorderSet {
             self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(account.row as usize) {
                 row.record_with(sample, RecordingHistogram::record);
+            } else if self.warmup.is_some() {
+                self.record_warmup(account, sample, 1);
             }
         } else {
             self.record_together(account, sample, asked, hits, count);
@@ -306,6 +316,19 @@ impl RecorderSet {
         self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(account.row as usize) {
             row.record_many(sample, count);
+        } else if self.warmup.is_some() {
+            self.record_warmup(account, sample, count);
+        }
+    }
+
+    /// Of an op outside the measured window.
+    #[cold]
+    fn record_warmup(&mut self, account: Account, sample: &Sample, count: u32) {
+        if let Some(warmup) = &mut self.warmup
+            && Books::phase_of(account.book) == Phase::Warmup
+            && sample.outcome.class.is_completed()
+        {
+            warmup.record_many(sample.times.response_ns(), count);
         }
     }
 
@@ -408,6 +431,7 @@ impl RecorderSet {
             start_ns,
             end_ns,
             rows: rows.filter(is_used).collect(),
+            warmup: self.warmup.as_mut().map(|warmup| warmup.take()).unwrap_or_default(),
             books: self.books.take(),
             bytes: std::mem::take(&mut self.bytes),
             connections: std::mem::take(&mut self.connections),
@@ -437,6 +461,7 @@ mod tests {
             meters: vec![MeterKind::SendCost],
             meters_asked: 1,
             servers: 2,
+            records_warmup: false,
         }
     }
 

@@ -9,6 +9,7 @@ mod mann_kendall;
 mod mser;
 mod pettitt;
 mod series;
+pub mod warmup;
 
 pub(crate) use series::HIT_EFFECT;
 pub use series::Series;
@@ -24,7 +25,7 @@ use brunt_plan::distribution::Arrival;
 use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::grouped;
-use series::Cells;
+use series::{Cells, Of};
 
 /// MSER-5: values are averaged in fives, which takes most of their dependence and noise away.
 const GROUP: usize = 5;
@@ -140,6 +141,7 @@ impl Steadiness {
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
         let cells = Cells {
+            of: Of::Window,
             cells: store.timeline().cells(window.measure_ns..window.end_ns),
             workers: plan.threads,
             end_ns: window.end_ns,

@@ -154,7 +154,13 @@ mod tests {
     fn ten_minutes_of_four_ops_fit_in_64_mib() {
         // One slice of 200 000 ops per second on two workers, latencies spread over a factor of 20; times 6000.
         let kinds = [OpKind::Get, OpKind::Gets, OpKind::Mget, OpKind::Incr];
-        let layout = Layout { kinds: vec![kinds.to_vec()], meters: Vec::new(), meters_asked: 0, servers: 1 };
+        let layout = Layout {
+            kinds: vec![kinds.to_vec()],
+            meters: Vec::new(),
+            meters_asked: 0,
+            servers: 1,
+            records_warmup: false,
+        };
         let mut store = IntervalStore::new(&layout);
         for worker in 0..2 {
             let mut set = RecorderSet::new(&layout);

@@ -30,6 +30,7 @@ use crate::server::ServerCounts;
 use crate::stamps::StampCounts;
 use crate::statistics::{self, Comparison, ServerRecord};
 use crate::steady::Steadiness;
+use crate::steady::warmup::WarmupEnd;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::trace::TraceRecord;
@@ -154,6 +155,8 @@ pub struct SummaryInput {
     pub verification: Verification,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
+    /// Why the warm-up ended, where the plan leaves that open.
+    pub warmup_end: Option<WarmupEnd>,
     /// The precision that was asked for, with the looks that were taken at it.
     pub convergence: Option<Convergence>,
     /// How preload went; `None` where the plan has none.
@@ -413,6 +416,8 @@ pub struct Summary {
     pub verification: Verification,
     /// Was the schedule cut short from outside?
     pub interrupted: bool,
+    /// Why the warm-up ended, where the plan leaves that open.
+    pub warmup_end: Option<WarmupEnd>,
     /// What became of the precision that was asked for; `None` where none was.
     pub looked: Option<Looked>,
     /// How preload went.
@@ -499,6 +504,7 @@ impl Summary {
             values_foreign: input.values_foreign,
             verification: input.verification,
             interrupted: input.interrupted,
+            warmup_end: input.warmup_end,
             looked: evidence.looked,
             preload: input.preload,
             calibration: input.calibration,
@@ -702,6 +708,7 @@ fn evidence(
         slices: window.duration_ns() / SLICE_NS,
         looked: None,
         steady: steady.clone(),
+        warmup_end: input.warmup_end,
         calibration: input.calibration.clone(),
         busiest_rate: total.rate.busiest(),
         sent: total.requests.sent,

@@ -50,6 +50,10 @@ pub struct Slice {
     pub recorded_ns: u64,
     /// Keys of measured retrievals that ended in the slice.
     pub keys: KeyBook,
+    /// Keys of those of the warm-up.
+    pub warmup_keys: KeyBook,
+    /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
+    pub warmup_response: SparseHistogram,
     /// What each server did, in the order of the plan.
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
@@ -65,6 +69,11 @@ impl Slice {
         self.recorded_ns += interval.end_ns - interval.start_ns;
         let measured = interval.books.iter().filter(|entry| entry.phase == Phase::Measure);
         measured.for_each(|entry| self.keys.merge(&entry.book.keys));
+        let warming = interval.books.iter().filter(|entry| entry.phase == Phase::Warmup);
+        warming.for_each(|entry| self.warmup_keys.merge(&entry.book.keys));
+        if interval.warmup.count() > 0 {
+            self.warmup_response = self.warmup_response.merged(&interval.warmup);
+        }
         server::merge_all(&mut self.servers, &interval.servers);
         for row in &interval.rows {
             let held = self.row_mut(row.class, row.op);
@@ -167,6 +176,8 @@ impl Timeline {
             preload: Activity::default(),
             recorded_ns: 0,
             keys: KeyBook::default(),
+            warmup_keys: KeyBook::default(),
+            warmup_response: SparseHistogram::default(),
             servers: vec![ServerCounts::default(); interval.servers.len()],
             rows: Vec::new(),
         };
@@ -246,8 +257,10 @@ impl Timeline {
         let of_row = |row: &SliceRow| {
             size_of::<SliceRow>() - size_of::<SparseHistogram>() + row.response.memory_bytes()
         };
-        let of_slice =
-            |slice: &Slice| size_of::<Slice>() + 8 + slice.servers.len() * size_of::<ServerCounts>();
+        let of_slice = |slice: &Slice| {
+            let warmup_bytes = slice.warmup_response.memory_bytes() - size_of::<SparseHistogram>();
+            size_of::<Slice>() + 8 + slice.servers.len() * size_of::<ServerCounts>() + warmup_bytes
+        };
         self.slices().map(|slice| of_slice(slice) + slice.rows.iter().map(of_row).sum::<usize>()).sum()
     }
 }

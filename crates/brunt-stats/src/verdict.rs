@@ -33,6 +33,7 @@ use crate::host::HostEvidence;
 use crate::latency::ClientError;
 use crate::repeat::Spread;
 use crate::steady::Steadiness;
+use crate::steady::warmup::WarmupEnd;
 use crate::usage::WorkerUsage;
 use crate::verification::Verification;
 // Numbers in sentences look like those in tables.
@@ -255,6 +256,8 @@ pub struct Evidence {
     pub looked: Option<Looked>,
     /// Warm-up, drift and changes of level.
     pub steady: Steadiness,
+    /// Why the warm-up ended, where the plan leaves that open.
+    pub warmup_end: Option<WarmupEnd>,
     /// What is known of this client on this host.
     pub calibration: Lookup,
     /// Requests per second of the window that were offered, sent or completed, whichever is most.

@@ -487,6 +487,13 @@ impl Session {
         self.budget == 0 || matches!(&self.source, Source::Recorded(recorded) if is_over(recorded))
     }
 
+    /// Gives the measured window other times, none of which has come to pass: no op with an intended time from `measure_ns` on
+    /// has been taken.
+    pub fn set_window(&mut self, measure_ns: u64, end_ns: u64) {
+        (self.window.measure_ns, self.window.end_ns) = (measure_ns, end_ns);
+        self.update_bound();
+    }
+
     /// Ends the session early: nothing is issued any more with an intended time at or after `now_ns`.
     pub fn end_at(&mut self, now_ns: u64) {
         self.window.end_ns = self.window.end_ns.min(now_ns);

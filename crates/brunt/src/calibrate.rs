@@ -286,7 +286,7 @@ fn step_ns(plan: &Plan) -> u64 {
 
 /// No calibration of this plan takes longer, on a host that keeps up.
 fn bound_ns(plan: &Plan) -> u64 {
-    let around_ns = plan.warmup.0 + plan.drain.0 + AROUND_NS;
+    let around_ns = plan.warmup.longest().0 + plan.drain.0 + AROUND_NS;
     let steps = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
     // What the loop alone costs, and its floor.
     let in_process_ns = (1 + FLOOR_SLICES) * (step_ns(plan).min(IN_PROCESS_MAX.0) + around_ns);

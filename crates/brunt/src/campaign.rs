@@ -299,7 +299,7 @@ fn closed_loop_plan(asked: &Asked) -> Result<Plan, Failure> {
     let most = DurationNs::from_secs(1);
     plan.stop.time = Some(plan.stop.time.map_or(most, |time| time.min(most)));
     (plan.stop.requests, plan.stop.until) = (None, None);
-    plan.warmup = plan.warmup.min(most);
+    plan.warmup = plan.warmup.at_most(most);
     Ok(plan)
 }
 

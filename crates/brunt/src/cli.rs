@@ -28,6 +28,7 @@ use brunt_plan::tolerance::Requirement;
 use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
+use brunt_plan::warmup::Warmup;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
@@ -608,9 +609,10 @@ pub(crate) struct MeasuringFlags {
     /// Measure this many requests, all connections together, such as 100k [default: no bound]
     #[arg(long, short = 'n', value_name = "N")]
     pub requests: Option<Count>,
-    /// Load before the measured window [default: 1s]
-    #[arg(long, value_name = "DURATION")]
-    pub warmup: Option<DurationNs>,
+    /// Load before the measured window, such as 5s; auto: until it is level, for 1 s to 60 s, and never past trouble
+    /// [default: 1s]
+    #[arg(long, value_name = "DURATION|auto")]
+    pub warmup: Option<Warmup>,
     /// Await replies after the window for this long, such as 500ms [default: as --timeout]
     #[arg(long, value_name = "DURATION")]
     pub drain: Option<DurationNs>,
@@ -1007,7 +1009,7 @@ impl Calibrate {
             wait: self.wait,
             io: self.io,
             time: Some(time),
-            warmup: Some(DurationNs(time.0 / 5)),
+            warmup: Some(Warmup::For(DurationNs(time.0 / 5))),
             // Nobody asks about this server.
             server_stats: Some(false),
             // A server that is behind need not catch up.
@@ -1134,6 +1136,7 @@ mod tests {
         ("max-time", "30m"),
         ("requests", "100k"),
         ("warmup", "1s"),
+        ("warmup", "auto"),
         ("drain", "500ms"),
         ("wait", "hybrid"),
         ("timestamps", "kernel"),

@@ -104,7 +104,7 @@ impl Needs {
         };
         let wait_s = if is_reused { TIME_WAIT_REUSED_S } else { TIME_WAIT_S };
         // No more can rest than were closed since the beginning.
-        let schedule_s = plan.stop.time.map(|time| (plan.warmup.0 + time.0) as f64 / 1e9);
+        let schedule_s = plan.stop.time.map(|time| (plan.warmup.longest().0 + time.0) as f64 / 1e9);
         // A port of UDP is free as soon as its socket is closed.
         let wait_s = if plan.transport == Transport::Udp { 0.0 } else { wait_s };
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));

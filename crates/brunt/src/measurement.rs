@@ -423,6 +423,7 @@ fn summarise(
             facts: environment::facts(),
         },
         interrupted: data.interrupted,
+        warmup_end: data.warmup_end,
         convergence,
         preload,
         server: servers.name.clone(),

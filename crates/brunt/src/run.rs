@@ -20,6 +20,7 @@ use brunt_plan::plan::{Plan, Target};
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
+use brunt_plan::warmup::Warmup;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
@@ -74,7 +75,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
         ));
     }
     // A window of no length: the run is over when everything is stored.
-    plan.warmup = DurationNs(0);
+    plan.warmup = Warmup::NONE;
     plan.stop.time = Some(DurationNs(0));
     plan.stop.requests = None;
     plan.stop.until = None;

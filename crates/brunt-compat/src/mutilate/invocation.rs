@@ -17,6 +17,7 @@ use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
 use brunt_plan::url::NamedServer;
+use brunt_plan::warmup::Warmup;
 
 /// memcached's port, which mutilate takes for Redis as well.
 const PORT: u16 = 11211;
@@ -164,7 +165,7 @@ impl Invocation {
         spec.run.server_stats = Some(false);
         spec.run.requests = None;
         spec.run.time = Some(DurationNs(1));
-        spec.run.warmup = Some(DurationNs(0));
+        spec.run.warmup = Some(Warmup::NONE);
         spec.run.samples_max = None;
         // Nothing is asked for.
         (spec.base.trace, spec.base.trace_layout, spec.base.purge) = (None, None, None);
@@ -274,7 +275,7 @@ fn run_spec(
         // A file is replayed to its end.
         time: (bound.is_none() && line.read_file.is_none()).then(|| DurationNs::from_secs(line.time_s)),
         requests: bound,
-        warmup: Some(DurationNs::from_secs(line.warmup_s)),
+        warmup: Some(Warmup::For(DurationNs::from_secs(line.warmup_s))),
         meter: Some(vec![MeterKind::Outstanding]),
         ..RunSpec::default()
     })

@@ -266,6 +266,7 @@ impl Scene {
             values_foreign: 0,
             verification: Verification::default(),
             interrupted: false,
+            warmup_end: None,
             convergence: None,
             preload: None,
             calibration: Lookup::Absent,

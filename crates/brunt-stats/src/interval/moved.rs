@@ -126,6 +126,7 @@ mod tests {
             meters: vec![MeterKind::SendCost],
             meters_asked: 0,
             servers: 1,
+            records_warmup: false,
         }
     }
 

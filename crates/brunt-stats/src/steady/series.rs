@@ -4,6 +4,7 @@
 //! samples; percentiles are logarithms, so that a difference is a ratio. Invariant: every value rests on at least half the
 //! samples that its series needs, or it is absent.
 
+use crate::book::KeyBook;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::timeline::Slice;
 use brunt_plan::quantile::Quantile;
@@ -87,8 +88,16 @@ impl Series {
     }
 }
 
-/// The slices of the measured window.
+/// Whose requests a series is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    Window,
+    Warmup,
+}
+
+/// The slices of the measured window, or of the warm-up.
 pub(super) struct Cells<'a> {
+    pub of: Of,
     /// One per 100 ms; `None` where nothing was recorded.
     pub cells: Vec<Option<&'a Slice>>,
     /// How many workers recorded.
@@ -102,9 +111,24 @@ impl Cells<'_> {
         self.cells[range].iter().flatten().copied()
     }
 
+    fn responses<'a>(&self, slice: &'a Slice) -> impl Iterator<Item = &'a SparseHistogram> + use<'a> {
+        let (rows, warmup) = match self.of {
+            Of::Window => (&slice.rows[..], None),
+            Of::Warmup => (&[][..], Some(&slice.warmup_response)),
+        };
+        rows.iter().map(|row| &row.response).chain(warmup)
+    }
+
     fn response(&self, range: Range<usize>) -> Cow<'_, SparseHistogram> {
-        let rows = self.slices(range).flat_map(|slice| &slice.rows);
-        SparseHistogram::together(rows.map(|row| &row.response), &mut Histogram::new())
+        let slices = self.cells[range].iter().flatten().copied();
+        SparseHistogram::together(slices.flat_map(|slice| self.responses(slice)), &mut Histogram::new())
+    }
+
+    const fn keys(&self, slice: &Slice) -> KeyBook {
+        match self.of {
+            Of::Window => slice.keys,
+            Of::Warmup => slice.warmup_keys,
+        }
     }
 
     /// How many samples a value over these slices rests on.
@@ -112,10 +136,10 @@ impl Cells<'_> {
         let slices = self.slices(range);
         match series {
             Series::P50 | Series::P99 => {
-                slices.flat_map(|slice| &slice.rows).map(|row| row.response.count()).sum()
+                slices.map(|slice| self.responses(slice).map(SparseHistogram::count).sum::<u64>()).sum()
             }
             Series::Throughput => slices.map(completed).sum(),
-            Series::HitRatio => slices.map(|slice| slice.keys.hit + slice.keys.miss).sum(),
+            Series::HitRatio => slices.map(|slice| self.keys(slice)).map(|keys| keys.hit + keys.miss).sum(),
         }
     }
 
@@ -127,7 +151,7 @@ impl Cells<'_> {
             Series::Throughput => self.throughput(range),
             Series::HitRatio => {
                 let asked = self.samples(series, range.clone());
-                let hit: u64 = self.slices(range).map(|slice| slice.keys.hit).sum();
+                let hit: u64 = self.slices(range).map(|slice| self.keys(slice).hit).sum();
                 (asked >= series.samples_needed() / 2).then(|| hit as f64 / asked as f64)
             }
         }

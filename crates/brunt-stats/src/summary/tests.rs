@@ -158,6 +158,7 @@ fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
         values_foreign: 0,
         verification: Verification::default(),
         interrupted: false,
+        warmup_end: None,
         convergence: None,
         preload: None,
         calibration: Lookup::Absent,

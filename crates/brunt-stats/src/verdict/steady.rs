@@ -4,6 +4,7 @@
 //! series that fire, the one furthest from its threshold is told, the others by name.
 
 use super::{Check, CheckStatus, Evidence, significant, time};
+use crate::steady::warmup::WarmupEnd;
 use crate::steady::{
     Beginning, DRIFT_Z, Drift, HIT_EFFECT, SHIFT_P, Series, SeriesSteadiness, Shift, Steadiness, WARM_EFFECT,
     WarmUp,
@@ -35,6 +36,11 @@ pub(super) fn warm(evidence: &Evidence) -> Check {
         (CheckStatus::Ok, format!("nothing begins otherwise than it goes on: {names}"), "")
     };
     let threshold = if *series == Series::HitRatio { HIT_EFFECT } else { WARM_EFFECT };
+    let (message, fix) = match (evidence.warmup_end, status) {
+        (None | Some(WarmupEnd::Level), _) => (message, fix),
+        (Some(end), CheckStatus::Ok) => (format!("{message}; the warm-up {}", end.words()), fix),
+        (Some(end), _) => (format!("{message}; the warm-up {}", end.words()), end.fix().unwrap_or(fix)),
+    };
     Check::judged("WARM", status, message, fix, change.abs(), threshold)
 }
 

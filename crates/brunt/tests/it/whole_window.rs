@@ -196,3 +196,57 @@ fn whatever_happens_to_a_server_is_in_every_latency() {
         });
     });
 }
+
+/// What `--warmup auto` came to is told, and what was asked for is in the plan.
+#[test]
+fn a_warm_up_of_no_fixed_length_begins_the_window_itself() {
+    let _beside = beside_others();
+    let plan = brunt(&["run", "--warmup", "auto", "--print-plan"]).output().unwrap();
+    assert!(String::from_utf8(plan.stdout).unwrap().contains("warmup = \"auto\""));
+    let flags = ["--warmup", "auto", "-r", "2k", "-c", "4", "--keys", "1000", "-T", "2", "--allow-untrusted"];
+    let server = Server::reference(&[]);
+    let measured = Measured::run(&server.address, &[&flags[..], &["-t", "300ms"]].concat());
+    measured.check_books();
+    measured.check_connections();
+    assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()), "{}", measured.text);
+    // A host that takes processors away makes latencies rise, and fall; whole slices they are in any case.
+    let warmup_ns = measured.count("phases.warmup.duration_ns");
+    assert!((100_000_000..=60_000_000_000).contains(&warmup_ns), "{warmup_ns}");
+    assert_eq!((warmup_ns % 100_000_000, measured.count("duration_ns")), (0, 300_000_000));
+    let end = measured.at("steady.warmup_end").as_str().unwrap();
+    // Silence of 100 ms may be the host's.
+    assert!(["level", "trouble"].contains(&end), "{end}: {}", measured.text);
+    assert!(end != "level" || warmup_ns >= 1_100_000_000, "{warmup_ns}");
+    assert!(measured.text.contains("before it, which ended "), "{}", measured.text);
+}
+
+/// A server that is killed while a warm-up goes on is not waited for: the window begins, and has it.
+#[test]
+fn a_server_that_is_killed_in_the_warm_up_is_measured() {
+    let _beside = beside_others();
+    let server = Server::reference(&["--outage", "500ms:1s", "--script-after", "1000"]);
+    let flags = [
+        "--warmup",
+        "auto",
+        "-r",
+        "1k",
+        "-c",
+        "4",
+        "-d",
+        "64",
+        "--keys",
+        "1000",
+        "-t",
+        "2s",
+        "--allow-untrusted",
+    ];
+    let measured = Measured::run(&server.address, &flags);
+    measured.check_books();
+    assert_eq!(measured.at("steady.warmup_end"), "trouble", "{}", measured.text);
+    // 100 ms until it is seen, 100 ms ahead, and what the host adds.
+    let warmup_ms = measured.ms("phases.warmup.duration_ns");
+    assert!((100.0..1_400.0).contains(&warmup_ms), "{warmup_ms}");
+    if warmup_ms <= 800.0 {
+        assert!(measured.ms("latency.response_ns.max") >= 600.0, "{}", measured.text);
+    }
+}

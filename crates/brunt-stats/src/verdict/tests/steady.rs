@@ -6,6 +6,7 @@ use super::super::CheckStatus;
 use super::check;
 use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
+use crate::steady::warmup::WarmupEnd;
 use crate::steady::{Beginning, Drift, Series, SeriesSteadiness, Shift, Steadiness, WarmUp};
 use CheckStatus::{Caution, Skipped};
 
@@ -76,6 +77,26 @@ fn a_window_that_does_not_begin_warm() {
              sight, and every number is of the whole window"
         )
     );
+    for (end, is_late, words, fix) in [
+        (WarmupEnd::Level, true, "", "raise --warmup"),
+        (WarmupEnd::Longest, false, "; the warm-up was not level after 60 s", ""),
+        (
+            WarmupEnd::Longest,
+            true,
+            "; the warm-up was not level after 60 s",
+            "give a longer --warmup than 60 s",
+        ),
+        (WarmupEnd::Trouble, true, "; the warm-up ended where a server or a connection failed", "find out"),
+    ] {
+        let found = check("WARM", move |evidence| {
+            evidence.warmup_end = Some(end);
+            evidence.steady =
+                steady(|held| held.warm_up = Ok(if is_late { late } else { WarmUp::default() }));
+        });
+        assert!(found.message.ends_with(words) && found.fix.starts_with(fix), "{found:?}");
+        assert_eq!(found.status, if is_late { Caution } else { CheckStatus::Ok });
+        assert!(end != WarmupEnd::Level || !found.message.contains("the warm-up"), "{found:?}");
+    }
     let found = check("WARM", |_| {});
     assert_eq!(found.message, "nothing begins otherwise than it goes on: p50, p99, throughput, hit ratio");
     let found = check("WARM", |evidence| {

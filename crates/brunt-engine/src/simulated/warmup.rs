@@ -1,0 +1,143 @@
+//! Warm-ups that end when they are level: the window begins ahead of its first operation, everywhere at once, and trouble
+//! before it is not waited out.
+
+use super::*;
+use brunt_plan::warmup::Warmup;
+use brunt_server::Outage as Script;
+
+/// Half a gap between requests.
+const HALF_NS: u64 = 250 * US;
+
+fn world(server: CoreOptions) -> SimOptions {
+    SimOptions {
+        server: CoreOptions { script_after: 200, ..server },
+        latency_ns: 20 * US,
+        ..SimOptions::default()
+    }
+}
+
+/// 2 000 requests/s, every 500 us, of which the server takes 100 us each.
+fn open_loop(stop: &str, server: CoreOptions) -> Outcome {
+    let server = CoreOptions { service: Service::Fixed(100 * US), ..server };
+    simulate(
+        &format!(
+            "rate = 2000\narrival = 'uniform'\nconnections = 8\ndepth = 64\n{stop}\nwarmup = 'auto'\nkeys = 200\nmix = 'get'"
+        ),
+        world(server),
+    )
+}
+
+/// When the window began, from the start of the schedule.
+fn warmup_ns(outcome: &Outcome) -> u64 {
+    outcome.end.window.measure_ns - outcome.start_ns()
+}
+
+/// Every operation is on its side of the beginning, and none is missing.
+fn check_sides(outcome: &Outcome, gap_ns: u64) {
+    check_books(outcome);
+    let window = outcome.end.window;
+    let scheduled = |phase| outcome.book(phase).requests.scheduled;
+    assert_eq!(scheduled(Phase::Warmup), (window.measure_ns - window.start_ns).div_ceil(gap_ns));
+    assert_eq!(outcome.samples[0].times.intended_ns, window.measure_ns);
+    let mut intended = outcome.samples.iter().map(|sample| sample.times.intended_ns);
+    assert!(intended.all(|at_ns| (window.measure_ns..window.end_ns).contains(&at_ns)));
+}
+
+#[test]
+fn a_server_that_is_warm_is_measured_after_a_second() {
+    for stop in ["time = '2s'", "requests = 4000"] {
+        let outcome = open_loop(stop, CoreOptions::default());
+        check_sides(&outcome, 500 * US);
+        assert_eq!((outcome.warmup_end, warmup_ns(&outcome)), (Some(WarmupEnd::Level), 1_100 * MS), "{stop}");
+        let window = outcome.end.window;
+        assert_eq!(outcome.samples.len(), 4_000, "{stop}");
+        if stop.starts_with("time") {
+            assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND);
+        }
+        // Both ways of counting what is in the system cover the same window.
+        let presence = outcome.end.recording.presence;
+        assert!(presence.integral.abs_diff(presence.sum) <= presence.sum / 1_000, "{presence:?}");
+    }
+}
+
+#[test]
+fn a_closed_loop_begins_its_window_likewise() {
+    for stop in ["time = '1s'", "requests = 3000"] {
+        let server = CoreOptions { service: Service::Fixed(100 * US), ..CoreOptions::default() };
+        let outcome = simulate(
+            &format!("connections = 4\ndepth = 2\n{stop}\nwarmup = 'auto'\nkeys = 200\nmix = 'get'"),
+            world(server),
+        );
+        check_books(&outcome);
+        assert_eq!((outcome.warmup_end, warmup_ns(&outcome)), (Some(WarmupEnd::Level), 1_100 * MS), "{stop}");
+        let window = outcome.end.window;
+        assert!(outcome.samples.iter().all(|sample| sample.times.intended_ns >= window.measure_ns));
+        if stop.starts_with("requests") {
+            assert_eq!(outcome.samples.len(), 3_000);
+        }
+    }
+}
+
+/// A cache that is filled by what it is asked for: 20 000 keys, 2 000 of which are asked for in a second.
+#[test]
+fn a_cache_that_fills_is_waited_for() {
+    let outcome = simulate(
+        "rate = 4000\nconnections = 8\ndepth = 64\ntime = '2s'\nwarmup = 'auto'\nkeys = 8000\nmix = 'get'\n\
+         preload = false\non-miss = 'set'",
+        SimOptions {
+            server: CoreOptions { service: Service::Fixed(20 * US), ..CoreOptions::default() },
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    // The part of keys that were never asked for is exp(-t · 4 000 / 8 000).
+    let seconds = warmup_ns(&outcome) as f64 / 1e9;
+    assert_eq!(outcome.warmup_end, Some(WarmupEnd::Level));
+    assert!((3.0..20.0).contains(&seconds), "{seconds}");
+    let book = outcome.measured(OpKind::Get);
+    let missed = book.keys.miss as f64 / book.keys.asked as f64;
+    assert!(missed < 2.0 * (-seconds / 2.0).exp() + 0.01, "{missed} after {seconds} s");
+}
+
+/// What goes wrong in the warm-up begins the window with the next slice but one, and what follows it is measured.
+#[test]
+fn trouble_in_the_warm_up_is_measured() {
+    let gone = |at_ms: u64, for_ms: u64| CoreOptions {
+        outages: vec![Script { at_ns: at_ms * MS + HALF_NS, for_ns: for_ms * MS }],
+        ..CoreOptions::default()
+    };
+    let stopped = |at_ms: u64, for_ms: u64| CoreOptions {
+        stalls: vec![Stall { at_ns: at_ms * MS + HALF_NS, for_ns: for_ms * MS }],
+        ..CoreOptions::default()
+    };
+    // What happens → when the window begins, and how long who comes in it waits at most.
+    for (what, server, begins_ms, waits_ms) in [
+        ("killed", gone(450, 2_000), 600, 1_850),
+        ("killed at once", gone(20, 500), 200, 320),
+        ("reset", gone(950, 1), 1_100, 0),
+        ("stopped", stopped(450, 2_000), 700, 1_750),
+    ] {
+        let outcome = open_loop("time = '4s'", server);
+        check_sides(&outcome, 500 * US);
+        assert_eq!(
+            (outcome.warmup_end, warmup_ns(&outcome) / MS),
+            (Some(WarmupEnd::Trouble), begins_ms),
+            "{what}"
+        );
+        let max_ms = outcome.quantile(1.0, |sample| sample.times.response_ns()) / MS;
+        assert!((waits_ms..=waits_ms + 100).contains(&max_ms), "{what}: {max_ms}");
+    }
+}
+
+#[test]
+fn a_run_may_be_ended_in_its_warm_up() {
+    let plan = plan("rate = 2000\nconnections = 2\ntime = '2s'\nwarmup = 'auto'\nkeys = 100\nmix = 'get'");
+    assert_eq!(plan.warmup, Warmup::Auto);
+    let outcome =
+        simulate_observed(plan, SimOptions::default(), VIRTUAL_NS_MAX, &mut |observed| match observed {
+            Observed::Tick { now_ns, .. } if now_ns > EPOCH_NS + 500 * MS => Wish::Enough,
+            _ => Wish::GoOn,
+        });
+    check_books(&outcome);
+    assert_eq!((outcome.samples.len(), outcome.book(Phase::Measure).requests.scheduled), (0, 0));
+}

@@ -1,0 +1,79 @@
+//! How long a run warms up before its measured window begins: a duration, or `auto`.
+//!
+//! Not when it is warm (`brunt-stats/src/steady/warmup.rs` decides that). With `auto` the window begins when the warm-up is
+//! level, never later than after [`Warmup::LONGEST`].
+
+use crate::units::{DurationNs, serde_as_text};
+use std::fmt;
+use std::str::FromStr;
+
+/// Load before the measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Warmup {
+    /// For so long.
+    For(DurationNs),
+    /// Until it is level.
+    Auto,
+}
+
+impl Warmup {
+    /// Without trouble, `auto` takes at least so long.
+    pub const SHORTEST: DurationNs = DurationNs::from_secs(1);
+    /// And at most so long, level or not.
+    pub const LONGEST: DurationNs = DurationNs::from_secs(60);
+    /// None.
+    pub const NONE: Self = Self::For(DurationNs(0));
+
+    /// The most that it can take.
+    pub const fn longest(self) -> DurationNs {
+        match self {
+            Self::For(length) => length,
+            Self::Auto => Self::LONGEST,
+        }
+    }
+
+    /// The same, at most so long; one of no fixed length takes so long.
+    pub fn at_most(self, most: DurationNs) -> Self {
+        Self::For(self.longest().min(most))
+    }
+}
+
+impl FromStr for Warmup {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            text => text.parse().map(Self::For).map_err(|reason: String| format!("{reason}, or auto")),
+        }
+    }
+}
+
+impl fmt::Display for Warmup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::For(length) => length.fmt(formatter),
+            Self::Auto => formatter.write_str("auto"),
+        }
+    }
+}
+serde_as_text!(Warmup);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        for (text, expected) in
+            [("auto", Some("auto")), ("1500ms", Some("1500ms")), ("0", Some("0s")), ("aut", None)]
+        {
+            let parsed = text.parse::<Warmup>();
+            assert_eq!(parsed.clone().ok().map(|warmup| warmup.to_string()).as_deref(), expected, "{text}");
+        }
+        assert_eq!(
+            "10".parse::<Warmup>().unwrap_err(),
+            "expected a duration with its unit, such as 10s, 500us, 1.5ms, 2m, or auto"
+        );
+    }
+}

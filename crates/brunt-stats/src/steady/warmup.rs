@@ -1,0 +1,244 @@
+//! When is a server warm? Whether a warm-up of no fixed length may end, by its own slices of 100 ms.
+//!
+//! Not WARM (that looks at the measured window, afterwards), and nothing here moves a window: whoever leads the run does,
+//! ahead of time. A warm-up only gets better: latencies fall, throughput and hit ratio rise. So only what gets better
+//! lengthens it. Invariant: trouble never does. An outage, a fault of a connection or a falling hit ratio ends it at once, so
+//! that neither these nor what follows them can be waited out.
+
+use super::mann_kendall::trend;
+use super::series::{Cells, HIT_EFFECT, Of, Series};
+use crate::interval::SLICE_NS;
+use crate::median::median;
+use crate::store::IntervalStore;
+use crate::timeline::Slice;
+use brunt_plan::distribution::Arrival;
+use brunt_plan::phase::Phase;
+use brunt_plan::plan::{Class, Load, Plan};
+use brunt_plan::warmup::Warmup;
+
+/// Values that a trend is looked for in, at least: those of 1 s, where 100 ms hold enough requests.
+const VALUES_MIN: usize = 10;
+/// And at most: with more, values are of longer times.
+const VALUES_MAX: usize = 30;
+/// Level is what has got better by less than this share over the last half of the warm-up, with one standard error to spare:
+/// half of what WARM calls another state. Of 40 queues at half of their capacity whose service time decays with τ = 3 s from
+/// 1.6 times its value, 2 were taken for level within 2 s; without the error to spare it was 15.
+const EFFECT: f64 = 0.05;
+/// A p99 scatters by more than that, so it counts only where it got better beyond chance: one of twenty by mistake.
+const P99_Z: f64 = 1.645;
+/// A hit ratio falls over the last half when that is certain, too: one look of ten thousand is mistaken, and there are hundreds.
+const FALL_Z: f64 = 3.7;
+/// And from one slice to the next when it falls by so many standard deviations: there are hundreds of slices.
+const FALL_DEVIATIONS: f64 = 5.0;
+/// Where so many replies come in 100 ms on average, none at all is silence: by chance that is rarer than 1 in 10⁸.
+const REPLIES_MIN: f64 = 20.0;
+
+/// Why a warm-up of no fixed length ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarmupEnd {
+    /// Nothing gets better any more.
+    Level,
+    /// A server answered nobody, or a connection failed.
+    Trouble,
+    /// The hit ratio fell.
+    HitRatioFell,
+    /// There is nothing to look at: no request was completed, or all that could be looked at changes by plan.
+    Unknown,
+    /// It was not level after [`Warmup::LONGEST`].
+    Longest,
+}
+
+impl WarmupEnd {
+    /// The word in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Level => "level",
+            Self::Trouble => "trouble",
+            Self::HitRatioFell => "hit_ratio_fell",
+            Self::Unknown => "unknown",
+            Self::Longest => "longest",
+        }
+    }
+
+    /// What became of the warm-up, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Level => "ended when it was level",
+            Self::Trouble => "ended where a server or a connection failed",
+            Self::HitRatioFell => "ended where the hit ratio fell",
+            Self::Unknown => "ended without anything to judge it by",
+            Self::Longest => "was not level after 60 s",
+        }
+    }
+
+    /// What to do about it; `None` where the length of the warm-up is all that there is to say.
+    pub(crate) const fn fix(self) -> Option<&'static str> {
+        match self {
+            Self::Trouble | Self::HitRatioFell => {
+                Some("find out what happened in the warm-up: none waits for its end")
+            }
+            Self::Longest => Some("give a longer --warmup than 60 s, and --time with it"),
+            Self::Level | Self::Unknown => None,
+        }
+    }
+}
+
+/// May the warm-up end that began at `start_ns`, by what was recorded until `until_ns`, whole slices later? `None`: it goes on.
+pub fn end(plan: &Plan, store: &IntervalStore, start_ns: u64, until_ns: u64) -> Option<WarmupEnd> {
+    let cells = Cells {
+        of: Of::Warmup,
+        cells: store.timeline().cells(start_ns..until_ns),
+        workers: plan.threads,
+        end_ns: until_ns,
+    };
+    if has_trouble(store, &cells, start_ns) {
+        return Some(WarmupEnd::Trouble);
+    }
+    if hit_ratio_falls(&cells) {
+        return Some(WarmupEnd::HitRatioFell);
+    }
+    let length_ns = cells.cells.len() as u64 * SLICE_NS;
+    if length_ns < Warmup::SHORTEST.0 {
+        return None;
+    }
+    if length_ns >= Warmup::LONGEST.0 {
+        return Some(WarmupEnd::Longest);
+    }
+    let is_steady_load = plan.classes.iter().all(has_steady_load);
+    // Those that are quickly looked at first: one that gets better decides.
+    let judged: &[Series] = match is_steady_load {
+        true => &[Series::Throughput, Series::HitRatio, Series::P50, Series::P99],
+        false => &[Series::HitRatio],
+    };
+    // That of the series that takes the fewest requests.
+    let mut first = Course::Thin;
+    for series in judged {
+        let course = Course::of(&cells, *series);
+        if course == Course::Better {
+            return None;
+        }
+        first = if matches!(series, Series::P50 | Series::HitRatio) { course } else { first };
+    }
+    let has_any = cells.samples(Series::P50, 0..cells.cells.len()) > 0;
+    match first {
+        Course::Level => Some(WarmupEnd::Level),
+        // Replies are rare: it takes longer to see anything of them.
+        Course::Thin if is_steady_load && has_any => None,
+        Course::Thin | Course::Better => Some(WarmupEnd::Unknown),
+    }
+}
+
+/// Does the plan ask for the same load all along? Bursts are none, nor are connections that come one after another in a closed
+/// loop.
+fn has_steady_load(class: &Class) -> bool {
+    match &class.load {
+        Load::Open { arrival: Arrival::Mmpp(_), .. } => false,
+        Load::Open { .. } => true,
+        Load::Closed { .. } => class.lifetime.connect_rate.is_none(),
+    }
+}
+
+/// Was a connection lost, or could none be made, or did a server answer nobody, since the schedule began?
+fn has_trouble(store: &IntervalStore, cells: &Cells<'_>, start_ns: u64) -> bool {
+    let has_fault = store.faults().rows().iter().any(|fault| fault.phase == Phase::Warmup);
+    let has_outage = store.outages.spans.iter().any(|span| span.end_ns > start_ns);
+    has_fault || has_outage || (0..store.servers().len()).any(|server| is_silent(cells, server))
+}
+
+/// Is there a slice in which a server said nothing, though it used to say a lot?
+fn is_silent(cells: &Cells<'_>, server: usize) -> bool {
+    let (mut slices, mut replies) = (0.0, 0);
+    for slice in cells.cells.iter().flatten().filter(|slice| slice.recorded_ns > 0) {
+        let answered = slice.servers.get(server).map_or(0, |counts| counts.answered);
+        if answered == 0 && slices > 0.0 && replies as f64 / slices >= REPLIES_MIN {
+            return true;
+        }
+        (slices, replies) = (slices + 1.0, replies + answered);
+    }
+    false
+}
+
+/// Does the hit ratio fall, at once or little by little?
+fn hit_ratio_falls(cells: &Cells<'_>) -> bool {
+    let asked = |slice: &Slice| slice.warmup_keys.hit + slice.warmup_keys.miss;
+    let (mut hit_before, mut asked_before) = (0, 0);
+    for slice in cells.cells.iter().flatten().filter(|slice| asked(slice) > 0) {
+        if asked_before > 0 {
+            let (before, now) = (asked_before as f64, asked(slice) as f64);
+            let (ratio, ratio_now) = (hit_before as f64 / before, slice.warmup_keys.hit as f64 / now);
+            // As of a binomial; half a key keeps a ratio of 1 from having no deviation at all.
+            let share = (hit_before as f64 + 0.5) / (before + 1.0);
+            let deviation = (share * (1.0 - share) * (1.0 / before + 1.0 / now)).sqrt();
+            if ratio - ratio_now > HIT_EFFECT.max(FALL_DEVIATIONS * deviation) {
+                return true;
+            }
+        }
+        // Of the last 500 ms, about: the ratio rises while a cache fills.
+        (hit_before, asked_before) = (
+            hit_before - hit_before / 5 + slice.warmup_keys.hit,
+            asked_before - asked_before / 5 + asked(slice),
+        );
+    }
+    let Some(values) = values(cells, Series::HitRatio) else { return false };
+    trend(&values).is_some_and(|found| found.z < -FALL_Z && found.slope * (values.len() as f64) < -HIT_EFFECT)
+}
+
+/// Where a series is going.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Nowhere, or worse.
+    Level,
+    Better,
+    /// There are too few requests to say.
+    Thin,
+}
+
+impl Course {
+    fn of(cells: &Cells<'_>, series: Series) -> Self {
+        let Some(values) = values(cells, series) else { return Self::Thin };
+        let Some((level, found)) = median(&values).zip(trend(&values)) else { return Self::Thin };
+        let gain = match series {
+            Series::P50 | Series::P99 => -1.0,
+            Series::Throughput | Series::HitRatio => 1.0,
+        };
+        let rise = gain * found.slope * values.len() as f64;
+        let least = series.difference(EFFECT, level);
+        // A p99 may never be known that well: it only counts where it got better beyond chance.
+        let is_better = match series {
+            Series::P99 => rise > least && gain * found.z > P99_Z,
+            _ => rise + error_of_rise(&values, level, found.slope) > least,
+        };
+        if is_better { Self::Better } else { Self::Level }
+    }
+}
+
+/// The standard error of a rise over all values, √(12/n) standard deviations of what is left without the slope.
+fn error_of_rise(values: &[f64], level: f64, slope: f64) -> f64 {
+    let (count, middle) = (values.len() as f64, (values.len() as f64 - 1.0) / 2.0);
+    let places = (0..values.len()).map(|place| place as f64 - middle);
+    let off: Vec<f64> =
+        places.zip(values).map(|(place, value)| (value - level - slope * place).abs()).collect();
+    // 1.4826 times the median distance is the standard deviation of a normal distribution.
+    1.482_6 * median(&off).unwrap_or(0.0) * (12.0 / count).sqrt()
+}
+
+/// The series over the last half of the warm-up, or over as much more of it as it takes for [`VALUES_MIN`] values.
+fn values(cells: &Cells<'_>, series: Series) -> Option<Vec<f64>> {
+    let count = cells.cells.len();
+    if cells.samples(series, 0..count) == 0 {
+        return None;
+    }
+    let least = cells.width(series, 0..count);
+    let span = (least * VALUES_MIN).max(count / 2);
+    if span > count {
+        return None;
+    }
+    let width = least.max(span.div_ceil(VALUES_MAX));
+    let groups = span / width;
+    let starts = (0..groups).map(|group| count - (groups - group) * width);
+    let values: Vec<f64> = starts.filter_map(|start| cells.value(series, start..start + width)).collect();
+    (values.len() >= VALUES_MIN).then_some(values)
+}
+
+#[cfg(test)]
+mod tests;
