@@ -3,7 +3,7 @@
 //! Not part of the test command, which makes all of them short. Those of the first are tests of the binary
 //! (`crates/brunt/tests/it/{accounting,accuracy,convictions,wire}.rs`): once built they take up to ten minutes and want
 //! an otherwise idle machine. Those of the second are tests of the statistics and of the engine in virtual time: they take
-//! three minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
+//! five minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
 //! the others from being made.
 
 use crate::{programs, top};

@@ -18,7 +18,6 @@ use brunt_plan::objective::{Bound, Comparison, Metric, Objective, Statistic, Sub
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::DurationNs;
 use queue::{Queue, SERVICE_NS, Service};
-use std::thread;
 
 const IS_FULL: bool = !cfg!(debug_assertions);
 /// Of each queue.
@@ -182,18 +181,13 @@ fn print(found: &Found) {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "four queues side by side take a quarter of the time")]
 fn decisions_are_right_where_the_client_is_stopped() {
-    let all = thread::scope(|scope| {
-        let started: Vec<_> = (0..QUEUES.len()).map(|number| scope.spawn(move || found(number))).collect();
-        let mut all = Found::default();
-        for one in started {
-            let one = one.join().expect("a queue is off");
-            all.decided.merge(&one.decided);
-            all.without_busy_lag.merge(&one.without_busy_lag);
-            all.above_undisturbed += one.above_undisturbed;
-            all.requests += one.requests;
-        }
-        all
-    });
+    let mut all = Found::default();
+    for one in (0..QUEUES.len()).map(found) {
+        all.decided.merge(&one.decided);
+        all.without_busy_lag.merge(&one.without_busy_lag);
+        all.above_undisturbed += one.above_undisturbed;
+        all.requests += one.requests;
+    }
     print(&all);
     let mut wrong_away = 0;
     for (row, (quantile, tallies)) in QUANTILES.iter().zip(&all.decided.0).enumerate() {
