@@ -1,11 +1,12 @@
 //! How late the latest request of a server's busy period was: the largest client lag of any request to the server since it last had
-//! none outstanding.
+//! none outstanding, nor any waiting for a connection.
 //!
 //! Not a latency of its own and not a judgement: `brunt-stats` turns it into the lower bound of a response time
 //! (docs/measurement.md, "Bounds"). Requests that were sent late come in a bunch and then queue in the server; no request of
-//! that busy period leaves later by more than the largest lag in it. The workers of a run share one word for each server, because a
-//! server queues requests of all of them. Invariant: a busy period ends when no connection of any worker has a request out to the
-//! server, and not before.
+//! that busy period leaves later by more than the largest lag in it. Requests that wait for a connection are sent when a reply is read,
+//! and late where that lay unread: server and queue are one busy period, in which such delays follow each other and add up. The
+//! workers of a run share one word for each server, because a server queues requests of all of them. Invariant: a busy period ends when
+//! no connection of any worker has a request out to the server and no queue of any worker holds one for it, and not before.
 
 use brunt_stats::sample::Times;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ const LAG_BITS: u32 = 48;
 const LAG_MAX_NS: u64 = (1 << LAG_BITS) - 1;
 const ONE_WORKER: u64 = 1 << LAG_BITS;
 
-/// The busy period of one server: how many workers have requests out, and the largest lag since the first of them did.
+/// The busy period of one server: how many workers have requests out or waiting, and the largest lag since the first of them had.
 ///
 /// In cache lines of its own: it is written whenever a worker has its first request out or its last one in.
 #[derive(Debug, Default)]
@@ -34,20 +35,39 @@ impl BusyBoard {
     }
 }
 
+/// What one worker asks of a server.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    /// How many of its connections have requests out.
+    connections: u32,
+    /// How many of its queues hold requests.
+    queues: u32,
+    unread: Unread,
+}
+
+/// A time in which replies lay unread while requests waited.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unread {
+    start_ns: u64,
+    end_ns: u64,
+    /// The lag of the busy period before it.
+    lag_ns: u64,
+}
+
 /// One worker's view of the busy periods.
 #[derive(Debug)]
 pub(crate) struct BusyPeriods {
     /// `None` where no class is open loop: only there is the lag of other requests asked for.
     board: Option<Arc<BusyBoard>>,
-    /// How many connections of this worker have requests out, by server.
-    connections: Vec<u32>,
+    /// By server.
+    asked: Vec<Asked>,
 }
 
 impl BusyPeriods {
     /// Of a worker with no request out.
     pub(crate) fn new(board: Option<Arc<BusyBoard>>) -> Self {
         let servers = board.as_ref().map_or(0, |board| board.0.len());
-        Self { board, connections: vec![0; servers] }
+        Self { board, asked: vec![Asked::default(); servers] }
     }
 
     /// A request goes to a server, so late by its [`Times::client_lag_ns`]. `is_first`: none was out on its connection.
@@ -56,13 +76,9 @@ impl BusyPeriods {
         let Some(board) = &self.board else { return };
         let word = &board.0[usize::from(server)].0;
         if is_first {
-            let connections = &mut self.connections[usize::from(server)];
-            *connections += 1;
-            if *connections == 1 {
-                // Nobody out: what an earlier busy period left behind is over with it.
-                let begin = |word: u64| Some(if word < ONE_WORKER { ONE_WORKER } else { word + ONE_WORKER });
-                let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin);
-            }
+            let asked = &mut self.asked[usize::from(server)];
+            begin(word, asked);
+            asked.connections += 1;
         }
         raise(word, late_ns);
     }
@@ -74,23 +90,53 @@ impl BusyPeriods {
         self.enter(server, is_first, times.client_lag_ns());
     }
 
-    /// The client delayed a request to a server that is busy by so much in another way.
-    #[inline]
-    pub(crate) fn note(&self, server: u16, late_ns: u64) {
-        if let Some(board) = &self.board {
-            raise(&board.0[usize::from(server)].0, late_ns);
-        }
-    }
-
     /// The last request that was out on a connection to a server has ended.
     #[inline]
     pub(crate) fn leave(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
-        let connections = &mut self.connections[usize::from(server)];
-        *connections -= 1;
-        if *connections == 0 {
-            board.0[usize::from(server)].0.fetch_sub(ONE_WORKER, Ordering::AcqRel);
+        let asked = &mut self.asked[usize::from(server)];
+        asked.connections -= 1;
+        end(&board.0[usize::from(server)].0, asked);
+    }
+
+    /// Requests to a server wait in a queue that was empty.
+    pub(crate) fn begin_waiting(&mut self, server: u16) {
+        let Some(board) = &self.board else { return };
+        let asked = &mut self.asked[usize::from(server)];
+        begin(&board.0[usize::from(server)].0, asked);
+        asked.queues += 1;
+    }
+
+    /// Such a queue is empty again.
+    pub(crate) fn end_waiting(&mut self, server: u16) {
+        let Some(board) = &self.board else { return };
+        let asked = &mut self.asked[usize::from(server)];
+        asked.queues -= 1;
+        end(&board.0[usize::from(server)].0, asked);
+    }
+
+    /// A reply that was read at `read_ns` may have lain there since `since_ns`, while other requests waited for a connection: they are sent
+    /// later by at most so much than without that. Where nothing is out any more, the server had nothing to do meanwhile, and that
+    /// comes on top of what it was late before; else it had, and is not later than by the longest such time.
+    #[inline]
+    pub(crate) fn note_unread(&mut self, server: u16, since_ns: u64, read_ns: u64) {
+        let Some(board) = &self.board else { return };
+        if since_ns >= read_ns {
+            return;
         }
+        let (word, asked) = (&board.0[usize::from(server)].0, &mut self.asked[usize::from(server)]);
+        let unread = &mut asked.unread;
+        if since_ns >= unread.end_ns {
+            let lag_ns = word.load(Ordering::Acquire) & LAG_MAX_NS;
+            *unread = Unread { start_ns: since_ns, end_ns: read_ns, lag_ns };
+        }
+        unread.start_ns = unread.start_ns.min(since_ns);
+        unread.end_ns = unread.end_ns.max(read_ns);
+        let late_ns = match asked.connections {
+            0 => unread.lag_ns.saturating_add(read_ns - unread.start_ns),
+            _ => read_ns - since_ns,
+        };
+        raise(word, late_ns);
     }
 
     /// The largest lag of the busy period, or of the one that just ended, in nanoseconds; `None` where it is not kept.
@@ -100,9 +146,27 @@ impl BusyPeriods {
         Some(board.0[usize::from(server)].0.load(Ordering::Acquire) & LAG_MAX_NS)
     }
 
-    /// Has this worker no request out?
+    /// Has this worker no request out, and none waiting?
     pub(crate) fn is_idle(&self) -> bool {
-        self.connections.iter().all(|connections| *connections == 0)
+        self.asked.iter().all(|asked| asked.connections + asked.queues == 0)
+    }
+}
+
+/// A worker is about to ask a server more: if that is the first, it takes part in the busy period.
+#[inline]
+fn begin(word: &AtomicU64, asked: &Asked) {
+    if asked.connections + asked.queues == 0 {
+        // Nobody asks: what an earlier busy period left behind is over with it.
+        let begin = |word: u64| Some(if word < ONE_WORKER { ONE_WORKER } else { word + ONE_WORKER });
+        let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin);
+    }
+}
+
+/// A worker asks a server less: if that was the last, it has no part in the busy period any more.
+#[inline]
+fn end(word: &AtomicU64, asked: &Asked) {
+    if asked.connections + asked.queues == 0 {
+        word.fetch_sub(ONE_WORKER, Ordering::AcqRel);
     }
 }
 
@@ -126,10 +190,14 @@ mod tests {
         Enter(usize, u16, bool, u64),
         /// Worker, server.
         Leave(usize, u16),
-        /// Worker, server, late.
-        Note(usize, u16, u64),
+        /// Worker, server.
+        Wait(usize, u16),
+        /// Worker, server.
+        WaitNoMore(usize, u16),
+        /// Worker, server, since when a reply lay there, when it was read.
+        Unread(usize, u16, u64, u64),
     }
-    use Event::{Enter, Leave, Note};
+    use Event::{Enter, Leave, Unread, Wait, WaitNoMore};
 
     #[test]
     fn the_largest_lag_since_the_server_was_idle() {
@@ -143,13 +211,29 @@ mod tests {
             (Enter(1, 1, true, 70), 70),
             (Leave(1, 0), 9),
             (Enter(0, 0, true, 0), 9),
-            (Note(0, 0, 11), 11),
+            // Something is out on another connection.
+            (Unread(0, 0, 100, 111), 11),
             (Leave(0, 0), 11),
             // The last connection of the last worker: the next request begins anew.
             (Leave(0, 0), 11),
             (Enter(1, 0, true, 1), 1),
-            (Note(1, 1, 4), 70),
+            (Unread(1, 1, 200, 204), 70),
             (Enter(0, 1, true, LAG_MAX_NS + 5), LAG_MAX_NS),
+            // Requests wait: it goes on when the last one that is out has ended, and what lay unread then adds up.
+            (Wait(1, 0), 1),
+            (Leave(1, 0), 1),
+            (Unread(1, 0, 300, 305), 6),
+            (Enter(1, 0, true, 2), 6),
+            (Leave(1, 0), 6),
+            (Unread(1, 0, 310, 317), 13),
+            // Replies to several connections lay there at the same time.
+            (Unread(1, 0, 308, 318), 16),
+            (Enter(1, 0, true, 0), 16),
+            (WaitNoMore(1, 0), 16),
+            (Leave(1, 0), 16),
+            (Wait(0, 0), 0),
+            (WaitNoMore(0, 0), 0),
+            (Enter(0, 0, true, 3), 3),
         ];
         for (step, (event, expected_ns)) in table.into_iter().enumerate() {
             let (worker, server) = match event {
@@ -161,8 +245,16 @@ mod tests {
                     workers[worker].leave(server);
                     (worker, server)
                 }
-                Note(worker, server, late_ns) => {
-                    workers[worker].note(server, late_ns);
+                Wait(worker, server) => {
+                    workers[worker].begin_waiting(server);
+                    (worker, server)
+                }
+                WaitNoMore(worker, server) => {
+                    workers[worker].end_waiting(server);
+                    (worker, server)
+                }
+                Unread(worker, server, since_ns, read_ns) => {
+                    workers[worker].note_unread(server, since_ns, read_ns);
                     (worker, server)
                 }
             };
@@ -174,7 +266,9 @@ mod tests {
     fn nothing_is_kept_without_an_open_loop() {
         let mut periods = BusyPeriods::new(None);
         periods.enter(3, true, 5);
-        periods.note(3, 7);
+        periods.begin_waiting(3);
+        periods.note_unread(3, 0, 7);
+        periods.end_waiting(3);
         periods.leave(3);
         assert_eq!(periods.lag_ns(3), None);
     }

@@ -2,6 +2,7 @@
 //!
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
+mod busy;
 mod capacity;
 mod cluster;
 mod datagrams;

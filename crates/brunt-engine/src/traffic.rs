@@ -244,6 +244,7 @@ impl<C: Codec> Traffic<C> {
     /// Lets these lanes have the connections. The old ones must have nothing in flight.
     pub(crate) fn install(&mut self, lanes: Lanes) {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
+        (0..self.routes.len() as RouteId).for_each(|route| self.delist(route));
         self.listed = Vec::with_capacity(lanes.routes.len());
         self.agenda = Agenda::new(lanes.lanes.len() as u32);
         self.lanes = lanes.lanes;
@@ -305,8 +306,8 @@ impl<C: Codec> Traffic<C> {
             let route = self.listed[at];
             flush_first |= self.place_waiting(route);
             if self.routes[route as usize].waiting.is_empty() {
-                self.routes[route as usize].listed = false;
                 self.listed.swap_remove(at);
+                self.delist(route);
                 // Whatever is due can be sent at once.
                 let lane = self.routes[route as usize].lane;
                 self.agenda.set(lane, self.lanes[lane as usize].due_ns());
@@ -532,6 +533,15 @@ impl<C: Codec> Traffic<C> {
         if !route.listed && !route.waiting.is_empty() {
             route.listed = true;
             self.listed.push(route_index);
+            self.busy.begin_waiting(self.connections[route.connections.start as usize].server);
+        }
+    }
+
+    /// The same of a route that was taken off the list.
+    fn delist(&mut self, route_index: RouteId) {
+        let route = &mut self.routes[route_index as usize];
+        if std::mem::take(&mut route.listed) {
+            self.busy.end_waiting(self.connections[route.connections.start as usize].server);
         }
     }
 

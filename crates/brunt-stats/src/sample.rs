@@ -117,8 +117,9 @@ pub struct Sample {
     pub class: ClassId,
     /// How it ended.
     pub outcome: Outcome,
-    /// The largest client lag, in nanoseconds, of any request to its server since that last had none outstanding; `None` in a
-    /// run without an open loop, where it is not kept.
+    /// The largest client lag, in nanoseconds, of any request to its server since that last had none outstanding and none waiting
+    /// for a connection, with what replies that lay unread delayed those that waited; `None` in a run without an open loop, where it is
+    /// not kept.
     pub busy_lag_ns: Option<u64>,
     /// When things happened to it.
     pub times: Times,

@@ -87,6 +87,8 @@ pub(crate) struct SimOptions {
     pub piece_bytes: usize,
     /// The client stands still from the first instant for the second's length.
     pub pause: Option<(u64, u64)>,
+    /// It does so again and again, this long after the last time it began; 0 is once.
+    pub pause_every_ns: u64,
     /// Bytes that a connection takes before the server has read them.
     pub buffer_bytes: usize,
     /// When somebody else empties the first server.
@@ -117,6 +119,7 @@ impl Default for SimOptions {
             datagrams: false,
             piece_bytes: usize::MAX,
             pause: None,
+            pause_every_ns: 0,
             buffer_bytes: usize::MAX,
             flush_ns: None,
             deaf: Vec::new(),
@@ -549,7 +552,8 @@ impl Sim {
             && self.now_ns >= at_ns
         {
             // The process stands still: the network and the servers go on.
-            self.options.pause = None;
+            let every_ns = self.options.pause_every_ns;
+            self.options.pause = (every_ns > 0).then(|| (at_ns + every_ns, for_ns));
             self.polled_ns = self.now_ns;
             let resumed_ns = at_ns + for_ns;
             while self.next_event_ns() <= resumed_ns {

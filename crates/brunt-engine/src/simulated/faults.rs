@@ -286,7 +286,17 @@ fn check(fault_plan: &FaultPlan) -> Outcome {
     let is_closed = matches!(plan.classes[0].load, Load::Closed { .. });
     assert!(!is_closed || plan.stop.time.is_some() || ends_early || book.requests.in_flight == 0);
     check_servers(&plan, &outcome);
+    check_busy_lags(&plan, &outcome);
     outcome
+}
+
+/// The busy period of a request holds the request itself.
+fn check_busy_lags(plan: &Plan, outcome: &Outcome) {
+    for sample in &outcome.samples {
+        let own_ns = plan.has_open_loop().then(|| sample.times.client_lag_ns());
+        assert_eq!(sample.busy_lag_ns.is_some(), own_ns.is_some(), "{sample:?}");
+        assert!(sample.busy_lag_ns >= own_ns, "{sample:?}");
+    }
 }
 
 /// What the servers counted and what we counted of them.

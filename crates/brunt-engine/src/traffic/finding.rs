@@ -61,7 +61,7 @@ impl<C: Codec> Traffic<C> {
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
         let busy_lag_ns = busy.lag_ns(connection.server);
-        let mut alike = Alike { last: None, count: 0 };
+        let mut alike = Alike { last: None, count: 0, first_sent_ns: 0 };
         let rest = loop {
             // Most reads end with a reply: then there is nothing to ask for.
             let is_over = *used == input.len();
@@ -105,8 +105,8 @@ impl<C: Codec> Traffic<C> {
             busy.leave(connection.server);
         }
         if busy_lag_ns.is_some() && !route.waiting.is_empty() {
-            // Replies that lay unread delayed those that wait for their connection.
-            busy.note(connection.server, read.at_ns.saturating_sub(read.polled_ns));
+            // A reply that lay unread delayed those that wait for its connection.
+            busy.note_unread(connection.server, read.polled_ns.max(alike.first_sent_ns), read.at_ns);
         }
         if !lane.pins && connection.is_usable() {
             route.ready.set(read.index, connection.outstanding());
@@ -155,6 +155,8 @@ struct Alike {
     /// What each of them is.
     last: Option<(Account, Sample)>,
     count: u32,
+    /// When the first operation of the read was sent.
+    first_sent_ns: u64,
 }
 
 impl Alike {
@@ -174,6 +176,9 @@ impl Alike {
     #[inline]
     fn begin(&mut self, read: Read, entry: &Entry, busy_lag_ns: Option<u64>) {
         let Read { at_ns, polled_ns, .. } = read;
+        if self.last.is_none() {
+            self.first_sent_ns = entry.sent_ns;
+        }
         let times = Times {
             intended_ns: entry.intended_ns,
             picked_ns: entry.picked_ns,

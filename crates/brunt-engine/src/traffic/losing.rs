@@ -11,7 +11,7 @@ use crate::detour::NO_DETOUR;
 use crate::group::NO_GROUP;
 use crate::in_flight::{Chain, Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
-use crate::lane::Picked;
+use crate::lane::{Picked, RouteId};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
@@ -262,7 +262,9 @@ impl<C: Codec> Traffic<C> {
             for picked in waiting.drain(..).chain(parked.drain(..)) {
                 self.close_waiting(&picked, now_ns);
             }
+            self.delist(index as RouteId);
         }
+        self.listed.clear();
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {
             self.close_detour(&picked, now_ns);
         }
@@ -290,7 +292,7 @@ impl<C: Codec> Traffic<C> {
                 self.busy.leave(server);
             }
         }
-        debug_assert!(self.busy.is_idle(), "every connection that had requests out has been emptied");
+        debug_assert!(self.busy.is_idle(), "every connection and queue that had requests has been emptied");
     }
 
     /// Books an operation, or a part of one, that waits when the run is over.
@@ -332,7 +334,10 @@ impl<C: Codec> Traffic<C> {
             let lost = Outcome::without_reply(OutcomeClass::Lost);
             let ended = match entry.sent_ns {
                 0 => self.close_unsent_part(server, entry.rest.group, now_ns),
-                _ => self.groups.end_sent(entry.rest.group, entry, lost, 0),
+                _ => {
+                    self.groups.note_lag(entry.rest.group, self.busy.lag_ns(server));
+                    self.groups.end_sent(entry.rest.group, entry, lost, 0)
+                }
             };
             if let Some(group) = ended {
                 self.close_group(&group, now_ns);

@@ -526,6 +526,7 @@ impl<C: Codec> Traffic<C> {
         self.note_health(index, entry.sent_ns, class, polled_ns, at_ns);
         self.book(index, &entry, Outcome { class, ..outcome }, at_ns, polled_ns);
         self.leave_idle(index);
+        self.note_unread(index, entry.sent_ns, at_ns, polled_ns);
         self.check_retired(index);
     }
 
@@ -587,7 +588,7 @@ impl<C: Codec> Traffic<C> {
             return self.book(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
-        let busy_lag_ns = self.busy_lag_ns(index, entry, done_ns, polled_ns);
+        let busy_lag_ns = self.busy.lag_ns(self.connections[index as usize].server);
         if entry.rest.group != NO_GROUP {
             self.groups.note_lag(entry.rest.group, busy_lag_ns);
             match self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
@@ -615,17 +616,14 @@ impl<C: Codec> Traffic<C> {
         self.release(index, entry.rest.lease, entry.key(), outcome, done_ns);
     }
 
-    /// How late the latest request of the busy period was in which an operation ends; `None` where that is not kept. A reply that lay
-    /// unread while others waited for its connection delayed them, too.
+    /// A reply that lay unread delayed the operations that wait for its connection.
     #[inline]
-    fn busy_lag_ns(&self, index: u32, entry: &Entry, done_ns: u64, polled_ns: u64) -> Option<u64> {
+    fn note_unread(&mut self, index: u32, sent_ns: u64, read_ns: u64, polled_ns: u64) {
         let connection = &self.connections[index as usize];
-        let lag_ns = self.busy.lag_ns(connection.server)?;
         let is_waited_for = |route: &Route| !route.waiting.is_empty();
         if self.routes.get(connection.route as usize).is_some_and(is_waited_for) {
-            self.busy.note(connection.server, done_ns.saturating_sub(polled_ns.max(entry.sent_ns)));
+            self.busy.note_unread(connection.server, polled_ns.max(sent_ns), read_ns);
         }
-        Some(lag_ns)
     }
 
     /// Operations of a connection have ended: if they were the last that were out on it, its server may be idle.
