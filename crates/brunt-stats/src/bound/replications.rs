@@ -179,7 +179,6 @@ fn print(found: &Found) {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "four queues side by side take a quarter of the time")]
 fn decisions_are_right_where_the_client_is_stopped() {
     let mut all = Found::default();
     for one in (0..QUEUES.len()).map(found) {

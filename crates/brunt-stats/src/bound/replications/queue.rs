@@ -85,7 +85,7 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn new(service: Service, utilisation: f64) -> Self {
         let kinds = vec![vec![OpKind::Get]];
-        let layout = Layout { kinds, meters: Vec::new(), meters_asked: 0, servers: 1 };
+        let layout = Layout { kinds, meters: Vec::new(), meters_asked: 0, servers: 1, records_warmup: false };
         let set = RecorderSet::new(&layout);
         let account = set.account(Phase::Measure, 0, OpKind::Get);
         let undisturbed = RecordingHistogram::new();
