@@ -158,7 +158,7 @@ fn whole(ns: Option<f64>) -> Option<u64> {
     ns.map(|ns| ns.round() as u64)
 }
 
-/// The checks of a verdict and what they come to.
+/// The checks of a verdict.
 pub(crate) fn checks(verdict: &Verdict) -> Value {
     let check = |Check { id, status, message, fix, value, threshold }: &Check| {
         json!({
@@ -170,7 +170,7 @@ pub(crate) fn checks(verdict: &Verdict) -> Value {
             "fix": fix,
         })
     };
-    json!({ "status": verdict.status.name(), "checks": list(&verdict.checks, check) })
+    list(&verdict.checks, check)
 }
 
 fn verdict(verdict: &Verdict) -> Value {
@@ -179,12 +179,14 @@ fn verdict(verdict: &Verdict) -> Value {
             json!({ "trust": trust.word.name(), "status": trust.status.name(), "check": trust.check });
         (trust.quantile.key(), found)
     };
-    let mut value = checks(verdict);
-    value["sentence"] = json!(verdict.sentence());
-    value["percentiles"] = object(&verdict.percentiles, trust);
-    value["strict"] = json!(verdict.judgement.is_strict);
-    value["allowed"] = json!(verdict.judgement.allowed);
-    value
+    json!({
+        "status": verdict.status.name(),
+        "sentence": verdict.sentence(),
+        "percentiles": object(&verdict.percentiles, trust),
+        "strict": verdict.judgement.is_strict,
+        "allowed": verdict.judgement.allowed,
+        "checks": checks(verdict),
+    })
 }
 
 fn steady(summary: &Summary) -> Value {

@@ -12,6 +12,7 @@ use brunt_plan::resolve::resolve;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::statistics::ServerRecord;
+use brunt_stats::verdict::Judgement;
 use run::{Run, S};
 use serde_json::Value;
 use std::ops::Range;
@@ -574,6 +575,23 @@ fn assertions_stand_above_the_verdict() {
     let reason = |index: usize| assertions[index]["reason"].as_str().unwrap();
     assert!(reason(1).contains("the client may have caused it"), "{}", reason(1));
     assert!(reason(3).contains("the interval holds the bound"), "{}", reason(3));
+}
+
+/// The verdict of a client that was stopped, as it is judged by default, for a publication, and by a user who knows why.
+#[test]
+fn a_client_that_stood_still() {
+    let strict = Judgement { is_strict: true, allowed: Vec::new() };
+    let allowed = Judgement { is_strict: true, allowed: ["LAG", "STEAL"].map(str::to_owned).into() };
+    for (name, judgement) in [("", Judgement::default()), ("_strict", strict), ("_allowed", allowed)] {
+        let run = run::stopped(judgement);
+        let text = text_of(&run);
+        let row = text.lines().find(|line| line.starts_with("  trust")).unwrap();
+        let verdict = &text[text.rfind("\n\n").unwrap() + 2..];
+        insta::assert_snapshot!(format!("stopped{name}"), format!("{row}\n\n{verdict}"));
+        // What is convicted and not allowed is an error.
+        let errors = junit_of(&run, false).matches("<error type=\"not_trusted\"").count();
+        assert_eq!(errors, if name == "_strict" { 2 } else { 0 }, "{text}");
+    }
 }
 
 fn junit_of(run: &Run, allow_untrusted: bool) -> String {

@@ -14,7 +14,7 @@ use brunt_stats::histogram::Histogram;
 use brunt_stats::sample::Sample;
 use brunt_stats::summary::{ClassSummary, OpRow, Summary};
 use brunt_stats::trace::TraceRecord;
-use brunt_stats::verdict::{CheckStatus, Status};
+use brunt_stats::verdict::{Check, CheckStatus, Status};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -403,6 +403,12 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)>
         for check in summary.verdict.checks.iter().filter(|check| check.status == CheckStatus::NotTrusted) {
             warn(format!("NOT TRUSTED, {}: {}", check.id, check.message));
         }
+    }
+    // A column that may be the client's own is no column of the server's, however little else speaks against the run.
+    let is_doubted = |check: &&Check| check.id == "LAG" && check.status == CheckStatus::Caution;
+    if let Some(lag) = summary.verdict.checks.iter().find(is_doubted).filter(|_| summary.plan.has_open_loop())
+    {
+        warn(format!("CAUTION, {}: {}", lag.id, lag.message));
     }
     let book = &summary.total.requests;
     if book.failed() + book.in_flight > 0 {

@@ -28,7 +28,10 @@ fn value(campaign: &Campaign) -> Value {
         "version": first.map(|json| &json["version"]),
         "kind": campaign.finding.kind(),
         "interrupted": campaign.interrupted,
-        "verdict": crate::json::checks(&campaign.verdict),
+        "verdict": {
+            "status": campaign.verdict.status.name(),
+            "checks": crate::json::checks(&campaign.verdict),
+        },
         "finding": finding(campaign),
         "runs": campaign.runs.iter().enumerate().map(|(index, run)| measured(index, run)).collect::<Value>(),
     })

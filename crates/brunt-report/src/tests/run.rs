@@ -656,6 +656,25 @@ pub(super) fn cold_start() -> Run {
     scene.finish(|_| {})
 }
 
+/// T9: 1000 requests a second for 8 s, and the client stood still for 300 ms in the middle. The hypervisor had a twentieth of its
+/// processors.
+pub(super) fn stopped(judgement: Judgement) -> Run {
+    let text = "rate = '1k/s'\narrival = 'uniform'\ntime = '8s'\nwarmup = '1s'\npreload = false\nkeys = 1000\nmix = 'get'\nseed = 9\n";
+    let mut scene = Scene::new(text, S, 8 * S, 150_000);
+    for index in 0..9_000u64 {
+        // Those due in the stop are picked when it ends.
+        let late_ns = if (5_000..5_300).contains(&index) { (5_300 - index) * MS } else { 200 };
+        let done = late_ns + 83_000 + index * 7_919 % 1_000 * 50;
+        let times = times(100 * S + index * MS, late_ns, late_ns + 2_800, done - 1_500, done);
+        let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+        scene.ended(0, OpKind::Get, hit, times, [1, 1], [36, 245]);
+    }
+    scene.finish(|input| {
+        input.host.stolen_ns = Some(800_000_000);
+        input.judgement = judgement;
+    })
+}
+
 /// Nothing was ever answered, because nothing was ever sent.
 pub(super) fn empty() -> Run {
     let text = "rate = '1k/s'\ntime = '1s'\nwarmup = 0\npreload = false\nmix = 'get'\nseed = 3\n";

@@ -114,6 +114,11 @@ fn mistakes_are_named() {
             &["--assert", "'mget.p99 < 1ms'", "'mget' is not sent", "get, set"],
         ),
         (&["run", "--assert", "set.hit > 1%"], &["--assert", "'set.hit > 1%'", "only get, gets and mget"]),
+        (
+            &["run", "--allow", "EMPTY"],
+            &["--allow <CHECKS>", "'EMPTY' is no check; accepted: SAMPLES, ", "LAG"],
+        ),
+        (&["search", "--slo", "p99 < 1ms", "--allow", "LAG,"], &["--allow", "'' is no check; accepted: "]),
         (&["run", "--junit", "/no/such/dir/x.xml"], &["--junit", "/no/such/dir/x.xml", "can be written"]),
         (&["calibrate", "-s", "cache:11211"], &["'-s'", "Usage: brunt calibrate"]),
         (&["calibrate", "--time", "5ms"], &["--time", "'5ms'", "accepted: a duration from 250ms to"]),
@@ -497,11 +502,11 @@ fn seconds_are_written() {
 fn requests_without_replies_are_no_failure() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
-    let flags = ["--mix", "set", "--noreply", "--no-preload", "--keys", "50", "-n", "500", "--warmup", "0s"];
+    let flags = ["--mix", "set", "--noreply", "--no-preload", "--keys", "50", "-n", "1500", "--warmup", "0s"];
     let measured = Measured::run(&server.address, &flags);
     measured.check_exit();
     measured.check_books();
-    assert_eq!(measured.count("requests.completed") + measured.count("requests.unacknowledged"), 500);
+    assert_eq!(measured.count("requests.completed") + measured.count("requests.unacknowledged"), 1_500);
 }
 
 /// Raw samples hold the six times of every measured request, in order.
@@ -512,7 +517,7 @@ fn samples_are_written() {
     let path = file("samples.csv", "");
     let measured = Measured::run(
         &server.address,
-        &["-n", "500", "--keys", "50", "-d", "4", "--warmup", "0s", "--samples", &path],
+        &["-n", "1500", "--keys", "50", "-d", "4", "--warmup", "0s", "--samples", &path],
     );
     measured.check_exit();
     let text = std::fs::read_to_string(&path).unwrap();
@@ -520,7 +525,7 @@ fn samples_are_written() {
         text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(',').collect()).collect();
     let column = |name: &str| rows[0].iter().position(|heading| *heading == name).unwrap();
     let names = ["intended_ns", "picked_ns", "sent_ns", "first_byte_ns", "done_ns"];
-    assert_eq!(rows.len(), 501);
+    assert_eq!(rows.len(), 1_501);
     for row in &rows[1..] {
         let times: Vec<i64> = names.iter().map(|name| row[column(name)].parse().unwrap()).collect();
         assert!(times.is_sorted(), "{row:?}");

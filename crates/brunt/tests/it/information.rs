@@ -182,7 +182,7 @@ fn a_cache_that_is_too_small_is_noticed() {
     let Some(server) = Server::redis(&bound) else { return };
     let data =
         ["--protocol", "resp3", "--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
-    let measured = Measured::run(&server.address, &data);
+    let measured = Measured::run(&server.address, &[&data[..], &["--strict"]].concat());
     let (status, message) = check(&measured, "CACHE");
     assert_eq!((status, measured.exit), ("not_trusted", 3), "{}", measured.text);
     assert!(message.starts_with("preload is incomplete: of 2 000 keys that were stored, "), "{message}");

@@ -313,7 +313,7 @@ fn messages_nobody_asked_for_are_counted() {
     let _beside = beside_others();
     for io in ["epoll", "auto"] {
         let address = small_redis(Oddities { pushes: true, ..Oddities::default() });
-        let flags = ["-n", "300", "--mix", "get=3,mget=1,set=1", "-d", "2", "--io", io];
+        let flags = ["-n", "1200", "--mix", "get=3,mget=1,set=1", "-d", "2", "--io", io];
         let measured = Measured::run(&address, &[&SMALL[..], &flags].concat());
         measured.check_exit();
         measured.check_books();

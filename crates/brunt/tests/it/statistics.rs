@@ -178,7 +178,7 @@ fn a_restart_is_told_as_such() {
 fn a_cache_that_is_too_small_is_noticed() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&["-m", "8"]) else { return };
-    let data = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s"];
+    let data = ["--keys", "2000", "--value-size", "10000", "-t", "500ms", "--warmup", "0s", "--strict"];
     let measured = Measured::run(&server.address, &data);
     let (status, message) = check(&measured, "CACHE");
     assert_eq!((status, measured.exit), ("not_trusted", 3), "{}", measured.text);
