@@ -132,6 +132,15 @@ impl Recording {
         self.set.set_window(measure_ns, end_ns);
     }
 
+    /// The measured window has these times in place of the ones known before, which lay later. What has happened until now was
+    /// counted as before it: a worker that heard of it late counts what happens in it from now on.
+    pub(crate) fn open_window(&mut self, measure_ns: u64, end_ns: u64, now_ns: u64) {
+        self.presence.set_window(measure_ns, end_ns);
+        let begin_ns = if measure_ns <= now_ns { now_ns + 1 } else { measure_ns };
+        self.window = (begin_ns, end_ns);
+        self.set.set_window(begin_ns, end_ns);
+    }
+
     /// The measured window ends now, before its time. What has happened at this very instant is counted as inside already,
     /// so that whatever still happens at it is, too.
     pub(crate) fn end_window(&mut self, now_ns: u64) {
@@ -420,5 +429,61 @@ impl Recording {
             presence: self.presence.total(),
         };
         (last, rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::op::{KeyRef, OpKind};
+    use brunt_plan::outcome::{Outcome, ReplyKind};
+    use brunt_stats::recorder::Layout;
+
+    /// A request of the warm-up was sent before its worker heard that the window had begun. It counts as sent before, and
+    /// what is sent from then on as sent in it.
+    #[test]
+    fn a_window_that_is_heard_of_late_balances() {
+        for (measure_ns, expected) in [(500, [2, 0, 1, 1]), (601, [2, 0, 1, 1]), (800, [0, 0, 1, 1])] {
+            let kinds = vec![vec![OpKind::Get]];
+            let layout =
+                Layout { kinds, meters: Vec::new(), meters_asked: 0, servers: 1, records_warmup: false };
+            let (filled, _filled) = rtrb::RingBuffer::new(2);
+            let (_spares, spares) = rtrb::RingBuffer::new(2);
+            let exchange = Exchange { filled, spares };
+            let mut recording = Recording::new(RecorderSet::new(&layout), exchange, &[], 0, 0);
+            recording.set_window(10_000, 11_000);
+            let (op, hit) =
+                (Op::of(OpKind::Get, KeyRef::Id(0)), Outcome::of_reply(OpKind::Get, ReplyKind::Value));
+            let send = |recording: &mut Recording, phase, sent_ns| {
+                let account = recording.account(phase, &op);
+                recording.scheduled_many(account, 1);
+                recording.picked(sent_ns, 1);
+                recording.sent_many(account, 1, sent_ns);
+                (account, sent_ns)
+            };
+            let mut sent =
+                vec![send(&mut recording, Phase::Warmup, 400), send(&mut recording, Phase::Warmup, 600)];
+            recording.open_window(measure_ns, 1_500, 700);
+            sent.push(send(&mut recording, Phase::Measure, 900));
+            for ((account, sent_ns), done_ns) in sent.into_iter().zip([710, 720, 1_600]) {
+                let times = Times {
+                    intended_ns: sent_ns,
+                    picked_ns: sent_ns,
+                    sent_ns,
+                    polled_ns: done_ns,
+                    first_byte_ns: done_ns,
+                    done_ns,
+                };
+                let sample = Sample { op: OpKind::Get, class: 0, outcome: hit, times, busy_lag_ns: None };
+                recording.record(account, &sample, 1, 1);
+            }
+            let (mut last, _) = recording.end(2_000);
+            let interval = last.set.take_interval(0, 0, 2_000);
+            assert!(interval.books.iter().all(|entry| entry.balances_in_window()), "{:?}", interval.books);
+            let mut sum = brunt_stats::window::WindowCounts::default();
+            interval.books.iter().for_each(|entry| sum.merge(&entry.in_window()));
+            let found = [sum.in_flight_at_start, sum.waiting_at_start, sum.sent, sum.in_flight_at_end];
+            assert_eq!(found, expected, "{measure_ns}");
+        }
     }
 }

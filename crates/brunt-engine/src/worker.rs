@@ -781,7 +781,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         if measure_ns != 0 && !is_over {
             let end_ns = self.terms.time_ns.map_or(u64::MAX, |time_ns| measure_ns + time_ns);
             self.traffic.begin_window(Window { measure_ns, end_ns, ..window });
-            self.traffic.recording.set_window(measure_ns, end_ns);
+            self.traffic.recording.open_window(measure_ns, end_ns, now_ns);
             self.usage.begin_at(measure_ns);
             // Whoever waits for the old times waits for these.
             self.tend_ns = now_ns;
