@@ -4,7 +4,7 @@
 //! [`Interval`] out of the other and hands it back. Recording an op is a handful of plain integer additions; it
 //! allocates nothing, reads no clock and never fails. Invariant: what was recorded is in exactly one interval.
 
-use crate::book::{Books, is_failed};
+use crate::book::{Book, BookEntry, Books, is_failed};
 use crate::connection::{ConnectionCounts, ConnectionEvent};
 use crate::fault::{FaultKind, FaultTable};
 use crate::histogram::RecordingHistogram;
@@ -126,12 +126,6 @@ impl Row {
             record(&mut self.latencies.least, times.least_response_ns(sample.busy_lag_ns.unwrap_or(0)));
         }
     }
-}
-
-/// How many keys an op did not find.
-#[inline]
-fn missed(sample: &Sample, asked: u32, hits: u32) -> u32 {
-    if sample.op.is_retrieval() { asked.saturating_sub(hits) } else { 0 }
 }
 
 /// Where an op is booked: its book and, if it is measured, its histograms. Good for both sets of a worker, so that it is
@@ -258,7 +252,17 @@ impl RecorderSet {
         let book = self.books.at_mut(account.book);
         book.requests.sent += u64::from(count);
         book.requests.wire_requests += u64::from(wire_requests);
-        book.in_window.sent += if self.window.holds(at_ns) { u64::from(count) } else { 0 };
+        if self.window.is_unusual(account.is_measured(), at_ns) {
+            self.sent_unusually(account, count, at_ns);
+        }
+    }
+
+    /// The same of ops that were due in the window and are sent behind it, or were due elsewhere and are not sent before it.
+    #[cold]
+    fn sent_unusually(&mut self, account: Account, count: u32, at_ns: u64) {
+        if account.is_measured() || self.window.holds(at_ns) {
+            self.books.at_mut(account.book).in_window.sent += u64::from(count);
+        }
     }
 
     /// The run is over, and an op that was due will never be sent.
@@ -299,8 +303,10 @@ impl RecorderSet {
     /// Several ops of one account have ended alike: each as `sample` says.
     #[inline(always)]
     pub fn record_many(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
-        self.record_in_window(account, sample, missed(sample, asked, hits), count);
         if count == 1 {
+            if self.window.is_unusual(account.is_measured(), sample.times.done_ns) {
+                self.record_unusually(account, sample, asked, hits, 1);
+            }
             self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(account.row as usize) {
                 row.record_with(sample, RecordingHistogram::record);
@@ -313,6 +319,9 @@ impl RecorderSet {
     }
 
     fn record_together(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
+        if self.window.is_unusual(account.is_measured(), sample.times.done_ns) {
+            self.record_unusually(account, sample, asked, hits, count);
+        }
         self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, count);
         if let Some(row) = self.rows.get_mut(account.row as usize) {
             row.record_many(sample, count);
@@ -332,25 +341,17 @@ impl RecorderSet {
         }
     }
 
-    /// Counts ops that have ended into the window. All of one that was due in it lies in it if its end does, which is usual;
-    /// none of one that was due in the warm-up does if its end does not.
-    #[inline(always)]
-    fn record_in_window(&mut self, account: Account, sample: &Sample, missed: u32, count: u32) {
-        let done_ns = sample.times.done_ns;
-        if account.is_measured() && self.window.ends_after(done_ns) {
-            self.books.at_mut(account.book).in_window.end(sample.outcome.class, missed, count);
-        } else if self.window.begins_by(done_ns) {
-            self.record_at_edge(account, sample, missed, count);
-        }
-    }
-
-    /// The same of ops that were due before the window, or have ended behind it.
+    /// Counts for the window ops that were due in it and have ended behind it, or were due elsewhere and have not ended
+    /// before it.
     #[cold]
-    fn record_at_edge(&mut self, account: Account, sample: &Sample, missed: u32, count: u32) {
+    fn record_unusually(&mut self, account: Account, sample: &Sample, asked: u32, hits: u32, count: u32) {
         let Times { sent_ns, done_ns, .. } = sample.times;
         let counts = &mut self.books.at_mut(account.book).in_window;
-        if self.window.holds(done_ns) {
-            counts.end(sample.outcome.class, missed, count);
+        if account.is_measured() || self.window.holds(done_ns) {
+            counts.outcomes[sample.outcome.class as usize] += u64::from(count);
+            if sample.op.is_retrieval() && sample.outcome.class.is_completed() {
+                counts.missed += u64::from(asked.saturating_sub(hits)) * u64::from(count);
+            }
         }
         self.window.note(counts, Books::phase_of(account.book), sent_ns, done_ns, count);
     }
@@ -432,7 +433,7 @@ impl RecorderSet {
             end_ns,
             rows: rows.filter(is_used).collect(),
             warmup: self.warmup.as_mut().map(|warmup| warmup.take()).unwrap_or_default(),
-            books: self.books.take(),
+            books: self.take_books(),
             bytes: std::mem::take(&mut self.bytes),
             connections: std::mem::take(&mut self.connections),
             faults: self.faults.take(),
@@ -440,6 +441,20 @@ impl RecorderSet {
             outages: self.outages.take(),
             meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
         }
+    }
+
+    /// Of ops that were due in the window, what was sent or ended outside it is counted while they are recorded, which spares
+    /// the usual ones a second count: what happened inside is the rest.
+    fn take_books(&mut self) -> Vec<BookEntry> {
+        let mut entries = self.books.take();
+        for entry in entries.iter_mut().filter(|entry| entry.phase == Phase::Measure) {
+            let Book { requests, keys, in_window } = &mut entry.book;
+            in_window.sent = requests.sent - in_window.sent;
+            in_window.missed = keys.miss - in_window.missed;
+            let ended = in_window.outcomes.iter_mut().zip(requests.outcomes);
+            ended.for_each(|(outside, all)| *outside = all - *outside);
+        }
+        entries
     }
 
     fn take_servers(&mut self) -> Vec<ServerCounts> {

@@ -70,15 +70,6 @@ impl WindowCounts {
             && self.in_flight_at_start + self.sent == self.ended() + self.in_flight_at_end
     }
 
-    /// Several ops ended inside the window, each of which missed so many keys.
-    #[inline(always)]
-    pub(crate) fn end(&mut self, class: OutcomeClass, missed: u32, count: u32) {
-        self.outcomes[class as usize] += u64::from(count);
-        if class.is_completed() {
-            self.missed += u64::from(missed) * u64::from(count);
-        }
-    }
-
     /// Adds others.
     pub fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
@@ -116,16 +107,11 @@ impl WindowEdges {
         at_ns.wrapping_sub(self.start_ns) < self.length_ns
     }
 
-    /// Is an instant before the window's end?
+    /// Does what happens to an op at this instant not lie where one that was due in the window has it, which is inside, or
+    /// one that was not, which is before?
     #[inline(always)]
-    pub(crate) fn ends_after(&self, at_ns: u64) -> bool {
-        at_ns < self.end_ns
-    }
-
-    /// Has the window begun at an instant?
-    #[inline(always)]
-    pub(crate) fn begins_by(&self, at_ns: u64) -> bool {
-        self.start_ns <= at_ns
+    pub(crate) fn is_unusual(&self, is_measured: bool, at_ns: u64) -> bool {
+        at_ns >= if is_measured { self.end_ns } else { self.start_ns }
     }
 
     /// Notes at which edges several ops of this phase waited or were in flight, which were sent and then ended at these
