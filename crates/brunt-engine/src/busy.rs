@@ -70,9 +70,16 @@ impl BusyPeriods {
         Self { board, asked: vec![Asked::default(); servers] }
     }
 
-    /// A request goes to a server, so late by its [`Times::client_lag_ns`]. `is_first`: none was out on its connection.
+    /// Is the lag of busy periods kept at all?
     #[inline]
-    pub(crate) fn enter(&mut self, server: u16, is_first: bool, late_ns: u64) {
+    pub(crate) fn is_kept(&self) -> bool {
+        self.board.is_some()
+    }
+
+    /// A request goes to a server, so late by its [`Times::client_lag_ns`]. `is_first`: none was out on its connection. Beside the
+    /// path of a closed loop, which must not pay for it.
+    #[inline(never)]
+    fn enter(&mut self, server: u16, is_first: bool, late_ns: u64) {
         let Some(board) = &self.board else { return };
         let word = &board.0[usize::from(server)].0;
         if is_first {
@@ -86,8 +93,10 @@ impl BusyPeriods {
     /// The same of a request that was picked at this time.
     #[inline]
     pub(crate) fn enter_picked(&mut self, server: u16, is_first: bool, intended_ns: u64, picked_ns: u64) {
-        let times = Times { intended_ns, picked_ns, ..Times::default() };
-        self.enter(server, is_first, times.client_lag_ns());
+        if self.is_kept() {
+            let times = Times { intended_ns, picked_ns, ..Times::default() };
+            self.enter(server, is_first, times.client_lag_ns());
+        }
     }
 
     /// The last request that was out on a connection to a server has ended.

@@ -354,19 +354,24 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_idle = !self.is_pressed && due_ns.min(timer_ns) > now_ns;
         self.waiting.enter(now_ns, until == Until::Now && is_idle);
         let woke_ns = self.io.wait(now_ns, until);
-        self.turn_began_ns = match until {
-            Until::Now => now_ns,
-            Until::Instant(at_ns) => woke_ns.min(at_ns),
-        };
-        if let Until::Instant(at_ns) = until
-            && woke_ns >= at_ns
-        {
-            self.pace.observe(woke_ns - at_ns);
-            if self.stage == Stage::Running {
-                self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
+        self.turn_began_ns = now_ns;
+        if let Until::Instant(at_ns) = until {
+            self.turn_began_ns = woke_ns;
+            if woke_ns >= at_ns {
+                self.overslept(at_ns, woke_ns);
             }
         }
         woke_ns
+    }
+
+    /// A sleep has ended by its timer.
+    #[inline(never)]
+    fn overslept(&mut self, at_ns: u64, woke_ns: u64) {
+        self.turn_began_ns = at_ns;
+        self.pace.observe(woke_ns - at_ns);
+        if self.stage == Stage::Running {
+            self.traffic.recording.meter(MeterKind::Oversleep, woke_ns - at_ns);
+        }
     }
 
     /// A turn is over. One that took too long has stood still: what came meanwhile lay there, and what was due was not sent.

@@ -26,6 +26,7 @@ impl<C: Codec> Traffic<C> {
         let route = lane.routes.start;
         let first_connection = routes[route as usize].connections.start;
         let mut gets = Gets::default();
+        let is_kept = busy.is_kept();
         let unusual = loop {
             if lane.due_ns() > now_ns {
                 break None;
@@ -61,7 +62,7 @@ impl<C: Codec> Traffic<C> {
             let key_len = lane.keyspace.key_len(id);
             let needed = connection.codec.encoded_len_max(1, key_len, 0);
             let token = in_flight.token(entry);
-            let is_first = connection.outstanding() == 0;
+            let is_first = is_kept && connection.outstanding() == 0;
             let is_queued =
                 connection.queue_with(index, needed, entry, in_flight, recording, |codec, out| {
                     let write = |place: &mut [u8]| lane.keyspace.write_key_to(id, place);
@@ -70,7 +71,9 @@ impl<C: Codec> Traffic<C> {
             if !is_queued {
                 break Some(left);
             }
-            busy.enter_picked(connection.server, is_first, intended_ns, now_ns);
+            if is_kept {
+                busy.enter_picked(connection.server, is_first, intended_ns, now_ns);
+            }
             gets.count += 1;
             gets.total += 1;
             connection.promised -= 1;

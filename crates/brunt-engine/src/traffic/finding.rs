@@ -101,12 +101,14 @@ impl<C: Codec> Traffic<C> {
             return rest;
         }
         connection.failures = 0;
-        if connection.outstanding() == 0 {
-            busy.leave(connection.server);
-        }
-        if busy_lag_ns.is_some() && !route.waiting.is_empty() {
-            // A reply that lay unread delayed those that wait for its connection.
-            busy.note_unread(connection.server, read.polled_ns.max(alike.first_sent_ns), read.at_ns);
+        if busy_lag_ns.is_some() {
+            if connection.outstanding() == 0 {
+                busy.leave(connection.server);
+            }
+            if !route.waiting.is_empty() {
+                // A reply that lay unread delayed those that wait for its connection.
+                busy.note_unread(connection.server, read.polled_ns.max(alike.first_sent_ns), read.at_ns);
+            }
         }
         if !lane.pins && connection.is_usable() {
             route.ready.set(read.index, connection.outstanding());
