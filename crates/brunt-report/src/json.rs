@@ -160,10 +160,13 @@ fn whole(ns: Option<f64>) -> Option<u64> {
 
 /// The checks of a verdict.
 pub(crate) fn checks(verdict: &Verdict) -> Value {
-    let check = |Check { id, status, message, fix, value, threshold }: &Check| {
+    let check = |held: &Check| {
+        let Check { id, status, message, fix, value, threshold } = held;
         json!({
             "id": id,
             "status": status.name(),
+            "cause": verdict.is_cause(held),
+            "allowed": verdict.judgement.allows(id),
             "message": message,
             "value": value,
             "threshold": threshold,

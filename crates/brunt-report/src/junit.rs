@@ -23,7 +23,8 @@ pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> i
     let asserted = summary.assertions.iter().map(of_assertion);
     let verdict = &summary.verdict;
     let is_allowed = |check: &Check| allow_untrusted || verdict.judgement.allows(check.id);
-    let checked = verdict.checks.iter().map(|check| of_check(check, is_allowed(check)));
+    let checked =
+        verdict.checks.iter().map(|check| of_check(check, is_allowed(check), verdict.is_cause(check)));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }
@@ -75,12 +76,13 @@ fn of_assertion(assertion: &Assertion) -> Case {
     Case { name: assertion.objective.to_string(), outcome }
 }
 
-fn of_check(check: &Check, is_allowed: bool) -> Case {
+fn of_check(check: &Check, is_allowed: bool, is_cause: bool) -> Case {
     let fix = if check.fix.is_empty() { String::new() } else { format!("\nfix: {}", check.fix) };
     let message = format!("{}{fix}", check.message);
     let outcome = match check.status {
         CheckStatus::Skipped => Outcome::Skipped { message },
         CheckStatus::Ok => Outcome::Passed { said: message },
+        CheckStatus::Caution if is_cause => Outcome::Passed { said: format!("cause: {message}") },
         CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
         CheckStatus::NotTrusted if is_allowed => {
             Outcome::Passed { said: format!("NOT TRUSTED, and allowed: {message}") }

@@ -276,7 +276,10 @@ fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
     let mut found = Vec::new();
     for (index, check) in at.get("checks")?.list()?.iter().enumerate() {
         let check = At { value: check, path: format!("verdict.checks[{index}]") };
-        if matches!(check.get("status")?.text()?.as_str(), "caution" | "not_trusted") {
+        // Older results know of neither.
+        let is_so = |key: &str| check.value[key].as_bool() == Some(true);
+        let counts = !is_so("cause") && !is_so("allowed");
+        if counts && matches!(check.get("status")?.text()?.as_str(), "caution" | "not_trusted") {
             found.push(check.get("id")?.text()?);
         }
     }

@@ -113,9 +113,14 @@ impl Client {
         let unanswered = row.unanswered();
         let high = match interval {
             Some(interval) if !interval.is_thin() => upper(response, unanswered, p + interval.rank_error),
-            // An interval that rests on too few batches is too narrow: the largest value seen stands in for its end.
-            _ if upper(response, unanswered, p).is_finite() => response.max().map_or(f64::INFINITY, to_float),
-            _ => f64::INFINITY,
+            _ if upper(response, unanswered, p).is_infinite() => f64::INFINITY,
+            // An interval that rests on too few batches is too narrow: twice as wide, it ends with the largest value at the latest. Where
+            // there is none, that stands in for it.
+            interval => {
+                let largest = response.max().map_or(f64::INFINITY, to_float);
+                let wider = interval.map(|held| upper(response, unanswered, p + 2.0 * held.rank_error));
+                wider.map_or(largest, |wider| wider.min(largest))
+            }
         };
         let low = interval.map_or(0.0, |interval| self.lower(row, p - interval.rank_error));
         Bounds { low: low.min(high), high }

@@ -18,7 +18,8 @@ const GROWTH: f64 = 2.0;
 const RETREAT: f64 = 0.25;
 /// No schedule goes higher: a billion requests per second.
 const RATE_MAX: f64 = 1e9;
-/// A step that the client spoils is measured once more: a stop of the host is no property of the generator.
+/// A step that the client spoils, or that decides nothing, is measured once more: a stop of the host is no property of the generator, nor of the
+/// rate, and a rate that counts as failed is never tried again.
 const SPOILED_MAX: u32 = 2;
 
 /// A percentile that an objective bounds from above, as one step measured it. Nanoseconds.
@@ -190,7 +191,7 @@ pub struct Search {
     passed: Option<f64>,
     /// The lowest rate that did not pass, and what became of it.
     failed: Option<(f64, StepEnd)>,
-    /// How often in a row the client spoiled the rate in hand.
+    /// How often in a row the rate in hand decided nothing, or was spoiled by the client.
     spoiled: u32,
     /// What ended it before a bracket did.
     ended: Option<Capacity>,
@@ -232,15 +233,15 @@ impl Search {
 
     /// Tells what became of a rate.
     pub fn record(&mut self, rate: f64, end: StepEnd) {
+        if matches!(end, StepEnd::Undecided | StepEnd::ClientLimited) && self.spoiled + 1 < SPOILED_MAX {
+            self.spoiled += 1;
+            return;
+        }
         let passed = self.passed;
         match end {
             StepEnd::Passed => self.passed = Some(rate),
             StepEnd::Failed | StepEnd::Saturated | StepEnd::Undecided => self.failed = Some((rate, end)),
             StepEnd::Untrusted => self.ended = Some(Capacity::Untrusted { at: rate, passed }),
-            StepEnd::ClientLimited if self.spoiled + 1 < SPOILED_MAX => {
-                self.spoiled += 1;
-                return;
-            }
             StepEnd::ClientLimited => self.ended = Some(Capacity::ClientLimited { at: rate, passed }),
         }
         self.spoiled = 0;
@@ -329,7 +330,7 @@ mod tests {
     #[test]
     fn a_lowest_rate_that_is_undecided_has_not_failed() {
         let (capacity, rates) = walk(range(1_000.0, None), |_, _| StepEnd::Undecided);
-        assert_eq!((capacity, rates), (Capacity::Undecided { at: 1_000.0 }, vec![1_000.0]));
+        assert_eq!((capacity, rates), (Capacity::Undecided { at: 1_000.0 }, vec![1_000.0; 2]));
         assert_eq!(capacity.passed(), None);
         let (capacity, _) = walk(range(1_000.0, None), |_, _| StepEnd::Saturated);
         assert_eq!(capacity, Capacity::Below { failed: 1_000.0 });
@@ -341,13 +342,16 @@ mod tests {
         let range = Range { lowest: 1_000.0 / 64.0, ..range(1_000.0, None) };
         for end in [StepEnd::Undecided, StepEnd::Failed, StepEnd::Saturated] {
             let (capacity, rates) = walk(range, |rate, _| if rate > 40.0 { end } else { StepEnd::Passed });
-            assert_eq!(rates[..4], [1_000.0, 250.0, 62.5, 15.62], "{end:?}");
+            let mut first = rates.clone();
+            first.dedup();
+            assert_eq!(first[..4], [1_000.0, 250.0, 62.5, 15.62], "{end:?}");
             assert!(
                 matches!(capacity, Capacity::Between { passed, .. } if (38.0..=40.0).contains(&passed)),
                 "{capacity:?}"
             );
             let (_, rates) = walk(range, |_, _| end);
-            assert_eq!(rates.len(), 4, "{end:?}");
+            // One that decides nothing is measured once more.
+            assert_eq!(rates.len(), if end == StepEnd::Undecided { 8 } else { 4 }, "{end:?}");
         }
     }
 

@@ -151,8 +151,10 @@ impl Look {
     }
 
     fn is_enough(&self) -> bool {
-        self.held_by.is_empty()
-            && self.findings.iter().all(|(_, finding)| matches!(finding, Finding::Reached(_)))
+        // Bounds allow for whatever disturbs a run; a width alone says nothing of it.
+        let is_bound = |goal: &Goal| matches!(goal, Goal::Excludes(_));
+        let is_held = !self.held_by.is_empty() && !self.findings.iter().all(|(goal, _)| is_bound(goal));
+        !is_held && self.findings.iter().all(|(_, finding)| matches!(finding, Finding::Reached(_)))
     }
 }
 
@@ -196,7 +198,8 @@ impl Convergence {
             let window = MeasuredWindow { end_ns, drained_ns: end_ns, ..*started };
             let (total, ops, checks) = look_at(plan, store, &window);
             // What a wake-up costs is told at the end; until then a step that may have failed goes on no longer than it must.
-            let look = Look::of(&self.goals, at_ns, &Client::default(), (&total, &ops), &checks);
+            let client = Client { has_others: !plan.agents.is_empty(), ..Client::default() };
+            let look = Look::of(&self.goals, at_ns, &client, (&total, &ops), &checks);
             self.late_looks = if look.is_late { self.late_looks + 1 } else { 0 };
             self.given_up_at_ns = (self.gives_up && self.late_looks >= LATE_LOOKS_MAX).then_some(at_ns);
             self.enough = Some(look).filter(Look::is_enough);

@@ -374,6 +374,25 @@ impl Verdict {
         trust::sentence(self)
     }
 
+    /// The checks on which the status rests: neither causes nor what is allowed, with those that percentiles bear the words of.
+    pub fn reasons(&self) -> Vec<&'static str> {
+        let status = match self.status {
+            Status::Trusted => return Vec::new(),
+            Status::Caution => CheckStatus::Caution,
+            Status::NotTrusted => CheckStatus::NotTrusted,
+        };
+        let of_checks = self.checks.iter().filter(|check| check.status == status && !self.is_cause(check));
+        let of_percentiles = self.percentiles.iter().filter(|trust| trust.status == status);
+        let ids = of_checks.map(|check| check.id).chain(of_percentiles.map(|trust| trust.check));
+        let mut reasons = Vec::new();
+        ids.filter(|id| !self.judgement.allows(id)).for_each(|id| {
+            if !reasons.contains(&id) {
+                reasons.push(id);
+            }
+        });
+        reasons
+    }
+
     /// Is what a check found a cause of what others found, and no verdict of its own?
     pub fn is_cause(&self, check: &Check) -> bool {
         !self.judgement.is_strict && CAUSES.contains(&check.id)

@@ -668,7 +668,7 @@ pub(crate) struct OutputFlags {
     /// Write raw samples with their six times as CSV, such as samples.csv
     #[arg(long, value_name = "PATH")]
     pub samples: Option<PathBuf>,
-    /// Exit with 4 unless this holds (repeatable), such as 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
+    /// Exit with 4 if this fails, with 3 if it cannot be told (repeatable), such as 'get.p99 < 1ms', 'rate > 50k', 'hit >= 95%', 'errors < 0.1%'
     #[arg(long, value_name = "OBJECTIVE")]
     pub assert: Vec<Objective>,
     /// Write assertions and the checks of the verdict as JUnit XML, such as junit.xml

@@ -132,13 +132,8 @@ fn checks_text(run: &Measured) -> String {
     if run.interrupted {
         return "interrupted".to_owned();
     }
-    let worst = match run.verdict.status {
-        Status::Trusted => return run.verdict.status.name().to_owned(),
-        Status::Caution => CheckStatus::Caution,
-        Status::NotTrusted => CheckStatus::NotTrusted,
-    };
-    let ids = run.verdict.checks.iter().filter(|check| check.status == worst).map(|check| check.id);
-    format!("{} {}", run.verdict.status.name(), ids.collect::<Vec<_>>().join(" "))
+    let words = [&[run.verdict.status.name()], run.verdict.reasons().as_slice()].concat();
+    words.join(" ")
 }
 
 /// The same, but a run that met a limit says whose: that is what it was made to find out.

@@ -35,9 +35,11 @@ impl<'a> Lag<'a> {
         };
         let limit_ns = |share: f64| LAG_FLOOR_NS.max(share * error.response_ns as f64);
         let limits = Limits { caution: limit_ns(limits.caution), not_trusted: limit_ns(limits.not_trusted) };
+        let is_most = of_median
+            && error.error_ns as f64 > LAG_FLOOR_NS.max(LAG_OF_MEDIAN.not_trusted * error.response_ns as f64);
         let status = match limits.judge(error.error_ns as f64) {
             // In closed loop a late client lowers the load, and the latency is that at the load that was reached.
-            CheckStatus::NotTrusted if row.is_closed_loop && is_strict => CheckStatus::Caution,
+            CheckStatus::NotTrusted if row.is_closed_loop && is_strict && !is_most => CheckStatus::Caution,
             status => status,
         };
         Self { row, error, status, threshold_ns: limits.caution }

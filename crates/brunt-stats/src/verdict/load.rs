@@ -22,7 +22,13 @@ pub(super) fn samples(evidence: &Evidence) -> Check {
     let Evidence { completed, unacknowledged, sent, .. } = *evidence;
     let counted = completed + unacknowledged;
     let (status, message) = match (completed, unacknowledged) {
-        (0, 0) => (CheckStatus::NotTrusted, format!("none of {} requests sent was completed", count(sent))),
+        (0, 0) => {
+            let due = format!(
+                "none of the requests that were due in the window was completed, of which {} were sent",
+                count(sent)
+            );
+            (CheckStatus::NotTrusted, due)
+        }
         (0, _) => {
             let sent = count(unacknowledged);
             (CheckStatus::Ok, format!("{sent} requests sent; none of them asked for a reply"))
@@ -34,7 +40,9 @@ pub(super) fn samples(evidence: &Evidence) -> Check {
         if is_few { format!("{message}; at least {} are needed", count(SAMPLES_MIN)) } else { message };
     let status = if is_few { CheckStatus::NotTrusted } else { status };
     let fix = match counted {
-        0 => "see the errors and connection faults above; check that the server is the right one",
+        0 => {
+            "see the errors, the connection faults and what was answered in the window; is the server the right one, and the rate one that it can answer?"
+        }
         _ => "run longer, or at a higher rate",
     };
     Check::judged("SAMPLES", status, message, fix, counted as f64, SAMPLES_MIN as f64)

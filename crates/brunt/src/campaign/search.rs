@@ -66,7 +66,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
             let rate = closed_loop_rate(&mut series, &asked)?;
             closed_loop = Some(rate);
             range.from = range.to.unwrap_or(f64::INFINITY).min(rate * FROM_PART);
-            range.lowest = range.from * LOWEST_PART;
+            range.lowest = lowest_rate(&ceilings, range.from, &asked, max_time)?;
         }
         capacity = Some(measure_all(&mut series, &asked, &ceilings, range, max_time)?);
         Ok(())
@@ -81,6 +81,21 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
             closed_loop,
         },
     })
+}
+
+/// The lowest rate of a search that is not told one: below it no step, however long, has the requests that its percentiles take.
+fn lowest_rate(
+    ceilings: &[Ceiling],
+    from: f64,
+    asked: &Asked,
+    max_time: Option<DurationNs>,
+) -> Result<f64, Failure> {
+    let longest = max_time.map_or_else(
+        || asked.plan().map(|plan| plan.stop.time.unwrap_or_default().0.saturating_mul(LONGER)),
+        |time| Ok(time.0),
+    )?;
+    let needed = ceilings.iter().filter_map(|ceiling| ceiling.quantile.samples_needed()).max().unwrap_or(0);
+    Ok((from * LOWEST_PART).max(needed as f64 / (longest as f64 / 1e9).max(1e-3)))
 }
 
 /// The longest time of a step, if it is given. A search knows itself what a step is to find out.
