@@ -1,7 +1,7 @@
 //! The binary: arguments in, exit code out. Everything else is wiring between crates.
 //!
 //! Not a place for decisions about measuring. Invariant: this is the only file that ends the process, and every way to
-//! end it has a row in [`Exit`].
+//! end it has a row in [`exit::Exit`].
 
 #![forbid(unsafe_code)]
 
