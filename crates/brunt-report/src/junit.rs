@@ -22,7 +22,9 @@ use std::io::{self, Write};
 pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> io::Result<()> {
     let asserted = summary.assertions.iter().map(of_assertion);
     let verdict = &summary.verdict;
-    let is_allowed = |check: &Check| allow_untrusted || verdict.judgement.allows(check.id);
+    let is_allowed = |check: &Check| {
+        allow_untrusted || verdict.judgement.allows(check.id) || summary.decides_beside(check.id)
+    };
     let checked =
         verdict.checks.iter().map(|check| of_check(check, is_allowed(check), verdict.is_cause(check)));
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];

@@ -8,7 +8,7 @@ use crate::agent::AgentRecord;
 use crate::assertion::Assertion;
 use crate::batch::{Batch, batches};
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
-use crate::bound::{Client, HalfWidths};
+use crate::bound::{Client, Decision, HalfWidths};
 use crate::calibration::Lookup;
 use crate::cluster::ClusterRecord;
 use crate::confidence::{PercentileInterval, half_width_of_quotient, intervals};
@@ -521,6 +521,14 @@ impl Summary {
     pub fn with_assertions(mut self, objectives: &[Objective]) -> Self {
         self.assertions = objectives.iter().map(|objective| Assertion::of(*objective, &self)).collect();
         self
+    }
+
+    /// Does what this check found leave what was asserted as it is? Bounds allow for a late client, so that LAG does where they decide
+    /// every assertion there is; a strict judgement accepts nothing.
+    pub fn decides_beside(&self, id: &str) -> bool {
+        let is_decided = |assertion: &Assertion| assertion.decision != Decision::Inconclusive;
+        let is_lenient = id == "LAG" && !self.verdict.judgement.is_strict;
+        is_lenient && !self.assertions.is_empty() && self.assertions.iter().all(is_decided)
     }
 
     /// One of the phases; connecting has no ops and is none of them.

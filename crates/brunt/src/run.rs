@@ -218,7 +218,8 @@ fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
         let requests = &phase.book.requests;
         requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0
     });
-    let is_untrusted = summary.verdict.status == Status::NotTrusted && !allow_untrusted;
+    let doubts = summary.verdict.reasons().into_iter().filter(|id| !summary.decides_beside(id)).count();
+    let is_untrusted = summary.verdict.status == Status::NotTrusted && doubts > 0 && !allow_untrusted;
     if summary.interrupted {
         Exit::Interrupted
     } else if !is_answered {

@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::assertion::Doubt;
-use crate::bound::Decision;
 use crate::calibration::Lookup;
 use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
@@ -271,7 +270,18 @@ fn a_stopped_client_convicts_itself() {
     let layout = Layout::of(&plan("rate = 10000\nmix = 'get'"));
     let parts = intervals(&layout, &events, 1);
     let input = SummaryInput { judgement: strict, ..input(&plan("rate = 10000\nmix = 'get'"), &parts) };
-    assert_eq!(status(&Summary::build(input), "LAG"), CheckStatus::NotTrusted);
+    let strict = Summary::build(input).with_assertions(&["p50 < 1s".parse().unwrap()]);
+    assert_eq!(status(&strict, "LAG"), CheckStatus::NotTrusted);
+    // What a late client adds is in the bounds: where they decide, LAG does not matter, but where the user is strict.
+    let beside = |objectives: &[&str]| {
+        let objectives: Vec<_> = objectives.iter().map(|text| text.parse().unwrap()).collect();
+        summary.clone().with_assertions(&objectives).decides_beside("LAG")
+    };
+    assert!(!strict.decides_beside("LAG"));
+    assert_eq!(
+        [beside(&[]), beside(&["p50 < 1s"]), beside(&["p50 < 1s", "p99 < 1ms"])],
+        [false, true, false]
+    );
     // Q_p = 300 ms − (1 − p) · 2 s: 280 ms at p99, of which the client holds all but the 20 µs.
     let p99 = summary.total.client_error.iter().find(|error| error.quantile == Quantile::P99).unwrap();
     assert!(p99.response_ns.abs_diff(280 * MS + 20_000) <= 280 * MS / 1_000, "{p99:?}");
