@@ -208,6 +208,10 @@ fn stop(service: &str) -> bool {
     assert!(is_told, "{text}");
     assert_eq!((measured.exit, status(&measured, "LAG")), (0, "caution"), "{text}");
     let word = |quantile: &str| measured.at(&format!("verdict.percentiles.{quantile}.trust")).as_str();
+    if matches!(word("p999"), Some("warm" | "drift")) {
+        // Worse than the client's share, and about the host.
+        return false;
+    }
     assert_eq!(word("p999"), Some("client"), "{text}");
     if !is_full() {
         // Whatever the stop does to their intervals, these are not the client's. The p95 may be: of the 5 % above it 3.8 % were due in
