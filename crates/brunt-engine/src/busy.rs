@@ -165,7 +165,7 @@ impl BusyPeriods {
 #[inline]
 fn begin(word: &AtomicU64, asked: &Asked) {
     if asked.connections + asked.queues == 0 {
-        // Nobody asks: what an earlier busy period left behind is over with it.
+        // The server was idle: the lag of an earlier busy period does not count in this one.
         let begin = |word: u64| Some(if word < ONE_WORKER { ONE_WORKER } else { word + ONE_WORKER });
         let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin);
     }

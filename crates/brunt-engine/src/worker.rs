@@ -788,7 +788,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.begin_window(Window { measure_ns, end_ns, ..window });
             self.traffic.recording.open_window(measure_ns, end_ns, now_ns);
             self.usage.begin_at(measure_ns);
-            // Whoever waits for the old times waits for these.
+            // Timers set by the old times are set anew.
             self.tend_ns = now_ns;
         }
         self.awaits_window = measure_ns == 0 && !is_over;

@@ -50,10 +50,7 @@ pub enum Doubt {
 impl Assertion {
     /// Compares an objective with what a run came to.
     pub fn of(objective: Objective, summary: &Summary) -> Self {
-        let row = match objective.subject.op {
-            None => Some(&summary.total),
-            Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
-        };
+        let row = summary.row(objective.subject.op);
         let bounds = row.map_or(Bounds::UNKNOWN, |row| summary.client.bounds(objective.subject.metric, row));
         let decision = decide(bounds, |value| objective.is_met_by(value));
         let measured = row.and_then(|row| measured(objective.subject.metric, row));
@@ -64,14 +61,14 @@ impl Assertion {
         let doubt = match row {
             _ if !is_open => None,
             None => Some(Doubt::NoRequests),
-            Some(row) => Some(doubt(&objective, measured, summary, row)),
+            Some(row) => Some(doubt(&objective, measured, bounds, row)),
         };
         Self { objective, measured, bounds, decision, doubt, at_rate }
     }
 }
 
 /// What would have to be otherwise for an answer.
-fn doubt(objective: &Objective, measured: Option<f64>, summary: &Summary, row: &OpSummary) -> Doubt {
+fn doubt(objective: &Objective, measured: Option<f64>, bounds: Bounds, row: &OpSummary) -> Doubt {
     let metric = objective.subject.metric;
     let (Metric::Response(statistic) | Metric::Service(statistic)) = metric else {
         return if measured.is_none() { Doubt::NoRequests } else { Doubt::Interval };
@@ -85,7 +82,6 @@ fn doubt(objective: &Objective, measured: Option<f64>, summary: &Summary, row: &
         return Doubt::ClosedLoopLag;
     }
     let is_met = |value: f64| objective.is_met_by(value);
-    let bounds = summary.client.bounds(metric, row);
     let interval = match statistic {
         Statistic::Percentile(quantile) => row.intervals.iter().find(|held| held.quantile == quantile),
         Statistic::Mean | Statistic::Max => None,

@@ -6,6 +6,7 @@
 //! going on the differences are what is queued and in flight.
 
 use crate::window::WindowCounts;
+pub use crate::window::is_failed;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -97,11 +98,6 @@ impl RequestBook {
         self.wire_requests += other.wire_requests;
         self.followup += other.followup;
     }
-}
-
-/// Did an op that ended so fail? Not the opposite of completed: an unacknowledged op is neither.
-pub const fn is_failed(class: OutcomeClass) -> bool {
-    matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
 }
 
 /// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of

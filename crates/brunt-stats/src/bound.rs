@@ -8,7 +8,7 @@
 use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
 use crate::summary::OpSummary;
-use brunt_plan::objective::{Metric, Objective, Statistic};
+use brunt_plan::objective::{Metric, Statistic};
 use brunt_plan::quantile::Quantile;
 use std::ops::RangeInclusive;
 
@@ -96,11 +96,6 @@ impl Client {
             // What the schedule offered is known, and so is what of it was never sent.
             Metric::Unsent => ratio(row.requests.unsent, row.requests.scheduled, Some(0.0)),
         }
-    }
-
-    /// Does an objective on these requests hold?
-    pub fn decide(&self, objective: &Objective, row: &OpSummary) -> Decision {
-        decide(self.bounds(objective.subject.metric, row), |value| objective.is_met_by(value))
     }
 
     fn percentile(&self, row: &OpSummary, quantile: Quantile) -> Bounds {

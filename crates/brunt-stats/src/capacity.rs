@@ -36,10 +36,7 @@ pub struct Bounded {
 impl Bounded {
     /// As a step measured it: of all requests, or of the kind that the objective names.
     fn of(ceiling: &Ceiling, summary: &Summary) -> Self {
-        let row = match ceiling.op {
-            None => Some(&summary.total),
-            Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
-        };
+        let row = summary.row(ceiling.op);
         let metric = Metric::Response(Statistic::Percentile(ceiling.quantile));
         let bounds = row.map_or(Bounds::UNKNOWN, |row| summary.client.bounds(metric, row));
         Self { bound_ns: ceiling.bound_ns as f64, low_ns: bounds.low, high_ns: bounds.high }

@@ -523,6 +523,14 @@ impl Summary {
         self
     }
 
+    /// The requests of a kind, or all of them; `None` where there were none of the kind.
+    pub fn row(&self, op: Option<OpKind>) -> Option<&OpSummary> {
+        match op {
+            None => Some(&self.total),
+            Some(op) => self.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
+        }
+    }
+
     /// Does what this check found leave what was asserted as it is? Bounds allow for a late client, so that LAG does where they decide
     /// every assertion there is; a strict judgement accepts nothing.
     pub fn decides_beside(&self, id: &str) -> bool {

@@ -6,10 +6,14 @@
 //! the balances can fail. Invariants, once a run has drained, for every (phase, class, op): waiting at the start + due in the
 //! window = sent + given up + waiting at the end, and in flight at the start + sent = ended + in flight at the end.
 
-use crate::book::is_failed;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
+
+/// Did an op that ended so fail? Not the opposite of completed: an unacknowledged op is neither.
+pub const fn is_failed(class: OutcomeClass) -> bool {
+    matches!(class, OutcomeClass::Error | OutcomeClass::Timeout | OutcomeClass::Mismatch | OutcomeClass::Lost)
+}
 
 /// Counts of one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

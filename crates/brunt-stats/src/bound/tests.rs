@@ -7,6 +7,7 @@ use crate::book::Book;
 use crate::confidence::PercentileInterval;
 use crate::store::RowTotals;
 use crate::summary::MeasuredWindow;
+use brunt_plan::objective::Objective;
 use brunt_plan::outcome::OutcomeClass;
 use std::sync::Arc;
 
