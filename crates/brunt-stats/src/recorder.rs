@@ -31,7 +31,7 @@ pub struct Layout {
     pub meters_asked: usize,
     /// How many servers there are; at least 1.
     pub servers: usize,
-    /// The response times of the warm-up are recorded, too, of all classes and ops together: somebody waits for it to become
+    /// The response times of the warm-up are recorded, too, of all classes and ops together: `--warmup auto` waits until it is
     /// level.
     pub records_warmup: bool,
 }

@@ -120,7 +120,7 @@ pub struct Beginning {
     pub with: LatencySummary,
     /// Of those that completed behind `until_ns`.
     pub without: LatencySummary,
-    /// When in it a server answered nobody or a connection failed, in nanoseconds from the beginning of the window: then
+    /// When in it a server was gone or a connection failed, in nanoseconds from the beginning of the window: then
     /// it is no cold start that a longer warm-up would cover.
     pub trouble_ns: Option<u64>,
 }

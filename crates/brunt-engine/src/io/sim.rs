@@ -91,7 +91,7 @@ pub(crate) struct SimOptions {
     pub pause_every_ns: u64,
     /// Bytes that a connection takes before the server has read them.
     pub buffer_bytes: usize,
-    /// When somebody else empties the first server.
+    /// When another client empties the first server.
     pub flush_ns: Option<u64>,
     /// When servers read nothing.
     pub deaf: Vec<Deaf>,
@@ -131,7 +131,7 @@ impl Default for SimOptions {
     }
 }
 
-/// The server's number for whoever empties it: none that a client has.
+/// The server's number for the client that empties it: no client of the run has it.
 const FLUSHER: ConnectionId = 5_000;
 
 /// Index of a connection among all there ever were; links are used again and again.
@@ -145,7 +145,7 @@ enum Event {
     Answered { wire: WireId, errno: Option<i32> },
     /// Bytes of a client reach the server.
     AtServer { wire: WireId, bytes: Vec<u8> },
-    /// Somebody else empties the first server.
+    /// Another client empties the first server.
     Flush,
     /// The end that the client made reaches the server.
     EndAtServer { wire: WireId },

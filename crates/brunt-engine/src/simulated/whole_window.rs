@@ -24,7 +24,7 @@ enum Trouble {
     Stopped,
     /// It ends all connections, and keeps its data.
     Reset,
-    /// Somebody else empties it.
+    /// Another client empties it.
     Flushed,
     /// From then on others store so much that it must forget keys.
     Evicting,

@@ -296,7 +296,7 @@ impl<C: Codec> Codec for DatagramCodec<C> {
             Some(Event::End { reply, form, .. }) => Some((*reply, *form)),
             _ => None,
         };
-        // Said here as well as by whoever decodes: the request goes on waiting, so it must keep its place.
+        // The decoder says so too: the request goes on waiting, so it must keep its place.
         if let Some((reply, form)) = said
             && place.codec.meaning(place.kind, reply, form).is_none()
         {
