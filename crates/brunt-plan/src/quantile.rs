@@ -47,7 +47,7 @@ impl Quantile {
 
     /// The share of samples that lie above it: 1 − p.
     pub fn share_above(self) -> f64 {
-        1.0 - f64::from(self.per_million) / 1e6
+        f64::from(MILLION as u32 - self.per_million) / 1e6
     }
 
     /// The rank, from 1, of the sample that is this quantile of `count` samples in ascending order:

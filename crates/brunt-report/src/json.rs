@@ -356,13 +356,10 @@ fn interval_basis(interval: &PercentileInterval) -> (String, Value) {
 
 fn until(looked: &Looked) -> Value {
     let goal = |(goal, finding): &(Goal, Finding)| {
-        let half_width = match finding {
-            Finding::Unknown => None,
-            Finding::Open(interval) | Finding::Reached(interval) => interval.relative_half_width(),
-        };
+        let half_width = finding.interval().and_then(PercentileInterval::relative_half_width);
         json!({
             "goal": goal.to_string(),
-            "reached": matches!(finding, Finding::Reached(_)),
+            "reached": finding.is_reached(),
             "half_width": half_width,
         })
     };
@@ -385,6 +382,7 @@ fn latency(summary: &OpSummary) -> Value {
         "send_lag_ns": distribution(&summary.latency.send_lag.summary),
         "least_ns": distribution(&summary.latency.least.summary),
         "client_error_ns": client_errors(&summary.client_error),
+        "lag_share": summary.lag_share,
         "including_failures_ns": distribution(&summary.including_failures()),
         "interval_ns": object(&summary.intervals, |interval| {
             (interval.quantile.key(), json!([interval.low_ns, interval.high_ns]))

@@ -11,7 +11,7 @@ use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::bound::Bounds;
-use brunt_stats::summary::Summary;
+use brunt_stats::summary::{LAG_SHARE_MAX, Summary};
 use brunt_stats::verdict::Status;
 use serde_json::{Map, Value};
 
@@ -66,6 +66,8 @@ struct Row {
     client_error: [Option<f64>; Quantile::PRINTED.len()],
     /// The most that a request was sent late.
     send_lag_max: Option<f64>,
+    /// Of a closed loop, the share of the slots' time in which requests were late; 0 in older results.
+    lag_share: f64,
     completed_per_s: f64,
     asked: u64,
     hit: u64,
@@ -126,6 +128,7 @@ impl RunResult {
         let high = self.number(subject)?;
         let row = self.row(subject.op)?;
         let low = match subject.metric {
+            Metric::Response(_) | Metric::Service(_) if self.is_lag_the_load(subject.op) => None,
             Metric::Response(statistic) => self.least_response(row, statistic, high),
             Metric::Service(statistic) => {
                 row.client_share(statistic).map(|share| high - share - self.wake_up_ns)
@@ -133,6 +136,11 @@ impl RunResult {
             Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => Some(high),
         };
         Some(Bounds { low: low.unwrap_or(0.0).clamp(0.0, high), high })
+    }
+
+    /// Is the load that was reached the client's own, so that latencies at it say nothing? As `OpSummary::is_lag_the_load` has it.
+    pub fn is_lag_the_load(&self, op: Option<OpKind>) -> bool {
+        self.row(op).is_some_and(|row| row.lag_share > LAG_SHARE_MAX)
     }
 
     /// What a statistic of the response time is at the least; `None` where nothing is known.
@@ -311,6 +319,7 @@ fn row(at: &At<'_>) -> Result<Row, String> {
         all_and_least: has_least.then(all_and_least).transpose()?,
         client_error: read_percentiles(&latency.get("client_error_ns")?)?,
         send_lag_max: latency.get("send_lag_ns")?.get("max")?.number_or_null()?,
+        lag_share: latency.value["lag_share"].as_f64().unwrap_or(0.0),
         completed_per_s: at.get("rate")?.get("completed")?.number()?,
         asked: keys.get("asked")?.count()?,
         hit: keys.get("hit")?.count()?,

@@ -10,7 +10,6 @@ use crate::latency::LatencySummary;
 use crate::summary::OpSummary;
 use brunt_plan::objective::{Metric, Statistic};
 use brunt_plan::quantile::Quantile;
-use std::ops::RangeInclusive;
 
 /// What a quantity is at the least and at the most, in the unit of its metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,29 +102,22 @@ impl Client {
         if !quantile.is_supported_by(response.count()) {
             return Bounds::UNKNOWN;
         }
-        let p = f64::from(quantile.millionths()) / 1e6;
         let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
-        let unanswered = row.unanswered();
-        let high = match interval {
-            Some(interval) if !interval.is_thin() => upper(response, unanswered, p + interval.rank_error),
-            _ if upper(response, unanswered, p).is_infinite() => f64::INFINITY,
-            // An interval that rests on too few batches is too narrow: twice as wide, it ends with the largest value at the latest. Where
-            // there is none, that stands in for it.
-            interval => {
-                let largest = response.max().map_or(f64::INFINITY, to_float);
-                let wider = interval.map(|held| upper(response, unanswered, p + 2.0 * held.rank_error));
-                wider.map_or(largest, |wider| wider.min(largest))
+        // Where nothing is above the upper end, or there is no interval, it is the largest value, or beyond it with the percentile itself.
+        let share_above = interval.map_or(0.0, |interval| interval.share_above_high);
+        let high = match response.max() {
+            Some(max_ns) if share_above == 0.0 => {
+                upper(response, row.unanswered(), quantile.share_above()).max(max_ns as f64)
             }
+            _ => upper(response, row.unanswered(), share_above),
         };
-        let low = interval.map_or(0.0, |interval| self.lower(row, p - interval.rank_error));
+        let low = interval.map_or(0.0, |interval| self.lower(row, interval.share_below_low));
         Bounds { low: low.min(high), high }
     }
 
-    /// The value of this rank, as a share, of the least response times; what a wake-up costs is the client's, too.
-    fn lower(&self, row: &OpSummary, share: f64) -> f64 {
-        let least = &row.latency.least.histogram;
-        let value = value_at(least, least.count(), share).map_or(0, |values| *values.start());
-        self.less(row, value)
+    /// The least response time below which this share of them lies; what a wake-up costs is the client's, too.
+    fn lower(&self, row: &OpSummary, share_below: f64) -> f64 {
+        self.less(row, lower(&row.latency.least.histogram, share_below))
     }
 
     /// A least response time without what the client may have cost beside it.
@@ -160,15 +152,12 @@ impl Client {
         let nothing_missing = |high: f64| if row.unanswered() > 0 { f64::INFINITY } else { high };
         let (low_ns, high) = match statistic {
             Statistic::Percentile(quantile) => {
-                let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
-                let Some(interval) = interval.filter(|interval| !interval.is_thin()) else {
+                let Some(interval) = row.intervals.iter().find(|interval| interval.quantile == quantile)
+                else {
                     return Bounds::UNKNOWN;
                 };
-                let p = f64::from(quantile.millionths()) / 1e6;
-                let count = service.histogram.count();
-                let low = value_at(&service.histogram, count, p - interval.rank_error);
-                let high = upper(&service.histogram, row.unanswered(), p + interval.rank_error);
-                (low.map_or(0, |values| *values.start()), high)
+                let high = upper(&service.histogram, row.unanswered(), interval.share_above_high);
+                (lower(&service.histogram, interval.share_below_low), high)
             }
             Statistic::Mean => match (service.summary.mean_ns, row.half_widths.mean_ns) {
                 (Some(mean_ns), Some(half_ns)) => {
@@ -207,22 +196,17 @@ pub struct HalfWidths {
     pub errors: Option<f64>,
 }
 
-/// The highest value of this rank, as a share of these values and of so many that lie above all of them.
-fn upper(histogram: &Histogram, above: u64, share: f64) -> f64 {
-    value_at(histogram, histogram.count() + above, share)
-        .map_or(f64::INFINITY, |values| to_float(*values.end()))
+/// The highest value above which this share lies of these values and of so many that are above all of them.
+fn upper(histogram: &Histogram, above: u64, share_above: f64) -> f64 {
+    let count = histogram.count() + above;
+    let rank = count - (share_above * count as f64) as u64;
+    histogram.at_rank(rank).map_or(f64::INFINITY, |values| *values.end() as f64)
 }
 
-/// The values at a rank, as a share of `count`; `None` beyond the last.
-fn value_at(histogram: &Histogram, count: u64, share: f64) -> Option<RangeInclusive<u64>> {
-    if share >= 1.0 || share <= 0.0 {
-        return None;
-    }
-    histogram.at_rank(((share * count as f64).ceil() as u64).max(1))
-}
-
-fn to_float(ns: u64) -> f64 {
-    ns as f64
+/// The lowest value of this rank, as a share; 0 where there is none.
+fn lower(histogram: &Histogram, share_below: f64) -> u64 {
+    let rank = (share_below * histogram.count() as f64).ceil() as u64;
+    histogram.at_rank(rank).map_or(0, |values| *values.start())
 }
 
 fn ratio(part: u64, whole: u64, half_width: Option<f64>) -> Bounds {

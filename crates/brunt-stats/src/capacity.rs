@@ -7,10 +7,11 @@
 //! only where the lowest one failed. Invariant: the capacity that is told was measured and passed, and the rate above it was
 //! measured and did not.
 
-use crate::bound::{Bounds, Decision, decide};
+use crate::bound::Decision;
+use crate::convergence::{Finding, Goal, Looked, decide_ceiling};
 use crate::limit::{Limit, Party};
 use crate::summary::Summary;
-use brunt_plan::objective::{Ceiling, Metric, Statistic};
+use brunt_plan::objective::Ceiling;
 
 /// Rates grow by this until one fails: few steps where each lasts seconds, and a bracket that is halved in a handful more.
 const GROWTH: f64 = 2.0;
@@ -21,32 +22,6 @@ const RATE_MAX: f64 = 1e9;
 /// A step that the client spoils, or that decides nothing, is measured once more: a stop of the host is no property of the generator, nor of the
 /// rate, and a rate that counts as failed is never tried again.
 const SPOILED_MAX: u32 = 2;
-
-/// A percentile that an objective bounds from above, as one step measured it. Nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bounded {
-    /// What the objective allows.
-    pub bound_ns: f64,
-    /// What the percentile is at the least; 0 where nothing is known.
-    pub low_ns: f64,
-    /// What it is at the most; infinite where nothing bounds it.
-    pub high_ns: f64,
-}
-
-impl Bounded {
-    /// As a step measured it: of all requests, or of the kind that the objective names.
-    fn of(ceiling: &Ceiling, summary: &Summary) -> Self {
-        let row = summary.row(ceiling.op);
-        let metric = Metric::Response(Statistic::Percentile(ceiling.quantile));
-        let bounds = row.map_or(Bounds::UNKNOWN, |row| summary.client.bounds(metric, row));
-        Self { bound_ns: ceiling.bound_ns as f64, low_ns: bounds.low, high_ns: bounds.high }
-    }
-
-    /// Is the objective met?
-    fn decide(&self) -> Decision {
-        decide(Bounds { low: self.low_ns, high: self.high_ns }, |ns| ns < self.bound_ns)
-    }
-}
 
 /// What became of one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,24 +43,27 @@ pub enum StepEnd {
 impl StepEnd {
     /// What a step came to that was to find out on which side of these ceilings its rate lies.
     pub fn of_step(summary: &Summary, ceilings: &[Ceiling]) -> Self {
-        let bounded: Vec<Bounded> = ceilings.iter().map(|ceiling| Bounded::of(ceiling, summary)).collect();
-        Self::of(Limit::of(&summary.verdict).as_ref(), &bounded)
+        let decide = |ceiling: &Ceiling| {
+            let at_end = summary.row(ceiling.op).map(|row| decide_ceiling(ceiling, row, &summary.client));
+            decision(ceiling, at_end.unwrap_or(Decision::Inconclusive), summary.looked.as_ref())
+        };
+        let decisions: Vec<Decision> = ceilings.iter().map(decide).collect();
+        Self::of(Limit::of(&summary.verdict).as_ref(), &decisions)
     }
 
-    /// Reads a step. The bounds decide where they do, for they allow for whatever the client did; a rate that was not offered as planned
-    /// does not pass, and numbers that are wrong decide nothing.
-    pub fn of(limit: Option<&Limit>, bounded: &[Bounded]) -> Self {
+    /// Reads a step by whether each percentile lies below its bound. That allows for whatever the client did; a rate that was not offered as
+    /// planned does not pass, and numbers that are wrong decide nothing.
+    pub fn of(limit: Option<&Limit>, decisions: &[Decision]) -> Self {
         let party = limit.map(|limit| limit.party);
         // A client that was only late has offered the rate all the same.
         let is_offered = limit.is_none_or(|limit| limit.checks == ["LAG"]);
-        let holds = |held: &Bounded| held.decide() == Decision::Holds;
         if party == Some(Party::Neither) {
             Self::Untrusted
         } else if party == Some(Party::Server) {
             Self::Saturated
-        } else if bounded.iter().any(|held| held.decide() == Decision::Fails) {
+        } else if decisions.contains(&Decision::Fails) {
             Self::Failed
-        } else if is_offered && bounded.iter().all(holds) {
+        } else if is_offered && decisions.iter().all(|decision| *decision == Decision::Holds) {
             Self::Passed
         } else if party == Some(Party::Client) {
             Self::ClientLimited
@@ -105,6 +83,16 @@ impl StepEnd {
             Self::Untrusted => "not trusted",
         }
     }
+}
+
+/// Does a percentile lie below its bound? The look that ended a step saw a little less of it than there is at the end: that it holds is not
+/// open again because of the rest.
+fn decision(ceiling: &Ceiling, at_end: Decision, looked: Option<&Looked>) -> Decision {
+    let goal = Goal::Excludes(*ceiling);
+    let look = looked.filter(|looked| looked.enough_at_ns.is_some());
+    let mut findings = look.iter().flat_map(|looked| &looked.findings).filter(|(held, _)| *held == goal);
+    let has_held = findings.any(|(_, finding)| matches!(finding, Finding::Decided(_, Decision::Holds)));
+    if has_held && at_end == Decision::Inconclusive { Decision::Holds } else { at_end }
 }
 
 /// Where to look, and how closely. Rates in requests per second.
@@ -253,6 +241,9 @@ fn rounded(rate: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::{Bounds, decide};
+    use crate::confidence::PercentileInterval;
+    use brunt_plan::quantile::Quantile;
 
     fn range(from: f64, to: Option<f64>) -> Range {
         Range { from, lowest: from, to, resolution: 0.02 }
@@ -375,30 +366,50 @@ mod tests {
 
     #[test]
     fn a_step_is_read_by_its_intervals_unless_something_was_the_limit() {
-        let bounded = |low_ns, high_ns| Bounded { bound_ns: 1e6, low_ns, high_ns };
+        use Decision::{Fails, Holds, Inconclusive};
         let table = [
-            (None, vec![bounded(0.8e6, 0.9e6)], StepEnd::Passed),
-            (None, vec![bounded(0.8e6, 1e6)], StepEnd::Undecided),
-            (None, vec![bounded(0.8e6, 1.1e6)], StepEnd::Undecided),
-            (None, vec![bounded(1e6, 1.1e6)], StepEnd::Failed),
-            (None, vec![bounded(1.01e6, 1.1e6)], StepEnd::Failed),
-            (None, vec![bounded(0.0, f64::INFINITY)], StepEnd::Undecided),
+            (None, vec![Holds], StepEnd::Passed),
+            (None, vec![Inconclusive], StepEnd::Undecided),
+            (None, vec![Fails], StepEnd::Failed),
             // Every objective must be met; one that is not, decides.
-            (None, vec![bounded(0.8e6, 0.9e6), bounded(0.9e6, 1.1e6)], StepEnd::Undecided),
-            (None, vec![bounded(0.8e6, 1.1e6), bounded(1.2e6, 1.3e6)], StepEnd::Failed),
-            (Some((Party::Server, "SAT")), vec![bounded(0.1e6, 0.2e6)], StepEnd::Saturated),
+            (None, vec![Holds, Inconclusive], StepEnd::Undecided),
+            (None, vec![Inconclusive, Fails], StepEnd::Failed),
+            (Some((Party::Server, "SAT")), vec![Holds], StepEnd::Saturated),
             // What lies over its bound whatever the client did does so beside a client that is late, too.
-            (Some((Party::Client, "LAG")), vec![bounded(1.2e6, 1.3e6)], StepEnd::Failed),
-            (Some((Party::Client, "LAG")), vec![bounded(0.8e6, 0.9e6)], StepEnd::Passed),
-            (Some((Party::Client, "LAG")), vec![bounded(0.2e6, 1.3e6)], StepEnd::ClientLimited),
+            (Some((Party::Client, "LAG")), vec![Fails], StepEnd::Failed),
+            (Some((Party::Client, "LAG")), vec![Holds], StepEnd::Passed),
+            (Some((Party::Client, "LAG")), vec![Inconclusive], StepEnd::ClientLimited),
             // A client without time left has not offered the rate.
-            (Some((Party::Client, "CPU")), vec![bounded(0.8e6, 0.9e6)], StepEnd::ClientLimited),
-            (Some((Party::Neither, "CONSERVE")), vec![bounded(1.2e6, 1.3e6)], StepEnd::Untrusted),
+            (Some((Party::Client, "CPU")), vec![Holds], StepEnd::ClientLimited),
+            (Some((Party::Neither, "CONSERVE")), vec![Fails], StepEnd::Untrusted),
         ];
-        for (party, bounded, expected) in table {
+        for (party, decisions, expected) in table {
             let limit = party.map(|(party, check)| Limit { party, checks: vec![check] });
-            assert_eq!(StepEnd::of(limit.as_ref(), &bounded), expected, "{party:?} {bounded:?}");
+            assert_eq!(StepEnd::of(limit.as_ref(), &decisions), expected, "{party:?} {decisions:?}");
         }
+    }
+
+    #[test]
+    fn what_holds_at_a_look_holds() {
+        use Decision::{Fails, Holds, Inconclusive};
+        let ceiling = Ceiling { op: None, quantile: Quantile::P99, bound_ns: 1_000 };
+        let other = Ceiling { bound_ns: 2_000, ..ceiling };
+        let interval = PercentileInterval::example(Quantile::P99);
+        // The look found so of the ceiling, when it was content; the end finds so; a step goes by this.
+        let table = [
+            (ceiling, Some(1), Holds, Inconclusive, Holds),
+            (ceiling, Some(1), Holds, Fails, Fails),
+            (ceiling, Some(1), Fails, Inconclusive, Inconclusive),
+            (ceiling, Some(1), Fails, Holds, Holds),
+            (ceiling, None, Holds, Inconclusive, Inconclusive),
+            (other, Some(1), Holds, Inconclusive, Inconclusive),
+        ];
+        for (of, enough_at_ns, at_look, at_end, expected) in table {
+            let findings = vec![(Goal::Excludes(of), Finding::Decided(interval, at_look))];
+            let looked = Looked { findings, enough_at_ns, ..Looked::default() };
+            assert_eq!(decision(&ceiling, at_end, Some(&looked)), expected, "{looked:?} {at_end:?}");
+        }
+        assert_eq!(decision(&ceiling, Fails, None), Fails);
     }
 
     /// The p99 of the response time of M/D/1 by Erlang's series, in units of the service time.
@@ -445,9 +456,8 @@ mod tests {
                 let measured = lengths.map(|length: f64| {
                     let deviation_ns = 0.04 * true_ns / length.sqrt();
                     let (value_ns, half_ns) = (true_ns + error() * deviation_ns, 1.96 * deviation_ns);
-                    let bounded =
-                        Bounded { bound_ns: 1e6, low_ns: value_ns - half_ns, high_ns: value_ns + half_ns };
-                    StepEnd::of(None, &[bounded])
+                    let bounds = Bounds { low: value_ns - half_ns, high: value_ns + half_ns };
+                    StepEnd::of(None, &[decide(bounds, |ns| ns < 1e6)])
                 });
                 measured.into_iter().find(|end| *end != StepEnd::Undecided).unwrap_or(StepEnd::Undecided)
             });

@@ -1,13 +1,14 @@
 //! How far a percentile of one run may lie from that of the server: a 95 % confidence interval, from histograms alone.
 //!
 //! Not the textbook's interval for independent samples: requests that queue behind each other are not independent, and
-//! that interval misses the truth four times out of five at high load. Here the batches of the window are the samples:
-//! the share of requests above the estimate is taken in each, its variance over the batches says how far the rank may
-//! be off, and the values at the two ranks are the interval (R. S. Woodruff, "Confidence intervals for medians and
-//! other position measures", 1952, with batches as clusters). Invariant: an interval holds its estimate.
+//! that interval misses the truth four times out of five at high load. Here the batches of the window are the samples: the
+//! share of requests above a value is taken in each, and its variance over the batches says how many independent requests
+//! would tell as much of it. A value is an upper end where Wilson's test rules out that more than 1 − p lie above it (C. A.
+//! Francisco and W. A. Fuller, "Quantile estimation with a complex survey design", 1991, with batches as clusters); the
+//! lower end is the value at Wilson's lower limit of p. Invariant: an interval holds its estimate.
 
 use crate::batch::{Batch, SLICES_MIN};
-use crate::histogram::{Histogram, Ranks};
+use crate::histogram::Histogram;
 use brunt_plan::quantile::Quantile;
 use std::ops::RangeInclusive;
 
@@ -23,13 +24,15 @@ pub struct PercentileInterval {
     pub quantile: Quantile,
     /// Its value in the batches together.
     pub value_ns: u64,
-    /// The lower end: the lowest value of the bucket at its rank; 0 where the rank is below the first.
+    /// The lower end: the lowest value of its bucket.
     pub low_ns: u64,
-    /// The upper end: the highest value of the bucket at its rank; `None` where the rank is beyond the last, so that the
-    /// interval has no upper end that was seen.
+    /// The upper end: the highest value of its bucket. `None` where so few bursts reach the percentile that more than what
+    /// was seen may lie above it.
     pub high_ns: Option<u64>,
-    /// How far the rank may be off, as a share of all requests: the ends are the values at p less this and at p and this.
-    pub rank_error: f64,
+    /// The rank of the lower end, as a share of all requests.
+    pub share_below_low: f64,
+    /// The share of all requests above the upper end as the test has it, also where that is not told.
+    pub share_above_high: f64,
     /// Half the width of the value's bucket; the ends contain theirs.
     pub quantisation_ns: u64,
     /// The variance of the rank over what it were if requests were independent.
@@ -76,66 +79,106 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
     }
     let mut merged = Histogram::new();
     batches.iter().for_each(|batch| merged.merge_sparse(&batch.response));
-    let (count, ranks) = (merged.count(), merged.ranks());
-    let supported = quantiles.iter().filter(|quantile| quantile.is_supported_by(count));
-    let own = supported.filter_map(|quantile| Some((*quantile, ranks.at_rank(quantile.rank(count))?)));
-    let own: Vec<(Quantile, RangeInclusive<u64>)> = own.collect();
-    // Every batch is read once for all percentiles.
-    let ends: Vec<u64> = own.iter().map(|(_, values)| *values.end()).collect();
-    let above: Vec<Vec<u64>> = batches.iter().map(|batch| batch.response.counts_above(&ends)).collect();
-    let sample = Sample { count, ranks, t: student_t(batches.len() as u32 - 1), batches };
-    let of_each = own.into_iter().enumerate();
-    of_each
-        .filter_map(|(index, (quantile, own))| {
-            let above: Vec<u64> = above.iter().map(|above| above[index]).collect();
-            sample.interval(quantile, &own, &above)
-        })
-        .collect()
+    let supported = quantiles.iter().filter(|quantile| quantile.is_supported_by(merged.count()));
+    let (levels, t) = (levels(&batches, &merged), student_t(batches.len() as u32 - 1));
+    let sample = Sample { batches, count: merged.count(), levels, t };
+    supported.filter_map(|quantile| sample.interval(*quantile)).collect()
+}
+
+/// A bucket that holds requests, and the share of all requests that lies above it.
+struct Level {
+    values: RangeInclusive<u64>,
+    /// How many requests lie in it and below.
+    up_to: u64,
+    share_above: f64,
+    /// The variance of that share.
+    variance: f64,
+}
+
+/// The buckets of all batches together, ascending.
+fn levels(batches: &[&Batch], merged: &Histogram) -> Vec<Level> {
+    let (count, clusters) = (merged.count() as f64, batches.len() as f64);
+    let level = |(values, up_to)| {
+        let share_above = (merged.count() - up_to) as f64 / count;
+        Level { values, up_to, share_above, variance: 0.0 }
+    };
+    let mut levels: Vec<Level> = merged.ranks().iter().map(level).collect();
+    let ends: Vec<u64> = levels.iter().map(|level| *level.values.end()).collect();
+    let weight = clusters / (clusters - 1.0) / (count * count);
+    for batch in batches {
+        let requests = batch.response.count() as f64;
+        for (level, above) in levels.iter_mut().zip(batch.response.counts_above(&ends)) {
+            let residual = above as f64 - level.share_above * requests;
+            level.variance += weight * residual * residual;
+        }
+    }
+    levels
+}
+
+impl Level {
+    /// Is no larger share than this above, for all that the batches tell? Wilson's score test: were it this share, as many independent
+    /// requests as have the same variance would show as little as was found once in forty times.
+    fn has_no_more_above(&self, share: f64, t: f64) -> bool {
+        if self.variance == 0.0 {
+            return self.share_above <= share;
+        }
+        let effective_count = self.share_above * (1.0 - self.share_above) / self.variance;
+        share - self.share_above >= t * (share * (1.0 - share) / effective_count).sqrt()
+    }
+}
+
+/// The lower limit of a share that was found in so many independent requests (E. B. Wilson, "Probable inference, the law of succession,
+/// and statistical inference", 1927).
+fn lower_limit(share: f64, count: f64, t: f64) -> f64 {
+    let square = t * t / count;
+    let half_width = t * (share * (1.0 - share) / count + square / count / 4.0).sqrt();
+    (share + square / 2.0 - half_width) / (1.0 + square)
 }
 
 /// The batches together.
 struct Sample<'a> {
     batches: Vec<&'a Batch>,
     count: u64,
-    ranks: Ranks,
+    levels: Vec<Level>,
     /// Student's t of so many batches.
     t: f64,
 }
 
 impl Sample<'_> {
-    /// The interval of the percentile whose value is one of `own`, above which so many requests of each batch lie.
-    fn interval(
-        &self,
-        quantile: Quantile,
-        own: &RangeInclusive<u64>,
-        above: &[u64],
-    ) -> Option<PercentileInterval> {
-        let (count, clusters) = (self.count as f64, self.batches.len() as f64);
-        // The share above the estimate is 1 − p, but for what shares its bucket or equals it.
-        let share_above = above.iter().sum::<u64>() as f64 / count;
-        let residual =
-            |(above, batch): (&u64, &&Batch)| *above as f64 - share_above * batch.response.count() as f64;
-        let squares = above.iter().zip(&self.batches).map(residual).map(|residual| residual * residual);
-        let variance = clusters / (clusters - 1.0) * squares.sum::<f64>() / (count * count);
-        let p = fraction(quantile);
-        let design_effect = variance * count / (p * (1.0 - p));
-        let off = self.t * variance.sqrt();
-        let rank = |p: f64| ((p * count).ceil() as u64).clamp(1, self.count);
-        let at_rank = |p: f64| self.ranks.at_rank(rank(p));
-        // Where the whole bucket is one value, as many batches reach it as hold it; none lies above.
-        let reaches = |batch: &&&Batch| batch.response.max().is_some_and(|max| max >= *own.start());
+    fn interval(&self, quantile: Quantile) -> Option<PercentileInterval> {
+        let (p, count) = (fraction(quantile), self.count as f64);
+        let own = self.level_of(quantile.rank(self.count));
+        let Level { values, variance, .. } = self.levels.get(own)?;
+        let effective_count = p * (1.0 - p) / variance;
+        let share_below_low = lower_limit(p, effective_count, self.t);
+        let low = self.level_of((share_below_low * count).ceil() as u64);
+        let high = self.high(own, quantile.share_above());
+        let has_upper_end = p + self.t * variance.sqrt() < 1.0;
+        let reaches = |batch: &&&Batch| batch.response.max().is_some_and(|max| max >= *values.start());
         Some(PercentileInterval {
             quantile,
-            value_ns: *own.end(),
-            low_ns: if p - off <= 0.0 { 0 } else { *at_rank(p - off)?.start() },
-            high_ns: if p + off >= 1.0 { None } else { Some(*at_rank(p + off)?.end()) },
-            rank_error: off,
-            quantisation_ns: (own.end() - own.start()).div_ceil(2),
-            design_effect,
-            effective_count: (p * (1.0 - p) / variance).min(count),
+            value_ns: *values.end(),
+            low_ns: *self.levels[low].values.start(),
+            high_ns: has_upper_end.then_some(*self.levels[high].values.end()),
+            share_below_low,
+            share_above_high: self.levels[high].share_above,
+            quantisation_ns: (values.end() - values.start()).div_ceil(2),
+            design_effect: variance * count / (p * (1.0 - p)),
+            effective_count: effective_count.min(count),
             batches: self.batches.len() as u32,
             batches_reached: self.batches.iter().filter(reaches).count() as u32,
         })
+    }
+
+    fn level_of(&self, rank: u64) -> usize {
+        self.levels.partition_point(|level| level.up_to < rank)
+    }
+
+    /// The lowest level from `own` on from which on no more than this share may lie above; at the latest the last one.
+    fn high(&self, own: usize, share_above: f64) -> usize {
+        let has_no_more = |level: &&Level| level.has_no_more_above(share_above, self.t);
+        let more = self.levels[own..].iter().rev().take_while(has_no_more).count();
+        self.levels.len() - more.max(1)
     }
 }
 

@@ -44,6 +44,23 @@ pub enum Finding {
     Open(PercentileInterval),
     /// It is reached.
     Reached(PercentileInterval),
+    /// So it is: the percentile lies below its bound, or not.
+    Decided(PercentileInterval, Decision),
+}
+
+impl Finding {
+    /// Is the goal reached?
+    pub const fn is_reached(&self) -> bool {
+        matches!(self, Self::Reached(_) | Self::Decided(..))
+    }
+
+    /// The interval that it rests on.
+    pub const fn interval(&self) -> Option<&PercentileInterval> {
+        match self {
+            Self::Unknown => None,
+            Self::Open(interval) | Self::Reached(interval) | Self::Decided(interval, _) => Some(interval),
+        }
+    }
 }
 
 impl Goal {
@@ -67,19 +84,27 @@ impl Goal {
         else {
             return Finding::Unknown;
         };
-        let is_reached = match self {
+        match self {
             Self::Width(precision) => {
                 let half_width = interval.relative_half_width();
-                interval.effective_above() >= EFFECTIVE_ABOVE_MIN
-                    && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
+                let is_narrow = half_width.is_some_and(|found| found <= precision.half_width.as_f64());
+                match is_narrow && interval.effective_above() >= EFFECTIVE_ABOVE_MIN {
+                    true => Finding::Reached(*interval),
+                    false => Finding::Open(*interval),
+                }
             }
-            Self::Excludes(Ceiling { bound_ns, quantile, .. }) => {
-                let bounds = client.bounds(Metric::Response(Statistic::Percentile(*quantile)), row);
-                decide(bounds, |ns| ns < *bound_ns as f64) != Decision::Inconclusive
-            }
-        };
-        if is_reached { Finding::Reached(*interval) } else { Finding::Open(*interval) }
+            Self::Excludes(ceiling) => match decide_ceiling(ceiling, row, client) {
+                Decision::Inconclusive => Finding::Open(*interval),
+                decision => Finding::Decided(*interval, decision),
+            },
+        }
     }
+}
+
+/// Does a percentile of these requests lie below its bound?
+pub fn decide_ceiling(ceiling: &Ceiling, row: &OpSummary, client: &Client) -> Decision {
+    let bounds = client.bounds(Metric::Response(Statistic::Percentile(ceiling.quantile)), row);
+    decide(bounds, |ns| ns < ceiling.bound_ns as f64)
 }
 
 /// As a user writes it.
@@ -154,7 +179,7 @@ impl Look {
         // Bounds allow for whatever disturbs a run; a width alone says nothing of it.
         let is_bound = |goal: &Goal| matches!(goal, Goal::Excludes(_));
         let is_held = !self.held_by.is_empty() && !self.findings.iter().all(|(goal, _)| is_bound(goal));
-        !is_held && self.findings.iter().all(|(_, finding)| matches!(finding, Finding::Reached(_)))
+        !is_held && self.findings.iter().all(|(_, finding)| finding.is_reached())
     }
 }
 
@@ -233,7 +258,7 @@ impl Convergence {
 }
 
 /// What became of the goals of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Looked {
     /// Every goal with what was found, at the look that was content or else at the end.
     pub findings: Vec<(Goal, Finding)>,
@@ -257,8 +282,7 @@ pub struct Looked {
 impl Looked {
     /// Was everything found out?
     pub fn is_reached(&self) -> bool {
-        self.held_by.is_empty()
-            && self.findings.iter().all(|(_, finding)| matches!(finding, Finding::Reached(_)))
+        self.held_by.is_empty() && self.findings.iter().all(|(_, finding)| finding.is_reached())
     }
 }
 
@@ -277,14 +301,10 @@ impl fmt::Display for Looked {
         }
         for (goal, finding) in &self.findings {
             write!(formatter, "; {goal}: ")?;
-            match finding {
-                Finding::Unknown => formatter.write_str("no interval")?,
-                Finding::Open(interval) | Finding::Reached(interval) => {
-                    match interval.relative_half_width() {
-                        Some(half_width) => write!(formatter, "{}", percent(half_width))?,
-                        None => formatter.write_str("no upper end")?,
-                    }
-                }
+            match finding.interval().map(PercentileInterval::relative_half_width) {
+                None => formatter.write_str("no interval")?,
+                Some(Some(half_width)) => write!(formatter, "{}", percent(half_width))?,
+                Some(None) => formatter.write_str("no upper end")?,
             }
         }
         if !self.held_by.is_empty() {

@@ -156,6 +156,13 @@ impl Ranks {
         self.cumulative.get(place).map(|(bucket, _)| values_within(&self.moments, *bucket))
     }
 
+    /// Ascending: the values of an occupied bucket, and how many it and those below it hold.
+    pub fn iter(&self) -> impl Iterator<Item = (RangeInclusive<u64>, u64)> {
+        self.cumulative
+            .iter()
+            .map(|(bucket, cumulative)| (values_within(&self.moments, *bucket), *cumulative))
+    }
+
     /// The value at a quantile; see [`Histogram::quantile`].
     pub fn quantile(&self, quantile: Quantile) -> Option<u64> {
         self.at_rank(quantile.rank(self.moments.count)).map(|values| *values.end())

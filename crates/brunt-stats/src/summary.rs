@@ -52,7 +52,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// In a closed loop that lost more than this share of its slots' time to the client, the load that was reached is the client's.
-const LAG_SHARE_MAX: f64 = 0.05;
+pub const LAG_SHARE_MAX: f64 = 0.05;
 
 /// The times that part the phases of a schedule, in nanoseconds on the run's clock; ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -243,6 +243,28 @@ fn a_requirement_is_decided_by_bounds() {
         let (is_missed, is_inconclusive) = (expected == "FAILS", expected.starts_with("inconclusive"));
         assert_eq!((comparison.is_missed(), comparison.is_inconclusive()), (is_missed, is_inconclusive));
     }
+    let all = shared("b", 11, 1.0, 0.0);
+    let late = |lag_share: f64| {
+        let mut value = written(20, 1.0);
+        value["latency"]["lag_share"] = json!(lag_share);
+        [&all[..5], &[read("late.json", &value).remove(0)]].concat()
+    };
+    let closed_loop = |lag_share| {
+        outcomes(&compared(
+            shared("a", 1, 1.0, 0.0),
+            late(lag_share),
+            &["p99 <= +5%", &below(1.02), "rate > 1"],
+        ))
+    };
+    assert_eq!(closed_loop(0.05), ["holds"; 3]);
+    assert_eq!(
+        closed_loop(0.051),
+        [
+            "holds",
+            "inconclusive: the client held the slots of a run for more than 5 % of their time",
+            "holds"
+        ]
+    );
     let on_both_sides = compared(side("a", 6, 1.0), side("b", 6, 1.000_05), &[&below(1.008)]);
     assert_eq!(outcomes(&on_both_sides), ["inconclusive: B's runs lie on both sides of it"]);
 }
@@ -300,8 +322,10 @@ fn the_bounds_of_a_run() {
         value["latency"]["least_ns"]["p99"] = json!(999_975_000);
     };
     let missing = |value: &mut Value| value["latency"]["response_ns"]["p99"] = Value::Null;
+    // A closed loop whose load is the client's own says nothing of latencies, and of rates what it did.
+    let slowed = |value: &mut Value| value["latency"]["lag_share"] = json!(0.051);
     type Change<'a> = &'a dyn Fn(&mut Value);
-    let table: [(&str, Change<'_>, Option<[f64; 2]>); 14] = [
+    let table: [(&str, Change<'_>, Option<[f64; 2]>); 16] = [
         (P99, &|_| {}, Some([170_000.0, 200_000.0])),
         (P99, &sleeping, Some([120_000.0, 200_000.0])),
         (P99, &older, Some([180_000.0, 200_000.0])),
@@ -316,6 +340,8 @@ fn the_bounds_of_a_run() {
         ("service.p99 < 1s", &|_| {}, Some([130_000.0, 150_000.0])),
         ("service.p99 < 1s", &sleeping, Some([80_000.0, 150_000.0])),
         ("service.p99 < 1s", &older, Some([130_000.0, 150_000.0])),
+        ("service.p99 < 1s", &slowed, Some([0.0, 150_000.0])),
+        ("p99 < 1s", &slowed, Some([0.0, 200_000.0])),
         ("unsent < 1%", &sleeping, Some([0.0, 0.0])),
     ];
     for (index, (text, change, expected)) in table.into_iter().enumerate() {

@@ -21,18 +21,8 @@ fn interval(
     effective_count: f64,
     batches_reached: u32,
 ) -> PercentileInterval {
-    PercentileInterval {
-        quantile: Quantile::P99,
-        value_ns: 1_000,
-        low_ns,
-        high_ns,
-        rank_error: 0.002,
-        quantisation_ns: 0,
-        design_effect: 1.0,
-        effective_count,
-        batches: 30,
-        batches_reached,
-    }
+    let example = PercentileInterval::example(Quantile::P99);
+    PercentileInterval { low_ns, high_ns, effective_count, batches_reached, ..example }
 }
 
 /// Requests of which nothing is known but the interval.
@@ -43,11 +33,9 @@ fn row(interval: Option<PercentileInterval>) -> OpSummary {
 }
 
 fn is_reached(goal: Goal, interval: PercentileInterval) -> bool {
-    match goal.find(&row(Some(interval)), &Client::default()) {
-        Finding::Unknown => panic!("{goal} is about another percentile"),
-        Finding::Open(found) | Finding::Reached(found) if found != interval => panic!("{found:?}"),
-        finding => finding == Finding::Reached(interval),
-    }
+    let finding = goal.find(&row(Some(interval)), &Client::default());
+    assert_eq!(finding.interval(), Some(&interval));
+    finding.is_reached()
 }
 
 #[test]
@@ -77,9 +65,14 @@ fn a_bound_is_excluded_from_below_or_above() {
     let window = MeasuredWindow { end_ns: run.until_ns, ..run.started };
     let (total, ..) = look_at(&run.plan, &run.store, &window);
     let goal = |bound_ns: u64| Goal::Excludes(Ceiling { op: None, quantile: Quantile::P99, bound_ns });
-    for (bound_ns, expected) in [(90_000, true), (109_900, false), (112_000, true)] {
-        let finding = goal(bound_ns).find(&total, &Client::default());
-        assert_eq!(matches!(finding, Finding::Reached(_)), expected, "{bound_ns}: {finding:?}");
+    let table = [(90_000, Some(Decision::Fails)), (109_900, None), (112_000, Some(Decision::Holds))];
+    for (bound_ns, expected) in table {
+        let decision = match goal(bound_ns).find(&total, &Client::default()) {
+            Finding::Decided(_, decision) => Some(decision),
+            Finding::Open(_) => None,
+            finding => panic!("{finding:?}"),
+        };
+        assert_eq!(decision, expected, "{bound_ns}");
     }
     assert_eq!(goal(1_100).to_string(), "p99 beside 1.10 us");
 }

@@ -92,7 +92,7 @@ pub(super) fn until(evidence: &Evidence) -> Check {
 /// What a goal lacks, if anything.
 fn open(goal: &Goal, finding: &Finding) -> Option<String> {
     match (goal, finding) {
-        (_, Finding::Reached(_)) => None,
+        (_, Finding::Reached(_) | Finding::Decided(..)) => None,
         (goal, Finding::Unknown) => Some(format!("{goal}: too few requests for an interval")),
         (Goal::Width(precision), Finding::Open(interval)) => {
             let found = match interval.relative_half_width() {

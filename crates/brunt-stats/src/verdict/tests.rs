@@ -83,17 +83,14 @@ fn clean() -> Evidence {
 
 /// The interval of a p99 of 1 us.
 fn interval(batches_reached: u32, low_ns: u64, high_ns: Option<u64>) -> PercentileInterval {
+    let example = PercentileInterval::example(Quantile::P99);
     PercentileInterval {
-        quantile: Quantile::P99,
-        value_ns: 1_000,
         low_ns,
         high_ns,
-        rank_error: 0.002,
-        quantisation_ns: 0,
         design_effect: 2.0,
         effective_count: 50_000.0,
-        batches: 30,
         batches_reached,
+        ..example
     }
 }
 

@@ -113,9 +113,10 @@ fn of_percentile(evidence: &Evidence, checks: &[Check], quantile: Quantile) -> T
         found(Word::Thin, "CI-THIN", caution(is_thin(rows, quantile))),
         found(Word::Wide, "CI-THIN", caution(is_wide(rows, quantile))),
     ];
-    // Of equals the one that stands first.
-    let worst =
-        candidates.into_iter().flatten().min_by_key(|trust| (std::cmp::Reverse(trust.status), trust.word));
+    // Of equals the one that stands first; what the user accepts hides nothing else.
+    let worst = candidates.into_iter().flatten().min_by_key(|trust| {
+        (evidence.judgement.allows(trust.check), std::cmp::Reverse(trust.status), trust.word)
+    });
     worst.unwrap_or(Trust { quantile, word: Word::Ok, status: CheckStatus::Ok, check: "" })
 }
 

@@ -162,6 +162,17 @@ fn strict_and_allowed() {
     assert_eq!(found(late(strict.clone())), (Status::NotTrusted, "NOT TRUSTED: LAG STEAL".to_owned()));
     let allowed = Judgement { allowed: vec!["LAG".to_owned()], ..Judgement::default() };
     assert_eq!(found(late(allowed)), (Status::Trusted, "TRUSTED up to p99.9".to_owned()));
+    // What is accepted hides nothing else.
+    let late_and_wide = |allowed: &[&str]| {
+        judged(|evidence| {
+            evidence.judgement.allowed = allowed.iter().map(|id| (*id).to_owned()).collect();
+            evidence.lag_rows[0].errors[2].error_ns = 200_000;
+            evidence.lag_rows[0].intervals[2].high_ns = Some(1_500);
+        })
+    };
+    assert_eq!(late_and_wide(&[]).sentence(), "TRUSTED up to p90 · CAUTION p99: client");
+    assert_eq!(late_and_wide(&["LAG"]).sentence(), "TRUSTED up to p90 · CAUTION p99: wide");
+    assert_eq!(late_and_wide(&["LAG", "CI-THIN"]).sentence(), "TRUSTED up to p99.9");
     let both = Judgement { allowed: vec!["LAG".to_owned(), "STEAL".to_owned()], ..strict };
     assert_eq!(found(late(both)), (Status::Trusted, "TRUSTED up to p99.9".to_owned()));
 }
