@@ -263,7 +263,7 @@ impl Malformed {
             Self::Streamed => "a value whose length is not told in advance, which no server is known to send",
             Self::Repeated => "a key that the reply has told of before",
             Self::OtherRequest => "a reply to another request than its datagram says",
-            Self::OutOfStep => "no reply to the operation that was sent",
+            Self::OutOfStep => "a reply that this operation cannot have",
         }
     }
 }

@@ -74,6 +74,7 @@ fn frames(row: &str, request: &[u8]) -> Vec<u8> {
         let opcode = if opcode == "=" { last } else { u8::from_str_radix(opcode, 16).unwrap() };
         let (key, extras, body) = match body {
             "v" => (0, 4, b"\0\0\0\0abc".to_vec()),
+            "f" => (0, 4, b"\0\0\0\0".to_vec()),
             "k" => (key_len, 4, [b"\0\0\0\0", asked, b"abc"].concat()),
             "n" => (0, 0, vec![0, 0, 0, 0, 0, 0, 0, 7]),
             "t" => (0, 0, b"text".to_vec()),

@@ -450,6 +450,15 @@ const fn declined(opcode: Opcode, status: u16) -> ReplyKind {
     }
 }
 
+/// May a success bring a body that is looked at no further: of a login a text, of a touch the flags?
+const fn may_have_body(opcode: Opcode, header: Header) -> bool {
+    match opcode {
+        Opcode::SaslAuth | Opcode::SaslStep => true,
+        Opcode::Touch => header.body_len == header.extras_len as u32,
+        _ => false,
+    }
+}
+
 /// What success means as the answer to this opcode, if it is an answer of its own.
 const fn done(opcode: Opcode) -> ReplyKind {
     match opcode {
@@ -545,7 +554,7 @@ impl BinaryCodec {
         let form = pairs::form(opcode, Status::of(header.status));
         match (opcode, header.status) {
             (Opcode::GetKQ, status) => Ok((frame_len, self.key_without_value(frame, status, header.token))),
-            (Opcode::Noop, SUCCESS) => Ok((frame_len, self.noop(header.token))),
+            (Opcode::Noop, SUCCESS) if header.body_len == 0 => Ok((frame_len, self.noop(header.token))),
             (Opcode::Increment | Opcode::Decrement | Opcode::IncrementQ | Opcode::DecrementQ, SUCCESS) => {
                 let number = u64::from_be_bytes(text.try_into().map_err(|_| BAD_NUMBER)?);
                 Ok((frame_len, self.end(ReplyKind::Number, form, number, header.token, &[])))
@@ -560,6 +569,7 @@ impl BinaryCodec {
             (Opcode::SaslAuth | Opcode::SaslStep, CONTINUES) => {
                 Ok(self.control(frame, ReplyKind::Value, form, header.token))
             }
+            (_, SUCCESS) if header.body_len > 0 && !may_have_body(opcode, header) => Err(UNKNOWN),
             (_, SUCCESS) => Ok((frame_len, self.end(done(opcode), form, 0, header.token, &[]))),
             (_, status) => Ok((frame_len, self.failed(declined(opcode, status), form, header.token, text))),
         }

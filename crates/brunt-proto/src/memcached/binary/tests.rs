@@ -267,12 +267,14 @@ fn replies() -> Vec<(Vec<u8>, String)> {
             format!("begin; control {0}; control {0}; end ok @1", shown(&statistic)),
         ),
         (reply(0x10, 1, b"", b"", b"Not found"), "begin; end not_found @1".to_owned()),
+        (reply(0x1c, 0, &[0; 4], b"", b""), "begin; end touched @1".to_owned()),
         (reply(0x05, 0, b"", b"", &[0xff; 8]), "begin; end number 18446744073709551615 @1".to_owned()),
         (reply(0x15, 0, b"", b"", &[0; 8]), "begin; end number 0 @1".to_owned()),
     ];
     replies.extend(STATUSES.iter().map(|(opcode, status, expected)| {
         let text = if expected.contains("error") || expected.contains("redirect") { ": Why." } else { "" };
-        (reply(*opcode, *status, b"", b"", b"Why."), format!("begin; end {expected} @1{text}"))
+        let body: &[u8] = if *status == 0 { b"" } else { b"Why." };
+        (reply(*opcode, *status, b"", b"", body), format!("begin; end {expected} @1{text}"))
     }));
     replies
 }
@@ -340,6 +342,10 @@ fn malformed() -> Vec<(Vec<u8>, &'static str)> {
         (reply(0x05, 0, b"", b"", b"123456789"), "begin; bad BadNumber"),
         (with_lengths(noop.clone(), 0, 0, u32::MAX), "begin; bad LineTooLong"),
         (reply(0x00, 1, b"", b"", &[b'x'; FRAME_BYTES_MAX]), "begin; bad LineTooLong"),
+        // A success that brings what it cannot bring.
+        (reply(0x01, 0, b"", b"", b"Why."), "begin; bad UnknownReply"),
+        (reply(0x0a, 0, b"", b"", b"Why."), "begin; bad UnknownReply"),
+        (reply(0x1c, 0, b"", b"", b"Why."), "begin; bad UnknownReply"),
         // Frames that cannot stand within a multi-get, or not in this one.
         (after_hit(get.clone()), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
         (after_hit(reply(0x00, 1, b"", b"", b"")), "begin; key 'a' 7 0 0 @1; bad UnknownReply"),
