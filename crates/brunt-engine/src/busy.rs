@@ -1,5 +1,5 @@
-//! How late the latest request of a server's busy period was: the largest client lag of any request to the server since it last had
-//! none outstanding, nor any waiting for a connection.
+//! How much the client delayed a server's busy period: the largest client lag of any request to the server since it last had none
+//! outstanding, nor any waiting for a connection, and the longest time that handing requests over took since then.
 //!
 //! Not a latency of its own and not a judgement: `brunt-stats` turns it into the lower bound of a response time
 //! (docs/measurement.md, "Bounds"). Requests that were sent late come in a bunch and then queue in the server; no request of
@@ -17,21 +17,28 @@ const LAG_BITS: u32 = 48;
 const LAG_MAX_NS: u64 = (1 << LAG_BITS) - 1;
 const ONE_WORKER: u64 = 1 << LAG_BITS;
 
-/// The busy period of one server: how many workers have requests out or waiting, and the largest lag since the first of them had.
+/// The busy period of one server.
 ///
 /// In cache lines of its own: it is written whenever a worker has its first request out or its last one in.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Word(AtomicU64);
+struct Period {
+    /// How many workers have requests out or waiting, and the largest lag since the first of them had.
+    word: AtomicU64,
+    /// The longest time from when a worker queued requests until it had handed them over, since then.
+    handing_over_ns: AtomicU64,
+}
 
 /// The busy periods of all servers of a run, shared by its workers.
 #[derive(Debug)]
-pub(crate) struct BusyBoard(Box<[Word]>);
+pub(crate) struct BusyBoard(Box<[Period]>);
 
 impl BusyBoard {
-    /// For this many servers, all of them idle.
-    pub(crate) fn new(servers: usize) -> Self {
-        Self((0..servers).map(|_| Word::default()).collect())
+    /// For this many servers, all of them idle. Where requests want no reply nobody knows when a server has done with them: then a busy
+    /// period ends with the run.
+    pub(crate) fn new(servers: usize, is_endless: bool) -> Self {
+        let word = || AtomicU64::new(if is_endless { ONE_WORKER } else { 0 });
+        Self((0..servers).map(|_| Period { word: word(), ..Period::default() }).collect())
     }
 }
 
@@ -81,13 +88,25 @@ impl BusyPeriods {
     #[inline(never)]
     fn enter(&mut self, server: u16, is_first: bool, late_ns: u64) {
         let Some(board) = &self.board else { return };
-        let word = &board.0[usize::from(server)].0;
+        let period = &board.0[usize::from(server)];
         if is_first {
             let asked = &mut self.asked[usize::from(server)];
-            begin(word, asked);
+            begin(period, asked);
             asked.connections += 1;
         }
-        raise(word, late_ns);
+        raise(&period.word, late_ns);
+    }
+
+    /// Requests to a server were queued at one instant, and their last byte was handed over at another: they are late by so much more than
+    /// when they were picked.
+    #[inline]
+    pub(crate) fn note_handed_over(&mut self, server: u16, queued_ns: u64, sent_ns: u64) {
+        let Some(board) = &self.board else { return };
+        let handing_over_ns = &board.0[usize::from(server)].handing_over_ns;
+        let took_ns = sent_ns.saturating_sub(queued_ns);
+        if took_ns > handing_over_ns.load(Ordering::Relaxed) {
+            handing_over_ns.fetch_max(took_ns, Ordering::Relaxed);
+        }
     }
 
     /// The same of a request that was picked at this time.
@@ -105,14 +124,14 @@ impl BusyPeriods {
         let Some(board) = &self.board else { return };
         let asked = &mut self.asked[usize::from(server)];
         asked.connections -= 1;
-        end(&board.0[usize::from(server)].0, asked);
+        end(&board.0[usize::from(server)].word, asked);
     }
 
     /// Requests to a server wait in a queue that was empty.
     pub(crate) fn begin_waiting(&mut self, server: u16) {
         let Some(board) = &self.board else { return };
         let asked = &mut self.asked[usize::from(server)];
-        begin(&board.0[usize::from(server)].0, asked);
+        begin(&board.0[usize::from(server)], asked);
         asked.queues += 1;
     }
 
@@ -121,7 +140,7 @@ impl BusyPeriods {
         let Some(board) = &self.board else { return };
         let asked = &mut self.asked[usize::from(server)];
         asked.queues -= 1;
-        end(&board.0[usize::from(server)].0, asked);
+        end(&board.0[usize::from(server)].word, asked);
     }
 
     /// A reply that was read at `read_ns` may have lain there since `since_ns`, while other requests waited for a connection: they are sent
@@ -133,7 +152,7 @@ impl BusyPeriods {
         if since_ns >= read_ns {
             return;
         }
-        let (word, asked) = (&board.0[usize::from(server)].0, &mut self.asked[usize::from(server)]);
+        let (word, asked) = (&board.0[usize::from(server)].word, &mut self.asked[usize::from(server)]);
         let unread = &mut asked.unread;
         if since_ns >= unread.end_ns {
             let lag_ns = word.load(Ordering::Acquire) & LAG_MAX_NS;
@@ -148,11 +167,13 @@ impl BusyPeriods {
         raise(word, late_ns);
     }
 
-    /// The largest lag of the busy period, or of the one that just ended, in nanoseconds; `None` where it is not kept.
+    /// By how much the client delayed the busy period, or the one that just ended, in nanoseconds; `None` where it is not kept.
     #[inline]
     pub(crate) fn lag_ns(&self, server: u16) -> Option<u64> {
         let board = self.board.as_ref()?;
-        Some(board.0[usize::from(server)].0.load(Ordering::Acquire) & LAG_MAX_NS)
+        let period = &board.0[usize::from(server)];
+        let lag_ns = period.word.load(Ordering::Acquire) & LAG_MAX_NS;
+        Some(lag_ns + period.handing_over_ns.load(Ordering::Relaxed))
     }
 
     /// Has this worker no request out, and none waiting?
@@ -163,11 +184,14 @@ impl BusyPeriods {
 
 /// A worker is about to ask a server more: if that is the first, it takes part in the busy period.
 #[inline]
-fn begin(word: &AtomicU64, asked: &Asked) {
+fn begin(period: &Period, asked: &Asked) {
     if asked.connections + asked.queues == 0 {
-        // The server was idle: the lag of an earlier busy period does not count in this one.
+        // The server was idle: what was late in an earlier busy period does not count in this one.
+        if period.word.load(Ordering::Acquire) < ONE_WORKER {
+            period.handing_over_ns.store(0, Ordering::Relaxed);
+        }
         let begin = |word: u64| Some(if word < ONE_WORKER { ONE_WORKER } else { word + ONE_WORKER });
-        let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin);
+        let _ = period.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, begin);
     }
 }
 
@@ -205,12 +229,14 @@ mod tests {
         WaitNoMore(usize, u16),
         /// Worker, server, since when a reply lay there, when it was read.
         Unread(usize, u16, u64, u64),
+        /// Worker, server, when requests were queued, when they were handed over.
+        HandOver(usize, u16, u64, u64),
     }
-    use Event::{Enter, Leave, Unread, Wait, WaitNoMore};
+    use Event::{Enter, HandOver, Leave, Unread, Wait, WaitNoMore};
 
     #[test]
     fn the_largest_lag_since_the_server_was_idle() {
-        let board = Arc::new(BusyBoard::new(2));
+        let board = Arc::new(BusyBoard::new(2, false));
         let mut workers = [BusyPeriods::new(Some(board.clone())), BusyPeriods::new(Some(board))];
         let table = [
             (Enter(0, 0, true, 5), 5),
@@ -243,6 +269,15 @@ mod tests {
             (Wait(0, 0), 0),
             (WaitNoMore(0, 0), 0),
             (Enter(0, 0, true, 3), 3),
+            // What handing over takes comes on top: the longest of all workers, once.
+            (HandOver(0, 0, 400, 407), 10),
+            (Enter(1, 0, true, 2), 10),
+            (HandOver(1, 0, 410, 414), 10),
+            (HandOver(1, 0, 420, 429), 12),
+            (HandOver(1, 0, 440, 430), 12),
+            (Leave(0, 0), 12),
+            (Leave(1, 0), 12),
+            (Enter(0, 0, true, 1), 1),
         ];
         for (step, (event, expected_ns)) in table.into_iter().enumerate() {
             let (worker, server) = match event {
@@ -262,12 +297,26 @@ mod tests {
                     workers[worker].end_waiting(server);
                     (worker, server)
                 }
+                HandOver(worker, server, queued_ns, sent_ns) => {
+                    workers[worker].note_handed_over(server, queued_ns, sent_ns);
+                    (worker, server)
+                }
                 Unread(worker, server, since_ns, read_ns) => {
                     workers[worker].note_unread(server, since_ns, read_ns);
                     (worker, server)
                 }
             };
             assert_eq!(workers[worker].lag_ns(server), Some(expected_ns), "step {step}");
+        }
+    }
+
+    #[test]
+    fn an_endless_period_keeps_its_lag() {
+        let mut periods = BusyPeriods::new(Some(Arc::new(BusyBoard::new(1, true))));
+        for (late_ns, expected_ns) in [(5, 5), (3, 5), (9, 9), (0, 9)] {
+            periods.enter(0, true, late_ns);
+            periods.leave(0);
+            assert_eq!(periods.lag_ns(0), Some(expected_ns));
         }
     }
 

@@ -209,7 +209,8 @@ impl Lane {
         self.follows || self.is_audited
     }
 
-    /// Does an operation stand for itself: a retrieval in one piece, of one key, that nothing can follow?
+    /// Does an operation stand for itself: a get in one piece, of one key, that nothing can follow? What `Codec::FOUND` says of a reply is
+    /// what it means to a get.
     #[inline]
     pub(crate) fn is_alone(&self, picked: &Picked) -> bool {
         picked.op.kind == OpKind::Get

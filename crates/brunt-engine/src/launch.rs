@@ -130,7 +130,10 @@ impl Blueprint {
         let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
         Self {
             payload: Arc::new(Payload::new(plan.data_seed, value_max)),
-            busy: plan.has_open_loop().then(|| Arc::new(BusyBoard::new(endpoints.len()))),
+            busy: plan.has_open_loop().then(|| {
+                let is_unanswered = plan.classes.iter().any(|class| class.noreply);
+                Arc::new(BusyBoard::new(endpoints.len(), is_unanswered))
+            }),
             layout: Layout::of(&plan),
             router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
             board: None,

@@ -13,7 +13,7 @@ use brunt_stats::store::IntervalStore;
 /// Workers are a little late in ending an interval; so long after it, as a rule, all have handed it over.
 const HANDED_OVER_NS: u64 = 10_000_000;
 /// Workers look at least this often whether there is an order.
-const AHEAD_NS: u64 = 20_000_000;
+pub(crate) const AHEAD_NS: u64 = 20_000_000;
 
 /// A window that has not begun.
 #[derive(Debug)]

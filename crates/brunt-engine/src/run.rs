@@ -9,7 +9,7 @@ use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
-use crate::opening::{Opened, Opening};
+use crate::opening::{AHEAD_NS, Opened, Opening};
 use crate::recording::{Filled, ReplyNotes};
 pub use crate::run_data::{RunData, RunTimes, Usage};
 use crate::trace_reader::{NoTrace, TraceReaders};
@@ -101,6 +101,8 @@ pub enum RunError {
         /// What the server said first, or what became of the connections.
         reason: String,
     },
+    /// The measured window was to begin before every worker could know that it does.
+    LateWindow,
     /// Stopped before the schedule began.
     Interrupted,
     /// The host lacks something that every run needs.
@@ -130,6 +132,9 @@ impl fmt::Display for RunError {
             }
             Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
             Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
+            Self::LateWindow => formatter.write_str(
+                "--warmup auto: the host stopped the program while it began the measured window; try again, or give --warmup a duration",
+            ),
             Self::NoTrace(NoTrace { file, error }) => {
                 write!(formatter, "trace: cannot read '{file}': {error}")
             }
@@ -370,9 +375,7 @@ fn explain(
 ) -> RunError {
     match trouble {
         Trouble::Interrupted => RunError::Interrupted,
-        Trouble::LateWindow => RunError::System(io::Error::other(
-            "--warmup auto: this host stopped the program while it began the measured window; try again, or give a duration",
-        )),
+        Trouble::LateWindow => RunError::LateWindow,
         Trouble::Company(blame) => RunError::Company(blame),
         Trouble::Unreachable { server, errno } => RunError::Unreachable {
             server: blueprint.endpoints[usize::from(server)].server.clone(),
@@ -578,11 +581,16 @@ impl Control<'_> {
         let Some(opening) = &mut self.opening else { return Ok(()) };
         let now_ns = self.clock.now_ns();
         let Some(Opened { times, end }) = opening.look(now_ns, plan, &self.intervals) else { return Ok(()) };
+        // Where it begins as late as it may, every worker knows that already.
         if end != WarmupEnd::Longest {
+            if self.clock.now_ns() + AHEAD_NS > times.measure_ns {
+                // To find that out took too long. It is found again at the next look.
+                return Ok(());
+            }
             self.orders.measure_ns.store(times.measure_ns, Ordering::Release);
-        }
-        if self.clock.now_ns() >= times.measure_ns {
-            return Err(Trouble::LateWindow);
+            if self.clock.now_ns() >= times.measure_ns {
+                return Err(Trouble::LateWindow);
+            }
         }
         (self.opening, self.warmup_end) = (None, Some(end));
         if let Some(watch) = &mut self.watch {

@@ -396,7 +396,8 @@ impl<C: Codec> Run<C> {
 /// send takes no time, that makes no difference to any sample.
 fn simulate_plan(plan: Plan, options: SimOptions) -> Outcome {
     let together = SimOptions { defers_sends: true, ..options.clone() };
-    let takes_no_time = options.send_cost_ns == 0 && plan.timestamps == Timestamps::Off;
+    let takes_no_time =
+        options.send_cost_ns == 0 && !options.pauses_in_send && plan.timestamps == Timestamps::Off;
     let together = simulate_within(plan.clone(), together, VIRTUAL_NS_MAX);
     let outcome = simulate_within(plan, options, VIRTUAL_NS_MAX);
     if takes_no_time {

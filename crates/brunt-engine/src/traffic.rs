@@ -145,6 +145,8 @@ pub(crate) struct Traffic<C: Codec> {
     lost_any: bool,
     /// Connections with something to send.
     dirty: Vec<u32>,
+    /// When what is handed over was queued.
+    queued_ns: u64,
     /// Connections that have lived: nothing is out on them any more.
     retired: Vec<u32>,
     /// Routes with waiting operations.
@@ -227,6 +229,7 @@ impl<C: Codec> Traffic<C> {
             audits: parts.audits,
             lost_any: false,
             dirty: Vec::with_capacity(count),
+            queued_ns: 0,
             retired: Vec::with_capacity(count),
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
@@ -244,7 +247,7 @@ impl<C: Codec> Traffic<C> {
     /// Lets these lanes have the connections. The old ones must have nothing in flight.
     pub(crate) fn install(&mut self, lanes: Lanes) {
         assert_eq!(self.in_flight.len(), 0, "lanes change between phases only");
-        (0..self.routes.len() as RouteId).for_each(|route| self.delist(route));
+        (0..self.routes.len() as RouteId).for_each(|route| self.end_listing(route));
         self.listed = Vec::with_capacity(lanes.routes.len());
         self.agenda = Agenda::new(lanes.lanes.len() as u32);
         self.lanes = lanes.lanes;
@@ -307,7 +310,7 @@ impl<C: Codec> Traffic<C> {
             flush_first |= self.place_waiting(route);
             if self.routes[route as usize].waiting.is_empty() {
                 self.listed.swap_remove(at);
-                self.delist(route);
+                self.end_listing(route);
                 // Whatever is due can be sent at once.
                 let lane = self.routes[route as usize].lane;
                 self.agenda.set(lane, self.lanes[lane as usize].due_ns());
@@ -537,8 +540,8 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// The same of a route that was taken off the list.
-    fn delist(&mut self, route_index: RouteId) {
+    /// Nothing waits there any more; the caller removes it from the list.
+    fn end_listing(&mut self, route_index: RouteId) {
         let route = &mut self.routes[route_index as usize];
         if std::mem::take(&mut route.listed) {
             self.busy.end_waiting(self.connections[route.connections.start as usize].server);

@@ -446,7 +446,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     }
 
     /// Everything that is not per operation. Sets when it is to be called again.
-    fn tend(&mut self, now_ns: u64) {
+    fn tend(&mut self, mut now_ns: u64) {
         if self.orders.abandon.load(Ordering::Relaxed) {
             self.stage = Stage::Finished;
             return;
@@ -462,6 +462,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
             // A connection that is given up takes what was not sent back to send it elsewhere: nothing may be on its way.
             self.io.submit();
             self.take_in();
+            // What was handed over now is booked later than the instant with which this began.
+            now_ns = self.io.now_ns();
             self.expire_ns = self.traffic.expire(&mut self.io, now_ns);
         }
         next_ns = next_ns.min(self.expire_ns).min(self.traffic.give_up_waiting(now_ns));

@@ -205,7 +205,8 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     })
 }
 
-/// A warm-up of no fixed length is one that this host alone decides on, under a load that is the same until it does.
+/// `--warmup auto` is refused where the beginning of the window is fixed before, where the run may end before it, and where the load depends
+/// on when it is.
 fn resolve_warmup(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -> Result<Warmup, PlanError> {
     let is_counted = classes.iter().any(|class| class.lifetime.total.is_some());
     // Connections that are counted would be used up by it.
@@ -215,7 +216,7 @@ fn resolve_warmup(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -
     let obstacle = if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
         Some("with --agent every host begins the window at a time that is fixed before")
     } else if is_counted {
-        Some("--connections-total ends the run when they have lived, warm or not")
+        Some("--connections-total ends the run when its last connection has ended, warm or not")
     } else if classes.iter().any(has_profile) {
         Some("the times of --rate-profile count from the beginning of the window")
     } else {
@@ -943,8 +944,8 @@ mod tests {
         ),
         (
             "warmup = 'auto'\nconnections-total = 100\ncalls-per-connection = 5",
-            "--warmup: 'auto' was given; accepted: a duration, such as 5s: --connections-total ends the run when they have \
-             lived, warm or not",
+            "--warmup: 'auto' was given; accepted: a duration, such as 5s: --connections-total ends the run when its last \
+             connection has ended, warm or not",
         ),
         (
             "warmup = 'auto'\nagent = ['a']\nserver = ['b']",

@@ -243,7 +243,7 @@ pub(crate) fn measure(
             | RunError::Company(Blame { is_servers: true, .. }) => Exit::Unreachable,
             RunError::Company(_) => Exit::Failed,
             RunError::Interrupted => Exit::Interrupted,
-            RunError::System(_) => Exit::Failed,
+            RunError::System(_) | RunError::LateWindow => Exit::Failed,
             RunError::NoInterface(_) | RunError::NoTrace(_) => Exit::Usage,
         };
         Failure::new(exit, error)

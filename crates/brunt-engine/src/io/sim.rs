@@ -89,6 +89,8 @@ pub(crate) struct SimOptions {
     pub pause: Option<(u64, u64)>,
     /// It does so again and again, this long after the last time it began; 0 is once.
     pub pause_every_ns: u64,
+    /// It does so in a send, before the bytes go out, and not where it waits.
+    pub pauses_in_send: bool,
     /// Bytes that a connection takes before the server has read them.
     pub buffer_bytes: usize,
     /// When another client empties the first server.
@@ -120,6 +122,7 @@ impl Default for SimOptions {
             piece_bytes: usize::MAX,
             pause: None,
             pause_every_ns: 0,
+            pauses_in_send: false,
             buffer_bytes: usize::MAX,
             flush_ns: None,
             deaf: Vec::new(),
@@ -497,6 +500,9 @@ impl Sim {
 
     fn take_bytes(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
         self.sends += 1;
+        if self.options.pauses_in_send && self.is_pause_due() {
+            self.stand_still();
+        }
         self.now_ns += self.options.send_cost_ns;
         let at_ns = self.now_ns;
         let Some(wire) = self.links[link as usize].filter(|wire| self.wires[*wire].is_established) else {
@@ -548,23 +554,30 @@ impl Sim {
                 self.polled_ns = self.now_ns;
             }
         }
-        if let Some((at_ns, for_ns)) = self.options.pause
-            && self.now_ns >= at_ns
-        {
-            // The process stands still: the network and the servers go on.
-            let every_ns = self.options.pause_every_ns;
-            self.options.pause = (every_ns > 0).then(|| (at_ns + every_ns, for_ns));
+        if !self.options.pauses_in_send && self.is_pause_due() {
             self.polled_ns = self.now_ns;
-            let resumed_ns = at_ns + for_ns;
-            while self.next_event_ns() <= resumed_ns {
-                let ready = std::mem::take(&mut self.ready);
-                self.advance(resumed_ns);
-                let later = std::mem::replace(&mut self.ready, ready);
-                self.ready.extend(later);
-            }
-            self.now_ns = self.now_ns.max(resumed_ns);
+            self.stand_still();
         }
         self.now_ns
+    }
+
+    fn is_pause_due(&self) -> bool {
+        self.options.pause.is_some_and(|(at_ns, _)| self.now_ns >= at_ns)
+    }
+
+    /// The process stands still: the network and the servers go on.
+    fn stand_still(&mut self) {
+        let Some((at_ns, for_ns)) = self.options.pause else { return };
+        let every_ns = self.options.pause_every_ns;
+        self.options.pause = (every_ns > 0).then(|| (at_ns + every_ns, for_ns));
+        let resumed_ns = at_ns + for_ns;
+        while self.next_event_ns() <= resumed_ns {
+            let ready = std::mem::take(&mut self.ready);
+            self.advance(resumed_ns);
+            let later = std::mem::replace(&mut self.ready, ready);
+            self.ready.extend(later);
+        }
+        self.now_ns = self.now_ns.max(resumed_ns);
     }
 
     /// Takes datagrams as long as there is room for them.

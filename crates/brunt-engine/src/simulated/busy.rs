@@ -265,12 +265,40 @@ fn no_request_would_have_taken_less_without_stops() {
         assert_eq!(stopped.samples.len(), calm.samples.len(), "{name}");
         let mut above = 0;
         for (sample, calm) in stopped.samples.iter().zip(&calm.samples) {
-            let (times, calm_ns) = (&sample.times, calm.times.response_ns());
-            let least_ns = times.least_response_ns(sample.busy_lag_ns.unwrap());
-            let range_ns = least_ns..=times.response_ns();
-            assert!(range_ns.contains(&calm_ns), "{name}: {calm_ns} is not in {range_ns:?}: {sample:?}");
-            above += usize::from(times.response_without_client_ns() > calm_ns);
+            let calm_ns = check_bounds(name, sample, calm);
+            above += usize::from(sample.times.response_without_client_ns() > calm_ns);
         }
         assert!(above > stopped.samples.len() / 100, "{name}: {above} of {}", stopped.samples.len());
+    }
+}
+
+/// The response time without stops lies between the bounds of the request. Yields it.
+fn check_bounds(name: &str, sample: &Sample, calm: &Sample) -> u64 {
+    let (times, calm_ns) = (&sample.times, calm.times.response_ns());
+    let range_ns = times.least_response_ns(sample.busy_lag_ns.unwrap())..=times.response_ns();
+    assert!(range_ns.contains(&calm_ns), "{name}: {calm_ns} is not in {range_ns:?}: {sample:?}");
+    calm_ns
+}
+
+/// Picked in time and handed over late: the stop lies between the two, or in the sends to other connections before it. What was due meanwhile
+/// is late by itself, and the queue that all of them build is the client's.
+#[test]
+fn a_stop_between_pick_and_send_is_the_clients() {
+    let table = [
+        ("rate = 4000\nconnections = 1\ndepth = 1000\nmix = 'get'", "deep"),
+        ("rate = 4000\nconnections = 16\ndepth = 1\nmix = 'get'", "as many connections as requests"),
+        ("rate = 5000\nconnections = 3\ndepth = 1\nmix = 'get'", "some wait"),
+    ];
+    for (toml, name) in table {
+        let toml = format!("{PLAN}{toml}");
+        let stopped = simulate(&toml, SimOptions { pauses_in_send: true, ..world(true) });
+        check_books(&stopped);
+        let calm = simulate(&toml, world(false));
+        assert_eq!(stopped.samples.len(), calm.samples.len(), "{name}");
+        let handed_over_late = |sample: &&Sample| sample.times.connection_wait_ns() > STOP_NS / 2;
+        assert!(stopped.samples.iter().filter(handed_over_late).count() > 5, "{name}");
+        for (sample, calm) in stopped.samples.iter().zip(&calm.samples) {
+            check_bounds(name, sample, calm);
+        }
     }
 }

@@ -262,7 +262,7 @@ impl<C: Codec> Traffic<C> {
             for picked in waiting.drain(..).chain(parked.drain(..)) {
                 self.close_waiting(&picked, now_ns);
             }
-            self.delist(index as RouteId);
+            self.end_listing(index as RouteId);
         }
         self.listed.clear();
         while let Some((_, picked)) = self.slots.as_mut().and_then(|slots| slots.paused.pop_front()) {

@@ -160,7 +160,8 @@ impl<C: Codec> Traffic<C> {
             phase: entry.phase,
             account: entry.account,
             intended_ns: entry.intended_ns,
-            picked_ns: entry.picked_ns,
+            // While the redirection lay unread the client held the operation back.
+            picked_ns: entry.picked_ns + said.at_ns.saturating_sub(said.polled_ns.max(entry.sent_ns)),
             // No lane of a cluster binds operations to connections.
             connection: None,
             route: match hop {

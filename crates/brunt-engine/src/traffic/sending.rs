@@ -28,6 +28,7 @@ pub(crate) struct Flushed {
 impl<C: Codec> Traffic<C> {
     /// Sends what is queued, one call per connection.
     pub(crate) fn flush<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
+        self.queued_ns = now_ns;
         let mut awaits_results = false;
         for at in 0..self.dirty.len() {
             let index = self.dirty[at];
@@ -85,6 +86,7 @@ impl<C: Codec> Traffic<C> {
             Err(errno) => return self.break_off(io, index, result.at_ns, errno),
         };
         connection.out.advance(taken);
+        self.busy.note_handed_over(connection.server, self.queued_ns, result.at_ns);
         let was_stuck = connection.stuck;
         connection.stuck = !connection.out.is_empty();
         if !was_stuck {
@@ -176,6 +178,8 @@ impl<C: Codec> Traffic<C> {
     /// A socket takes bytes again.
     pub(crate) fn writable<I: Io>(&mut self, io: &mut I, index: u32, at_ns: u64) {
         if self.connections[index as usize].stuck {
+            // Until now the socket had no room.
+            self.queued_ns = at_ns;
             self.send(io, index, at_ns);
         }
     }
