@@ -158,6 +158,11 @@ impl Subject {
 }
 
 impl Metric {
+    /// Is it a statistic of a time?
+    pub const fn is_latency(self) -> bool {
+        matches!(self, Self::Response(_) | Self::Service(_))
+    }
+
     /// What is accepted where a metric is expected.
     pub const ACCEPTED: &'static str = "p50, p90, p95, p99, p99.9, p99.99, mean or max (of the response time; service.p99 \
         is of the service time), rate, hit, errors, unsent; an operation may stand in front, such as get.p99";

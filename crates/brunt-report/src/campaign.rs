@@ -121,14 +121,16 @@ impl Measured {
 
     /// The same, held against the objectives of a search.
     pub fn with_step(mut self, summary: &Summary, ceilings: &[Ceiling]) -> Self {
-        let of_kind = |ceiling: &Ceiling| match ceiling.op {
-            None => Some(&summary.total),
-            Some(op) => summary.ops.iter().find(|row| row.op == op).map(|row| &row.summary),
-        };
         let found: Vec<Option<Found>> =
-            ceilings.iter().map(|ceiling| Found::of(of_kind(ceiling)?, ceiling.quantile)).collect();
+            ceilings.iter().map(|ceiling| Found::of(summary.row(ceiling.op)?, ceiling.quantile)).collect();
         self.step = Some((StepEnd::of_step(summary, ceilings), found));
         self
+    }
+
+    /// The step of a search that the capacity is the rate of: of those that passed, the one with the highest rate.
+    pub fn of_capacity(runs: &[Self]) -> Option<&Self> {
+        let passed = runs.iter().filter(|run| matches!(run.step, Some((StepEnd::Passed, _))));
+        passed.max_by(|one, other| one.offered.unwrap_or(0.0).total_cmp(&other.offered.unwrap_or(0.0)))
     }
 
     /// One of the percentiles of [`QUANTILES`].

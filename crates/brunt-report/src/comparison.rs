@@ -17,7 +17,7 @@ use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision};
-use brunt_stats::contrast::{Contrast, RUNS_MAX, RUNS_MIN, Scale};
+use brunt_stats::contrast::{Contrast, Measured, RUNS_MAX, RUNS_MIN, Scale};
 use brunt_stats::verdict::Status;
 use std::io::{self, Write};
 
@@ -153,10 +153,13 @@ impl Comparison {
             }
         });
         let contrast = |quantity: Quantity| {
-            let bounds = |side: &[RunResult]| -> Vec<_> {
-                side.iter().map(|run| quantity.bounds_of_run(run)).collect()
+            let measured = |side: &[RunResult]| -> Vec<_> {
+                let of_run = |run| {
+                    Some(Measured { value: quantity.of_run(run)?, bounds: quantity.bounds_of_run(run)? })
+                };
+                side.iter().map(of_run).collect()
             };
-            Compared { quantity, contrast: Contrast::of(quantity.scale(), &bounds(&a), &bounds(&b)) }
+            Compared { quantity, contrast: Contrast::of(quantity.scale(), &measured(&a), &measured(&b)) }
         };
         let compared: Vec<Compared> = quantities.into_iter().map(contrast).collect();
         let asserted = required.iter().map(|requirement| Asserted::of(*requirement, &compared, &b)).collect();

@@ -21,7 +21,7 @@ use brunt_plan::spec::PlanSpec;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::assertion::{Assertion, Doubt};
 use brunt_stats::book::{KeyBook, RequestBook};
-use brunt_stats::bound::{Bounds, Decision};
+use brunt_stats::bound::Bounds;
 use brunt_stats::calibration::{Fit, Lookup};
 use brunt_stats::confidence::PercentileInterval;
 use brunt_stats::connection::ConnectionCounts;
@@ -234,7 +234,7 @@ fn assertion(assertion: &Assertion) -> Value {
         "status": assertion.decision.name(),
         "measured": assertion.measured,
         "bounds": bounds(assertion.bounds),
-        "reason": (assertion.decision == Decision::Inconclusive).then(|| text::outcome(assertion)),
+        "reason": assertion.doubt.map(text::reason),
         "at_rate": assertion.at_rate,
         "bound": assertion.objective.bound.value(),
         "needs_more": more,

@@ -87,7 +87,7 @@ fn of_check(check: &Check, is_allowed: bool, is_cause: bool) -> Case {
         CheckStatus::Caution if is_cause => Outcome::Passed { said: format!("cause: {message}") },
         CheckStatus::Caution => Outcome::Passed { said: format!("CAUTION: {message}") },
         CheckStatus::NotTrusted if is_allowed => {
-            Outcome::Passed { said: format!("NOT TRUSTED, and allowed: {message}") }
+            Outcome::Passed { said: format!("NOT TRUSTED, and accepted: {message}") }
         }
         CheckStatus::NotTrusted => Outcome::Error { kind: "not_trusted", message },
     };

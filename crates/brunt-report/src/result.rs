@@ -77,6 +77,8 @@ struct Row {
     judged: u64,
     /// Those of them that failed, as ERR has it.
     failed: u64,
+    /// Sent ones that failed, and what was never sent or still in flight at the end.
+    unanswered: u64,
 }
 
 /// Nanoseconds.
@@ -122,25 +124,32 @@ impl RunResult {
         }
     }
 
-    /// Between these a number lies, whatever the client did: at the most it is what was measured. As `brunt_stats::bound` has them, but
-    /// without the confidence interval, because the samples of a comparison are whole runs.
+    /// Between these a number lies, whatever the client did, and wherever requests without an answer belong: above all others. As
+    /// `brunt_stats::bound` has them, but without the confidence interval, because the samples of a comparison are whole runs.
     pub fn bounds(&self, subject: &Subject) -> Option<Bounds> {
-        let high = self.number(subject)?;
+        let measured = self.number(subject)?;
         let row = self.row(subject.op)?;
-        let low = match subject.metric {
-            Metric::Response(_) | Metric::Service(_) if self.is_lag_the_load(subject.op) => None,
-            Metric::Response(statistic) => self.least_response(row, statistic, high),
-            Metric::Service(statistic) => {
-                row.client_share(statistic).map(|share| high - share - self.wake_up_ns)
+        let (low, high) = match subject.metric {
+            Metric::Response(_) | Metric::Service(_) if row.lag_share > LAG_SHARE_MAX => {
+                return Some(Bounds::UNKNOWN);
             }
-            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => Some(high),
+            Metric::Response(statistic) => {
+                let with_failures = row.all_and_least.as_ref().and_then(|[all, _]| all.statistic(statistic));
+                let high = row.most(statistic, with_failures.unwrap_or(measured).max(measured));
+                (self.least_response(row, statistic, measured), high)
+            }
+            Metric::Service(statistic) => {
+                let low = row.client_share(statistic).map(|share| measured - share - self.wake_up_ns);
+                (low, row.most(statistic, measured))
+            }
+            Metric::Rate | Metric::Hit | Metric::Errors | Metric::Unsent => (Some(measured), measured),
         };
-        Some(Bounds { low: low.unwrap_or(0.0).clamp(0.0, high), high })
+        Some(Bounds { low: low.unwrap_or(0.0).clamp(0.0, measured), high })
     }
 
-    /// Is the load that was reached the client's own, so that latencies at it say nothing? As `OpSummary::is_lag_the_load` has it.
-    pub fn is_lag_the_load(&self, op: Option<OpKind>) -> bool {
-        self.row(op).is_some_and(|row| row.lag_share > LAG_SHARE_MAX)
+    /// Did requests of this kind have no answer?
+    pub fn has_unanswered(&self, op: Option<OpKind>) -> bool {
+        self.row(op).is_some_and(|row| row.unanswered > 0)
     }
 
     /// What a statistic of the response time is at the least; `None` where nothing is known.
@@ -186,6 +195,15 @@ impl Latency {
 }
 
 impl Row {
+    /// A statistic of the answered requests, or no bound where those that had no answer, which are above all others, decide it.
+    fn most(&self, statistic: Statistic, of_answered: f64) -> f64 {
+        let above = match statistic {
+            Statistic::Percentile(quantile) => quantile.share_above() * self.scheduled as f64,
+            Statistic::Mean | Statistic::Max => 0.0,
+        };
+        if self.unanswered as f64 > above { f64::INFINITY } else { of_answered }
+    }
+
     /// The most that the client may have added to a statistic of the response time, and so of the service time. Only percentiles
     /// have one of their own; with the queues of late requests it is no less.
     fn client_share(&self, statistic: Statistic) -> Option<f64> {
@@ -312,6 +330,11 @@ fn row(at: &At<'_>) -> Result<Row, String> {
         Ok([read_latency(&latency.get("including_failures_ns")?)?, read_latency(&latency.get("least_ns")?)?])
     };
     let has_least = latency.value.get("least_ns").is_some();
+    let failed = requests.get("error")?.count()?
+        + requests.get("timeout")?.count()?
+        + requests.get("lost")?.count()?
+        + given_up;
+    let unsent = requests.get("unsent")?.count()?;
     Ok(Row {
         response: read_latency(&latency.get("response_ns")?)?,
         intervals: read_intervals(&latency)?,
@@ -324,12 +347,11 @@ fn row(at: &At<'_>) -> Result<Row, String> {
         asked: keys.get("asked")?.count()?,
         hit: keys.get("hit")?.count()?,
         scheduled: requests.get("scheduled")?.count()?,
-        unsent: requests.get("unsent")?.count()?,
+        unsent,
         judged: requests.get("sent")?.count()? + given_up,
-        failed: requests.get("error")?.count()?
-            + requests.get("timeout")?.count()?
-            + requests.get("lost")?.count()?
-            + given_up,
+        failed,
+        // What was given up was never sent.
+        unanswered: failed - given_up + unsent + requests.get("in_flight")?.count()?,
     })
 }
 
@@ -397,7 +419,8 @@ impl<'a> At<'a> {
     }
 
     fn number(&self) -> Result<f64, String> {
-        self.value.as_f64().filter(|number| number.is_finite()).ok_or_else(|| self.is_no("number"))
+        let number = self.value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+        number.ok_or_else(|| self.is_no("number from 0 on"))
     }
 
     fn number_or_null(&self) -> Result<Option<f64>, String> {

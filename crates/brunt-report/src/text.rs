@@ -16,7 +16,7 @@ mod traffic;
 mod trouble;
 mod verdict;
 
-pub(crate) use assertions::outcome;
+pub(crate) use assertions::{outcome, reason};
 
 use crate::cost::RequestCost;
 use crate::metered::{self, Unit};

@@ -3,7 +3,7 @@
 //! Not a check of the verdict: whether a number may be believed and whether it is good enough are two questions, with two
 //! exit codes. Invariant: what is not known neither holds nor fails.
 
-use crate::bound::{Bounds, Decision, decide};
+use crate::bound::{Bounds, Client, Decision, decide};
 use crate::latency::LatencySummary;
 use crate::summary::{OpSummary, Summary};
 use brunt_plan::objective::{Metric, Objective, Statistic};
@@ -55,7 +55,7 @@ impl Assertion {
         let decision = decide(bounds, |value| objective.is_met_by(value));
         let measured = row.and_then(|row| measured(objective.subject.metric, row));
         let is_open = decision == Decision::Inconclusive;
-        let of_latency = matches!(objective.subject.metric, Metric::Response(_) | Metric::Service(_));
+        let of_latency = objective.subject.metric.is_latency();
         let at_rate =
             row.filter(|_| of_latency && !summary.plan.has_open_loop()).map(|row| row.rate.completed);
         let doubt = match row {
@@ -82,19 +82,17 @@ fn doubt(objective: &Objective, measured: Option<f64>, bounds: Bounds, row: &OpS
         return Doubt::ClosedLoopLag;
     }
     let is_met = |value: f64| objective.is_met_by(value);
-    let interval = match statistic {
-        Statistic::Percentile(quantile) => row.intervals.iter().find(|held| held.quantile == quantile),
-        Statistic::Mean | Statistic::Max => None,
-    };
-    match interval {
-        _ if bounds.high.is_infinite() && row.unanswered() > 0 && measured.is_some_and(is_met) => {
-            Doubt::Unanswered
-        }
-        Some(interval) if !is_met(interval.low_ns as f64) => Doubt::Client,
-        None if measured.is_some_and(|value| !is_met(value)) && matches!(statistic, Statistic::Max) => {
-            Doubt::Client
-        }
-        _ => Doubt::Interval,
+    // As if the client had no part in it.
+    let mut servers_own = row.clone();
+    servers_own.latency.least = row.latency.response.clone();
+    servers_own.latency.without_client = row.latency.response.clone();
+    let without_client = Client::default().bounds(metric, &servers_own);
+    if bounds.high.is_infinite() && row.unanswered() > 0 && measured.is_some_and(is_met) {
+        Doubt::Unanswered
+    } else if decide(without_client, is_met) != Decision::Inconclusive {
+        Doubt::Client
+    } else {
+        Doubt::Interval
     }
 }
 

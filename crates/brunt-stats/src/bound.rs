@@ -75,6 +75,8 @@ pub struct Client {
     pub has_others: bool,
     /// It was the client that could do no more.
     pub is_limit: bool,
+    /// For which part of the window its workers stood still, all of them together.
+    pub stood_still: f64,
 }
 
 impl Client {
@@ -103,14 +105,9 @@ impl Client {
             return Bounds::UNKNOWN;
         }
         let interval = row.intervals.iter().find(|interval| interval.quantile == quantile);
-        // Where nothing is above the upper end, or there is no interval, it is the largest value, or beyond it with the percentile itself.
+        // Without an interval the largest value stands in for its upper end.
         let share_above = interval.map_or(0.0, |interval| interval.share_above_high);
-        let high = match response.max() {
-            Some(max_ns) if share_above == 0.0 => {
-                upper(response, row.unanswered(), quantile.share_above()).max(max_ns as f64)
-            }
-            _ => upper(response, row.unanswered(), share_above),
-        };
+        let high = upper(response, row.unanswered(), share_above);
         let low = interval.map_or(0.0, |interval| self.lower(row, interval.share_below_low));
         Bounds { low: low.min(high), high }
     }
@@ -178,8 +175,11 @@ impl Client {
     fn rate(&self, row: &OpSummary) -> Bounds {
         let Some(half_width) = row.half_widths.rate else { return Bounds::UNKNOWN };
         let bounds = Bounds::around(row.rate.completed, half_width);
-        // A client that could do more would have had at least that.
-        if self.is_limit { Bounds { high: f64::INFINITY, ..bounds } } else { bounds }
+        // A client that could do more, or did not stand still, would have had at least that.
+        match self.is_limit || row.is_lag_the_load() {
+            true => Bounds { high: f64::INFINITY, ..bounds },
+            false => Bounds { high: bounds.high / (1.0 - self.stood_still).max(0.0), ..bounds },
+        }
     }
 }
 

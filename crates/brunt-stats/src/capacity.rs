@@ -8,7 +8,7 @@
 //! measured and did not.
 
 use crate::bound::Decision;
-use crate::convergence::{Finding, Goal, Looked, decide_ceiling};
+use crate::convergence::decide_ceiling;
 use crate::limit::{Limit, Party};
 use crate::summary::Summary;
 use brunt_plan::objective::Ceiling;
@@ -43,9 +43,9 @@ pub enum StepEnd {
 impl StepEnd {
     /// What a step came to that was to find out on which side of these ceilings its rate lies.
     pub fn of_step(summary: &Summary, ceilings: &[Ceiling]) -> Self {
-        let decide = |ceiling: &Ceiling| {
-            let at_end = summary.row(ceiling.op).map(|row| decide_ceiling(ceiling, row, &summary.client));
-            decision(ceiling, at_end.unwrap_or(Decision::Inconclusive), summary.looked.as_ref())
+        let decide = |ceiling: &Ceiling| match summary.row(ceiling.op) {
+            Some(row) => decide_ceiling(ceiling, row, &summary.client),
+            None => Decision::Inconclusive,
         };
         let decisions: Vec<Decision> = ceilings.iter().map(decide).collect();
         Self::of(Limit::of(&summary.verdict).as_ref(), &decisions)
@@ -83,16 +83,6 @@ impl StepEnd {
             Self::Untrusted => "not trusted",
         }
     }
-}
-
-/// Does a percentile lie below its bound? The look that ended a step saw a little less of it than there is at the end: that it holds is not
-/// open again because of the rest.
-fn decision(ceiling: &Ceiling, at_end: Decision, looked: Option<&Looked>) -> Decision {
-    let goal = Goal::Excludes(*ceiling);
-    let look = looked.filter(|looked| looked.enough_at_ns.is_some());
-    let mut findings = look.iter().flat_map(|looked| &looked.findings).filter(|(held, _)| *held == goal);
-    let has_held = findings.any(|(_, finding)| matches!(finding, Finding::Decided(_, Decision::Holds)));
-    if has_held && at_end == Decision::Inconclusive { Decision::Holds } else { at_end }
 }
 
 /// Where to look, and how closely. Rates in requests per second.
@@ -242,8 +232,6 @@ fn rounded(rate: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::bound::{Bounds, decide};
-    use crate::confidence::PercentileInterval;
-    use brunt_plan::quantile::Quantile;
 
     fn range(from: f64, to: Option<f64>) -> Range {
         Range { from, lowest: from, to, resolution: 0.02 }
@@ -387,29 +375,6 @@ mod tests {
             let limit = party.map(|(party, check)| Limit { party, checks: vec![check] });
             assert_eq!(StepEnd::of(limit.as_ref(), &decisions), expected, "{party:?} {decisions:?}");
         }
-    }
-
-    #[test]
-    fn what_holds_at_a_look_holds() {
-        use Decision::{Fails, Holds, Inconclusive};
-        let ceiling = Ceiling { op: None, quantile: Quantile::P99, bound_ns: 1_000 };
-        let other = Ceiling { bound_ns: 2_000, ..ceiling };
-        let interval = PercentileInterval::example(Quantile::P99);
-        // The look found so of the ceiling, when it was content; the end finds so; a step goes by this.
-        let table = [
-            (ceiling, Some(1), Holds, Inconclusive, Holds),
-            (ceiling, Some(1), Holds, Fails, Fails),
-            (ceiling, Some(1), Fails, Inconclusive, Inconclusive),
-            (ceiling, Some(1), Fails, Holds, Holds),
-            (ceiling, None, Holds, Inconclusive, Inconclusive),
-            (other, Some(1), Holds, Inconclusive, Inconclusive),
-        ];
-        for (of, enough_at_ns, at_look, at_end, expected) in table {
-            let findings = vec![(Goal::Excludes(of), Finding::Decided(interval, at_look))];
-            let looked = Looked { findings, enough_at_ns, ..Looked::default() };
-            assert_eq!(decision(&ceiling, at_end, Some(&looked)), expected, "{looked:?} {at_end:?}");
-        }
-        assert_eq!(decision(&ceiling, Fails, None), Fails);
     }
 
     /// The p99 of the response time of M/D/1 by Erlang's series, in units of the service time.

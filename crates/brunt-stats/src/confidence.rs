@@ -31,7 +31,8 @@ pub struct PercentileInterval {
     pub high_ns: Option<u64>,
     /// The rank of the lower end, as a share of all requests.
     pub share_below_low: f64,
-    /// The share of all requests above the upper end as the test has it, also where that is not told.
+    /// The share of all requests, failed ones included, above the upper end as the test has it where these lie above all values; also where
+    /// the upper end is not told.
     pub share_above_high: f64,
     /// Half the width of the value's bucket; the ends contain theirs.
     pub quantisation_ns: u64,
@@ -73,6 +74,8 @@ impl PercentileInterval {
 /// without batches.
 pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInterval> {
     // A batch in which nothing completed says nothing of latencies, so it is no degree of freedom either.
+    let ended: Vec<&Batch> =
+        batches.iter().filter(|batch| batch.response.count() + batch.faulty > 0).collect();
     let batches: Vec<&Batch> = batches.iter().filter(|batch| batch.response.count() > 0).collect();
     if (batches.len() as u64) < SLICES_MIN {
         return Vec::new();
@@ -80,8 +83,11 @@ pub fn intervals(batches: &[Batch], quantiles: &[Quantile]) -> Vec<PercentileInt
     let mut merged = Histogram::new();
     batches.iter().for_each(|batch| merged.merge_sparse(&batch.response));
     let supported = quantiles.iter().filter(|quantile| quantile.is_supported_by(merged.count()));
-    let (levels, t) = (levels(&batches, &merged), student_t(batches.len() as u32 - 1));
-    let sample = Sample { batches, count: merged.count(), levels, t };
+    let t = student_t(batches.len() as u32 - 1);
+    let has_failures = ended.iter().any(|batch| batch.faulty > 0);
+    let of_all = has_failures.then(|| levels(&ended, &merged, |batch| batch.faulty));
+    let sample =
+        Sample { count: merged.count(), levels: levels(&batches, &merged, |_| 0), of_all, t, batches };
     supported.filter_map(|quantile| sample.interval(*quantile)).collect()
 }
 
@@ -95,20 +101,22 @@ struct Level {
     variance: f64,
 }
 
-/// The buckets of all batches together, ascending.
-fn levels(batches: &[&Batch], merged: &Histogram) -> Vec<Level> {
-    let (count, clusters) = (merged.count() as f64, batches.len() as f64);
+/// The buckets of all batches together, ascending; `beyond` says how many requests of a batch lie above all of them.
+fn levels(batches: &[&Batch], merged: &Histogram, beyond: impl Fn(&Batch) -> u64) -> Vec<Level> {
+    let all = merged.count() + batches.iter().map(|batch| beyond(batch)).sum::<u64>();
+    let (count, clusters) = (all as f64, batches.len() as f64);
     let level = |(values, up_to)| {
-        let share_above = (merged.count() - up_to) as f64 / count;
+        let share_above = (all - up_to) as f64 / count;
         Level { values, up_to, share_above, variance: 0.0 }
     };
     let mut levels: Vec<Level> = merged.ranks().iter().map(level).collect();
     let ends: Vec<u64> = levels.iter().map(|level| *level.values.end()).collect();
     let weight = clusters / (clusters - 1.0) / (count * count);
     for batch in batches {
-        let requests = batch.response.count() as f64;
+        let beyond = beyond(batch);
+        let requests = (batch.response.count() + beyond) as f64;
         for (level, above) in levels.iter_mut().zip(batch.response.counts_above(&ends)) {
-            let residual = above as f64 - level.share_above * requests;
+            let residual = (above + beyond) as f64 - level.share_above * requests;
             level.variance += weight * residual * residual;
         }
     }
@@ -140,6 +148,8 @@ struct Sample<'a> {
     batches: Vec<&'a Batch>,
     count: u64,
     levels: Vec<Level>,
+    /// The same with failed requests above them, where there are any.
+    of_all: Option<Vec<Level>>,
     /// Student's t of so many batches.
     t: f64,
 }
@@ -152,16 +162,20 @@ impl Sample<'_> {
         let effective_count = p * (1.0 - p) / variance;
         let share_below_low = lower_limit(p, effective_count, self.t);
         let low = self.level_of((share_below_low * count).ceil() as u64);
-        let high = self.high(own, quantile.share_above());
+        let high = self.high(&self.levels, own, quantile.share_above())?;
+        // Where failed requests alone may be more than that, the upper end lies beyond everything that was answered.
+        let share_above_high = self.of_all.as_ref().map_or(high.share_above, |levels| {
+            self.high(levels, own, quantile.share_above()).map_or(0.0, |high| high.share_above)
+        });
         let has_upper_end = p + self.t * variance.sqrt() < 1.0;
         let reaches = |batch: &&&Batch| batch.response.max().is_some_and(|max| max >= *values.start());
         Some(PercentileInterval {
             quantile,
             value_ns: *values.end(),
             low_ns: *self.levels[low].values.start(),
-            high_ns: has_upper_end.then_some(*self.levels[high].values.end()),
+            high_ns: has_upper_end.then_some(*high.values.end()),
             share_below_low,
-            share_above_high: self.levels[high].share_above,
+            share_above_high,
             quantisation_ns: (values.end() - values.start()).div_ceil(2),
             design_effect: variance * count / (p * (1.0 - p)),
             effective_count: effective_count.min(count),
@@ -174,11 +188,9 @@ impl Sample<'_> {
         self.levels.partition_point(|level| level.up_to < rank)
     }
 
-    /// The lowest level from `own` on from which on no more than this share may lie above; at the latest the last one.
-    fn high(&self, own: usize, share_above: f64) -> usize {
-        let has_no_more = |level: &&Level| level.has_no_more_above(share_above, self.t);
-        let more = self.levels[own..].iter().rev().take_while(has_no_more).count();
-        self.levels.len() - more.max(1)
+    /// The lowest level from `own` on from which on no more than this share may lie above; `None` where more than that may lie beyond all.
+    fn high<'a>(&self, levels: &'a [Level], own: usize, share_above: f64) -> Option<&'a Level> {
+        levels[own..].iter().rev().take_while(|level| level.has_no_more_above(share_above, self.t)).last()
     }
 }
 

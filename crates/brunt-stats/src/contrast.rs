@@ -64,6 +64,15 @@ impl Finding {
     }
 }
 
+/// A quantity of one run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// What was measured.
+    pub value: f64,
+    /// Between these it lies, whatever the client did and whatever became of requests without an answer; they hold the value.
+    pub bounds: Bounds,
+}
+
 /// One quantity of two sets of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contrast {
@@ -87,16 +96,15 @@ pub struct Contrast {
 }
 
 impl Contrast {
-    /// Compares the runs by the bounds of each. The upper bound is what was measured: what a client does can only add to it.
-    /// Each side has 1 to [`RUNS_MAX`] runs.
-    pub fn of(scale: Scale, a: &[Option<Bounds>], b: &[Option<Bounds>]) -> Self {
-        let given = |side: &[Option<Bounds>]| {
+    /// Compares the runs by what was measured and by the bounds of each. Each side has 1 to [`RUNS_MAX`] runs.
+    pub fn of(scale: Scale, a: &[Option<Measured>], b: &[Option<Measured>]) -> Self {
+        let given = |side: &[Option<Measured>]| {
             let is_usable =
-                |held: &Bounds| held.high.is_finite() && (scale == Scale::Difference || held.high > 0.0);
-            side.iter().map(|held| held.filter(is_usable)).collect::<Option<Vec<Bounds>>>()
+                |held: &Measured| held.value.is_finite() && (scale == Scale::Difference || held.value > 0.0);
+            side.iter().map(|held| held.filter(is_usable)).collect::<Option<Vec<Measured>>>()
         };
-        let median_of = |side: &[Option<Bounds>]| {
-            let mut values = side.iter().map(|held| Some((*held)?.high)).collect::<Option<Vec<f64>>>()?;
+        let median_of = |side: &[Option<Measured>]| {
+            let mut values = side.iter().map(|held| Some((*held)?.value)).collect::<Option<Vec<f64>>>()?;
             values.sort_by(f64::total_cmp);
             upper_median_of_sorted(&values)
         };
@@ -119,11 +127,11 @@ impl Contrast {
             Scale::Ratio => shift.exp_m1(),
             Scale::Difference => shift,
         };
-        let change = median_of_sorted(&sorted_differences(&a.highest, &b.highest)).map(from_scale);
-        if a.highest.len().min(b.highest.len()) < RUNS_MIN {
+        let change = median_of_sorted(&sorted_differences(&a.measured, &b.measured)).map(from_scale);
+        if a.measured.len().min(b.measured.len()) < RUNS_MIN {
             return Self { change, finding: Finding::TooFewRuns, ..nothing };
         }
-        let measured = Test::of(&a.highest, &b.highest);
+        let measured = Test::of(&a.measured, &b.measured);
         let extremes = [Test::of(&a.highest, &b.lowest), Test::of(&a.lowest, &b.highest)];
         let margin = if scale == Scale::Ratio { MARGIN } else { MARGIN / 100.0 };
         let finding = finding(&measured, &extremes, margin);
@@ -141,22 +149,24 @@ impl Contrast {
     }
 }
 
-/// The bounds of the runs of a side on a scale on which changes are differences.
+/// The runs of a side on a scale on which changes are differences.
 struct Side {
+    measured: Vec<f64>,
     lowest: Vec<f64>,
     highest: Vec<f64>,
 }
 
 impl Side {
-    fn of(scale: Scale, runs: &[Bounds]) -> Self {
+    fn of(scale: Scale, runs: &[Measured]) -> Self {
         // Ratios are differences of logarithms; ranks are the same. That of 0 is −∞, which is below all others.
         let to_scale = |value: f64| match scale {
             Scale::Ratio => value.ln(),
             Scale::Difference => value,
         };
         Self {
-            lowest: runs.iter().map(|held| to_scale(held.low)).collect(),
-            highest: runs.iter().map(|held| to_scale(held.high)).collect(),
+            measured: runs.iter().map(|held| to_scale(held.value)).collect(),
+            lowest: runs.iter().map(|held| to_scale(held.bounds.low)).collect(),
+            highest: runs.iter().map(|held| to_scale(held.bounds.high)).collect(),
         }
     }
 }
@@ -270,13 +280,21 @@ fn sums_of_ranks(ranks: &[usize], chosen: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn some(values: &[f64]) -> Vec<Option<Bounds>> {
-        values.iter().map(|value| Some(Bounds::exact(*value))).collect()
+    fn exact(value: f64) -> Option<Measured> {
+        Some(Measured { value, bounds: Bounds::exact(value) })
+    }
+
+    fn some(values: &[f64]) -> Vec<Option<Measured>> {
+        values.iter().map(|value| exact(*value)).collect()
     }
 
     /// Runs of which this part, at most, may be the client's.
-    fn shared(values: &[f64], part: f64) -> Vec<Option<Bounds>> {
-        values.iter().map(|value| Some(Bounds { low: value * (1.0 - part), high: *value })).collect()
+    fn shared(values: &[f64], part: f64) -> Vec<Option<Measured>> {
+        let of = |value: &f64| Measured {
+            value: *value,
+            bounds: Bounds { low: value * (1.0 - part), high: *value },
+        };
+        values.iter().map(|value| Some(of(value))).collect()
     }
 
     /// A generator good enough to draw with: splitmix64, as numbers in [0, 1).
@@ -461,7 +479,7 @@ mod tests {
         const TRIALS: u32 = 4_000;
         let mut draw = draws(11);
         // Run values with a heavy tail, as p99s of runs have it; B is 1.3 times as slow in one pass.
-        let mut run = |factor: f64| Some(Bounds::exact(factor * (1.0 - draw()).powf(-0.2)));
+        let mut run = |factor: f64| exact(factor * (1.0 - draw()).powf(-0.2));
         // Of the divisions of 4 + 4, 6 + 6, 4 + 7 and 9 + 9 runs, so many are as uneven as the table's critical value.
         let table = [
             (4, 4, 1.0, 2.0 / 70.0),
@@ -498,9 +516,7 @@ mod tests {
     #[test]
     fn the_most_runs_there_may_be() {
         let side = |offset: usize| {
-            (0..RUNS_MAX)
-                .map(|run| Some(Bounds::exact((1_000 + run * 2 + offset) as f64)))
-                .collect::<Vec<_>>()
+            (0..RUNS_MAX).map(|run| exact((1_000 + run * 2 + offset) as f64)).collect::<Vec<_>>()
         };
         let contrast = Contrast::of(Scale::Ratio, &side(0), &side(1));
         assert_eq!(contrast.finding, Finding::NoneShown);

@@ -44,21 +44,19 @@ pub enum Finding {
     Open(PercentileInterval),
     /// It is reached.
     Reached(PercentileInterval),
-    /// So it is: the percentile lies below its bound, or not.
-    Decided(PercentileInterval, Decision),
 }
 
 impl Finding {
     /// Is the goal reached?
     pub const fn is_reached(&self) -> bool {
-        matches!(self, Self::Reached(_) | Self::Decided(..))
+        matches!(self, Self::Reached(_))
     }
 
     /// The interval that it rests on.
     pub const fn interval(&self) -> Option<&PercentileInterval> {
         match self {
             Self::Unknown => None,
-            Self::Open(interval) | Self::Reached(interval) | Self::Decided(interval, _) => Some(interval),
+            Self::Open(interval) | Self::Reached(interval) => Some(interval),
         }
     }
 }
@@ -84,20 +82,15 @@ impl Goal {
         else {
             return Finding::Unknown;
         };
-        match self {
+        let is_reached = match self {
             Self::Width(precision) => {
                 let half_width = interval.relative_half_width();
-                let is_narrow = half_width.is_some_and(|found| found <= precision.half_width.as_f64());
-                match is_narrow && interval.effective_above() >= EFFECTIVE_ABOVE_MIN {
-                    true => Finding::Reached(*interval),
-                    false => Finding::Open(*interval),
-                }
+                interval.effective_above() >= EFFECTIVE_ABOVE_MIN
+                    && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
             }
-            Self::Excludes(ceiling) => match decide_ceiling(ceiling, row, client) {
-                Decision::Inconclusive => Finding::Open(*interval),
-                decision => Finding::Decided(*interval, decision),
-            },
-        }
+            Self::Excludes(ceiling) => decide_ceiling(ceiling, row, client) != Decision::Inconclusive,
+        };
+        if is_reached { Finding::Reached(*interval) } else { Finding::Open(*interval) }
     }
 }
 
@@ -114,7 +107,7 @@ impl fmt::Display for Goal {
             Self::Width(precision) => precision.fmt(formatter),
             Self::Excludes(Ceiling { op, quantile, bound_ns }) => {
                 let of = op.map(|op| format!("{op}.")).unwrap_or_default();
-                write!(formatter, "{of}{quantile} beside {}", time(*bound_ns))
+                write!(formatter, "{of}{quantile} against {}", time(*bound_ns))
             }
         }
     }
@@ -166,20 +159,19 @@ impl Look {
         let ids = |is_so: fn(CheckStatus) -> bool| {
             checks.iter().filter(|check| is_so(check.status)).map(|check| check.id).collect()
         };
+        // Bounds allow for whatever disturbs a run; a width alone says nothing of it.
+        let has_width = goals.iter().any(|goal| matches!(goal, Goal::Width(_)));
         Self {
             at_ns,
             findings: goals.iter().map(|goal| (*goal, find(goal))).collect(),
-            held_by: ids(|status| status > CheckStatus::Ok),
+            held_by: if has_width { ids(|status| status > CheckStatus::Ok) } else { Vec::new() },
             unjudged: ids(|status| status == CheckStatus::Skipped),
             is_late: checks.iter().any(|check| check.id == "LAG" && check.status == CheckStatus::NotTrusted),
         }
     }
 
     fn is_enough(&self) -> bool {
-        // Bounds allow for whatever disturbs a run; a width alone says nothing of it.
-        let is_bound = |goal: &Goal| matches!(goal, Goal::Excludes(_));
-        let is_held = !self.held_by.is_empty() && !self.findings.iter().all(|(goal, _)| is_bound(goal));
-        !is_held && self.findings.iter().all(|(_, finding)| finding.is_reached())
+        self.held_by.is_empty() && self.findings.iter().all(|(_, finding)| finding.is_reached())
     }
 }
 

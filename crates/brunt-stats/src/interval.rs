@@ -101,6 +101,8 @@ pub struct IntervalRow {
     pub op: OpKind,
     /// Latencies of measured ops that ended in the interval.
     pub latencies: Latencies<SparseHistogram>,
+    /// The client lags of those that were completed, together.
+    pub client_lag_ns: u64,
 }
 
 /// Everything that one worker recorded from `start_ns` to `end_ns`.

@@ -38,8 +38,8 @@ pub struct Limit {
     pub checks: Vec<&'static str>,
 }
 
-/// Convicted of these, the client was late for most of what it measured, or cannot tell the time.
-const LATE: [&str; 2] = ["LAG", "CLOCK"];
+/// Convicted of these, the client was late for most of what it measured or cannot tell the time, or the host kept it from its processor.
+const LATE: [&str; 4] = ["LAG", "CLOCK", "CPU", "STEAL"];
 /// A server that answers more than this share of requests with errors, or loses them, has met its limit.
 const ERRORS: f64 = 0.01;
 
@@ -53,7 +53,8 @@ impl Limit {
         let found = |select: &dyn Fn(&Check) -> bool| -> Vec<&'static str> {
             verdict.checks.iter().filter(|check| select(check)).map(|check| check.id).collect()
         };
-        let convicts = |check: &Check| check.status == CheckStatus::NotTrusted;
+        let convicts =
+            |check: &Check| check.status == CheckStatus::NotTrusted && !verdict.judgement.allows(check.id);
         let is_saturated = |check: &Check| check.id == "SAT" && check.status >= CheckStatus::Caution;
         let is_behind = !found(&is_saturated).is_empty();
         let is_busy = |check: &Check| check.id == "CPU" && is_behind && check.value >= BUSY;

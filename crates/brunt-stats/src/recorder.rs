@@ -31,8 +31,8 @@ pub struct Layout {
     pub meters_asked: usize,
     /// How many servers there are; at least 1.
     pub servers: usize,
-    /// The response times of the warm-up are recorded, too, of all classes and ops together: `--warmup auto` waits until it is
-    /// level.
+    /// The response times of the warm-up are recorded, too, of all classes and ops together: `--warmup auto` waits until they
+    /// are level.
     pub records_warmup: bool,
 }
 
@@ -101,19 +101,22 @@ impl RowIndex {
 #[repr(align(128))]
 struct Row {
     latencies: Latencies<RecordingHistogram>,
+    /// The client lags of completed ops together.
+    client_lag_ns: u64,
 }
 
 impl Row {
     /// Records several ops that have ended alike.
     fn record_many(&mut self, sample: &Sample, count: u32) {
-        self.record_with(sample, |histogram, value| histogram.record_many(value, count));
+        self.record_with(sample, count, |histogram, value| histogram.record_many(value, count));
     }
 
     /// The same, where one takes no more than the other.
     #[inline(always)]
-    fn record_with(&mut self, sample: &Sample, record: impl Fn(&mut RecordingHistogram, u64)) {
+    fn record_with(&mut self, sample: &Sample, count: u32, record: impl Fn(&mut RecordingHistogram, u64)) {
         let (class, times) = (sample.outcome.class, &sample.times);
         if class.is_completed() {
+            self.client_lag_ns += times.client_lag_ns() * u64::from(count);
             record(&mut self.latencies.response, times.response_ns());
             record(&mut self.latencies.service, times.service_ns());
             record(&mut self.latencies.send_lag, times.send_lag_ns());
@@ -309,7 +312,7 @@ impl RecorderSet {
             }
             self.books.at_mut(account.book).record_many(sample.op, sample.outcome, asked, hits, 1);
             if let Some(row) = self.rows.get_mut(account.row as usize) {
-                row.record_with(sample, RecordingHistogram::record);
+                row.record_with(sample, 1, RecordingHistogram::record);
             } else if self.warmup.is_some() {
                 self.record_warmup(account, sample, 1);
             }
@@ -425,6 +428,7 @@ impl RecorderSet {
             class,
             op,
             latencies: row.latencies.map(RecordingHistogram::take),
+            client_lag_ns: std::mem::take(&mut row.client_lag_ns),
         });
         let is_used = |row: &IntervalRow| row.latencies.response.count() + row.latencies.failed.count() > 0;
         Interval {
@@ -533,7 +537,8 @@ mod tests {
         let moments = get.latencies.response.moments();
         assert_eq!((moments.count, moments.min, moments.max), (2, 499, 500));
         assert_eq!(get.latencies.service.moments().max, 490);
-        assert_eq!(get.latencies.send_lag.moments().sum, 20);
+        assert_eq!((get.latencies.send_lag.moments().sum, get.client_lag_ns), (20, 0));
+        assert_eq!(set.take_interval(3, 1_000, 2_000).rows, []);
         assert_eq!((mget.latencies.response.count(), mget.latencies.failed.moments().max), (0, 400));
         assert_eq!(interval.bytes[Phase::Measure as usize], Bytes { tx: 77, rx: 0 });
         assert_eq!(interval.bytes[Phase::Drain as usize], Bytes { tx: 0, rx: 88 });

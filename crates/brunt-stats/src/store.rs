@@ -22,16 +22,20 @@ use brunt_plan::phase::Phase;
 pub struct RowTotals {
     /// Latencies in nanoseconds.
     pub latencies: Latencies<Histogram>,
+    /// The client lags of completed ops together, in nanoseconds.
+    pub client_lag_ns: u64,
 }
 
 impl RowTotals {
     fn add(&mut self, row: &IntervalRow) {
         self.latencies.merge_sparse(&row.latencies);
+        self.client_lag_ns += row.client_lag_ns;
     }
 
     /// Adds another row.
     pub fn merge(&mut self, other: &Self) {
         self.latencies.merge(&other.latencies);
+        self.client_lag_ns += other.client_lag_ns;
     }
 }
 

@@ -455,7 +455,7 @@ impl Summary {
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         let datagrams = (plan.transport == Transport::Udp).then_some(input.datagrams);
         let meters = store.meters();
-        let mut client = client_of(&input.usage, &input.host, !input.agents.is_empty());
+        let mut client = client_of(&input.usage, &input.host, !input.agents.is_empty(), &window);
         evidence.looked = input.convergence.map(|convergence| {
             let checks = verdict::while_running(&evidence);
             convergence.end(&client, (&total, &ops), &checks, &window, input.interrupted)
@@ -531,12 +531,13 @@ impl Summary {
         }
     }
 
-    /// Does what this check found leave what was asserted as it is? Bounds allow for a late client, so that LAG does where they decide
-    /// every assertion there is; a strict judgement accepts nothing.
+    /// Does what this check found leave what was asserted as it is? Bounds allow for a late client, so that LAG does where latencies are
+    /// asserted and the bounds decide every assertion there is; a strict judgement accepts nothing.
     pub fn decides_beside(&self, id: &str) -> bool {
         let is_decided = |assertion: &Assertion| assertion.decision != Decision::Inconclusive;
         let is_lenient = id == "LAG" && !self.verdict.judgement.is_strict;
-        is_lenient && !self.assertions.is_empty() && self.assertions.iter().all(is_decided)
+        let mut metrics = self.assertions.iter().map(|assertion| assertion.objective.subject.metric);
+        is_lenient && metrics.any(|metric| metric.is_latency()) && self.assertions.iter().all(is_decided)
     }
 
     /// One of the phases; connecting has no ops and is none of them.
@@ -594,12 +595,12 @@ impl<'a> Rows<'a> {
 
     fn sum_anew(&self, of: impl Fn(ClassId, OpKind) -> bool) -> OpSummary {
         let mut totals = RowTotals::default();
-        let (mut lag_ns, mut slots_ns) = (0.0, 0.0);
+        let (mut lag_ns, mut slots_ns) = (0, 0.0);
         for (class, _, row) in self.store.rows().filter(|(class, op, _)| of(*class, *op)) {
             totals.merge(row);
             if let Load::Closed { think } = self.plan.classes[usize::from(class)].load {
-                let (lag, response) = (row.latencies.send_lag.moments(), row.latencies.response.moments());
-                lag_ns += lag.sum as f64;
+                let response = row.latencies.response.moments();
+                lag_ns += row.client_lag_ns;
                 slots_ns += response.sum as f64 + response.count as f64 * think.0 as f64;
             }
         }
@@ -607,7 +608,7 @@ impl<'a> Rows<'a> {
             // No request had to queue behind others that a schedule wanted earlier: what the client held is its own part.
             totals.latencies.least.merge(&totals.latencies.without_client);
         }
-        let lag_share = if slots_ns > 0.0 { lag_ns / slots_ns } else { 0.0 };
+        let lag_share = if slots_ns > 0.0 { lag_ns as f64 / slots_ns } else { 0.0 };
         let mut book = Book::default();
         let mut in_window = WindowCounts::default();
         for entry in self.store.books.entries().filter(|entry| of(entry.class, entry.op)) {
@@ -683,11 +684,13 @@ pub(crate) fn look_at(
 }
 
 /// What bounds the client's own part. A worker without any time left is the limit, whatever else is.
-fn client_of(usage: &ClientUsage, host: &HostEvidence, has_others: bool) -> Client {
+fn client_of(usage: &ClientUsage, host: &HostEvidence, has_others: bool, window: &MeasuredWindow) -> Client {
     let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
     // A worker that only looks never has to be woken.
     let wake_up_ns = if usage.wait == Wait::Spin.name() { 0 } else { host.wake_up_ns };
-    Client { wake_up_ns, has_others, is_limit: is_busy }
+    let stood_ns: u64 = usage.workers.iter().map(|worker| worker.stalls.total_ns).sum();
+    let stood_still = stood_ns as f64 / window.duration_ns().max(1) as f64;
+    Client { wake_up_ns, has_others, is_limit: is_busy, stood_still }
 }
 
 fn is_open(plan: &Plan) -> impl Fn(ClassId) -> bool + Copy {

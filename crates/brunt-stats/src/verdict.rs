@@ -153,7 +153,7 @@ pub const CHECKS: [&str; 26] = [
 const OF_THE_WHOLE_RUN: [&str; 8] =
     ["SAMPLES", "RATE", "SAT", "LAG", "CLOCK", "CONSERVE", "LITTLE", "VERIFY"];
 /// What these find is why something else is as it is: LAG and the bounds of every number tell what it came to.
-const CAUSES: [&str; 5] = ["CPU", "STEAL", "COLO", "HEADROOM", "REPEAT"];
+const CAUSES: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// How strictly a user wants a run to be judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -357,8 +357,8 @@ impl Verdict {
         let judgement = evidence.judgement.clone();
         let checks: Vec<Check> = checks.into_iter().map(|check| judgement.weighed(check)).collect();
         let percentiles = trust::of_percentiles(evidence, &checks);
-        let is_cause = |check: &&Check| !judgement.is_strict && CAUSES.contains(&check.id);
-        let of_checks = checks.iter().filter(|check| !is_cause(check) && !judgement.allows(check.id));
+        let of_checks =
+            checks.iter().filter(|check| !judgement.is_cause(check.id) && !judgement.allows(check.id));
         let of_percentiles = percentiles.iter().filter(|trust| !judgement.allows(trust.check));
         let found = of_checks.map(|check| check.status).chain(of_percentiles.map(|trust| trust.status));
         let status = match found.max().unwrap_or(CheckStatus::Ok) {
@@ -395,11 +395,15 @@ impl Verdict {
 
     /// Is what a check found a cause of what others found, and no verdict of its own?
     pub fn is_cause(&self, check: &Check) -> bool {
-        !self.judgement.is_strict && CAUSES.contains(&check.id)
+        self.judgement.is_cause(check.id)
     }
 }
 
 impl Judgement {
+    fn is_cause(&self, id: &str) -> bool {
+        !self.is_strict && CAUSES.contains(&id)
+    }
+
     /// A check as it counts: only some convict, unless the user is strict.
     fn weighed(&self, check: Check) -> Check {
         let most = match self.is_strict || OF_THE_WHOLE_RUN.contains(&check.id) {
@@ -413,11 +417,16 @@ impl Judgement {
 impl Verdict {
     /// Of a campaign: as good as the worst of the runs that count, and of what the runs say of each other. `spreads` has a
     /// name for each number that was compared.
-    pub fn of_campaign(runs: impl IntoIterator<Item = Status>, spreads: &[(String, Spread)]) -> Self {
+    pub fn of_campaign(
+        runs: impl IntoIterator<Item = Status>,
+        spreads: &[(String, Spread)],
+        judgement: &Judgement,
+    ) -> Self {
         let check = repeat::agreement(spreads);
-        let own = if check.status == CheckStatus::Caution { Status::Caution } else { Status::Trusted };
+        let is_doubted = check.status == CheckStatus::Caution && !judgement.allows(check.id);
+        let own = if is_doubted { Status::Caution } else { Status::Trusted };
         let status = runs.into_iter().fold(own, Status::max);
-        Self { status, percentiles: Vec::new(), checks: vec![check], judgement: Judgement::default() }
+        Self { status, percentiles: Vec::new(), checks: vec![check], judgement: judgement.clone() }
     }
 
     /// Of a campaign over several settings: the same, but where each setting was run once it says that, and how it could
@@ -425,9 +434,10 @@ impl Verdict {
     pub fn of_settings(
         runs: impl IntoIterator<Item = Status>,
         spreads: &[(String, Spread)],
+        judgement: &Judgement,
         can_repeat: bool,
     ) -> Self {
-        let mut verdict = Self::of_campaign(runs, spreads);
+        let mut verdict = Self::of_campaign(runs, spreads, judgement);
         if spreads.iter().all(|(_, spread)| spread.runs < 2) {
             let how = if can_repeat { " (--repeat K)" } else { "" };
             let message = format!("each setting was run once: run-to-run spread unknown{how}");

@@ -32,7 +32,7 @@ use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, h
 use brunt_stats::convergence::Convergence;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Status, Verdict};
+use brunt_stats::verdict::{Judgement, Status, Verdict};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -267,6 +267,11 @@ fn plan_at(asked: &Asked, setting: SweepPoint, option: &str) -> Result<Plan, Fai
 }
 
 /// A setting of the rate; rates below a request in ten minutes are none.
+/// How strictly the runs were judged.
+fn judgement_of(runs: &[Measured]) -> Judgement {
+    runs.first().map(|run| run.verdict.judgement.clone()).unwrap_or_default()
+}
+
 fn rate_setting(per_second: f64) -> SweepPoint {
     SweepPoint::Rate(Rate {
         micro_per_second: ((per_second * 1e6).round() as u64).clamp(1_667, 1_000_000_000_000_000),

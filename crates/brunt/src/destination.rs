@@ -8,9 +8,11 @@
 use crate::exit::Failure;
 use crate::input;
 use crate::terminal::{Patient, standard_output};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
@@ -366,11 +368,29 @@ impl Partial {
             return Ok(());
         };
         // A file that is mounted by itself, as into a container, or another user's in /tmp can be written and not replaced.
-        if fs::copy(&self.path, to).is_err() {
+        let is_fixed = matches!(
+            error.kind(),
+            ErrorKind::ResourceBusy | ErrorKind::CrossesDevices | ErrorKind::PermissionDenied
+        );
+        let copied = if is_fixed { self.copy_into(to) } else { Err(error) };
+        copied.map_err(|error| {
             self.is_kept = true;
-            return Err(io::Error::other(format!("{error}; it is in '{}' instead", self.path.display())));
+            io::Error::other(format!("{error}; it is in '{}' instead", self.path.display()))
+        })
+    }
+
+    /// Puts what it holds into a file that is there, whose content stays where there is no room for the new one.
+    fn copy_into(&mut self, to: &Path) -> io::Result<()> {
+        let mut target = OpenOptions::new().write(true).open(to)?;
+        let length = self.file.metadata()?.len();
+        match fallocate(&target, FallocateFlags::KEEP_SIZE, 0, length.max(1)) {
+            // Where the file system cannot tell beforehand, it is tried.
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            Err(error) => return Err(error.into()),
         }
-        Ok(())
+        target.set_len(length)?;
+        io::copy(&mut File::open(&self.path)?, &mut target)?;
+        target.sync_all()
     }
 }
 

@@ -8,13 +8,14 @@ use std::io;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Done; the verdict is TRUSTED or CAUTION.
+    /// Done; the verdict is TRUSTED or CAUTION, or what was asserted holds whatever the client did.
     Done = 0,
     /// Something failed that has no number of its own.
     Failed = 1,
     /// The command line or the plan is wrong; nothing was sent.
     Usage = 2,
-    /// The run is done, its verdict is NOT TRUSTED, or something that was asserted is inconclusive.
+    /// The run is done, its verdict is NOT TRUSTED (for more than a late client, where assertions decide beside that), or something that was
+    /// asserted is inconclusive.
     NotTrusted = 3,
     /// It is done, and something that was asserted or asked for fails: no rate meets the objectives of a search.
     AssertionFailed = 4,

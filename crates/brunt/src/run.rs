@@ -213,7 +213,7 @@ fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
 
 /// The exit code of a run that was reported.
 fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
-    // Whoever asks for no reply cannot miss it.
+    // Noreply requests have no response, so they count as answered.
     let is_answered = summary.phases.iter().any(|phase| {
         let requests = &phase.book.requests;
         requests.completed() + requests.outcome(OutcomeClass::Unacknowledged) > 0

@@ -502,13 +502,26 @@ fn verdict(out: &mut String, campaign: &Campaign) {
     let status = campaign.verdict.status;
     let own: Vec<_> = campaign.verdict.checks.iter().filter(|check| check.status > CheckStatus::Ok).collect();
     let as_good = campaign.runs.iter().filter(|run| run.verdict.status == status).count();
-    let of_runs = match as_good {
-        0 if status == Status::NotTrusted => "nothing was found that can be vouched for".to_owned(),
-        0 => String::new(),
-        count if status == Status::Trusted && count < campaign.runs.len() => {
+    let of_capacity = match campaign.finding {
+        Finding::Search { .. } => Measured::of_capacity(&campaign.runs),
+        _ => None,
+    };
+    let of_runs = match (of_capacity, as_good) {
+        (Some(run), _) if run.verdict.status == status => {
+            let reasons = run.verdict.reasons().join(" ");
+            let rate = run.setting.map_or_else(String::new, setting_text);
+            if reasons.is_empty() {
+                format!("the step at {rate}/s")
+            } else {
+                format!("the step at {rate}/s: {reasons}")
+            }
+        }
+        (_, 0) if status == Status::NotTrusted => "nothing was found that can be vouched for".to_owned(),
+        (_, 0) => String::new(),
+        (_, count) if status == Status::Trusted && count < campaign.runs.len() => {
             format!("{count} of {} runs; what was found does not rest on the others", campaign.runs.len())
         }
-        count => format!("{count} of {} runs", campaign.runs.len()),
+        (_, count) => format!("{count} of {} runs", campaign.runs.len()),
     };
     paragraph::prose(out, status.name(), &of_runs);
     for check in own {

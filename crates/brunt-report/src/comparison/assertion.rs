@@ -6,7 +6,6 @@
 use super::{Compared, Quantity};
 use crate::metric;
 use crate::result::RunResult;
-use brunt_plan::objective::{Metric, Subject};
 use brunt_plan::tolerance::Requirement;
 use brunt_stats::bound::{Bounds, Decision, decide};
 use brunt_stats::contrast::{Finding, RUNS_MIN};
@@ -147,16 +146,8 @@ impl Known<'_> {
             (Requirement::Value(_), ..) if self.b.len() < RANGE_RUNS_MIN => {
                 Some(format!("needs {RANGE_RUNS_MIN} runs of B"))
             }
-            (Requirement::Value(objective), ..) if self.is_load_the_clients(objective.subject) => {
-                Some("the client held the slots of a run for more than 5 % of their time".to_owned())
-            }
             _ => None,
         }
-    }
-
-    fn is_load_the_clients(&self, Subject { op, metric }: Subject) -> bool {
-        let is_latency = matches!(metric, Metric::Response(_) | Metric::Service(_));
-        is_latency && self.b.iter().any(|run| run.is_lag_the_load(op))
     }
 
     /// Why what is known does not decide; `None` where it does.
@@ -166,6 +157,12 @@ impl Known<'_> {
             return None;
         }
         let reason = match self.requirement {
+            Requirement::Value(objective)
+                if self.b.iter().any(|run| run.has_unanswered(objective.subject.op))
+                    && self.bounds().is_some_and(|bounds| bounds.high.is_infinite()) =>
+            {
+                "requests without an answer count as above every bound"
+            }
             _ if !is_open(self.bounds_as_measured()) => "the client's share would decide",
             Requirement::Change(_) => "the interval holds the bound",
             Requirement::Value(_) => "B's runs lie on both sides of it",

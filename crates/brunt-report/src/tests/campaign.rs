@@ -11,7 +11,7 @@ use brunt_stats::knee::Knee;
 use brunt_stats::limit::{Limit, Party};
 use brunt_stats::repeat::Spread;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{Check, CheckStatus, Status, Verdict};
+use brunt_stats::verdict::{Check, CheckStatus, Judgement, Status, Verdict};
 use serde_json::Value;
 
 const US: f64 = 1_000.0;
@@ -48,7 +48,8 @@ fn limited(mut run: Measured, party: Party, id: &'static str, message: &str) -> 
 
 fn campaign(summary: &Summary, runs: Vec<Measured>, finding: Finding) -> Campaign {
     let (load, head) = head(summary, matches!(finding, Finding::Scan { .. }).then_some("rate"));
-    let verdict = Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[]);
+    let verdict =
+        Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[], &Judgement::default());
     Campaign { head, load, runs, finding, verdict, interrupted: false }
 }
 
@@ -105,7 +106,7 @@ fn spoiled_scan(is_interrupted: bool) -> Campaign {
         points.push(ScanPoint { p99: None, ..point(4e3, vec![], 5) });
     }
     let finding = Finding::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: None };
-    let verdict = Verdict::of_settings([Status::NotTrusted], &[], true);
+    let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), true);
     Campaign { verdict, interrupted: is_interrupted, ..campaign(&summary, runs, finding) }
 }
 
@@ -130,7 +131,7 @@ fn scan_of_a_client_that_can_nothing() -> Campaign {
     }];
     let finding =
         Finding::Scan { option: "rate", points, knee: Some(Knee::Unknown), closed_loop: Some(4_940.0) };
-    let verdict = Verdict::of_settings([Status::NotTrusted], &[], true);
+    let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), true);
     Campaign { verdict, ..campaign(&summary, runs, finding) }
 }
 
@@ -145,7 +146,7 @@ fn search_undecided() -> Campaign {
         capacity: Some(Capacity::Undecided { at: 100.0 }),
         closed_loop: None,
     };
-    let verdict = Verdict::of_settings([Status::NotTrusted], &[], false);
+    let verdict = Verdict::of_settings([Status::NotTrusted], &[], &Judgement::default(), false);
     Campaign { verdict, ..campaign(&summary, vec![run], finding) }
 }
 
@@ -198,6 +199,7 @@ fn repeat(p99_us: &[f64]) -> Campaign {
     let verdict = Verdict::of_campaign(
         runs.iter().map(|run| run.verdict.status),
         &[("p99".to_owned(), compared[0].spread)],
+        &Judgement::default(),
     );
     Campaign { verdict, ..campaign(&summary, runs, Finding::Repeat { compared }) }
 }

@@ -257,13 +257,16 @@ fn a_requirement_is_decided_by_bounds() {
         ))
     };
     assert_eq!(closed_loop(0.05), ["holds"; 3]);
+    assert_eq!(closed_loop(0.051), [CLIENT, CLIENT, "holds"]);
+    // Three in a hundred had no answer, and the p99 of the others is what it was.
+    let mut value = written(30, 1.0);
+    let scheduled = value["requests"]["scheduled"].as_f64().unwrap();
+    value["requests"]["lost"] = json!((scheduled * 0.03) as u64);
+    let losing = [&all[..5], &[read("losing.json", &value).remove(0)]].concat();
+    let comparison = compared(shared("a", 1, 1.0, 0.0), losing, &[&below(1.02), "p50 < 1s"]);
     assert_eq!(
-        closed_loop(0.051),
-        [
-            "holds",
-            "inconclusive: the client held the slots of a run for more than 5 % of their time",
-            "holds"
-        ]
+        outcomes(&comparison),
+        ["inconclusive: requests without an answer count as above every bound", "holds"]
     );
     let on_both_sides = compared(side("a", 6, 1.0), side("b", 6, 1.000_05), &[&below(1.008)]);
     assert_eq!(outcomes(&on_both_sides), ["inconclusive: B's runs lie on both sides of it"]);
@@ -316,22 +319,34 @@ fn the_bounds_of_a_run() {
         sleeping(value);
         value["client"]["host"]["wake_up_ns"] = json!(200_001);
     };
-    // Two in a hundred failed: with them the p99 is a time-out, of which as much is the client's.
+    // With those that failed the p99 is a time-out, of which as much is the client's.
     let failing = |value: &mut Value| {
         value["latency"]["including_failures_ns"]["p99"] = json!(1_000_000_000);
         value["latency"]["least_ns"]["p99"] = json!(999_975_000);
+    };
+    // 51 of 1 000 are more than lie above a p95, and fewer than lie above a p90.
+    let unanswered = |value: &mut Value| {
+        value["requests"]["scheduled"] = json!(1_000);
+        for (key, count) in [("error", 1), ("timeout", 2), ("lost", 3), ("unsent", 45), ("given_up", 5)] {
+            value["requests"][key] = json!(count);
+        }
+        for key in ["p90", "p95", "mean", "max"] {
+            value["latency"]["response_ns"][key] = json!(150_000);
+            value["latency"]["including_failures_ns"][key] = json!(150_000);
+            value["latency"]["least_ns"][key] = json!(0);
+        }
     };
     let missing = |value: &mut Value| value["latency"]["response_ns"]["p99"] = Value::Null;
     // A closed loop whose load is the client's own says nothing of latencies, and of rates what it did.
     let slowed = |value: &mut Value| value["latency"]["lag_share"] = json!(0.051);
     type Change<'a> = &'a dyn Fn(&mut Value);
-    let table: [(&str, Change<'_>, Option<[f64; 2]>); 16] = [
+    let table: [(&str, Change<'_>, Option<[f64; 2]>); 20] = [
         (P99, &|_| {}, Some([170_000.0, 200_000.0])),
         (P99, &sleeping, Some([120_000.0, 200_000.0])),
         (P99, &older, Some([180_000.0, 200_000.0])),
         (P99, &led, Some([110_000.0, 200_000.0])),
         (P99, &all_of_it, Some([0.0, 200_000.0])),
-        (P99, &failing, Some([175_000.0, 200_000.0])),
+        (P99, &failing, Some([175_000.0, 1e9])),
         (P99, &missing, None),
         ("mean < 1s", &|_| {}, Some([90_000.0, 100_000.0])),
         ("mean < 1s", &sleeping, Some([40_000.0, 100_000.0])),
@@ -340,8 +355,12 @@ fn the_bounds_of_a_run() {
         ("service.p99 < 1s", &|_| {}, Some([130_000.0, 150_000.0])),
         ("service.p99 < 1s", &sleeping, Some([80_000.0, 150_000.0])),
         ("service.p99 < 1s", &older, Some([130_000.0, 150_000.0])),
-        ("service.p99 < 1s", &slowed, Some([0.0, 150_000.0])),
-        ("p99 < 1s", &slowed, Some([0.0, 200_000.0])),
+        ("service.p99 < 1s", &slowed, Some([0.0, f64::INFINITY])),
+        ("p99 < 1s", &slowed, Some([0.0, f64::INFINITY])),
+        ("p95 < 1s", &unanswered, Some([0.0, f64::INFINITY])),
+        ("mean < 1s", &unanswered, Some([0.0, f64::INFINITY])),
+        ("max < 1s", &unanswered, Some([0.0, f64::INFINITY])),
+        ("p90 < 1s", &unanswered, Some([0.0, 150_000.0])),
         ("unsent < 1%", &sleeping, Some([0.0, 0.0])),
     ];
     for (index, (text, change, expected)) in table.into_iter().enumerate() {

@@ -7,6 +7,7 @@ use crate::quantity;
 use crate::table::Table;
 use brunt_stats::assertion::{Assertion, Doubt};
 use brunt_stats::bound::{Bounds, Decision};
+use brunt_stats::summary::LAG_SHARE_MAX;
 
 pub(super) fn write(out: &mut String, assertions: &[Assertion]) {
     if assertions.is_empty() {
@@ -40,27 +41,27 @@ pub(crate) fn outcome(assertion: &Assertion) -> String {
         (Decision::Holds, _) => "holds".to_owned(),
         (Decision::Fails, _) => "FAILS".to_owned(),
         (Decision::Inconclusive, doubt) => {
-            format!("inconclusive: {}", doubt.map_or("nothing is known of it".to_owned(), reason))
+            format!("inconclusive: {}", doubt.map_or_else(|| "nothing is known of it".to_owned(), reason))
         }
     };
     match assertion.at_rate {
-        Some(rate) => format!("{decided}, at {}/s", quantity::count(rate.round() as u64)),
+        Some(rate) => format!("{decided} (at {}/s)", quantity::count(rate.round() as u64)),
         None => decided,
     }
 }
 
 /// What it takes until the answer is known.
-fn reason(doubt: Doubt) -> String {
+pub(crate) fn reason(doubt: Doubt) -> String {
     match doubt {
         Doubt::NoRequests => "there was no such request".to_owned(),
         Doubt::Requests { more, ns: Some(ns) } => {
             format!("needs {} more requests, {} at this rate", quantity::count(more), quantity::time(ns))
         }
         Doubt::Requests { more, ns: None } => format!("needs {} more requests", quantity::count(more)),
-        Doubt::ClosedLoopLag => {
-            "the client held requests back for more than 5 % of its slots' time, so the load is its own"
-                .to_owned()
-        }
+        Doubt::ClosedLoopLag => format!(
+            "the client held requests back for more than {} % of its slots' time, so the load is its own",
+            LAG_SHARE_MAX * 100.0
+        ),
         Doubt::Unanswered => "requests without an answer count as above every bound".to_owned(),
         Doubt::Client => "the client may have caused it".to_owned(),
         Doubt::Interval => "the interval holds the bound; run longer".to_owned(),

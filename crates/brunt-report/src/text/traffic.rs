@@ -68,7 +68,7 @@ fn happened(out: &mut String, summary: &Summary) {
         return;
     }
     let at_edges = |what: &str, at_start: u64, at_end: u64| {
-        format!("{what} {} before, {} after", count(at_start), count(at_end))
+        format!("{what} {} at start, {} at end", count(at_start), count(at_end))
     };
     let mut facts = vec![format!(
         "{} sent, {} completed, {} failed",
@@ -80,7 +80,7 @@ fn happened(out: &mut String, summary: &Summary) {
     if counts.waiting_at_start + counts.waiting_at_end > 0 {
         facts.push(at_edges("waiting", counts.waiting_at_start, counts.waiting_at_end));
     }
-    facts.push("above: due in it".to_owned());
+    facts.push("table above: by due time".to_owned());
     paragraph::facts(out, "in window", &facts);
 }
 

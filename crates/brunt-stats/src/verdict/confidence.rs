@@ -92,7 +92,7 @@ pub(super) fn until(evidence: &Evidence) -> Check {
 /// What a goal lacks, if anything.
 fn open(goal: &Goal, finding: &Finding) -> Option<String> {
     match (goal, finding) {
-        (_, Finding::Reached(_) | Finding::Decided(..)) => None,
+        (_, Finding::Reached(_)) => None,
         (goal, Finding::Unknown) => Some(format!("{goal}: too few requests for an interval")),
         (Goal::Width(precision), Finding::Open(interval)) => {
             let found = match interval.relative_half_width() {
@@ -110,6 +110,6 @@ fn open(goal: &Goal, finding: &Finding) -> Option<String> {
                 rounded(requests)
             ))
         }
-        (Goal::Excludes(_), Finding::Open(_)) => Some(format!("{goal}: the interval holds the bound")),
+        (Goal::Excludes(_), Finding::Open(_)) => Some(format!("{goal}: its bounds lie on both sides")),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn agreement(spreads: &[(String, Spread)]) -> Check {
 #[cfg(test)]
 mod tests {
     use crate::repeat::{Estimate, Spread};
-    use crate::verdict::{CheckStatus, Status, Verdict};
+    use crate::verdict::{CheckStatus, Judgement, Status, Verdict};
 
     fn spread(name: &str, values: &[f64], half_width: Option<f64>) -> (String, Spread) {
         let estimates: Vec<Estimate> = values.iter().map(|&value| Estimate { value, half_width }).collect();
@@ -80,7 +80,7 @@ mod tests {
             ),
         ];
         for (spreads, status, message) in table {
-            let verdict = Verdict::of_campaign([Status::Trusted; 3], &spreads);
+            let verdict = Verdict::of_campaign([Status::Trusted; 3], &spreads, &Judgement::default());
             let check = &verdict.checks[0];
             assert_eq!((check.id, check.status), ("REPEAT", status), "{}", check.message);
             assert!(check.message.starts_with(message), "{}", check.message);
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn a_campaign_is_as_good_as_its_worst_run() {
-        let status = |runs: &[Status]| Verdict::of_campaign(runs.iter().copied(), &[]).status;
+        let status =
+            |runs: &[Status]| Verdict::of_campaign(runs.iter().copied(), &[], &Judgement::default()).status;
         assert_eq!(status(&[]), Status::Trusted);
         assert_eq!(status(&[Status::Trusted, Status::Caution]), Status::Caution);
         assert_eq!(status(&[Status::NotTrusted, Status::Caution]), Status::NotTrusted);

@@ -3,7 +3,7 @@
 //! Once is no campaign. Several times: the same plan with other seeds and new connections, and what the runs say of each
 //! other.
 
-use super::{Conclusion, End, Series, check_output, compared, print_plan};
+use super::{Conclusion, End, Series, check_output, compared, judgement_of, print_plan};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
@@ -57,6 +57,7 @@ fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) 
 fn conclude(runs: &[Measured]) -> Conclusion {
     let compared = compared(runs.iter().filter(|run| !run.interrupted));
     let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
-    let verdict = Verdict::of_campaign(runs.iter().map(|run| run.verdict.status), &spreads);
+    let verdict =
+        Verdict::of_campaign(runs.iter().map(|run| run.verdict.status), &spreads, &judgement_of(runs));
     Conclusion { finding: Finding::Repeat { compared }, verdict, is_missed: false }
 }

@@ -2,11 +2,11 @@
 //!
 //! The settings are `brunt-plan`'s, the way up and the knee are `brunt-stats`'; here they are measured.
 
-use super::repeat::check_between;
 use super::{
     Conclusion, End, Series, check_output, closed_loop_plan, closed_loop_rate, estimate, plan_at, print_plan,
     rate_setting, throughput,
 };
+use super::{judgement_of, repeat::check_between};
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
@@ -139,7 +139,7 @@ fn conclude(runs: &[Measured], option: &'static str, is_load: bool, closed_loop:
     let statuses = count.filter(|run| !by_server(run)).map(|run| run.verdict.status);
     let named = |point: &ScanPoint| Some((format!("p99 at {option}={}", point.setting), point.p99?));
     let spreads: Vec<_> = points.iter().filter(|point| !is_limited(point)).filter_map(named).collect();
-    let verdict = Verdict::of_settings(statuses, &spreads, true);
+    let verdict = Verdict::of_settings(statuses, &spreads, &judgement_of(runs), true);
     let finding = Finding::Scan { option, points, knee, closed_loop };
     Conclusion { finding, verdict, is_missed: false }
 }

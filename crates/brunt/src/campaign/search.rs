@@ -4,8 +4,8 @@
 //! objective is decided, or its longest time is up.
 
 use super::{
-    Conclusion, End, Series, check_output, closed_loop_plan, closed_loop_rate, plan_at, print_plan,
-    rate_setting,
+    Conclusion, End, Series, check_output, closed_loop_plan, closed_loop_rate, judgement_of, plan_at,
+    print_plan, rate_setting,
 };
 use crate::cli;
 use crate::exit::{Exit, Failure};
@@ -72,7 +72,7 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         Ok(())
     })();
     series.report(outputs, ended, |runs| Conclusion {
-        verdict: Verdict::of_settings(statuses(runs, capacity), &[], false),
+        verdict: Verdict::of_settings(statuses(runs, capacity), &[], &judgement_of(runs), false),
         is_missed: matches!(capacity, Some(Capacity::Below { .. })),
         finding: Finding::Search {
             objectives: slo.clone(),
@@ -162,11 +162,11 @@ fn measure_all(
     unreachable!("a search ends with a capacity")
 }
 
-/// The statuses that count: of the steps that passed, on which the capacity rests, and of the one that ended the search
-/// because it could not be believed or decided nothing. What failed is allowed to be saturated.
+/// The statuses that count: of the step whose rate is the capacity, and of the one that ended the search because it could not be believed or
+/// decided nothing. Lower rates passed on the way there, and what failed is allowed to be saturated.
 fn statuses(runs: &[Measured], capacity: Option<Capacity>) -> Vec<Status> {
-    let passed = runs.iter().filter(|run| matches!(run.step, Some((StepEnd::Passed, _))));
-    let mut statuses: Vec<Status> = passed.map(|run| run.verdict.status).collect();
+    let mut statuses: Vec<Status> =
+        Measured::of_capacity(runs).into_iter().map(|run| run.verdict.status).collect();
     if let Some(Capacity::ClientLimited { .. } | Capacity::Untrusted { .. } | Capacity::Undecided { .. }) =
         capacity
     {

@@ -346,6 +346,20 @@ fn disks_that_do_not_take_a_result() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "exit 1\nold\nx.json\n", "{}", said(&output));
     assert!(said(&output).contains("--json: cannot write 'x.json': No space left"), "{}", said(&output));
 
+    // The same of a file that is mounted by itself, where there is room beside it.
+    let mounted = "mkdir t && mount -t tmpfs -o size=8k none t && cp x.json t && mount --bind t/x.json x.json && \
+                   (\"$@\"; echo \"exit $?\"; cat x.json; umount x.json t; rmdir t)";
+    let output = ended(mounted).unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("exit 1\n{OLD}"), "{}", said(&output));
+    let at_hand = directory.names().into_iter().find(|name| name.ends_with(".partial")).unwrap();
+    let expected = format!(
+        "--json: cannot write 'x.json': No space left on device (os error 28); it is in '{}' instead",
+        directory.path(&at_hand)
+    );
+    assert!(said(&output).contains(&expected), "{}", said(&output));
+    check_whole(&directory.path(&at_hand));
+    fs::remove_file(directory.path(&at_hand)).unwrap();
+
     let output = ended("mount --bind x.json x.json && exec \"$@\"").unwrap();
     assert_eq!((exit(&output), said(&output).as_str()), (0, ""));
     check_whole(&directory.path("x.json"));
