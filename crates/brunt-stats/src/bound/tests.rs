@@ -148,9 +148,15 @@ fn other_quantities() {
 #[test]
 fn a_closed_loop_that_the_client_slows_down_tells_nothing_of_latencies() {
     let client = Client::default();
-    for (lag_share, expected) in [(0.05, [0.495 * 7.5e6, 0.505 * 10e6]), (0.051, [0.0, INFINITE])] {
+    let table = [(0.05, [0.495 * 7.5e6, 0.505 * 10e6], 10_100.0), (0.051, [0.0, INFINITE], INFINITE)];
+    for (lag_share, expected, most_per_s) in table {
         let row = OpSummary { lag_share, ..row() };
         check(client.bounds("p50".parse().unwrap(), &row), expected);
-        check(client.bounds("rate".parse().unwrap(), &row), [9_900.0, 10_100.0]);
+        check(client.bounds("rate".parse().unwrap(), &row), [9_900.0, most_per_s]);
+    }
+    // Stopped for a fifth of the window, it would have had a quarter more.
+    for (stood_still, most_per_s) in [(0.2, 10_100.0 * 1.25), (1.0, INFINITE), (1.5, INFINITE)] {
+        let client = Client { stood_still, ..client };
+        check(client.bounds("rate".parse().unwrap(), &row()), [9_900.0, most_per_s]);
     }
 }
