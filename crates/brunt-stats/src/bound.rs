@@ -71,6 +71,9 @@ pub fn decide(bounds: Bounds, is_met: impl Fn(f64) -> bool) -> Decision {
 pub struct Client {
     /// What a wake-up after a sleep costs on this host, in nanoseconds; 0 where no worker sleeps.
     pub wake_up_ns: u64,
+    /// For how long it may have held any request of a closed loop beside that, in nanoseconds: its longest stop, and without limit where it was
+    /// kept from its processor for much of the window. 0 beside an open loop, whose late requests tell.
+    pub stop_ns: u64,
     /// Other hosts send to the same servers, and how late they were in a busy period is not known here.
     pub has_others: bool,
     /// It was the client that could do no more.
@@ -121,7 +124,7 @@ impl Client {
     fn less(&self, row: &OpSummary, ns: u64) -> f64 {
         // The busy periods of a server that other hosts load, too, are not known: no request was later than the latest.
         let elsewhere_ns = if self.has_others { row.latency.send_lag.summary.max_ns.unwrap_or(0) } else { 0 };
-        ns.saturating_sub(self.wake_up_ns.saturating_add(elsewhere_ns)) as f64
+        ns.saturating_sub(self.wake_up_ns.saturating_add(elsewhere_ns).saturating_add(self.stop_ns)) as f64
     }
 
     /// The extremes of the sample, which has no interval.
@@ -167,8 +170,7 @@ impl Client {
                 (max_ns, nothing_missing(max_ns as f64))
             }
         };
-        let low =
-            low_ns.saturating_sub(client_share_ns(row, statistic).saturating_add(self.wake_up_ns)) as f64;
+        let low = self.less(row, low_ns.saturating_sub(client_share_ns(row, statistic)));
         Bounds { low: low.min(high), high }
     }
 

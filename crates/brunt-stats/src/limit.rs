@@ -62,7 +62,12 @@ impl Limit {
             |party: Party, checks: Vec<&'static str>| (!checks.is_empty()).then_some(Self { party, checks });
         by(Party::Client, found(&is_busy))
             .or_else(|| by(Party::Server, found(&is_saturated)))
-            .or_else(|| by(Party::Client, found(&|check| LATE.contains(&check.id) && convicts(check))))
+            .or_else(|| {
+                let is_late = verdict.checks.iter().any(|check| LATE.contains(&check.id) && convicts(check));
+                // With it, what a late client did not send.
+                let is_its_own = |check: &Check| LATE.contains(&check.id) || check.id == "RATE";
+                by(Party::Client, found(&|check| is_late && is_its_own(check) && convicts(check)))
+            })
             .or_else(|| {
                 let fails = |check: &Check| {
                     check.id == "RATE" && convicts(check) || check.id == "ERR" && check.value > ERRORS
@@ -92,11 +97,12 @@ mod tests {
 
     #[test]
     fn who_is_the_limit() {
-        let table: [(&[Found], Expected); 12] = [
+        let table: [(&[Found], Expected); 13] = [
             (&[("SAT", Ok, 0.0), ("LAG", Caution, 1.0), ("CPU", Caution, 0.99)], None),
             (&[("SAT", Caution, 0.02)], Some((Party::Server, "SAT"))),
             (&[("SAT", NotTrusted, 0.5), ("LAG", NotTrusted, 1.0)], Some((Party::Server, "SAT"))),
             (&[("LAG", NotTrusted, 1.0)], Some((Party::Client, "LAG"))),
+            (&[("RATE", NotTrusted, 0.1), ("LAG", NotTrusted, 1.0)], Some((Party::Client, "RATE LAG"))),
             // No lateness to be seen in a percentile, and yet nothing left.
             (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.96)], Some((Party::Client, "CPU"))),
             (&[("SAT", NotTrusted, 0.5), ("CPU", Caution, 0.85)], Some((Party::Server, "SAT"))),

@@ -275,7 +275,12 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
         (0..unseen).filter_map(|start| cells.value(series, start..start + 1)).collect();
     let begins_so = passed_over.iter().chain(groups[0].values.first()).copied().all(differs);
     let of_groups = groups[..leading].iter().flat_map(|group| &group.values);
-    if !begins_so || grows(passed_over.iter().chain(of_groups).copied(), level) {
+    // A warm-up only gets better: what begins better than it goes on is another matter.
+    let is_worse = match series {
+        Series::P50 | Series::P99 => means[0] > level,
+        Series::Throughput | Series::HitRatio => means[0] < level,
+    };
+    if !begins_so || !is_worse || grows(passed_over.iter().chain(of_groups).copied(), level) {
         leading = 0;
     }
     let is_other = |values: &[f64]| median(values).is_some_and(differs);

@@ -34,7 +34,7 @@ use crate::steady::warmup::WarmupEnd;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
 use crate::trace::TraceRecord;
-use crate::usage::ClientUsage;
+use crate::usage::{ClientUsage, WorkerUsage};
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{
     self, Asked, Check, Evidence, FaultEvidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
@@ -51,6 +51,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+/// Where a worker was ready to run and did not for more than this share of the window, how long replies of a closed loop lay unread is not known.
+const RUN_DELAY_MAX: f64 = 0.05;
 /// In a closed loop that lost more than this share of its slots' time to the client, the load that was reached is the client's.
 pub const LAG_SHARE_MAX: f64 = 0.05;
 
@@ -455,7 +457,7 @@ impl Summary {
         let SummaryInput { plan, store, window, mut samples, .. } = input;
         let datagrams = (plan.transport == Transport::Udp).then_some(input.datagrams);
         let meters = store.meters();
-        let mut client = client_of(&input.usage, &input.host, !input.agents.is_empty(), &window);
+        let mut client = client_of(&plan, &input.usage, &input.host, !input.agents.is_empty(), &window);
         evidence.looked = input.convergence.map(|convergence| {
             let checks = verdict::while_running(&evidence);
             convergence.end(&client, (&total, &ops), &checks, &window, input.interrupted)
@@ -684,13 +686,27 @@ pub(crate) fn look_at(
 }
 
 /// What bounds the client's own part. A worker without any time left is the limit, whatever else is.
-fn client_of(usage: &ClientUsage, host: &HostEvidence, has_others: bool, window: &MeasuredWindow) -> Client {
+fn client_of(
+    plan: &Plan,
+    usage: &ClientUsage,
+    host: &HostEvidence,
+    has_others: bool,
+    window: &MeasuredWindow,
+) -> Client {
     let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
     // A worker that only looks never has to be woken.
     let wake_up_ns = if usage.wait == Wait::Spin.name() { 0 } else { host.wake_up_ns };
     let stood_ns: u64 = usage.workers.iter().map(|worker| worker.stalls.total_ns).sum();
     let stood_still = stood_ns as f64 / window.duration_ns().max(1) as f64;
-    Client { wake_up_ns, has_others, is_limit: is_busy, stood_still }
+    let is_kept = |worker: &WorkerUsage| {
+        worker.run_delay_ns.is_some_and(|delay_ns| delay_ns as f64 > RUN_DELAY_MAX * worker.wall_ns as f64)
+    };
+    let stop_ns = match plan.has_open_loop() {
+        true => 0,
+        false if usage.workers.iter().any(is_kept) => u64::MAX,
+        false => usage.workers.iter().map(|worker| worker.stalls.longest_ns).max().unwrap_or(0),
+    };
+    Client { wake_up_ns, stop_ns, has_others, is_limit: is_busy, stood_still }
 }
 
 fn is_open(plan: &Plan) -> impl Fn(ClassId) -> bool + Copy {

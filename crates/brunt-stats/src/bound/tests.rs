@@ -144,6 +144,24 @@ fn other_quantities() {
     check(of(&client, &row(), "unsent"), [0.0, 0.0]);
 }
 
+/// How long a reply lay unread while the client stood still is not always seen: its longest stop is taken off, and nothing is left of a client
+/// that was kept from its processor.
+#[test]
+fn stops_of_a_closed_loop_are_the_clients() {
+    for (stop_ns, taken_ns) in [(0, 0.0), (1_000_000, 1e6), (u64::MAX, f64::INFINITY)] {
+        let client = Client { stop_ns, ..Client::default() };
+        let less = |ns: f64| (ns - taken_ns).max(0.0);
+        for (metric, low_ns, high_ns) in [
+            ("p50", 0.495 * 7.5e6, 0.505 * 10e6),
+            ("max", 7.5e6, 10e6),
+            ("mean", 3.75e6 - 1e4, 5e6 + 1e4),
+            ("service.p50", 0.495 * 9e6 - 0.5 * 2e6, 0.505 * 9e6),
+        ] {
+            check(client.bounds(metric.parse().unwrap(), &row()), [less(low_ns), high_ns]);
+        }
+    }
+}
+
 /// The load is the client's own where it held the slots for more than a twentieth of their time.
 #[test]
 fn a_closed_loop_that_the_client_slows_down_tells_nothing_of_latencies() {

@@ -314,6 +314,23 @@ fn what_does_not_end_before_the_middle_is_no_warm_up() {
     assert!(shift.fires && shift.at_ns.abs_diff(10 * S) <= 20 * S / 30, "{shift:?}");
 }
 
+/// A warm-up only gets better. What gets worse is told by SHIFT, such as the hit ratio of a server that was started again.
+#[test]
+fn a_beginning_that_is_better_is_no_warm_up() {
+    for fast_ms in [500, 3_000, 10_000] {
+        let service = |at_ns| if at_ns < fast_ms * MS as i64 { usual_ns(at_ns) } else { 2 * usual_ns(at_ns) };
+        let (found, _) = even(20 * S, service);
+        let WarmUp { until_ns, is_endless, .. } = warm_up(&found, Series::P50);
+        assert_eq!((until_ns, is_endless, found.beginning), (0, false, None), "{fast_ms} ms");
+    }
+    let service: &dyn Fn(f64) -> f64 = &|_| 1e-4;
+    let restarted: &dyn Fn(f64) -> f64 = &|share| if share < 0.45 { 1.0 } else { 0.01 };
+    let (found, ..) = Queue { rate: 2_000.0, service, hit_ratio: restarted, seconds: 10.0 }.run(3);
+    assert!(!warm_up(&found, Series::HitRatio).is_endless);
+    let held = found.series.iter().find(|held| held.series == Series::HitRatio).unwrap();
+    assert!(held.course.as_ref().is_ok_and(|(_, shift)| shift.fires), "{held:?}");
+}
+
 #[test]
 fn a_cache_that_fills_is_not_steady() {
     let service: &dyn Fn(f64) -> f64 = &|_| 1e-4;

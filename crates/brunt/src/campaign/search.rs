@@ -141,6 +141,8 @@ fn measure_all(
 ) -> Result<Capacity, End> {
     let goals: Vec<Goal> = ceilings.iter().copied().map(Goal::Excludes).collect();
     let mut search = Search::new(range);
+    // What decided nothing is measured once more: for as long as it took then, so that no short look overrules it.
+    let mut undecided = None;
     for number in 1.. {
         let rate = match search.next() {
             Next::Found(capacity) => return Ok(capacity),
@@ -151,12 +153,14 @@ fn measure_all(
         let first_look = plan.stop.time.unwrap_or_default();
         let longest = max_time.unwrap_or(DurationNs(first_look.0.saturating_mul(LONGER)));
         plan.stop.time = Some(longest);
+        let first_look = if undecided == Some(rate) { longest } else { first_look };
         let convergence = Convergence::new(goals.clone(), first_look.0, longest.0).giving_up();
         let label = format!("step {number}, rate={setting}");
         let mut made = series.measure_until(&plan, Some(setting), 1, &label, Some(convergence))?;
         made.measured = made.measured.with_step(&made.summary, ceilings);
         let end = made.measured.step.as_ref().map_or(StepEnd::Undecided, |(end, _)| *end);
         series.keep(made)?;
+        undecided = (end == StepEnd::Undecided).then_some(rate);
         search.record(rate, end);
     }
     unreachable!("a search ends with a capacity")
