@@ -34,7 +34,7 @@ struct Period {
 pub(crate) struct BusyBoard(Box<[Period]>);
 
 impl BusyBoard {
-    /// For this many servers, all of them idle. Where requests want no reply nobody knows when a server has done with them: then a busy
+    /// For this many servers, all of them idle. When a server has done with a noreply request is not known: with such requests a busy
     /// period ends with the run.
     pub(crate) fn new(servers: usize, is_endless: bool) -> Self {
         let word = || AtomicU64::new(if is_endless { ONE_WORKER } else { 0 });

@@ -8,7 +8,7 @@
 use crate::histogram::Histogram;
 use crate::latency::LatencySummary;
 use crate::summary::OpSummary;
-use brunt_plan::objective::{Metric, Statistic};
+use brunt_plan::objective::{Ceiling, Metric, Statistic};
 use brunt_plan::quantile::Quantile;
 
 /// What a quantity is at the least and at the most, in the unit of its metric.
@@ -100,6 +100,12 @@ impl Client {
             // What the schedule offered is known, and so is what of it was never sent.
             Metric::Unsent => ratio(row.requests.unsent, row.requests.scheduled, Some(0.0)),
         }
+    }
+
+    /// Does a percentile of the response time of these requests lie below its bound?
+    pub fn decide_ceiling(&self, ceiling: &Ceiling, row: &OpSummary) -> Decision {
+        let bounds = self.bounds(Metric::Response(Statistic::Percentile(ceiling.quantile)), row);
+        decide(bounds, |ns| ns < ceiling.bound_ns as f64)
     }
 
     fn percentile(&self, row: &OpSummary, quantile: Quantile) -> Bounds {

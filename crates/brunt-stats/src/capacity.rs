@@ -8,7 +8,6 @@
 //! measured and did not.
 
 use crate::bound::Decision;
-use crate::convergence::decide_ceiling;
 use crate::limit::{Limit, Party};
 use crate::summary::Summary;
 use brunt_plan::objective::Ceiling;
@@ -44,7 +43,7 @@ impl StepEnd {
     /// What a step came to that was to find out on which side of these ceilings its rate lies.
     pub fn of_step(summary: &Summary, ceilings: &[Ceiling]) -> Self {
         let decide = |ceiling: &Ceiling| match summary.row(ceiling.op) {
-            Some(row) => decide_ceiling(ceiling, row, &summary.client),
+            Some(row) => summary.client.decide_ceiling(ceiling, row),
             None => Decision::Inconclusive,
         };
         let decisions: Vec<Decision> = ceilings.iter().map(decide).collect();

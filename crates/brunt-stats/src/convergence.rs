@@ -5,12 +5,12 @@
 //! happens to be narrow stops too often at intervals that are narrow by mistake; few looks far apart keep that small,
 //! and doublings are few however long a run may be. Invariant: a run that no look has stopped ends as its plan says.
 
-use crate::bound::{Client, Decision, decide};
+use crate::bound::{Client, Decision};
 use crate::confidence::PercentileInterval;
 use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, OpRow, OpSummary, look_at};
 use crate::verdict::{Check, CheckStatus, percent, time};
-use brunt_plan::objective::{Ceiling, Metric, Statistic};
+use brunt_plan::objective::Ceiling;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -88,16 +88,10 @@ impl Goal {
                 interval.effective_above() >= EFFECTIVE_ABOVE_MIN
                     && half_width.is_some_and(|found| found <= precision.half_width.as_f64())
             }
-            Self::Excludes(ceiling) => decide_ceiling(ceiling, row, client) != Decision::Inconclusive,
+            Self::Excludes(ceiling) => client.decide_ceiling(ceiling, row) != Decision::Inconclusive,
         };
         if is_reached { Finding::Reached(*interval) } else { Finding::Open(*interval) }
     }
-}
-
-/// Does a percentile of these requests lie below its bound?
-pub fn decide_ceiling(ceiling: &Ceiling, row: &OpSummary, client: &Client) -> Decision {
-    let bounds = client.bounds(Metric::Response(Statistic::Percentile(ceiling.quantile)), row);
-    decide(bounds, |ns| ns < ceiling.bound_ns as f64)
 }
 
 /// As a user writes it.

@@ -123,7 +123,7 @@ mod tests {
                 value,
                 threshold: 0.0,
             };
-            let verdict = Verdict {
+            let mut verdict = Verdict {
                 status: Status::Caution,
                 percentiles: Vec::new(),
                 checks: checks.iter().map(check).collect(),
@@ -132,6 +132,11 @@ mod tests {
             let limit = Limit::of(&verdict);
             let got = limit.as_ref().map(|limit| (limit.party, limit.names()));
             assert_eq!(got, expected.map(|(party, ids)| (party, ids.to_owned())), "{checks:?}");
+            // What the user accepts is no limit; a backlog and failed requests are the server's all the same.
+            verdict.judgement.allowed = ["VERIFY", "LAG", "RATE"].map(str::to_owned).into();
+            let is_measured =
+                |limit: &Limit| limit.checks.iter().all(|id| ["SAT", "CPU", "ERR"].contains(id));
+            assert!(Limit::of(&verdict).as_ref().is_none_or(is_measured), "{checks:?}");
         }
     }
 }

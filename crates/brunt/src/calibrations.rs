@@ -110,7 +110,7 @@ pub(crate) fn keep(path: &Path, calibration: &Calibration) -> io::Result<Keeping
     }
     kept.retain(|held| !is_same(held));
     kept.push(calibration.clone());
-    // Whoever reads meanwhile sees the old file or the new one.
+    // A process that reads meanwhile sees the old file or the new one.
     write_whole(path, |out| write_all(&kept, out))?;
     Ok(Keeping::Kept(note))
 }

@@ -185,7 +185,7 @@ type Inode = (u64, u64);
 enum Place {
     /// A regular file, or nothing yet.
     Entry { directory: PathBuf, directory_inode: Inode, name: OsString, inode: Option<Inode> },
-    /// A regular file that was opened by whoever started us, who may have no other name for it.
+    /// A regular file that was opened by the process that started us, which may have no other name for it.
     Inherited { path: PathBuf, inode: Inode },
     /// A pipe or a device.
     Stream { path: PathBuf },

@@ -56,7 +56,7 @@ pub(crate) fn standard_output() -> io::Result<Patient<io::Stdout>> {
     }
 }
 
-/// A descriptor that is written to without a buffer, and waited for where it does not block: whoever shares a terminal or a pipe with
+/// A descriptor that is written to without a buffer, and waited for where it does not block: a process that shares a terminal or a pipe with
 /// us may have made it so.
 #[derive(Debug)]
 pub(crate) struct Patient<F>(pub F);

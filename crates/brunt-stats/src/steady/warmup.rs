@@ -1,6 +1,6 @@
 //! When is a server warm? Whether a warm-up of no fixed length may end, by its own slices of 100 ms.
 //!
-//! Not WARM (that looks at the measured window, afterwards), and nothing here moves a window: whoever leads the run does,
+//! Not WARM (that looks at the measured window, afterwards), and nothing here moves a window: the control thread does,
 //! ahead of time. A warm-up only gets better: latencies fall, throughput and hit ratio rise. So only what gets better
 //! lengthens it. Invariant: trouble never does. An outage, a fault of a connection or a falling hit ratio ends it at once, so
 //! that neither these nor what follows them can be waited out.
@@ -38,7 +38,7 @@ const REPLIES_MIN: f64 = 20.0;
 pub enum WarmupEnd {
     /// Nothing gets better any more.
     Level,
-    /// A server answered nobody, or a connection failed.
+    /// A server sent no reply, or a connection failed.
     Trouble,
     /// The hit ratio fell.
     HitRatioFell,
@@ -138,7 +138,7 @@ fn has_steady_load(class: &Class) -> bool {
     }
 }
 
-/// Was a connection lost, or could none be made, or did a server answer nobody, since the schedule began?
+/// Was a connection lost, or could none be made, or did a server send no reply, since the schedule began?
 fn has_trouble(store: &IntervalStore, cells: &Cells<'_>, start_ns: u64) -> bool {
     let has_fault = store.faults().rows().iter().any(|fault| fault.phase == Phase::Warmup);
     let has_outage = store.outages.spans.iter().any(|span| span.end_ns > start_ns);

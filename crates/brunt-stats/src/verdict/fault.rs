@@ -1,7 +1,7 @@
 //! The check of connections: was one lost, or could none be had, while the schedule ran, and did bytes come that are no reply?
 //!
 //! Not of requests (ERR says how many failed): a connection may be lost while nothing is out on it, and garbage may follow
-//! a good reply. Requests then wait for another connection, or for none, and a server that says what nobody asked for is
+//! a good reply. Requests then wait for another connection, or for none, and a server that says what was not asked for is
 //! not known to be right in what it says else.
 
 use super::{Check, CheckStatus, Evidence, Limits, count, percent, share, time};

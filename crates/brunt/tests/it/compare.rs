@@ -7,7 +7,7 @@ use crate::server::{Server, beside_others, brunt, unique};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// One connection: the service time is nearly all of what there is to measure. Nobody has to be woken, so little of it may be the client's.
+/// One connection: the service time is nearly all of what there is to measure. No process has to be woken, so little of it may be the client's.
 const LOAD: [&str; 12] =
     ["-c", "1", "-t", "300ms", "--warmup", "0", "--keys", "500", "--mix", "get", "--wait", "spin"];
 

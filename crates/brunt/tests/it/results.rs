@@ -86,7 +86,7 @@ fn exit(output: &Output) -> i32 {
     output.status.code().unwrap_or_else(|| panic!("{}: {}", output.status, said(output)))
 }
 
-/// A pipe that nobody reads.
+/// A pipe without a reader.
 fn broken_pipe() -> PipeWriter {
     std::io::pipe().unwrap().1
 }
