@@ -85,6 +85,11 @@ mod tests {
             assert_eq!((check.id, check.status), ("REPEAT", status), "{}", check.message);
             assert!(check.message.starts_with(message), "{}", check.message);
             assert_eq!(verdict.status == Status::Caution, status == CheckStatus::Caution);
+            let allowed = Judgement { allowed: vec!["REPEAT".to_owned()], ..Judgement::default() };
+            assert_eq!(
+                Verdict::of_campaign([Status::Trusted; 3], &spreads, &allowed).status,
+                Status::Trusted
+            );
         }
     }
 
