@@ -517,8 +517,9 @@ impl Control<'_> {
         let host = HostWatch::new(cpus, endpoints);
         let start_ns = self.clock.of_monotonic(self.company.begin().map_err(Trouble::Company)?);
         let measure_ns = start_ns + plan.warmup.longest().0;
-        self.intervals.align(measure_ns);
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
+        self.intervals.align(measure_ns);
+        self.intervals.bound(start_ns..end_ns);
         let times = RunTimes { start_ns, measure_ns, end_ns, prepare_ns, ..RunTimes::default() };
         (self.observe)(Observed::Started(times));
         self.opening = Opening::of(plan, times);
@@ -565,6 +566,7 @@ impl Control<'_> {
                 self.opening = None;
                 if let Some(watch) = &mut self.watch {
                     watch.end_ns = watch.end_ns.min(now_ns);
+                    self.intervals.bound(watch.start_ns..watch.end_ns);
                 }
             }
             if let Some(Watch { host, measure_ns, end_ns, .. }) = &mut self.watch {
@@ -596,6 +598,8 @@ impl Control<'_> {
         if let Some(watch) = &mut self.watch {
             (watch.measure_ns, watch.end_ns) = (times.measure_ns, times.end_ns);
         }
+        self.intervals.align(times.measure_ns);
+        self.intervals.bound(times.start_ns..times.end_ns);
         witnesses.began(times.measure_ns);
         (self.observe)(Observed::Started(times));
         Ok(())

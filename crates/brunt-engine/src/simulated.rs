@@ -339,9 +339,10 @@ impl<C: Codec> Run<C> {
             Notice::Prepared { .. } => {
                 let start_ns = self.worker.now_ns() + START_AHEAD_NS;
                 let measure_ns = start_ns + self.blueprint.plan.warmup.longest().0;
-                self.kept.store.align(measure_ns);
                 self.orders.start_ns.store(start_ns, Ordering::Relaxed);
                 let end_ns = self.blueprint.plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
+                self.kept.store.align(measure_ns);
+                self.kept.store.bound(start_ns..end_ns);
                 let times = RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() };
                 self.opening = Opening::of(&self.blueprint.plan, times);
                 Some(times)
@@ -358,7 +359,10 @@ impl<C: Codec> Run<C> {
     fn open_window(&mut self, now_ns: u64) -> Option<RunTimes> {
         let opened = self.opening.as_mut()?.look(now_ns, &self.blueprint.plan, &self.kept.store)?;
         (self.opening, self.warmup_end) = (None, Some(opened.end));
-        self.orders.measure_ns.store(opened.times.measure_ns, Ordering::Relaxed);
+        let RunTimes { start_ns, measure_ns, end_ns, .. } = opened.times;
+        self.kept.store.align(measure_ns);
+        self.kept.store.bound(start_ns..end_ns);
+        self.orders.measure_ns.store(measure_ns, Ordering::Relaxed);
         Some(opened.times)
     }
 

@@ -1,4 +1,4 @@
-//! A run over time as CSV, one line per second, for plots and spreadsheets.
+//! A run over time as CSV, one line per second or as much longer as its slices are, for plots and spreadsheets.
 //!
 //! Not the raw samples (those are [`crate::samples`]) and not totals. The lines of the measured window are the
 //! `intervals` of the JSON; before them come those of the warm-up. docs/formats.md says what every column means.
@@ -6,7 +6,7 @@
 use crate::instant::in_window_ns;
 use crate::server;
 use brunt_plan::phase::Phase;
-use brunt_stats::interval::{Activity, SLICE_NS};
+use brunt_stats::interval::Activity;
 use brunt_stats::summary::Summary;
 use brunt_stats::timeline::TimelinePoint;
 use std::io::{self, Write};
@@ -15,11 +15,11 @@ use std::io::{self, Write};
 const HEADING: &str = "start_ns,end_ns,phase,scheduled,sent,completed,failed,completed_per_s,p50_ns,p99_ns,max_ns,\
      server_requests,server_hit_ratio,server_evictions,server_items,server_bytes,server_cpu_ns,server_count";
 
-/// Length of the pieces.
+/// Least length of the pieces, where none is asked for.
 const WIDTH_NS: u64 = 1_000_000_000;
 
-/// Writes a heading and a line for every second of the schedule, warm-up first. Seconds are counted from the beginning
-/// of the measured window, so that the first line of the warm-up and the last of the window may cover less.
+/// Writes a heading and a line for every piece of the schedule, warm-up first. Pieces are counted from the beginning of the
+/// measured window, so that the first line of the warm-up and the last of the window may cover less.
 ///
 /// # Errors
 /// What `out` returns. A line is one small write: give it a buffered writer.
@@ -34,20 +34,20 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The warm-up in pieces that end at whole seconds before the window.
+/// The warm-up in pieces that end at whole pieces before the window.
 fn warmup(summary: &Summary) -> Vec<TimelinePoint> {
     let window = &summary.window;
     let (start_ns, end_ns) = (window.start_ns, window.measure_ns);
     // Slices of time lie on a grid that the window begins on: the one that the schedule begins in is looked up by its
     // own beginning.
-    let grid_ns =
-        |at_ns: u64| end_ns.saturating_sub(end_ns.saturating_sub(at_ns).div_ceil(SLICE_NS) * SLICE_NS);
-    let first_end_ns = start_ns + end_ns.saturating_sub(start_ns) % WIDTH_NS;
+    let timeline = &summary.timeline;
+    let width_ns = timeline.row_ns(start_ns, WIDTH_NS);
+    let first_end_ns = start_ns + end_ns.saturating_sub(start_ns) % width_ns;
     let mut points = Vec::new();
     if first_end_ns > start_ns {
-        points = summary.timeline.points(grid_ns(start_ns)..first_end_ns, WIDTH_NS);
+        points = timeline.points(timeline.cell_of(start_ns)..first_end_ns, width_ns);
     }
-    points.extend(summary.timeline.points(first_end_ns..end_ns, WIDTH_NS));
+    points.extend(timeline.points(first_end_ns..end_ns, width_ns));
     points
         .into_iter()
         .map(|point| TimelinePoint { start_ns: point.start_ns.max(start_ns), ..point })

@@ -6,7 +6,6 @@
 //! exactly one batch.
 
 use crate::histogram::{Histogram, SparseHistogram};
-use crate::interval::SLICE_NS;
 use crate::summary::MeasuredWindow;
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpKind};
@@ -14,7 +13,7 @@ use brunt_plan::op::{ClassId, OpKind};
 /// How many batches there are: enough to estimate a variance (Student's t is within 4 % of the normal's quantile), few
 /// enough that each is long.
 pub const BATCHES: u64 = 30;
-/// With fewer slices of 100 ms than this there are no batches: a variance of nine numbers is no estimate.
+/// With fewer slices than this there are no batches: a variance of nine numbers is no estimate.
 pub const SLICES_MIN: u64 = 10;
 
 /// A part of the measured window.
@@ -35,8 +34,8 @@ pub struct Batch {
 }
 
 /// The window from `start_ns` on in batches, of the rows that `of` selects: [`BATCHES`] of them, with as nearly as can be
-/// the same number of slices of 100 ms, or as many as there are slices where those are fewer; none at all below
-/// [`SLICES_MIN`]. `start_ns` is the beginning of the window, or later where only its rest is looked at.
+/// the same number of slices, or as many as there are slices where those are fewer; none at all below
+/// [`SLICES_MIN`]. `start_ns` is the beginning of the window, or that of a later slice where only its rest is looked at.
 pub fn batches(
     timeline: &Timeline,
     window: &MeasuredWindow,
@@ -44,12 +43,13 @@ pub fn batches(
     of: impl Fn(ClassId, OpKind) -> bool,
 ) -> Vec<Batch> {
     let start_ns = start_ns.max(window.measure_ns);
-    let slices = window.end_ns.saturating_sub(start_ns) / SLICE_NS;
+    let slice_ns = timeline.slice_ns();
+    let slices = window.end_ns.saturating_sub(start_ns) / slice_ns;
     if slices < SLICES_MIN {
         return Vec::new();
     }
     let count = slices.min(BATCHES);
-    let begins = |index: u64| start_ns + index * slices / count * SLICE_NS;
+    let begins = |index: u64| start_ns + index * slices / count * slice_ns;
     let mut sums: Vec<Batch> = Vec::with_capacity(count as usize);
     let mut held = timeline.slices_by_cell().peekable();
     // Workers are a little late in ending an interval, so the slice before the window may hold the first of its requests.
@@ -78,6 +78,7 @@ pub fn batches(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interval::SLICE_NS;
     use crate::recorder::{Layout, RecorderSet};
     use crate::sample::{Sample, Times};
     use brunt_plan::outcome::{Outcome, ReplyKind};

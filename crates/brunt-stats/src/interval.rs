@@ -137,7 +137,7 @@ pub struct Interval {
 }
 
 /// What went on in a time slice, whatever its phase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activity {
     /// Ops that became due.
     pub scheduled: u64,

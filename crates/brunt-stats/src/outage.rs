@@ -5,6 +5,7 @@
 //! Invariant: every failure that a span counts is in exactly one outage.
 
 use crate::fault::FaultKind;
+use crate::interval::SLICE_NS;
 use crate::timeline::{Slice, Timeline};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -140,6 +141,8 @@ pub struct OutageSpan {
     pub kinds: OutageKinds,
 }
 
+/// How many spans of a run are kept, of all workers: 5 MB of them. Further ones are counted only.
+const SPANS_KEPT_MAX: usize = 1 << 17;
 /// How many spans a worker can note in an interval; further ones are counted only.
 pub const SPANS_MAX: usize = 64;
 
@@ -177,8 +180,9 @@ impl OutageSpans {
 
     /// Adds others.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.spans.extend_from_slice(&other.spans);
-        self.overflow += other.overflow;
+        let (kept, left) = other.spans.split_at(other.spans.len().min(SPANS_KEPT_MAX - self.spans.len()));
+        self.spans.extend_from_slice(kept);
+        self.overflow += other.overflow + left.len() as u64;
     }
 }
 
@@ -273,7 +277,7 @@ fn told(overlapping: &mut [OutageSpan], start_ns: u64) -> Outage {
 
 /// A server has recovered when it answers at this share of its former rate.
 const RECOVERED_SHARE: f64 = 0.95;
-/// The former rate is the mean over so long before the outage.
+/// The former rate is the mean over so long before the outage, or a slice where those are longer.
 const FORMER_NS: u64 = 1_000_000_000;
 
 /// The end of the first slice after the outage in which the server's rate was as before, almost.
@@ -288,7 +292,9 @@ fn recovered_ns(outage: &Outage, timeline: &Timeline, schedule: &Range<u64>) -> 
         // Per nanosecond and worker, of which there are as many at any time.
         (sum.1 > 0).then(|| sum.0 as f64 / sum.1 as f64)
     };
-    let since_ns = outage.start_ns.saturating_sub(FORMER_NS).max(schedule.start);
+    // A whole slice at least, wherever the edges of slices lie.
+    let former_ns = FORMER_NS.max(2 * timeline.slice_ns() + SLICE_NS);
+    let since_ns = outage.start_ns.saturating_sub(former_ns).max(schedule.start);
     let mut before = timeline
         .slices_from(since_ns)
         .skip_while(|slice| slice.start_ns < since_ns)

@@ -16,7 +16,6 @@ pub use series::Series;
 
 use crate::batch::{Batch, batches};
 use crate::histogram::Histogram;
-use crate::interval::SLICE_NS;
 use crate::latency::LatencySummary;
 use crate::median::median;
 use crate::store::IntervalStore;
@@ -29,11 +28,11 @@ use series::{Cells, Of};
 
 /// MSER-5: values are averaged in fives, which takes most of their dependence and noise away.
 const GROUP: usize = 5;
-/// Slices to a value at most, and where the window has more than so many times [`WIDTHS`], a share of it: whatever begins
-/// within the first value passes for the beginning.
-const WIDTH_MAX: usize = 2;
+/// Time to a value at most, and where the window is longer than [`WIDTHS`] times this, a share of it: whatever begins
+/// within the first value passes for the beginning. One slice is allowed always.
+const WIDTH_MAX_NS: u64 = 200_000_000;
 /// The end of a warm-up need not be known better than to a 30th of a long window; this is a tenth of that.
-const WIDTHS: usize = 300;
+const WIDTHS: u64 = 300;
 /// With fewer groups, of which at least half are the rest, nobody knows how far the rest scatters: a window below 4 s.
 const GROUPS_MIN: usize = 8;
 /// With fewer batches rank tests find nothing less than a landslide: a window below 2 s.
@@ -143,10 +142,11 @@ impl Steadiness {
         let cells = Cells {
             of: Of::Window,
             cells: store.timeline().cells(window.measure_ns..window.end_ns),
+            slice_ns: store.timeline().slice_ns(),
             workers: plan.threads,
             end_ns: window.end_ns,
         };
-        let unseen = slices_unseen(&response, cells.cells.len());
+        let unseen = slices_unseen(&response, &cells);
         let reason = |series| unsuited(series, plan);
         let warm_up = |series| match reason(series) {
             Some(reason) => Err(reason.to_owned()),
@@ -159,7 +159,7 @@ impl Steadiness {
             true => 0,
             false => found().map(|warm_up| warm_up.until_ns).max().unwrap_or(0),
         };
-        let from_ns = window.measure_ns + until_ns.max(unseen as u64 * SLICE_NS);
+        let from_ns = window.measure_ns + until_ns.max(unseen as u64 * cells.slice_ns);
         let course = Course {
             batches: batches(store.timeline(), window, from_ns, |_, _| true),
             measure_ns: window.measure_ns,
@@ -238,26 +238,27 @@ fn is_ramp(class: &Class) -> bool {
 
 /// Only requests of the window count, so in its first instants only the fast ones of them can have ended: slices to pass
 /// over until those that take as long as the p99 can have, too. At most a quarter of the window.
-fn slices_unseen(response: &Histogram, slices: usize) -> usize {
+fn slices_unseen(response: &Histogram, cells: &Cells<'_>) -> usize {
     let p99_ns = response.quantile(Quantile::P99).unwrap_or(0);
-    let unseen = p99_ns.saturating_add(SLICE_NS / 2) / SLICE_NS;
-    usize::try_from(unseen).unwrap_or(usize::MAX).min(slices / 4)
+    let unseen = p99_ns.saturating_add(cells.slice_ns / 2) / cells.slice_ns;
+    usize::try_from(unseen).unwrap_or(usize::MAX).min(cells.cells.len() / 4)
 }
 
 /// The beginning of a series against the rest.
 fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, String> {
     let slices = cells.cells.len();
     let width = cells.width(series, unseen..slices);
-    let width_max = WIDTH_MAX.max(slices / WIDTHS);
+    let width_max = width_max(cells);
+    let ms = |width: usize| width as u64 * cells.slice_ns / 1_000_000;
     if width > width_max.min(slices) {
         let needed = series.samples_needed();
-        return Err(format!("too few requests: it takes {} in {} ms", grouped(needed), width_max * 100));
+        return Err(format!("too few requests: it takes {} in {} ms", grouped(needed), ms(width_max)));
     }
     let starts = (unseen..=slices - width).step_by(width);
     let values: Vec<Option<f64>> = starts.map(|start| cells.value(series, start..start + width)).collect();
     let needed = GROUPS_MIN * GROUP;
     if values.len() < needed {
-        return Err(format!("the window is too short: it takes {needed} values of {width}00 ms"));
+        return Err(format!("the window is too short: it takes {needed} values of {} ms", ms(width)));
     }
     // Where nothing completed there is nothing to compare; whatever was left out keeps its time.
     let groups: Vec<Group> = values.chunks_exact(GROUP).enumerate().filter_map(Group::of).collect();
@@ -297,9 +298,15 @@ fn warm_up(cells: &Cells<'_>, series: Series, unseen: usize) -> Result<WarmUp, S
     let change = median(&means[..leading]).map_or(0.0, |before| series.change(before - level, level));
     let end_ns = |count: usize| match count {
         0 => 0,
-        _ => (unseen + (groups[count - 1].number + 1) * GROUP * width) as u64 * SLICE_NS,
+        _ => (unseen + (groups[count - 1].number + 1) * GROUP * width) as u64 * cells.slice_ns,
     };
     Ok(WarmUp { mser_ns: end_ns(best), until_ns: end_ns(leading), change, is_endless })
+}
+
+/// Slices to a value at most.
+fn width_max(cells: &Cells<'_>) -> usize {
+    let window_ns = cells.cells.len() as u64 * cells.slice_ns;
+    (WIDTH_MAX_NS.max(window_ns / WIDTHS) / cells.slice_ns).max(1) as usize
 }
 
 /// Does what differs from the level at first differ much more later on?
@@ -379,7 +386,7 @@ impl Course<'_> {
     /// When the batch begins, in nanoseconds from the beginning of the window, and its value.
     fn value(&self, series: Series, batch: &Batch) -> Option<(u64, f64)> {
         let start_ns = batch.start_ns - self.measure_ns;
-        let cell = |ns: u64| ((ns / SLICE_NS) as usize).min(self.cells.cells.len());
+        let cell = |ns: u64| ((ns / self.cells.slice_ns) as usize).min(self.cells.cells.len());
         let range = cell(start_ns)..cell(batch.end_ns - self.measure_ns);
         let value = match series {
             Series::P50 => series::log_percentile(series, &batch.response, Quantile::P50),

@@ -1,8 +1,8 @@
 //! What the control thread keeps of a run while it goes on: exact totals, and the timeline.
 //!
 //! Not a summary: nothing is judged or turned into percentiles yet. Of every interval the response times are kept by
-//! slice; everything else is added to the totals at once, so that memory grows with the length of the run and not with
-//! the number of workers. Invariant: the order in which intervals arrive leaves no trace.
+//! slice; everything else is added to the totals at once, so that memory grows neither with the number of workers nor, once
+//! slices are merged, with the length of the run. Invariant: the order in which intervals arrive leaves no trace.
 
 use crate::book::Books;
 use crate::connection::ConnectionCounts;
@@ -16,6 +16,7 @@ use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
+use std::ops::Range;
 
 /// A whole run's measured ops of one kind of one class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +74,12 @@ impl IntervalStore {
         }
     }
 
+    /// The same, with slices no longer than was asked for, however many there are.
+    pub fn with_slices(mut self, width_ns: Option<u64>) -> Self {
+        self.timeline = Timeline::new(width_ns);
+        self
+    }
+
     /// Everything that these intervals hold, of a run whose measured window began at `measure_ns`.
     pub fn of<'a>(
         layout: &Layout,
@@ -88,6 +95,11 @@ impl IntervalStore {
     /// Says when the measured window begins, as soon as that is known, so that a time slice begins with it.
     pub fn align(&mut self, measure_ns: u64) {
         self.timeline.align(measure_ns);
+    }
+
+    /// Says when the schedule begins and ends, as far as is known, so that no other time makes the slices of the window longer.
+    pub fn bound(&mut self, schedule: Range<u64>) {
+        self.timeline.bound(schedule);
     }
 
     /// Adds an interval of any worker.
@@ -143,45 +155,5 @@ impl IntervalStore {
     /// Every (class, op) with its totals so far, in the order of the layout.
     pub fn rows(&self) -> impl Iterator<Item = (ClassId, OpKind, &RowTotals)> + '_ {
         self.layout.rows().zip(&self.rows).map(|((class, op), row)| (class, op, row))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::interval::SLICE_NS;
-    use crate::recorder::RecorderSet;
-    use crate::sample::{Sample, Times};
-    use brunt_plan::outcome::{Outcome, ReplyKind};
-
-    #[test]
-    fn ten_minutes_of_four_ops_fit_in_64_mib() {
-        // One slice of 200 000 ops per second on two workers, latencies spread over a factor of 20; times 6000.
-        let kinds = [OpKind::Get, OpKind::Gets, OpKind::Mget, OpKind::Incr];
-        let layout = Layout {
-            kinds: vec![kinds.to_vec()],
-            meters: Vec::new(),
-            meters_asked: 0,
-            servers: 1,
-            records_warmup: false,
-        };
-        let mut store = IntervalStore::new(&layout);
-        for worker in 0..2 {
-            let mut set = RecorderSet::new(&layout);
-            for index in 0..10_000u64 {
-                let spread = index * 7_919 % 10_000;
-                let done_ns = 40_000 + 100_000_000 / (spread + 125);
-                let times = Times { done_ns, first_byte_ns: done_ns, ..Times::default() };
-                let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
-                let sample =
-                    Sample { op: kinds[(index % 4) as usize], class: 0, outcome, busy_lag_ns: None, times };
-                set.record(Phase::Measure, &sample, 1, 1);
-            }
-            store.push(&set.take_interval(worker, 0, SLICE_NS));
-        }
-        assert_eq!(store.timeline().slices().count(), 1);
-        let bytes = store.timeline().memory_bytes() * 6_000;
-        assert!(bytes <= 64 << 20, "{} MiB", bytes >> 20);
-        assert!(bytes >= 4 << 20, "{} MiB: the slice does not hold what it should", bytes >> 20);
     }
 }

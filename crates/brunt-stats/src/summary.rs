@@ -483,7 +483,7 @@ impl Summary {
             servers: store.servers,
             outages,
             outages_overflow: store.outages.overflow,
-            timeline: store.timeline,
+            timeline: store.timeline.at_asked_width(),
             meters,
             faults: store.faults,
             first_garbage: input.first_garbage,
@@ -558,9 +558,11 @@ impl Summary {
         self.phase(Phase::Measure).map(|phase| phase.bytes).unwrap_or_default()
     }
 
-    /// The measured window in pieces of `width_ns`, a multiple of 100 ms.
-    pub fn intervals(&self, width_ns: u64) -> Vec<TimelinePoint> {
-        self.timeline.points(self.window.measure_ns..self.window.end_ns, width_ns)
+    /// The measured window in rows of a table over time: as long as was asked for, or else no shorter than `least_ns` and as
+    /// little longer as the slices let them be.
+    pub fn intervals(&self, least_ns: u64) -> Vec<TimelinePoint> {
+        let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
+        self.timeline.points(measure_ns..end_ns, self.timeline.row_ns(measure_ns, least_ns))
     }
 }
 

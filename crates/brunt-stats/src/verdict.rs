@@ -250,7 +250,7 @@ pub struct Evidence {
     pub lag_rows: Vec<LagRow>,
     /// The confidence intervals of the response time of all requests.
     pub intervals: Vec<PercentileInterval>,
-    /// How many slices of 100 ms are summarised.
+    /// How many times 100 ms the window lasted.
     pub slices: u64,
     /// What became of the precision that the plan asks for.
     pub looked: Option<Looked>,

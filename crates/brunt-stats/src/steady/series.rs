@@ -98,8 +98,10 @@ pub(super) enum Of {
 /// The slices of the measured window, or of the warm-up.
 pub(super) struct Cells<'a> {
     pub of: Of,
-    /// One per 100 ms; `None` where nothing was recorded.
+    /// One after the other; `None` where nothing was recorded.
     pub cells: Vec<Option<&'a Slice>>,
+    /// How long each is, in nanoseconds.
+    pub slice_ns: u64,
     /// How many workers recorded.
     pub workers: u32,
     /// Where the window ends, in nanoseconds.

@@ -87,7 +87,9 @@ impl WarmupEnd {
 pub fn end(plan: &Plan, store: &IntervalStore, start_ns: u64, until_ns: u64) -> Option<WarmupEnd> {
     let cells = Cells {
         of: Of::Warmup,
+        // A warm-up of no fixed length is too short for wider ones.
         cells: store.timeline().cells(start_ns..until_ns),
+        slice_ns: SLICE_NS,
         workers: plan.threads,
         end_ns: until_ns,
     };

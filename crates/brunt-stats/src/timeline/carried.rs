@@ -1,0 +1,93 @@
+//! A timeline on its way through a file: plain lists, and what must be true of them.
+//!
+//! Not another form of the numbers. Invariant: what is read back lies on its grid, and adds up without going past what a number
+//! can hold, so that whatever looks at it needs not look again.
+
+use super::grid::Grid;
+use super::slice::{Slice, SliceRow};
+use super::{Activity, Timeline};
+use crate::interval::SLICE_NS;
+use serde::{Deserialize, Serialize};
+
+/// No count of a slice is as large: a million requests a second for nine years. A million slices of such counts add up.
+const COUNT_MAX: u64 = 1 << 48;
+/// Nor is a sum of nanoseconds: as many values of five hours each.
+const SUM_MAX: u128 = 1 << 92;
+
+/// The slices, not looked at yet.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Carried {
+    grid: Grid,
+    /// Ascending: the beginning of a cell, and its slice.
+    slices: Vec<(u64, Slice)>,
+}
+
+impl From<Timeline> for Carried {
+    fn from(timeline: Timeline) -> Self {
+        Self { grid: timeline.grid, slices: timeline.slices.into_iter().collect() }
+    }
+}
+
+impl TryFrom<Carried> for Timeline {
+    type Error = &'static str;
+
+    fn try_from(carried: Carried) -> Result<Self, Self::Error> {
+        let Carried { grid, slices } = carried;
+        check_grid(&grid)?;
+        if !slices.iter().map(|(cell_ns, _)| cell_ns).is_sorted_by(|one, other| one < other) {
+            return Err("slices that are not in the order of time");
+        }
+        if !slices.iter().all(|(cell_ns, _)| grid.cell_of(*cell_ns) == *cell_ns) {
+            return Err("a slice that is not on the grid of slices");
+        }
+        let servers = slices.first().map_or(0, |(_, slice)| slice.servers.len());
+        if slices.iter().any(|(_, slice)| slice.servers.len() != servers) {
+            return Err("slices of different numbers of servers");
+        }
+        slices.iter().try_for_each(|(_, slice)| check(slice))?;
+        Ok(Self { grid, slices: slices.into_iter().collect() })
+    }
+}
+
+fn check_grid(grid: &Grid) -> Result<(), &'static str> {
+    let Grid { lead_ns, slice_ns, asked_ns, .. } = *grid;
+    let is_width =
+        |width_ns: u64| (SLICE_NS..1 << 62).contains(&width_ns) && width_ns.is_multiple_of(SLICE_NS);
+    let divides = |width_ns: u64| asked_ns.is_none_or(|asked_ns| asked_ns.is_multiple_of(width_ns));
+    let is_power = |width_ns: u64| asked_ns.is_some() || (width_ns / SLICE_NS).is_power_of_two();
+    let widths = [lead_ns, slice_ns];
+    (widths.into_iter().chain(asked_ns).all(is_width)
+        && widths.into_iter().all(|width_ns| divides(width_ns) && is_power(width_ns)))
+    .then_some(())
+    .ok_or("slices of a length that there is not")
+}
+
+fn check(slice: &Slice) -> Result<(), &'static str> {
+    let Slice { start_ns, end_ns, activity, preload, recorded_ns, keys, warmup_keys, .. } = slice;
+    if start_ns > end_ns {
+        return Err("a slice that ends before it begins");
+    }
+    let counts = |of: &Activity| [of.scheduled, of.sent, of.completed, of.failed];
+    if counts(activity).iter().zip(counts(preload)).any(|(all, part)| part > *all) {
+        return Err("a slice with more of the preload than there is");
+    }
+    let keys =
+        [keys, warmup_keys].into_iter().flat_map(|keys| [keys.asked, keys.hit, keys.miss, keys.failed]);
+    let servers = slice.servers.iter();
+    let servers = servers.flat_map(|of| [of.answered, of.failed, of.unsent, of.given_up, of.redirected]);
+    let rows = slice.rows.iter().flat_map(counts_of_row);
+    let mut all = counts(activity).into_iter().chain(keys).chain(servers).chain(rows);
+    let histograms = || slice.rows.iter().map(|row| &row.response).chain([&slice.warmup_response]);
+    if all.any(|count| count >= COUNT_MAX)
+        || *recorded_ns >= 1 << 62
+        || histograms().any(|of| of.count() >= COUNT_MAX || of.moments().sum >= SUM_MAX)
+    {
+        return Err("a slice with more than a run can hold");
+    }
+    let order = slice.rows.iter().map(|row| (row.class, row.op));
+    order.is_sorted_by(|one, other| one < other).then_some(()).ok_or("a slice whose rows are in no order")
+}
+
+fn counts_of_row(row: &SliceRow) -> [u64; 5] {
+    [row.completed, row.faulty, row.missed, row.answered, row.followup]
+}

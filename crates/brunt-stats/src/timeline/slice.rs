@@ -1,0 +1,177 @@
+//! What was recorded of a run in a piece of its time, as sums and histograms, all workers together.
+//!
+//! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
+//! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
+
+use crate::book::{BookEntry, KeyBook};
+use crate::histogram::SparseHistogram;
+use crate::interval::{Activity, Interval};
+use crate::server::{self, ServerCounts};
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What a slice keeps of one op kind of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SliceRow {
+    /// The class.
+    pub class: ClassId,
+    /// The kind of op.
+    pub op: OpKind,
+    /// Ops completed in the slice and inside the measured window, whenever they were due.
+    pub completed: u64,
+    /// Ops that failed in it as the errors of [`crate::book::RequestBook::faulty`] do: error, time-out, lost, given up.
+    pub faulty: u64,
+    /// Keys that ops completed in it asked for and that were not there.
+    pub missed: u64,
+    /// Ops of which all that will be known became known in it: see [`crate::window::WindowCounts::answered`].
+    pub answered: u64,
+    /// Follow-up ops that became due in it, and in the window. They are load that no schedule offered.
+    pub followup: u64,
+    /// Response times of measured ops that completed in the slice, in nanoseconds.
+    pub response: SparseHistogram,
+}
+
+/// A piece of a run, all workers together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// When the first of its intervals began.
+    pub start_ns: u64,
+    /// When the last of its intervals ended.
+    pub end_ns: u64,
+    /// What went on, whatever its phase.
+    pub activity: Activity,
+    /// Of this, the preload.
+    pub preload: Activity,
+    /// The lengths of its intervals together: the time it covers, times the workers.
+    pub recorded_ns: u64,
+    /// Keys of measured retrievals that ended in the slice.
+    pub keys: KeyBook,
+    /// Keys of those of the warm-up.
+    pub warmup_keys: KeyBook,
+    /// Response times of ops of the warm-up that completed in the slice, where they are recorded.
+    pub warmup_response: SparseHistogram,
+    /// What each server did, in the order of the plan.
+    pub servers: Vec<ServerCounts>,
+    /// Ops by class and op, ascending; only those that there were.
+    pub rows: Vec<SliceRow>,
+}
+
+impl SliceRow {
+    fn empty(class: ClassId, op: OpKind) -> Self {
+        let response = SparseHistogram::default();
+        Self { class, op, completed: 0, faulty: 0, missed: 0, answered: 0, followup: 0, response }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.completed += other.completed;
+        self.faulty += other.faulty;
+        self.missed += other.missed;
+        self.answered += other.answered;
+        self.followup += other.followup;
+        self.response = self.response.merged(&other.response);
+    }
+}
+
+impl Slice {
+    /// As long as an interval, and without anything that it holds.
+    pub(super) fn empty(interval: &Interval) -> Self {
+        Self {
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            activity: Activity::default(),
+            preload: Activity::default(),
+            recorded_ns: 0,
+            keys: KeyBook::default(),
+            warmup_keys: KeyBook::default(),
+            warmup_response: SparseHistogram::default(),
+            servers: vec![ServerCounts::default(); interval.servers.len()],
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds another slice. What it comes to is as if the intervals of both had been added to one.
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.activity.merge(&other.activity);
+        self.preload.merge(&other.preload);
+        self.recorded_ns += other.recorded_ns;
+        self.keys.merge(&other.keys);
+        self.warmup_keys.merge(&other.warmup_keys);
+        self.warmup_response = self.warmup_response.merged(&other.warmup_response);
+        server::merge_all(&mut self.servers, &other.servers);
+        for row in &other.rows {
+            self.row_mut(row.class, row.op).merge(row);
+        }
+    }
+
+    /// Adds an interval of a worker.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.start_ns = self.start_ns.min(interval.start_ns);
+        self.end_ns = self.end_ns.max(interval.end_ns);
+        self.activity.merge(&interval.activity());
+        self.preload.merge(&interval.activity_in(|phase| phase == Phase::Preload));
+        self.recorded_ns += interval.end_ns - interval.start_ns;
+        let measured = interval.books.iter().filter(|entry| entry.phase == Phase::Measure);
+        measured.for_each(|entry| self.keys.merge(&entry.book.keys));
+        let warming = interval.books.iter().filter(|entry| entry.phase == Phase::Warmup);
+        warming.for_each(|entry| self.warmup_keys.merge(&entry.book.keys));
+        if interval.warmup.count() > 0 {
+            self.warmup_response = self.warmup_response.merged(&interval.warmup);
+        }
+        server::merge_all(&mut self.servers, &interval.servers);
+        for row in &interval.rows {
+            let held = self.row_mut(row.class, row.op);
+            held.response = held.response.merged(&row.latencies.response);
+        }
+        interval.books.iter().for_each(|entry| self.merge_book(entry));
+    }
+
+    fn merge_book(&mut self, entry: &BookEntry) {
+        let counts = entry.in_window();
+        let followup = if entry.phase == Phase::Measure { entry.book.requests.followup } else { 0 };
+        if counts.ended() + counts.given_up + followup > 0 {
+            let held = self.row_mut(entry.class, entry.op);
+            held.completed += counts.completed();
+            held.faulty += counts.failed() - counts.outcome(OutcomeClass::Mismatch) + counts.given_up;
+            held.missed += counts.missed;
+            held.answered += counts.answered();
+            held.followup += followup;
+        }
+    }
+
+    /// The row of a (class, op), which is added if there is none.
+    fn row_mut(&mut self, class: ClassId, op: OpKind) -> &mut SliceRow {
+        let place = self.rows.binary_search_by_key(&(class, op), |held| (held.class, held.op));
+        let index = place.unwrap_or_else(|index| {
+            self.rows.insert(index, SliceRow::empty(class, op));
+            index
+        });
+        &mut self.rows[index]
+    }
+
+    /// How much of the slice lies in a span of time, from 0 to 1, when what lies beyond `cut_ns` is not looked at.
+    pub(crate) fn part_within(&self, span: &Range<u64>, cut_ns: u64) -> f64 {
+        let end_ns = self.end_ns.min(cut_ns);
+        let overlap_ns = end_ns.min(span.end).saturating_sub(self.start_ns.max(span.start));
+        match end_ns.saturating_sub(self.start_ns) {
+            0 => 0.0,
+            length_ns => overlap_ns as f64 / length_ns as f64,
+        }
+    }
+
+    /// Bytes of memory that it takes, about.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let heap_bytes =
+            |histogram: &SparseHistogram| histogram.memory_bytes() - size_of::<SparseHistogram>();
+        let rows: usize = self.rows.iter().map(|row| heap_bytes(&row.response)).sum();
+        size_of::<Self>()
+            + self.rows.capacity() * size_of::<SliceRow>()
+            + self.servers.capacity() * size_of::<ServerCounts>()
+            + heap_bytes(&self.warmup_response)
+            + rows
+    }
+}

@@ -1,0 +1,362 @@
+//! Made-up intervals against a timeline that merges nothing, over up to a day of a run.
+//!
+//! Not what statistics make of slices.
+
+use super::*;
+use crate::book::{Book, BookEntry};
+use crate::connection::ConnectionCounts;
+use crate::fault::FaultTable;
+use crate::interval::{Bytes, IntervalRow, Latencies, SLICE_NS};
+use crate::outage::OutageSpans;
+use crate::server::ServerCounts;
+use brunt_plan::op::OpKind;
+use brunt_plan::outcome::OutcomeClass;
+use brunt_plan::phase::Phase;
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1_000 * MS;
+/// No whole number of slices from the beginning of time.
+const MEASURE: u64 = 7_057 * MS;
+
+/// Of one worker, with one completed get per value and what belongs to it.
+fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval {
+    let mut response = Histogram::new();
+    values.iter().for_each(|value| response.record(*value));
+    let count = values.len() as u64;
+    let mut book = Book::default();
+    (book.requests.scheduled, book.requests.sent) = (count, count);
+    book.requests.outcomes[OutcomeClass::Hit as usize] = count;
+    (book.keys.asked, book.keys.hit) = (count, count);
+    book.in_window.sent = count;
+    book.in_window.outcomes[OutcomeClass::Hit as usize] = count;
+    let latencies = Latencies { response: response.to_sparse(), ..Latencies::default() };
+    Interval {
+        worker: 0,
+        start_ns,
+        end_ns,
+        books: vec![BookEntry { phase: Phase::Measure, class: 0, op, book }],
+        rows: vec![IntervalRow { class: 0, op, latencies, client_lag_ns: 0 }],
+        warmup: SparseHistogram::default(),
+        bytes: [Bytes::default(); Phase::COUNT],
+        connections: [ConnectionCounts::default(); Phase::COUNT],
+        faults: FaultTable::default(),
+        servers: vec![ServerCounts { answered: count, ..ServerCounts::default() }],
+        outages: OutageSpans::default(),
+        meters: Vec::new(),
+    }
+}
+
+/// A get of a microsecond, in 100 ms that begin then.
+fn tick(start_ns: u64) -> Interval {
+    interval(start_ns, start_ns + SLICE_NS, OpKind::Get, &[1_000])
+}
+
+fn timeline(width_ns: Option<u64>, intervals: impl IntoIterator<Item = Interval>) -> Timeline {
+    let mut timeline = Timeline::new(width_ns);
+    timeline.align(MEASURE);
+    intervals.into_iter().for_each(|interval| timeline.push(&interval));
+    timeline
+}
+
+/// How many slices lie before the window, how many from its beginning on, and how long these are, in slices of 100 ms.
+fn shape(timeline: &Timeline) -> (usize, usize, u64) {
+    let before = timeline.slices_by_cell().filter(|(cell_ns, _)| *cell_ns < MEASURE).count();
+    (before, timeline.slices().count() - before, timeline.slice_ns() / SLICE_NS)
+}
+
+#[test]
+fn slices_are_merged_at_600_and_no_fewer_than_300_remain() {
+    let table = [
+        (1, 1, 1),
+        (599, 599, 1),
+        (600, 600, 1),
+        (601, 301, 2),
+        (1_200, 600, 2),
+        (1_201, 301, 4),
+        (6_000, 375, 16),
+        (100_000, 391, 256),
+    ];
+    for (count, slices, width) in table {
+        let held = timeline(None, (0..count).map(|index| tick(MEASURE + index * SLICE_NS)));
+        assert_eq!(shape(&held), (0, slices, width), "{count}");
+        let sums: Vec<u64> = held.slices().map(|slice| slice.activity.completed).collect();
+        assert!(sums[..slices - 1].iter().all(|sum| *sum == width), "{count}: {sums:?}");
+        assert_eq!(sums.iter().sum::<u64>(), count);
+        assert!(held.slices_by_cell().all(|(cell_ns, slice)| cell_ns == slice.start_ns));
+    }
+}
+
+#[test]
+fn an_asked_width_is_kept_and_lifts_the_limit() {
+    // Asked for, in slices; slices recorded → slices and their length while the run goes on, and how many there are at the end.
+    let table = [
+        (1, 10_000, 10_000, 1, 10_000),
+        (5, 60, 60, 1, 12),
+        (5, 1_500, 1_500, 1, 300),
+        (5, 1_501, 301, 5, 301),
+        (5, 9_000, 1_800, 5, 1_800),
+        (10, 600, 600, 1, 60),
+        (10, 601, 301, 2, 61),
+        (10, 3_001, 301, 10, 301),
+        (10, 60_000, 6_000, 10, 6_000),
+    ];
+    for (asked, count, slices, width, rows) in table {
+        let ticks = (0..count).map(|index| tick(MEASURE + index * SLICE_NS));
+        let held = timeline(Some(asked * SLICE_NS), ticks);
+        assert_eq!(shape(&held), (0, slices, width), "{asked} {count}");
+        assert_eq!(held.row_ns(MEASURE, S), asked * SLICE_NS);
+        let held = held.at_asked_width();
+        assert_eq!(shape(&held), (0, rows, asked), "{asked} {count}");
+        assert_eq!(held.slices().map(|slice| slice.activity.completed).sum::<u64>(), count);
+    }
+}
+
+#[test]
+fn each_side_of_the_window_has_a_width_of_its_own() {
+    // An hour of preload, 61 s of warm-up, 10 s of window, and as long a drain as time-outs allow.
+    let mut held = Timeline::new(None);
+    let measure_ns = 3_700 * S;
+    for index in 0..36_000 {
+        held.push(&tick(index * SLICE_NS));
+    }
+    assert_eq!(held.slices().count(), 1);
+    held.align(measure_ns);
+    held.bound(measure_ns - 61 * S..measure_ns + 10 * S);
+    for index in 0..1_200 {
+        held.push(&tick(measure_ns - 61 * S - 50 * SLICE_NS + index * SLICE_NS));
+    }
+    let cells = |held: &Timeline, from_ns, to_ns| held.slices.range(from_ns..to_ns).count();
+    let warmup_ns = measure_ns - 61 * S;
+    assert_eq!(held.slices[&0].activity.completed, 36_050, "what comes late belongs to the preload");
+    assert_eq!((cells(&held, warmup_ns, measure_ns), cells(&held, measure_ns, u64::MAX)), (305, 540));
+    assert_eq!((held.grid.lead_ns, held.slice_ns()), (2 * SLICE_NS, SLICE_NS));
+    assert_eq!(held.row_ns(warmup_ns, S), S);
+    for index in 540..1_200 {
+        held.push(&tick(measure_ns + index * SLICE_NS));
+    }
+    assert_eq!(held.slice_ns(), SLICE_NS, "100 slices of the window, and 1100 behind it");
+    held.push(&tick(measure_ns + 1_200 * SLICE_NS));
+    assert_eq!(held.slice_ns(), 2 * SLICE_NS);
+}
+
+/// The window may turn out to begin earlier, by whole slices.
+#[test]
+fn a_window_that_begins_early_moves_no_slice() {
+    let mut held = Timeline::new(None);
+    held.align(MEASURE + 56 * S);
+    let ticks: Vec<Interval> = (0..40).map(|index| tick(MEASURE - 4 * S + index * SLICE_NS)).collect();
+    ticks.iter().for_each(|tick| held.push(tick));
+    held.align(MEASURE);
+    assert_eq!(held, timeline(None, ticks));
+    assert_eq!(held.cells(MEASURE - 4 * S..MEASURE).iter().flatten().count(), 40);
+}
+
+#[test]
+fn rows_are_as_wide_as_slices_let_them_be() {
+    let table =
+        [(60, 1_000), (61, 1_000), (121, 1_200), (241, 1_600), (481, 1_600), (961, 3_200), (86_400, 204_800)];
+    for (seconds, expected_ms) in table {
+        assert_eq!(row_ns_after(seconds * S - 1, S) / MS, expected_ms, "{seconds} s");
+    }
+}
+
+/// What slices of 100 ms hold of a cell of a wider grid, added up one by one.
+fn sum_of<'a>(slices: impl Iterator<Item = &'a Slice>) -> Option<Slice> {
+    slices.cloned().reduce(|mut sum, slice| {
+        sum.merge(&slice);
+        sum
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    /// Any intervals in any order: the same slices, of which each is the sum of the narrow ones in its place.
+    #[test]
+    fn the_order_of_arrival_leaves_no_trace(
+        mut starts in proptest::collection::vec((0..250_000u64, 1..300u64, 0..3usize, 100..5_000_000u64), 1..80),
+        turn in 0..80usize,
+        asked in proptest::sample::select(vec![None, Some(SLICE_NS), Some(3 * SLICE_NS), Some(10 * SLICE_NS)]),
+    ) {
+        let kinds = [OpKind::Get, OpKind::Set, OpKind::Mget];
+        let make = |(start_ms, length_ms, kind, value): &(u64, u64, usize, u64)| {
+            interval(start_ms * MS, (start_ms + length_ms) * MS, kinds[*kind], &[*value, value * 3])
+        };
+        let forwards = timeline(asked, starts.iter().map(make));
+        let unbounded = timeline(Some(SLICE_NS), starts.iter().map(make));
+        starts.reverse();
+        prop_assert_eq!(&timeline(asked, starts.iter().map(make)), &forwards);
+        let places = starts.len();
+        starts.rotate_left(turn % places);
+        prop_assert_eq!(&timeline(asked, starts.iter().map(make)), &forwards);
+
+        for (cell_ns, slice) in forwards.slices_by_cell() {
+            let cell_end_ns = match forwards.grid.width_ns(cell_ns) {
+                // The first cell is short.
+                width_ns if cell_ns < MEASURE => MEASURE - (MEASURE - cell_ns - 1) / width_ns * width_ns,
+                width_ns => cell_ns + width_ns,
+            };
+            let narrow = unbounded.slices.range(cell_ns..cell_end_ns).map(|(_, slice)| slice);
+            prop_assert_eq!(sum_of(narrow), Some(slice.clone()));
+        }
+        let count = |held: &Timeline| held.slices().map(|slice| slice.activity.completed).sum::<u64>();
+        prop_assert_eq!(count(&forwards), 2 * places as u64);
+        let carried = carried::Carried::from(forwards.clone());
+        prop_assert_eq!(Timeline::try_from(carried), Ok(forwards));
+    }
+}
+
+#[test]
+fn what_does_not_lie_on_its_grid_is_refused() {
+    let held = timeline(None, (0..3).map(|index| tick(MEASURE + index * SLICE_NS)));
+    let refusal = |change: fn(&mut Timeline)| {
+        let mut changed = held.clone();
+        change(&mut changed);
+        Timeline::try_from(carried::Carried::from(changed)).err()
+    };
+    assert_eq!(refusal(|_| ()), None);
+    let length = Some("slices of a length that there is not");
+    assert_eq!(refusal(|held| held.grid.slice_ns = 3 * SLICE_NS), length);
+    assert_eq!(refusal(|held| held.grid.slice_ns = 0), length);
+    assert_eq!(refusal(|held| held.grid.asked_ns = Some(MS)), length);
+    let off = Some("a slice that is not on the grid of slices");
+    assert_eq!(refusal(|held| held.grid.slice_ns = 2 * SLICE_NS), off);
+    type Change = fn(&mut Slice);
+    let table: [(Change, &str); 5] = [
+        (|slice| slice.end_ns = 0, "a slice that ends before it begins"),
+        (|slice| slice.preload.sent = 2, "a slice with more of the preload than there is"),
+        (|slice| slice.activity.sent = 1 << 50, "a slice with more than a run can hold"),
+        (|slice| slice.rows.push(slice.rows[0].clone()), "a slice whose rows are in no order"),
+        (|slice| slice.servers.clear(), "slices of different numbers of servers"),
+    ];
+    for (change, expected) in table {
+        let mut changed = held.clone();
+        changed.slices.values_mut().take(1).for_each(change);
+        assert_eq!(Timeline::try_from(carried::Carried::from(changed)).err(), Some(expected));
+    }
+}
+
+const KINDS: [OpKind; 7] =
+    [OpKind::Get, OpKind::Gets, OpKind::Mget, OpKind::Set, OpKind::Incr, OpKind::Delete, OpKind::Touch];
+
+/// 100 ms of a worker, 10 000 requests a second: of seven kinds, with a heavy tail from 50 us on.
+fn of_seven_kinds(number: u64) -> Interval {
+    let value = |turn: u64| {
+        let share = (turn * 618_034 % 1_000_000) as f64 / 1e6;
+        (50_000.0 * (1.0 - share).powf(-0.7)) as u64
+    };
+    let mut sum: Option<Interval> = None;
+    for (kind, op) in (0..).zip(KINDS) {
+        let values: Vec<u64> = (0..143).map(|turn| value(number * 1_001 + kind * 143 + turn)).collect();
+        let own = interval(0, SLICE_NS, op, &values);
+        match &mut sum {
+            None => sum = Some(own),
+            Some(sum) => add(sum, &own),
+        }
+    }
+    sum.unwrap()
+}
+
+/// What both hold, as one interval as long as both.
+fn add(sum: &mut Interval, other: &Interval) {
+    for entry in &other.books {
+        match sum.books.iter_mut().find(|held| held.op == entry.op) {
+            None => sum.books.push(*entry),
+            Some(held) => held.book.merge(&entry.book),
+        }
+    }
+    for row in &other.rows {
+        match sum.rows.iter_mut().find(|held| held.op == row.op) {
+            None => sum.rows.push(row.clone()),
+            Some(held) => {
+                held.latencies.response = held.latencies.response.merged(&row.latencies.response);
+            }
+        }
+    }
+    sum.servers[0].answered += other.servers[0].answered;
+}
+
+/// Two workers that hand over again and again what is prepared, in intervals half as long as a slice is, or 100 ms.
+struct Load {
+    prepared: Vec<Interval>,
+    length_ns: u64,
+    until_ns: u64,
+}
+
+impl Load {
+    fn new() -> Self {
+        Self { prepared: (0..32).map(of_seven_kinds).collect(), length_ns: SLICE_NS, until_ns: MEASURE }
+    }
+
+    fn go_on(&mut self, held: &mut Timeline, until_ns: u64) {
+        while self.until_ns < MEASURE + until_ns {
+            while 4 * self.length_ns <= held.slice_ns()
+                && (self.until_ns - MEASURE).is_multiple_of(2 * self.length_ns)
+            {
+                self.length_ns *= 2;
+                let twice = |pair: &Interval, other: &Interval| {
+                    let mut sum = pair.clone();
+                    add(&mut sum, other);
+                    sum
+                };
+                let turned = self.prepared[1..].iter().chain(&self.prepared[..1]);
+                self.prepared =
+                    self.prepared.iter().zip(turned).map(|(one, next)| twice(one, next)).collect();
+            }
+            for worker in 0..2 {
+                let place = (self.until_ns / self.length_ns * 2 + worker) as usize % self.prepared.len();
+                let interval = &mut self.prepared[place];
+                (interval.start_ns, interval.end_ns) = (self.until_ns, self.until_ns + self.length_ns);
+                held.push(interval);
+            }
+            self.until_ns += self.length_ns;
+        }
+    }
+}
+
+#[test]
+fn a_day_takes_little_more_memory_than_ten_minutes() {
+    let (mut load, mut held) = (Load::new(), timeline(None, []));
+    let mut bytes = Vec::new();
+    for seconds in [60, 600, 3_600, 6 * 3_600, 86_400] {
+        load.go_on(&mut held, seconds * S);
+        let slices = held.slices().count() as u64;
+        assert!((SLICES_MIN..=2 * SLICES_MIN).contains(&slices), "{slices} slices after {seconds} s");
+        bytes.push(held.memory_bytes());
+    }
+    let [_, ten_minutes, .., day] = bytes[..] else { unreachable!("five times were given") };
+    assert!(ten_minutes >= 2 << 20, "{bytes:?}: the slices do not hold what they should");
+    assert!(day - ten_minutes <= 16 << 20, "{bytes:?}");
+
+    let completed: u64 = held.slices().map(|slice| slice.activity.completed).sum();
+    let buckets = held.slices().flat_map(|slice| &slice.rows).map(|row| row.response.buckets().count()).max();
+    assert!(buckets >= Some(1_500), "{buckets:?}");
+    assert_eq!(completed, (load.until_ns - MEASURE) / SLICE_NS * 2 * 7 * 143);
+    for op in KINDS {
+        let rows = || held.slices().flat_map(|slice| &slice.rows).filter(|row| row.op == op);
+        assert_eq!(rows().map(|row| row.response.count()).sum::<u64>(), completed / 7);
+        assert_eq!(rows().map(|row| row.completed).sum::<u64>(), completed / 7);
+    }
+}
+
+/// A quarter of an hour against slices of 100 ms that were never merged.
+#[test]
+fn totals_and_rows_are_those_of_an_unbounded_timeline() {
+    let (mut bounded, mut unbounded) = (timeline(None, []), timeline(Some(SLICE_NS), []));
+    let intervals: Vec<Interval> = (0..8).map(of_seven_kinds).collect();
+    for index in 0..9_000 {
+        let mut interval = intervals[index as usize % 8].clone();
+        (interval.start_ns, interval.end_ns) = (MEASURE + index * SLICE_NS, MEASURE + (index + 1) * SLICE_NS);
+        bounded.push(&interval);
+        unbounded.push(&interval);
+    }
+    assert_eq!((bounded.slices().count(), unbounded.slices().count()), (563, 9_000));
+    let span = MEASURE..MEASURE + 900 * S;
+    for least_ns in [1, 60 * S, 900 * S] {
+        let width_ns = bounded.row_ns(MEASURE, least_ns);
+        assert_eq!(bounded.points(span.clone(), width_ns), unbounded.points(span.clone(), width_ns));
+    }
+    let half = MEASURE + 450 * S..MEASURE + 900 * S;
+    let answered = |held: &Timeline| held.answered_within(half.clone(), half.end, |_| true);
+    assert!((answered(&bounded) / answered(&unbounded) - 1.0).abs() < 1e-9);
+}
