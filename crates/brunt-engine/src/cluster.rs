@@ -6,7 +6,8 @@
 
 use crate::clock::Clock;
 use crate::launch::resp_codec;
-use crate::run::{Endpoint, RunError, TLS_HINT};
+use crate::run::{Endpoint, TLS_HINT};
+use crate::run_error::RunError;
 use crate::slots::MapBoard;
 use crate::transport::blocking::{NotGreeted, Stream};
 use crate::transport::tls::{PLAIN_HINT, explain};

@@ -10,6 +10,7 @@ use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_stats::interval::Interval;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The schedule starts this long after everyone is ready, so that all workers have built their sessions. Where word of it takes
@@ -46,7 +47,7 @@ pub enum Stop {
 }
 
 /// Why a run came to nothing, of somebody elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blame {
     /// A server is to blame, as that host sees it, and not the host.
     pub is_servers: bool,

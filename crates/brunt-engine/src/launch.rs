@@ -616,6 +616,7 @@ pub(crate) fn build<C: Codec, I: Io>(
             drain_ns: plan.drain.0,
         },
         orders,
+        servers: blueprint.endpoints.iter().map(|endpoint| endpoint.server.clone()).collect(),
         addresses: blueprint.endpoints.iter().map(|endpoint| endpoint.addresses.clone()).collect(),
         preload_lanes,
         make_lanes,

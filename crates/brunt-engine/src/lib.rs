@@ -32,7 +32,7 @@ mod ready;
 mod recording;
 pub mod rehearsal;
 pub mod run;
-mod run_data;
+mod run_error;
 mod slots;
 mod stamp_trial;
 mod stamper;

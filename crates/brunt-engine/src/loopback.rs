@@ -165,7 +165,7 @@ fn a_later_run_finds_the_data_sets_of_an_earlier_one() {
     // Values of another data set are wrong, not foreign: the run relies on what was stored.
     let wrong = run(2, DataSets::Stored);
     assert_eq!(measured(&wrong).requests.outcome(OutcomeClass::Mismatch), 2_000);
-    assert_eq!(wrong.values_foreign, 0);
+    assert_eq!(wrong.counts.values_foreign, 0);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn garbage_is_counted_and_quoted() {
         let book = measured(&data);
         assert_eq!(book.requests.completed(), 0);
         assert!(book.requests.outcome(brunt_plan::outcome::OutcomeClass::Error) > 0);
-        assert!(data.garbage.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
+        assert!(data.counts.first_garbage.unwrap().bytes().starts_with(b"HTTP/1.1 400"));
     }
     let error = run_against(address, "connections = 1\nkeys = 10\ntime = '200ms'").unwrap_err().to_string();
     assert!(error.contains("confirmed 0 of 10 keys") && error.contains("HTTP/1.1 400"), "{error}");
@@ -365,7 +365,7 @@ fn parted(address: SocketAddr) -> ([u64; 3], u64) {
          timestamps = 'kernel'\nsamples-max = 10000",
     )
     .unwrap();
-    let (book, counts) = (measured(&data), data.stamps);
+    let (book, counts) = (measured(&data), data.counts.stamps);
     assert_eq!((book.requests.scheduled, book.requests.completed()), (400, 400));
     assert!(counts.balances(), "{counts:?}");
     // At 200 a second every request is stamped that is not sent less than 5 ms after another.
@@ -390,7 +390,7 @@ fn stamps_change_no_operation() {
             ),
         )
         .unwrap();
-        let (requests, counts) = (measured(&data).requests, data.stamps);
+        let (requests, counts) = (measured(&data).requests, data.counts.stamps);
         assert_eq!((requests.scheduled, requests.completed()), (40_000, 40_000));
         assert!(counts.balances(), "{counts:?}");
         let seconds = (data.times.end_ns - data.times.measure_ns) as f64 / 1e9;
@@ -420,7 +420,7 @@ fn stamps_survive_connections_that_end() {
              timestamps = 'kernel'\ndrain = '200ms'",
         )
         .unwrap();
-        let (requests, counts) = (measured(&data).requests, data.stamps);
+        let (requests, counts) = (measured(&data).requests, data.counts.stamps);
         assert!(requests.completed() > 0, "{requests:?}");
         assert!(requests.outcome(OutcomeClass::Lost) > 0, "{requests:?}");
         assert!(counts.balances() && counts.matched > 0, "{counts:?}");
@@ -439,7 +439,7 @@ fn stamps_of_large_values_belong_to_their_last_bytes() {
          timestamps = 'kernel'",
     );
     let data = data.unwrap();
-    let counts = data.stamps;
+    let counts = data.counts.stamps;
     assert_eq!(measured(&data).requests.completed(), 400);
     assert!(counts.balances() && counts.asked > 1, "{counts:?}");
     assert_eq!(counts.discarded(StampLoss::OutOfOrder), 0, "{counts:?}");

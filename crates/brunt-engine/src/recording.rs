@@ -13,18 +13,14 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{Astray, Renewal};
 use brunt_stats::connection::ConnectionEvent;
-use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
 use brunt_stats::outage::OutageSpan;
-use brunt_stats::presence::{Presence, PresenceTotal};
+use brunt_stats::presence::Presence;
 use brunt_stats::recorder::{Account, RecorderSet};
-use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::tap::Tap;
-use brunt_stats::verification::{Example, ValueFault, Verification};
-
-/// Room for the text of an error reply.
-const ERROR_TEXT_MAX: usize = 256;
+use brunt_stats::worker_counts::WorkerCounts;
+use std::borrow::Cow;
 
 /// A set with the slice of time it covers.
 #[derive(Debug)]
@@ -41,37 +37,6 @@ pub(crate) struct Exchange {
     pub spares: rtrb::Consumer<Box<RecorderSet>>,
 }
 
-/// What recording leaves behind beside intervals.
-#[derive(Debug)]
-pub(crate) struct RecordingEnd {
-    pub tap: Tap,
-    pub garbage: Option<FirstGarbage>,
-    /// The text of the first error reply.
-    pub error_text: Option<Vec<u8>>,
-    /// Values that were none of ours, where others may have stored some.
-    pub values_foreign: u64,
-    /// What was wrong with those that were.
-    pub verification: Verification,
-    pub notes: ReplyNotes,
-    /// Operations in the system over the window.
-    pub presence: PresenceTotal,
-}
-
-/// What is counted of replies beside their outcomes, over all phases.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ReplyNotes {
-    /// Messages that nobody asked for.
-    pub pushes: u64,
-    /// Replies that no operation waited for.
-    pub strays: u64,
-    /// Datagrams that were of no use.
-    pub datagrams: DatagramCounts,
-    /// Values that were marked.
-    pub renewals: RenewalCounts,
-    /// Error replies by what they begin with; `prefix as usize` is the index.
-    pub errors: [u64; ErrorPrefix::COUNT],
-}
-
 /// Where a worker records.
 #[derive(Debug)]
 pub(crate) struct Recording {
@@ -85,12 +50,8 @@ pub(crate) struct Recording {
     is_tapped: bool,
     /// When the measured window begins and when it ends; both sets must know.
     window: (u64, u64),
-    garbage: Option<FirstGarbage>,
-    error_text: Vec<u8>,
-    has_error: bool,
-    values_foreign: u64,
-    verification: Verification,
-    notes: ReplyNotes,
+    /// What is counted and noted beside the sets, over all phases.
+    pub counts: WorkerCounts,
     presence: Presence,
 }
 
@@ -115,12 +76,7 @@ impl Recording {
             tap: Tap::new(samples_max),
             is_tapped: samples_max > 0,
             window: (u64::MAX, u64::MAX),
-            garbage: None,
-            error_text: Vec::with_capacity(ERROR_TEXT_MAX),
-            has_error: false,
-            values_foreign: 0,
-            verification: Verification::default(),
-            notes: ReplyNotes::default(),
+            counts: WorkerCounts::default(),
             presence: Presence::default(),
         }
     }
@@ -257,42 +213,10 @@ impl Recording {
         self.set.outage(span);
     }
 
-    /// A value was none of ours, where others may have stored some.
-    pub(crate) fn note_foreign(&mut self) {
-        self.values_foreign += 1;
-    }
-
-    /// A value is checked in full.
-    #[inline]
-    pub(crate) fn note_checked(&mut self) {
-        self.verification.checked += 1;
-    }
-
-    /// It is checked whether a key that was not found should have been.
-    pub(crate) fn note_checked_miss(&mut self) {
-        self.verification.misses += 1;
-    }
-
-    /// A value is not what should be there.
-    #[cold]
-    pub(crate) fn note_fault(&mut self, fault: ValueFault, example: Example) {
-        self.verification.note(fault, example);
-    }
-
-    /// Bytes of a message that nobody asked for.
-    pub(crate) fn note_push(&mut self, is_over: bool) {
-        self.notes.pushes += u64::from(is_over);
-    }
-
-    /// A reply that no operation waited for.
-    pub(crate) fn note_stray(&mut self) {
-        self.notes.strays += 1;
-    }
-
     /// A datagram is of no use.
     #[cold]
     pub(crate) fn note_astray(&mut self, astray: Astray) {
-        let counts = &mut self.notes.datagrams;
+        let counts = &mut self.counts.datagrams;
         *match astray {
             Astray::Late => &mut counts.late,
             Astray::Duplicate => &mut counts.duplicate,
@@ -304,7 +228,7 @@ impl Recording {
 
     /// A value was marked.
     pub(crate) fn note_renewal(&mut self, renewal: Renewal) {
-        let counts = &mut self.notes.renewals;
+        let counts = &mut self.counts.renewals;
         counts.won += u64::from(renewal.won);
         counts.stale += u64::from(renewal.stale);
         counts.taken += u64::from(renewal.taken);
@@ -313,7 +237,7 @@ impl Recording {
     /// An error reply, by what it begins with.
     pub(crate) fn count_error(&mut self, prefix: Option<ErrorPrefix>) {
         if let Some(prefix) = prefix {
-            self.notes.errors[prefix as usize] += 1;
+            self.counts.error_replies.count(Cow::Borrowed(prefix.name()), 1);
         }
     }
 
@@ -384,22 +308,12 @@ impl Recording {
 
     /// Keeps the first bytes that were no reply.
     pub(crate) fn note_garbage(&mut self, bytes: &[u8], at_ns: u64, reason: &'static str) {
-        if self.garbage.is_none() {
-            self.garbage = Some(FirstGarbage::new(at_ns, 0, reason, bytes));
-        }
-    }
-
-    /// The first bytes that were no reply.
-    pub(crate) fn garbage(&self) -> Option<&FirstGarbage> {
-        self.garbage.as_ref()
+        self.counts.first_garbage.get_or_insert_with(|| FirstGarbage::new(at_ns, 0, reason, bytes));
     }
 
     /// Keeps the text of the first error reply.
     pub(crate) fn note_error(&mut self, text: &[u8]) {
-        if !self.has_error {
-            self.has_error = true;
-            self.error_text.extend_from_slice(&text[..text.len().min(ERROR_TEXT_MAX)]);
-        }
+        self.counts.first_error.get_or_insert_with(|| FirstError::new(text));
     }
 
     /// Hands the set over and goes on with the other one. False when that is not back yet.
@@ -415,20 +329,13 @@ impl Recording {
         true
     }
 
-    /// The last set, and the rest.
-    pub(crate) fn end(self, now_ns: u64) -> (Filled, RecordingEnd) {
+    /// The last set, what was counted beside, and the raw samples.
+    pub(crate) fn end(mut self, now_ns: u64) -> (Filled, WorkerCounts, Vec<Sample>) {
         let last = Filled { set: self.set, start_ns: self.interval_start_ns, end_ns: now_ns };
-        let error_text = self.has_error.then_some(self.error_text);
-        let rest = RecordingEnd {
-            tap: self.tap,
-            garbage: self.garbage,
-            error_text,
-            values_foreign: self.values_foreign,
-            verification: self.verification,
-            notes: self.notes,
-            presence: self.presence.total(),
-        };
-        (last, rest)
+        let (samples, overflow) = self.tap.end();
+        self.counts.presence = self.presence.total();
+        (self.counts.samples_kept, self.counts.samples_overflow) = (samples.len() as u64, overflow);
+        (last, self.counts, samples)
     }
 }
 
@@ -477,7 +384,7 @@ mod tests {
                 let sample = Sample { op: OpKind::Get, class: 0, outcome: hit, times, busy_lag_ns: None };
                 recording.record(account, &sample, 1, 1);
             }
-            let (mut last, _) = recording.end(2_000);
+            let (mut last, ..) = recording.end(2_000);
             let interval = last.set.take_interval(0, 0, 2_000);
             assert!(interval.books.iter().all(|entry| entry.balances_in_window()), "{:?}", interval.books);
             let mut sum = brunt_stats::window::WindowCounts::default();

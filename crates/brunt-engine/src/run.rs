@@ -10,9 +10,9 @@ use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
 use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
 use crate::opening::{AHEAD_NS, Opened, Opening};
-use crate::recording::{Filled, ReplyNotes};
-pub use crate::run_data::{RunData, RunTimes, Usage};
-use crate::trace_reader::{NoTrace, TraceReaders};
+use crate::recording::Filled;
+pub use crate::run_error::{Blamed, RunError};
+use crate::trace_reader::TraceReaders;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::witness::{Question, Witnesses};
@@ -21,16 +21,14 @@ use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, StreamPart, shard};
-use brunt_proto::resp::error::ErrorPrefix;
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::interval::{Interval, Move};
 use brunt_stats::recorder::{Layout, RecorderSet};
+pub use brunt_stats::run_data::{RunData, RunTimes};
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::usage::WorkerUsage;
-use std::borrow::Cow;
-use std::fmt;
+use brunt_stats::usage::{ClientUsage, WorkerUsage};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,100 +51,6 @@ pub struct Endpoint {
     /// By TLS, where that is the plan's transport.
     pub tls: Option<TlsClient>,
 }
-
-/// Why there is nothing to report.
-#[derive(Debug)]
-pub enum RunError {
-    /// No address of a server accepts connections.
-    Unreachable {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// The last refusal.
-        reason: io::Error,
-    },
-    /// A connection to a server stood, and came to its end before the server had answered.
-    Unanswered {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// What was not answered, how it ended, and what the user may have meant.
-        reason: String,
-    },
-    /// A server does not let us in, or does not speak the protocol of the plan.
-    TurnedAway {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// What it said.
-        reason: String,
-    },
-    /// A server that is to be a node of a cluster has no map of one.
-    NoCluster {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// What it said.
-        reason: String,
-    },
-    /// TLS cannot be agreed on with a server, or one of its certificates and ours is refused.
-    NoTls {
-        /// The server as named in the plan.
-        server: ServerAddress,
-        /// Why.
-        reason: String,
-    },
-    /// Not every key could be stored.
-    PreloadFailed {
-        /// How many were.
-        confirmed: u64,
-        /// Of how many.
-        wanted: u64,
-        /// What the server said first, or what became of the connections.
-        reason: String,
-    },
-    /// The measured window was to begin before every worker could know that it does.
-    LateWindow,
-    /// Stopped before the schedule began.
-    Interrupted,
-    /// The host lacks something that every run needs.
-    System(io::Error),
-    /// A trace cannot be opened.
-    NoTrace(NoTrace),
-    /// The interface to the kernel that the plan names cannot be had: why.
-    NoInterface(String),
-    /// Somebody elsewhere who takes part failed: who, and why.
-    Company(Blame),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreachable { server, reason } => write!(formatter, "cannot connect to {server}: {reason}"),
-            Self::Unanswered { server, reason } => write!(formatter, "connected to {server}, but {reason}"),
-            Self::TurnedAway { server, reason } => {
-                write!(formatter, "{server} does not let us in: {reason}")
-            }
-            Self::NoCluster { server, reason } => {
-                write!(formatter, "--cluster: {server} has no map of a cluster: {reason}")
-            }
-            Self::NoTls { server, reason } => write!(formatter, "no TLS with {server}: {reason}"),
-            Self::PreloadFailed { confirmed, wanted, reason } => {
-                write!(formatter, "preload: the server confirmed {confirmed} of {wanted} keys ({reason})")
-            }
-            Self::Interrupted => formatter.write_str("interrupted before anything was measured"),
-            Self::System(error) => write!(formatter, "cannot start a worker: {error}"),
-            Self::LateWindow => formatter.write_str(
-                "--warmup auto: the host stopped the program while it began the measured window; try again, or give --warmup a duration",
-            ),
-            Self::NoTrace(NoTrace { file, error }) => {
-                write!(formatter, "trace: cannot read '{file}': {error}")
-            }
-            Self::NoInterface(why) => {
-                write!(formatter, "--io uring: io_uring: {why}; --io auto would take epoll")
-            }
-            Self::Company(blame) => formatter.write_str(&blame.reason),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// One worker as the control thread sees it.
 pub(crate) struct Hand {
@@ -307,16 +211,16 @@ impl Setting<'_> {
         });
         match begun {
             Ok(measure_ns) => witnesses.began(measure_ns),
-            Err(trouble) => {
+            Err(error) => {
                 let ends = control.abandon();
-                return Err(explain(trouble, ends, control.intervals, &blueprint));
+                return Err(explain(error, ends, control.intervals, &blueprint));
             }
         }
         let interrupted = match control.attend(plan, &witnesses, &incoming, stop) {
             Ok(interrupted) => interrupted,
-            Err(trouble) => {
+            Err(error) => {
                 let ends = control.abandon();
-                return Err(explain(trouble, ends, control.intervals, &blueprint));
+                return Err(explain(error, ends, control.intervals, &blueprint));
             }
         };
         let mut data = control.conclude(interrupted, prepare_ns, &chosen)?;
@@ -341,57 +245,18 @@ fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
     Witnesses::start(endpoints, &question, clock)
 }
 
-/// Why preparation ended.
-enum Trouble {
-    Unreachable {
-        server: u16,
-        errno: i32,
-    },
-    Unanswered {
-        server: u16,
-        reason: String,
-    },
-    TurnedAway {
-        server: u16,
-        reason: String,
-    },
-    NoTls {
-        server: u16,
-        reason: String,
-    },
-    PreloadFailed(u64),
-    Interrupted,
-    WorkerGone,
-    /// The order to begin the window came after its beginning.
-    LateWindow,
-    Company(Blame),
-}
-
+/// Completes what one worker found by what all of them met.
 fn explain(
-    trouble: Trouble,
+    error: RunError,
     ends: Vec<io::Result<WorkerEnd>>,
     intervals: IntervalStore,
     blueprint: &Blueprint,
 ) -> RunError {
-    match trouble {
-        Trouble::Interrupted => RunError::Interrupted,
-        Trouble::LateWindow => RunError::LateWindow,
-        Trouble::Company(blame) => RunError::Company(blame),
-        Trouble::Unreachable { server, errno } => RunError::Unreachable {
-            server: blueprint.endpoints[usize::from(server)].server.clone(),
-            reason: io::Error::from_raw_os_error(errno),
-        },
-        Trouble::Unanswered { server, reason } => RunError::Unanswered {
-            server: blueprint.endpoints[usize::from(server)].server.clone(),
-            reason: reason + tls_hint(&blueprint.plan),
-        },
-        Trouble::TurnedAway { server, reason } => {
-            RunError::TurnedAway { server: blueprint.endpoints[usize::from(server)].server.clone(), reason }
+    match error {
+        RunError::Unanswered { server, reason } => {
+            RunError::Unanswered { server, reason: reason + tls_hint(&blueprint.plan) }
         }
-        Trouble::NoTls { server, reason } => {
-            RunError::NoTls { server: blueprint.endpoints[usize::from(server)].server.clone(), reason }
-        }
-        Trouble::PreloadFailed(confirmed) => {
+        RunError::PreloadFailed { confirmed, .. } => {
             let mut ends: Vec<WorkerEnd> = ends.into_iter().flatten().collect();
             let mut faults = intervals.faults().clone();
             for end in &mut ends {
@@ -404,11 +269,14 @@ fn explain(
             }
             RunError::PreloadFailed { confirmed, wanted: blueprint.preload_stores(), reason }
         }
-        Trouble::WorkerGone => {
-            let error = ends.into_iter().find_map(Result::err);
-            RunError::System(error.unwrap_or_else(|| io::Error::other("a worker ended early")))
-        }
+        // A worker that is gone says why.
+        RunError::System(error) => RunError::System(ends.into_iter().find_map(Result::err).unwrap_or(error)),
+        other => other,
     }
+}
+
+fn worker_gone() -> RunError {
+    RunError::System(io::Error::other("a worker ended early"))
 }
 
 /// What to ask a user whose server ends plain connections, or says nothing on them.
@@ -420,10 +288,10 @@ fn tls_hint(plan: &Plan) -> &'static str {
 
 /// What to tell a user whose server would not store.
 fn first_reason(ends: &[WorkerEnd], faults: &[Fault]) -> String {
-    if let Some(text) = ends.iter().find_map(|end| end.recording.error_text.as_ref()) {
-        return format!("it said: {}", Quotation(text));
+    if let Some(text) = ends.iter().find_map(|end| end.counts.first_error.as_ref()) {
+        return format!("it said: {text}");
     }
-    if let Some(garbage) = ends.iter().find_map(|end| end.recording.garbage.as_ref()) {
+    if let Some(garbage) = ends.iter().find_map(|end| end.counts.first_garbage.as_ref()) {
         return saying(garbage);
     }
     let rows: Vec<String> =
@@ -465,23 +333,23 @@ struct Control<'a> {
 
 impl Control<'_> {
     /// Waits until every worker is connected and has its keys confirmed, here and elsewhere.
-    fn prepare(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<(), Trouble> {
+    fn prepare(&mut self, incoming: &mpsc::Receiver<Notice>, stop: &AtomicBool) -> Result<(), RunError> {
         let mut prepared = 0;
         let mut confirmed_by_others = 0;
         loop {
             self.gather();
             if stop.load(Ordering::Relaxed) {
-                return Err(Trouble::Interrupted);
+                return Err(RunError::Interrupted);
             }
             let is_ready = prepared == self.hands.len();
-            match self.company.meet(is_ready).map_err(Trouble::Company)? {
+            match self.company.meet(is_ready).map_err(RunError::Company)? {
                 Meeting::Ready if is_ready => return Ok(()),
-                Meeting::Leave => return Err(Trouble::Interrupted),
+                Meeting::Leave => return Err(RunError::Interrupted),
                 Meeting::Wait | Meeting::Ready => {}
             }
             // None has leave to end before the schedule began; without it the others would wait for the start for ever.
             if self.hands.iter().any(|hand| hand.thread.is_finished()) {
-                return Err(Trouble::WorkerGone);
+                return Err(worker_gone());
             }
             if is_ready {
                 // The company has waited.
@@ -492,30 +360,22 @@ impl Control<'_> {
                     prepared += 1;
                     confirmed_by_others += confirmed;
                 }
-                Ok(Notice::Unreachable { server, errno }) => {
-                    return Err(Trouble::Unreachable { server, errno });
+                Ok(Notice::Failed(RunError::PreloadFailed { confirmed, wanted, reason })) => {
+                    let confirmed = confirmed + confirmed_by_others;
+                    return Err(RunError::PreloadFailed { confirmed, wanted, reason });
                 }
-                Ok(Notice::Unanswered { server, reason }) => {
-                    return Err(Trouble::Unanswered { server, reason });
-                }
-                Ok(Notice::TurnedAway { server, reason }) => {
-                    return Err(Trouble::TurnedAway { server, reason });
-                }
-                Ok(Notice::NoTls { server, reason }) => return Err(Trouble::NoTls { server, reason }),
-                Ok(Notice::PreloadFailed { confirmed }) => {
-                    return Err(Trouble::PreloadFailed(confirmed + confirmed_by_others));
-                }
+                Ok(Notice::Failed(error)) => return Err(error),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(Trouble::WorkerGone),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(worker_gone()),
             }
         }
     }
 
     /// Says when the schedule begins. Returns when the measured window does.
-    fn begin(&mut self, plan: &Plan, prepare_ns: u64, endpoints: &[Endpoint]) -> Result<u64, Trouble> {
+    fn begin(&mut self, plan: &Plan, prepare_ns: u64, endpoints: &[Endpoint]) -> Result<u64, RunError> {
         let cpus = if plan.cpus.is_empty() { allowed_cpus() } else { plan.cpus.clone() };
         let host = HostWatch::new(cpus, endpoints);
-        let start_ns = self.clock.of_monotonic(self.company.begin().map_err(Trouble::Company)?);
+        let start_ns = self.clock.of_monotonic(self.company.begin().map_err(RunError::Company)?);
         let measure_ns = start_ns + plan.warmup.longest().0;
         let end_ns = plan.stop.time.map_or(u64::MAX, |time| measure_ns + time.0);
         self.intervals.align(measure_ns);
@@ -536,7 +396,7 @@ impl Control<'_> {
         witnesses: &Witnesses,
         incoming: &mpsc::Receiver<Notice>,
         stop: &AtomicBool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, RunError> {
         let mut interrupted = false;
         loop {
             // Next to nothing is told any more, but a worker that ends drops its end of the channel, and the last one wakes us.
@@ -547,10 +407,10 @@ impl Control<'_> {
             let now_ns = self.clock.now_ns();
             let wish = self.gather();
             self.open_window(plan, witnesses)?;
-            if let Ok(Notice::NoTls { server, reason }) = told
+            if let Ok(Notice::Failed(error)) = told
                 && !self.has_answer()
             {
-                return Err(Trouble::NoTls { server, reason });
+                return Err(error);
             }
             interrupted |= stop.load(Ordering::Relaxed);
             let ours = match (interrupted, wish) {
@@ -559,7 +419,7 @@ impl Control<'_> {
                 (false, Wish::GoOn) => None,
             };
             let Attendance { is_over, stop: theirs } =
-                self.hear(have_ours_ended, ours).map_err(Trouble::Company)?;
+                self.hear(have_ours_ended, ours).map_err(RunError::Company)?;
             interrupted |= theirs == Some(Stop::Interrupted);
             if ours.or(theirs).is_some() {
                 self.orders.stop.store(true, Ordering::Relaxed);
@@ -579,7 +439,7 @@ impl Control<'_> {
     }
 
     /// Says when the window begins, as soon as that is decided, where the plan leaves it open.
-    fn open_window(&mut self, plan: &Plan, witnesses: &Witnesses) -> Result<(), Trouble> {
+    fn open_window(&mut self, plan: &Plan, witnesses: &Witnesses) -> Result<(), RunError> {
         let Some(opening) = &mut self.opening else { return Ok(()) };
         let now_ns = self.clock.now_ns();
         let Some(Opened { times, end }) = opening.look(now_ns, plan, &self.intervals) else { return Ok(()) };
@@ -591,7 +451,7 @@ impl Control<'_> {
             }
             self.orders.measure_ns.store(times.measure_ns, Ordering::Release);
             if self.clock.now_ns() >= times.measure_ns {
-                return Err(Trouble::LateWindow);
+                return Err(RunError::LateWindow);
             }
         }
         (self.opening, self.warmup_end) = (None, Some(end));
@@ -669,15 +529,12 @@ impl Control<'_> {
         self.gather();
         let now_ns = self.clock.now_ns();
         let host = self.watch.take().map(|watch| watch.host.conclude(now_ns)).unwrap_or_default();
-        let times = RunTimes { prepare_ns, start_ns: u64::MAX, measure_ns: u64::MAX, ..RunTimes::default() };
         let mut data = RunData {
-            times,
+            times: RunTimes { prepare_ns, ..RunTimes::default() },
             host,
             cluster: self.is_cluster.then(ClusterRecord::default),
             interrupted,
             warmup_end: self.warmup_end,
-            io: chosen.interface,
-            io_reason: chosen.reason.clone(),
             ..RunData::default()
         };
         for (worker, hand) in std::mem::take(&mut self.hands).into_iter().enumerate() {
@@ -686,6 +543,8 @@ impl Control<'_> {
             self.keep(set.take_interval(worker as u32, *start_ns, *end_ns));
             add_worker(&mut data, worker as u32, end);
         }
+        data.usage.io = chosen.interface.name().to_owned();
+        data.usage.io_reason.clone_from(&chosen.reason);
         data.place(&self.place);
         let to_ours = to_ours(&self.clock);
         for mut other in self.company.conclude() {
@@ -716,30 +575,16 @@ fn add_worker(data: &mut RunData, worker: u32, end: WorkerEnd) {
     times.measure_ns = times.measure_ns.min(end.window.measure_ns);
     times.end_ns = times.end_ns.max(end.window.end_ns);
     times.drained_ns = times.drained_ns.max(end.drained_ns);
+    data.counts.merge(&end.counts);
+    data.samples.extend(end.samples);
     let total = end.usage.total(worker);
-    data.usage.cpu_user_ns += total.user_ns;
-    data.usage.cpu_system_ns += total.system_ns;
-    data.usage.syscalls += total.syscalls;
-    data.workers.push(WorkerUsage { colocation: end.colocation, stalls: end.stalls, ..total.worker });
+    data.usage.merge(ClientUsage {
+        cpu_user_ns: total.user_ns,
+        cpu_system_ns: total.system_ns,
+        syscalls: total.syscalls,
+        wait: end.wait.name().to_owned(),
+        workers: vec![WorkerUsage { colocation: end.colocation, stalls: end.stalls, ..total.worker }],
+        ..ClientUsage::default()
+    });
     data.host.retransmits += end.retransmits;
-    data.presence.merge(&end.recording.presence);
-    data.garbage = FirstGarbage::earliest(data.garbage.take(), end.recording.garbage);
-    data.error_text = data.error_text.take().or(end.recording.error_text);
-    data.samples.extend_from_slice(end.recording.tap.samples());
-    data.samples_overflow += end.recording.tap.overflow();
-    data.values_foreign += end.recording.values_foreign;
-    data.verification.merge(&end.recording.verification);
-    let ReplyNotes { pushes, strays, datagrams, renewals, errors } = end.recording.notes;
-    data.pushes += pushes;
-    data.stray_replies += strays;
-    data.datagrams.merge(&datagrams);
-    data.renewals.merge(&renewals);
-    for (prefix, count) in ErrorPrefix::ALL.into_iter().zip(errors).filter(|(_, count)| *count > 0) {
-        data.count_errors(Cow::Borrowed(prefix.name()), count);
-    }
-    data.stamps.merge(&end.stamps);
-    if let Some(record) = &mut data.cluster {
-        record.redirections.merge(end.redirections);
-    }
-    data.wait = end.wait;
 }

@@ -31,7 +31,7 @@ use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
 use crate::launch::{Blueprint, build};
 use crate::opening::Opening;
 use crate::recording::{Exchange, Filled};
-use crate::run::{DataSets, Endpoint, Observed, RunTimes, Wish};
+use crate::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use crate::trace_reader::TraceReaders;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::op::OpKind;
@@ -51,18 +51,15 @@ use brunt_server::{CoreOptions, Faults, Service, Stall};
 use brunt_stats::book::Book;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::connection::ConnectionCounts;
-use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::host::HostEvidence;
 use brunt_stats::interval::Interval;
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::{Outage, OutageSpan, outages};
 use brunt_stats::recorder::RecorderSet;
-use brunt_stats::renewal::RenewalCounts;
 use brunt_stats::sample::Sample;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
-use brunt_stats::summary::{Environment, MeasuredWindow, SummaryInput};
-use brunt_stats::usage::{ClientUsage, StallCounts};
+use brunt_stats::summary::{Environment, RunRecord};
+use brunt_stats::usage::StallCounts;
 use brunt_stats::verdict::Judgement;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::placement::Router;
@@ -131,45 +128,32 @@ impl Outcome {
     }
 
     /// What a summary of it is built from.
-    fn summary_input(&self, plan: Plan) -> SummaryInput {
-        let (window, drained_ns) = (self.end.window, self.end.drained_ns);
-        SummaryInput {
+    fn record(&self, plan: Plan) -> RunRecord {
+        let window = self.end.window;
+        RunRecord {
             plan,
-            store: self.store.clone(),
-            window: MeasuredWindow {
-                start_ns: window.start_ns,
-                measure_ns: window.measure_ns,
-                end_ns: window.end_ns,
-                drained_ns,
-            },
-            samples: self.samples.clone(),
-            samples_overflow: 0,
-            first_garbage: None,
-            first_error: None,
-            error_replies: Vec::new(),
-            pushes: 0,
-            stray_replies: 0,
-            cluster: None,
-            traces: Vec::new(),
-            datagrams: DatagramCounts::default(),
-            renewals: RenewalCounts::default(),
-            stamps: self.end.stamps,
             // The processor and the host are not of this world.
-            usage: ClientUsage::default(),
-            host: HostEvidence::default(),
-            presence: self.end.recording.presence,
+            run: RunData {
+                intervals: self.store.clone(),
+                samples: self.samples.clone(),
+                times: RunTimes {
+                    start_ns: window.start_ns,
+                    measure_ns: window.measure_ns,
+                    end_ns: window.end_ns,
+                    drained_ns: self.end.drained_ns,
+                    ..RunTimes::default()
+                },
+                counts: self.end.counts.clone(),
+                warmup_end: self.warmup_end,
+                ..RunData::default()
+            },
             environment: Environment::default(),
-            values_checked: true,
-            values_foreign: self.end.recording.values_foreign,
-            verification: self.end.recording.verification.clone(),
-            interrupted: false,
-            warmup_end: self.warmup_end,
-            convergence: None,
-            preload: None,
-            calibration: Lookup::Absent,
             server: String::new(),
             agents: Vec::new(),
-            server_records: Vec::new(),
+            preload: None,
+            values_checked: true,
+            convergence: None,
+            calibration: Lookup::Absent,
             judgement: Judgement::default(),
         }
     }
@@ -376,7 +360,7 @@ impl<C: Codec> Run<C> {
             (sim.attempts().to_vec(), sim.sent().to_vec(), sim.looks_in_vain());
         let mut end = self.worker.end();
         self.kept.keep(&end.last.set.take_interval(0, end.last.start_ns, end.last.end_ns));
-        let mut samples = end.recording.tap.samples().to_vec();
+        let mut samples = end.samples.clone();
         samples.sort_by_key(|sample| sample.times.intended_ns);
         Outcome {
             samples,
@@ -494,7 +478,7 @@ fn check_books(outcome: &Outcome) {
     assert_eq!(outcome.store.faults().total(), connections.failed + connections.lost, "{connections:?}");
     assert_eq!(outcome.attempts.len() as u64, connections.begun);
     assert_eq!(outcome.allocations, 0, "a running worker allocates nothing");
-    let stamps = &outcome.end.stamps;
+    let stamps = &outcome.end.counts.stamps;
     assert!(stamps.balances(), "{stamps:?}");
     for meter in outcome.meters.iter().filter(|meter| MeterKind::OF_TIMESTAMPS.contains(&meter.kind)) {
         assert_eq!(meter.histogram.count(), stamps.matched, "{:?}", meter.kind);
@@ -992,9 +976,13 @@ fn a_preload_that_is_refused_fails() {
             ..SimOptions::default()
         },
     );
-    assert_eq!(outcome.notice, Some(Notice::PreloadFailed { confirmed: 0 }));
-    let text = outcome.end.recording.error_text.unwrap();
-    assert!(text.starts_with(b"object too large"), "{}", text.escape_ascii());
+    let notice = outcome.notice;
+    assert!(
+        matches!(notice, Some(Notice::Failed(RunError::PreloadFailed { confirmed: 0, .. }))),
+        "{notice:?}"
+    );
+    let text = outcome.end.counts.first_error.unwrap();
+    assert!(text.bytes().starts_with(b"object too large"), "{text}");
 }
 
 /// With a session per connection every connection has its own evenly spaced arrivals, and together they make the rate.

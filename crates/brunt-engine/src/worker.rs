@@ -11,6 +11,7 @@ use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
 use crate::run::saying;
+use crate::run_error::RunError;
 use crate::slots::Slots;
 use crate::trace_reader::Feeds;
 use crate::traffic::greeting::{Greeted, TurnedAway};
@@ -19,14 +20,16 @@ use crate::transport::address::Address;
 use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
+use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_proto::Codec;
-use brunt_stats::cluster::RedirectionCounts;
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::FaultKind;
-use brunt_stats::stamps::StampCounts;
+use brunt_stats::sample::Sample;
 use brunt_stats::usage::{Colocation, STALL_MIN_NS, StallCounts};
+use brunt_stats::worker_counts::WorkerCounts;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -62,46 +65,15 @@ pub(crate) struct Orders {
 }
 
 /// What a worker tells the control thread before the schedule starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Notice {
-    /// A server could not be reached by any of its addresses.
-    Unreachable {
-        /// Its index in the plan.
-        server: u16,
-        /// The last errno.
-        errno: i32,
-    },
-    /// A connection to a server stood, and came to its end before the greeting was answered.
-    Unanswered {
-        /// Its index in the plan.
-        server: u16,
-        /// What was not answered, and how it ended.
-        reason: String,
-    },
-    /// A server does not let us in, or does not speak the protocol.
-    TurnedAway {
-        /// Its index in the plan.
-        server: u16,
-        /// What it said.
-        reason: String,
-    },
-    /// There is no TLS with a server.
-    NoTls {
-        /// Its index in the plan.
-        server: u16,
-        /// Why.
-        reason: String,
-    },
     /// Every connection stands and every key is confirmed.
     Prepared {
         /// Keys confirmed by this worker.
         confirmed: u64,
     },
-    /// Keys could not be stored.
-    PreloadFailed {
-        /// Keys confirmed by this worker.
-        confirmed: u64,
-    },
+    /// There will be nothing to report.
+    Failed(RunError),
 }
 
 /// The times of the plan that a worker needs.
@@ -131,7 +103,10 @@ enum Stage {
 pub(crate) struct WorkerEnd {
     /// The last set of histograms.
     pub last: Filled,
-    pub recording: crate::recording::RecordingEnd,
+    /// What was counted beside.
+    pub counts: WorkerCounts,
+    /// Raw samples, where the plan asks for them.
+    pub samples: Vec<Sample>,
     pub window: Window,
     /// When the last operation ended or was given up.
     pub drained_ns: u64,
@@ -143,10 +118,6 @@ pub(crate) struct WorkerEnd {
     /// Segments sent again since the start was awaited.
     pub retransmits: u64,
     pub wait: brunt_plan::plan::Wait,
-    /// What became of the requests whose kernel timestamps were asked for.
-    pub stamps: StampCounts,
-    /// What the nodes of a cluster sent elsewhere.
-    pub redirections: RedirectionCounts,
 }
 
 /// One thread's loop.
@@ -157,6 +128,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     stage: Stage,
     terms: Terms,
     orders: Arc<Orders>,
+    /// The servers as the plan names them.
+    servers: Vec<ServerAddress>,
     /// Where connections to each server may go to, in the order of preference.
     addresses: Vec<Vec<Address>>,
     connecting: u32,
@@ -205,6 +178,7 @@ pub(crate) struct WorkerParts<C: Codec, I: Io> {
     pub pace: Pace,
     pub terms: Terms,
     pub orders: Arc<Orders>,
+    pub servers: Vec<ServerAddress>,
     pub addresses: Vec<Vec<Address>>,
     pub preload_lanes: Lanes,
     pub make_lanes: MakeLanes,
@@ -220,6 +194,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             stage: Stage::Connecting,
             terms: parts.terms,
             orders: parts.orders,
+            servers: parts.servers,
             addresses: parts.addresses,
             connecting: 0,
             give_up_ns: u64::MAX,
@@ -619,12 +594,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
             (Ok(()), Greeted::Awaited) => return,
             (Ok(()), Greeted::Welcome) => return self.established(link, at_ns),
             (_, Greeted::TurnedAway(TurnedAway { reason })) => reason,
-            (Err(()), _) => self.traffic.recording.garbage().map(saying).unwrap_or_default(),
+            (Err(()), _) => {
+                self.traffic.recording.counts.first_garbage.as_ref().map(saying).unwrap_or_default()
+            }
         };
         self.connecting -= 1;
         let connection = &self.traffic.connections[link as usize];
         if self.stage == Stage::Connecting && !connection.was_up {
-            self.notice = Some(Notice::TurnedAway { server: connection.server, reason });
+            let server = self.servers[usize::from(connection.server)].clone();
+            self.notice = Some(Notice::Failed(RunError::TurnedAway { server, reason }));
         }
         if received.is_ok() {
             self.traffic.lose(link, at_ns, FaultKind::TurnedAway, OutcomeClass::Lost);
@@ -652,10 +630,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.recording.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
-                self.notice = Some(match self.traffic.unanswered_greeting(link) {
-                    Some(step) => Notice::Unanswered { server, reason: self.silence(step, errno) },
-                    None => Notice::Unreachable { server, errno },
-                });
+                let server = self.servers[usize::from(server)].clone();
+                self.notice = Some(Notice::Failed(match self.traffic.unanswered_greeting(link) {
+                    Some(step) => RunError::Unanswered { server, reason: self.silence(step, errno) },
+                    None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
+                }));
             }
             self.note_tls_refusal(link);
             self.traffic.lose(link, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
@@ -670,7 +649,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 format!("it did not answer {step} within {}", DurationNs(self.terms.timeout_ns))
             }
             libc::ECONNRESET => format!("it ended the connection and did not answer {step}"),
-            errno => format!("{step} was not answered: {}", std::io::Error::from_raw_os_error(errno)),
+            errno => format!("{step} was not answered: {}", io::Error::from_raw_os_error(errno)),
         }
     }
 
@@ -692,8 +671,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
             Stage::Finished => false,
         };
         if is_the_end {
-            let (server, reason) = (connection.server, trouble.words.to_owned());
-            self.notice = Some(Notice::NoTls { server, reason });
+            let server = self.servers[usize::from(connection.server)].clone();
+            let reason = trouble.words.to_owned();
+            self.notice = Some(Notice::Failed(RunError::NoTls { server, reason }));
         }
     }
 
@@ -721,7 +701,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let is_hopeless = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= HOPELESS_FAILURES);
         if is_lost || is_hopeless || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
-            self.notice = Some(Notice::PreloadFailed { confirmed });
+            self.notice =
+                Some(Notice::Failed(RunError::PreloadFailed { confirmed, wanted: 0, reason: String::new() }));
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
             self.await_start(confirmed);
@@ -898,15 +879,15 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// Takes the worker apart after its last turn.
     pub(crate) fn end(mut self) -> WorkerEnd {
         let now_ns = self.io.now_ns();
-        let stamps = self.traffic.stamper.counts();
-        let (last, recording) = self.traffic.recording.end(now_ns);
+        let (last, mut counts, samples) = self.traffic.recording.end(now_ns);
+        counts.stamps = self.traffic.stamper.counts();
+        counts.redirections = self.traffic.slots.map(Slots::end).unwrap_or_default();
         WorkerEnd {
             last,
-            recording,
+            counts,
+            samples,
             window: self.traffic.window,
             drained_ns: self.drained_ns,
-            stamps,
-            redirections: self.traffic.slots.map(Slots::end).unwrap_or_default(),
             usage: self.usage,
             colocation: self.colocation,
             stalls: self.stalls,

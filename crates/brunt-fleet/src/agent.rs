@@ -6,10 +6,10 @@
 
 use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
 use crate::link::{CONTROLLER_SILENCE, Link, Wire, broken};
-use crate::message::{About, Assignment, FromAgent, ToAgent, Trouble};
+use crate::message::{About, Assignment, FromAgent, ToAgent};
 use crate::trust::AgentTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, Stop};
-use brunt_engine::run::{DataSets, Endpoint, RunData, RunError, Wish, run_part};
+use brunt_engine::run::{Blamed, DataSets, Endpoint, RunData, RunError, Wish, run_part};
 use brunt_plan::login::Password;
 use brunt_plan::plan::{Plan, Wait};
 use brunt_plan::resolve::{Host, resolve};
@@ -48,7 +48,7 @@ pub struct Agent<'a> {
     /// Its workers sleep between requests, whatever the plan says.
     pub sleeps: bool,
     /// Finds the servers of a plan, and whether this host has room for so many of its workers.
-    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Opened, Trouble> + Sync),
+    pub open: &'a (dyn Fn(&Plan, u32) -> Result<Opened, Blame> + Sync),
     /// Tells whoever watches what goes on.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
@@ -158,13 +158,15 @@ impl Agent<'_> {
             Ok(mut data) => {
                 data.place(&Move { by_ns: epoch_ns as i64, ..Move::default() });
                 (self.note)("done");
-                link.say(&FromAgent::Ended(Box::new(data)))
+                let samples = std::mem::take(&mut data.samples);
+                link.say(&FromAgent::Ended { data: Box::new(data), samples })
             }
             // Let go by the controller, which knows.
             Err(RunError::Interrupted | RunError::Company(_)) => Ok(()),
             Err(error) => {
                 (self.note)(&error.to_string());
-                link.say(&FromAgent::Failed(trouble_of(&error)))
+                let is_servers = error.blamed() == Blamed::Server;
+                link.say(&FromAgent::Failed(Blame { is_servers, reason: error.to_string() }))
             }
         }
     }
@@ -176,14 +178,14 @@ impl Agent<'_> {
         link: &mut Link,
         plan: &Plan,
         workers: u32,
-    ) -> Result<Option<Result<Opened, Trouble>>, String> {
+    ) -> Result<Option<Result<Opened, Blame>>, String> {
         std::thread::scope(|scope| {
             let named = std::thread::Builder::new().name("brunt-lookup".to_owned());
             let finder = match named.spawn_scoped(scope, || (self.open)(plan, workers)) {
                 Ok(finder) => finder,
                 Err(error) => {
                     let reason = format!("cannot look anything up: {error}");
-                    return Ok(Some(Err(Trouble { is_servers: false, reason })));
+                    return Ok(Some(Err(Blame { is_servers: false, reason })));
                 }
             };
             let (mut is_wanted, since) = (true, Instant::now());
@@ -206,8 +208,8 @@ impl Agent<'_> {
     }
 
     /// The plan of all agents, as this host understands it: the very same, or nothing.
-    fn plan(&self, assignment: &Assignment) -> Result<Plan, Trouble> {
-        let ours = |reason: String| Trouble { is_servers: false, reason };
+    fn plan(&self, assignment: &Assignment) -> Result<Plan, Blame> {
+        let ours = |reason: String| Blame { is_servers: false, reason };
         let mut spec = PlanSpec::from_toml(&assignment.plan).map_err(ours)?;
         spec.run.password = assignment.password.clone().map(Password::verbatim);
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 0 };
@@ -261,19 +263,6 @@ impl Drop for Turn<'_> {
 
 fn pong(link: &mut Link, number: u64) -> Result<(), String> {
     link.say(&FromAgent::Pong { number, monotonic_ns: brunt_engine::monotonic_ns() })
-}
-
-fn trouble_of(error: &RunError) -> Trouble {
-    let is_servers = matches!(
-        error,
-        RunError::Unreachable { .. }
-            | RunError::Unanswered { .. }
-            | RunError::TurnedAway { .. }
-            | RunError::NoCluster { .. }
-            | RunError::NoTls { .. }
-            | RunError::PreloadFailed { .. }
-    );
-    Trouble { is_servers, reason: error.to_string() }
 }
 
 /// The rest of the run, as an agent sees it: a controller.
@@ -392,7 +381,7 @@ mod tests {
         let has_heard_twice = Mutex::new(has_heard_twice);
         let open = |_: &Plan, _| {
             let waited = has_heard_twice.lock().unwrap().recv_timeout(SILENCE * 5);
-            Err(Trouble { is_servers: true, reason: format!("unknown after {waited:?}") })
+            Err(Blame { is_servers: true, reason: format!("unknown after {waited:?}") })
         };
         let agent = Agent {
             trust: AgentTrust::of_agent(&TrustFiles::default()).unwrap(),

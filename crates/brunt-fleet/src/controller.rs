@@ -5,7 +5,7 @@
 
 use crate::greeting::{Answer, Hello, Nonce, Reception, VERSION, Welcome};
 use crate::link::{Link, SILENCE, Wire, broken};
-use crate::message::{About, Assignment, FromAgent, ToAgent, Trouble};
+use crate::message::{About, Assignment, FromAgent, ToAgent};
 use crate::offset::Offset;
 use crate::trust::ControllerTrust;
 use brunt_engine::company::{Attendance, Blame, Company, Meeting, Part, START_AHEAD_NS, Stop};
@@ -306,11 +306,11 @@ impl Peer {
             FromAgent::Alive | FromAgent::About(_) | FromAgent::Pong { .. } => {}
             FromAgent::Ready => self.state = State::Ready,
             FromAgent::Interval(interval) => self.intervals.push(*interval),
-            FromAgent::Ended(data) => {
+            FromAgent::Ended { data, samples } => {
                 self.state = State::Ended;
-                self.data = Some(*data);
+                self.data = Some(RunData { samples, ..*data });
             }
-            FromAgent::Failed(Trouble { is_servers, reason }) => {
+            FromAgent::Failed(Blame { is_servers, reason }) => {
                 return Err(Blame { is_servers, reason: format!("agent {}: {reason}", self.name) });
             }
         }

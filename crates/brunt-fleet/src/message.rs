@@ -3,10 +3,11 @@
 //! Not how it travels. A version of the protocol is a version of these types: whatever changes them changes
 //! [`crate::greeting::VERSION`], and two versions do not talk. Times are CLOCK_MONOTONIC of the agent's host, in nanoseconds.
 
-use brunt_engine::company::Stop;
+use brunt_engine::company::{Blame, Stop};
 use brunt_engine::run::RunData;
 use brunt_plan::shard::Portion;
 use brunt_stats::interval::Interval;
+use brunt_stats::sample::Sample;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -95,10 +96,15 @@ pub enum FromAgent {
     Ready,
     /// One of its workers recorded this.
     Interval(Box<Interval>),
-    /// Its part is over: everything but the intervals.
-    Ended(Box<RunData>),
+    /// Its part is over.
+    Ended {
+        /// Everything but the intervals and the raw samples.
+        data: Box<RunData>,
+        /// These.
+        samples: Vec<Sample>,
+    },
     /// Its part came to nothing.
-    Failed(Trouble),
+    Failed(Blame),
 }
 
 /// Who an agent is.
@@ -112,15 +118,6 @@ pub struct About {
     pub threads: u32,
     /// How much of the load each of them takes on, beside workers elsewhere; at least 1.
     pub weight: u32,
-}
-
-/// Why an agent's part came to nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
-    /// A server is to blame, and no agent.
-    pub is_servers: bool,
-    /// For a user.
-    pub reason: String,
 }
 
 /// A message as bytes.
@@ -147,6 +144,10 @@ pub fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_plan::op::OpKind;
+    use brunt_plan::outcome::{Outcome, ReplyKind};
+    use brunt_stats::fault::FirstError;
+    use brunt_stats::sample::Times;
 
     /// Changing these bytes changes the protocol, and needs another version of it.
     #[test]
@@ -177,7 +178,7 @@ mod tests {
             (FromAgent::About(about), b"\x01\x01a\x030.1\x02\x03"),
             (FromAgent::Pong { number: 1, monotonic_ns: 2 }, &[2, 1, 2]),
             (FromAgent::Ready, &[3]),
-            (FromAgent::Failed(Trouble { is_servers: true, reason: "x".to_owned() }), b"\x06\x01\x01x"),
+            (FromAgent::Failed(Blame { is_servers: true, reason: "x".to_owned() }), b"\x06\x01\x01x"),
         ];
         for (message, bytes) in from_agent {
             assert_eq!(encode(&message).unwrap(), bytes, "{message:?}");
@@ -194,9 +195,15 @@ mod tests {
 
     #[test]
     fn an_end_of_a_run_arrives_as_it_was() {
-        let data = RunData { samples_overflow: 7, error_text: Some(b"no".to_vec()), ..RunData::default() };
-        let bytes = encode(&FromAgent::Ended(Box::new(data))).unwrap();
-        let FromAgent::Ended(data) = decode(&bytes).unwrap() else { panic!("another message") };
-        assert_eq!((data.samples_overflow, data.error_text.as_deref()), (7, Some(&b"no"[..])));
+        let mut data = RunData::default();
+        (data.counts.samples_overflow, data.counts.first_error) = (7, Some(FirstError::new(b"no")));
+        let times = Times { done_ns: 9, ..Times::default() };
+        let outcome = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+        let sample = Sample { op: OpKind::Get, class: 0, outcome, busy_lag_ns: None, times };
+        let message = FromAgent::Ended { data: Box::new(data.clone()), samples: vec![sample] };
+        let FromAgent::Ended { data: found, samples } = decode(&encode(&message).unwrap()).unwrap() else {
+            panic!("another message")
+        };
+        assert_eq!((found.counts, samples), (data.counts, vec![sample]));
     }
 }

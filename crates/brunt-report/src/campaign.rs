@@ -103,9 +103,9 @@ impl Measured {
         Ok(Self {
             setting,
             repetition,
-            seed: summary.plan.seed,
+            seed: summary.record.plan.seed,
             duration_ns: summary.window.duration_ns(),
-            offered: summary.plan.has_open_loop().then_some(total.rate.offered),
+            offered: summary.record.plan.has_open_loop().then_some(total.rate.offered),
             completed: total.rate.completed,
             failed: total.requests.failed() + total.requests.given_up,
             percentiles: QUANTILES.map(|quantile| Found::of(total, quantile)),
@@ -113,7 +113,7 @@ impl Measured {
             cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns()),
             verdict: summary.verdict.clone(),
             limit: Limit::of(&summary.verdict),
-            interrupted: summary.interrupted,
+            interrupted: summary.record.run.interrupted,
             step: None,
             json: crate::json::value(summary)?,
         })

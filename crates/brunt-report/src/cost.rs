@@ -28,13 +28,13 @@ impl RequestCost {
     pub(crate) fn of(summary: &Summary) -> Option<Self> {
         let requests = summary.total.in_window.sent;
         let per_request = |total: u64| total as f64 / requests as f64;
-        let workers = summary.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
+        let workers = summary.record.run.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
         let waiting_ns = workers.map(|worker| worker.cpu_ns.saturating_sub(worker.busy_ns));
         (requests >= REQUESTS_MIN).then(|| Self {
             cpu_waiting_ns: waiting_ns.reduce(|one, other| one + other).map(per_request),
-            cpu_user_ns: per_request(summary.usage.cpu_user_ns),
-            cpu_system_ns: per_request(summary.usage.cpu_system_ns),
-            syscalls: per_request(summary.usage.syscalls),
+            cpu_user_ns: per_request(summary.record.run.usage.cpu_user_ns),
+            cpu_system_ns: per_request(summary.record.run.usage.cpu_system_ns),
+            syscalls: per_request(summary.record.run.usage.syscalls),
         })
     }
 

@@ -40,7 +40,7 @@ fn warmup(summary: &Summary) -> Vec<TimelinePoint> {
     let (start_ns, end_ns) = (window.start_ns, window.measure_ns);
     // Slices of time lie on a grid that the window begins on: the one that the schedule begins in is looked up by its
     // own beginning.
-    let timeline = &summary.timeline;
+    let timeline = summary.timeline();
     let width_ns = timeline.row_ns(start_ns, WIDTH_NS);
     let first_end_ns = start_ns + end_ns.saturating_sub(start_ns) % width_ns;
     let mut points = Vec::new();

@@ -17,7 +17,7 @@ pub(crate) fn phase_duration_ns(summary: &Summary, phase: Phase) -> Option<u64> 
     let window = &summary.window;
     match phase {
         Phase::Connect => None,
-        Phase::Preload => summary.preload.map(|preload| preload.duration_ns),
+        Phase::Preload => summary.record.preload.map(|preload| preload.duration_ns),
         Phase::Warmup => Some(window.measure_ns.saturating_sub(window.start_ns)),
         Phase::Measure => Some(window.duration_ns()),
         Phase::Drain => Some(window.drained_ns.saturating_sub(window.end_ns)),

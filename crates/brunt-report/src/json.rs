@@ -64,17 +64,17 @@ pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
 
 pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
     let total = &summary.total;
-    Ok(json!({
+    let mut value = json!({
         "schema": SCHEMA,
-        "version": summary.environment.brunt_version,
-        "seed": summary.plan.seed,
-        "data_seed": summary.plan.data_seed,
-        "server": summary.server,
-        "agents": list(&summary.agents, agent),
-        "interrupted": summary.interrupted,
+        "version": summary.record.environment.brunt_version,
+        "seed": summary.record.plan.seed,
+        "data_seed": summary.record.plan.data_seed,
+        "server": summary.record.server,
+        "agents": list(&summary.record.agents, agent),
+        "interrupted": summary.record.run.interrupted,
         "until": summary.looked.as_ref().map(until),
-        "plan": serde_json::to_value(PlanSpec::from(&summary.plan))?,
-        "environment": object(&summary.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
+        "plan": serde_json::to_value(PlanSpec::from(&summary.record.plan))?,
+        "environment": object(&summary.record.environment.facts, |(name, fact)| (name.clone(), json!(fact))),
         "verdict": verdict(&summary.verdict),
         "assertions": list(&summary.assertions, assertion),
         "duration_ns": summary.window.duration_ns(),
@@ -90,32 +90,34 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "classes": object(&summary.classes, class),
         "client": client(summary),
         "timestamps": timestamps(summary),
-        "calibration": calibration(&summary.calibration),
+        "calibration": calibration(&summary.record.calibration),
         "intervals": list(&summary.intervals(INTERVAL_NS), |point| interval(summary, point)),
         "meters": object(&summary.meters, |held| (held.kind.name().to_owned(), meter(held))),
         "connections": connections(summary),
         "connect_ns": distribution(&summary.connect_time),
         "handshake_ns": distribution(&summary.handshake_time),
         "cluster": cluster::cluster(summary),
-        "traces": list(&summary.traces, trace),
-        "servers": list(&indices(&summary.servers), |(index, counts)| server_counts(summary, *index, counts)),
+        "traces": list(&summary.record.run.traces, trace),
+        "servers": list(&indices(summary.servers()), |(index, counts)| server_counts(summary, *index, counts)),
         "server_stats": statistics::server_stats(summary),
         "outages": list(&summary.outages, |held| outage(summary, held)),
-        "outages_overflow": summary.outages_overflow,
-        "faults": list(summary.faults.rows(), |held| fault(summary, held)),
-        "first_garbage": summary.first_garbage.as_ref().map(|held| garbage(summary, held)),
-        "first_error": summary.first_error,
-        "error_replies": object(&summary.error_replies, |(word, count)| (word.to_string(), json!(count))),
-        "pushes": summary.pushes,
-        "stray_replies": summary.stray_replies,
-        "datagrams": summary.datagrams.as_ref().map(datagrams),
-        "renewals": renewals(&summary.renewals),
-        "values_foreign": summary.values_foreign,
-        "values_checked": summary.plan.verify.map(|_| summary.verification.checked),
-        "misses_checked": summary.plan.verify.map(|_| summary.verification.misses),
-        "value_faults": list(&summary.verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
-        "samples": { "kept": summary.samples.len(), "overflow": summary.samples_overflow },
-    }))
+        "outages_overflow": summary.outages_overflow(),
+        "faults": list(summary.faults().rows(), |held| fault(summary, held)),
+        "first_garbage": summary.counts().first_garbage.as_ref().map(|held| garbage(summary, held)),
+        "first_error": summary.counts().first_error.map(|text| text.to_string()),
+        "error_replies": object(&summary.counts().error_replies.rows(), |(word, count)| (word.to_string(), json!(count))),
+        "datagrams": summary.datagrams().map(datagrams),
+        "renewals": renewals(&summary.counts().renewals),
+        "values_foreign": summary.counts().values_foreign,
+        "values_checked": summary.record.plan.verify.map(|_| summary.counts().verification.checked),
+        "misses_checked": summary.record.plan.verify.map(|_| summary.counts().verification.misses),
+        "value_faults": list(&summary.counts().verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
+        "samples": { "kept": summary.counts().samples_kept, "overflow": summary.counts().samples_overflow },
+    });
+    for (key, _, number) in summary.counts().rows() {
+        value[key] = json!(number);
+    }
+    Ok(value)
 }
 
 fn trace(record: &TraceRecord) -> Value {
@@ -193,7 +195,7 @@ fn verdict(verdict: &Verdict) -> Value {
 }
 
 fn steady(summary: &Summary) -> Value {
-    let Summary { steady, warmup_end, .. } = summary;
+    let (steady, warmup_end) = (&summary.steady, summary.record.run.warmup_end);
     let beginning = steady.beginning.as_ref();
     json!({
         "begins_until_ns": beginning.map_or(0, |held| held.until_ns),
@@ -312,9 +314,9 @@ fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
         "bytes": bytes(phase.bytes),
     });
     if phase.phase == Phase::Preload {
-        value["wanted"] = json!(summary.preload.map(|preload| preload.wanted));
-        value["confirmed"] = json!(summary.preload.map(|preload| preload.confirmed));
-        value["earlier"] = json!(summary.preload.map(|preload| preload.is_earlier));
+        value["wanted"] = json!(summary.record.preload.map(|preload| preload.wanted));
+        value["confirmed"] = json!(summary.record.preload.map(|preload| preload.confirmed));
+        value["earlier"] = json!(summary.record.preload.map(|preload| preload.is_earlier));
     }
     value
 }
@@ -412,7 +414,7 @@ fn class(class: &ClassSummary) -> (String, Value) {
 }
 
 fn client(summary: &Summary) -> Value {
-    let (usage, cost) = (&summary.usage, RequestCost::of(summary));
+    let (usage, cost) = (&summary.record.run.usage, RequestCost::of(summary));
     let send_cost_ns = |quantile| metered::send_cost_ns(summary, quantile);
     json!({
         "cpu_user_ns": usage.cpu_user_ns,
@@ -423,10 +425,10 @@ fn client(summary: &Summary) -> Value {
         "io": usage.io,
         "io_reason": usage.io_reason,
         "wait": usage.wait,
-        "threads": usage.threads,
+        "threads": usage.workers.len(),
         "send_cost_ns": { "p50": send_cost_ns(Quantile::P50), "p99": send_cost_ns(Quantile::P99) },
         "workers": list(&usage.workers, worker),
-        "host": host(&summary.host),
+        "host": host(&summary.record.run.host),
         "in_system": in_system(summary),
     })
 }
@@ -471,13 +473,13 @@ fn host(host: &HostEvidence) -> Value {
 fn in_system(summary: &Summary) -> Value {
     let window_ns = summary.window.duration_ns();
     let mean = |sum: u128| (window_ns > 0).then(|| sum as f64 / window_ns as f64);
-    json!({ "by_clock": mean(summary.presence.integral), "by_samples": mean(summary.presence.sum) })
+    json!({ "by_clock": mean(summary.counts().presence.integral), "by_samples": mean(summary.counts().presence.sum) })
 }
 
 /// What kernel timestamps say; `null` where the plan asks for none.
 fn timestamps(summary: &Summary) -> Value {
     let Some(spans) = summary.spans() else { return Value::Null };
-    let counts = &summary.stamps;
+    let counts = &summary.counts().stamps;
     let mut value = json!({
         "asked": counts.asked,
         "matched": counts.matched,
@@ -556,7 +558,7 @@ fn connections(summary: &Summary) -> Value {
     value["pending"] = json!(summary.connections.pending());
     value["open"] = json!(summary.connections.open());
     value["phases"] = object(&Phase::ALL, |phase| {
-        let counts = &summary.connections_by_phase[*phase as usize];
+        let counts = &summary.connections_by_phase()[*phase as usize];
         (phase.name().to_owned(), connection_counts(counts))
     });
     value

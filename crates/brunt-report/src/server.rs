@@ -7,18 +7,21 @@ use brunt_stats::summary::Summary;
 
 /// The name of a server of the plan; the plan does not name the one that is started for it.
 pub(crate) fn name(summary: &Summary, index: usize) -> String {
-    summary.plan.servers().get(index).map_or_else(|| "embedded".to_owned(), ToString::to_string)
+    summary.record.plan.servers().get(index).map_or_else(|| "embedded".to_owned(), ToString::to_string)
 }
 
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.
 pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
-    ServerSpan::sum(summary.server_records.iter().map(|record| record.span_of_window(&summary.window)))
+    ServerSpan::sum(
+        summary.record.run.server_records.iter().map(|record| record.span_of_window(&summary.window)),
+    )
 }
 
 /// The same for a piece of the timeline, of those servers alone that were there all through it, and how many they are: one that is
 /// gone for a while must not make the others unknown. `None` where there is none.
 pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<(ServerSpan, usize)> {
-    let spans = summary.server_records.iter().filter_map(|record| record.span_of_piece(start_ns, end_ns));
+    let spans =
+        summary.record.run.server_records.iter().filter_map(|record| record.span_of_piece(start_ns, end_ns));
     // Of one that was started anew in it the counters tell nothing.
     let spans: Vec<_> = spans.filter(|span| span.requests.is_some()).collect();
     let count = spans.len();

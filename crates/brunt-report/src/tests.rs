@@ -149,7 +149,7 @@ fn the_stable_core_is_complete() {
 fn the_plan_reads_back() {
     for (name, run) in all_runs() {
         let spec: PlanSpec = serde_json::from_value(json_of(&run)["plan"].clone()).unwrap();
-        assert_eq!(resolve(&spec, &run::host()).unwrap(), run.summary.plan, "{name}");
+        assert_eq!(resolve(&spec, &run::host()).unwrap(), run.summary.record.plan, "{name}");
     }
     assert_eq!(json_of(&run::overload())["seed"], u64::MAX);
 }
@@ -276,7 +276,7 @@ fn rows_agree_with_the_raw_samples() {
             let kind: OpKind = op.parse().unwrap();
             check(op, &value["ops"][op], &|sample| sample.op == kind);
         }
-        for (index, class) in run.summary.plan.classes.iter().enumerate() {
+        for (index, class) in run.summary.record.plan.classes.iter().enumerate() {
             let row = &value["classes"][&class.name];
             check(&class.name, row, &|sample| usize::from(sample.class) == index);
             for (op, row) in row["ops"].as_object().unwrap() {
@@ -369,7 +369,7 @@ fn trouble_is_told_in_full() {
     assert_eq!(value["first_garbage"]["class"], "main");
     let text = value["first_garbage"]["text"].as_str().unwrap();
     assert!(text.starts_with("HTTP/1.1 400 Bad Request\\r\\n") && text.ends_with("\\x00\\xff"), "{text}");
-    assert_eq!(value["first_error"], "SERVER_ERROR out of memory \u{1b}[2J");
+    assert_eq!(value["first_error"], "SERVER_ERROR out of memory \\x1b[2J");
     assert_eq!(value["error_replies"].to_string(), r#"{"OOM":1040,"WRONGTYPE":7}"#);
     assert_eq!(value["pushes"], 3);
     assert_eq!(value["stray_replies"], 12);
@@ -466,8 +466,12 @@ fn a_server_that_is_gone_leaves_the_others() {
     assert_eq!([2, 8].map(|second| cells(&run, second)), [[1_000, 1_000, 1]; 2]);
     // Another one, which says nothing any more from the fifth second on.
     let mut gone = ServerRecord::default();
-    run.summary.server_records[0].snapshots().iter().take(6).for_each(|said| gone.push(said.clone()));
-    run.summary.server_records.push(gone);
+    run.summary.record.run.server_records[0]
+        .snapshots()
+        .iter()
+        .take(6)
+        .for_each(|said| gone.push(said.clone()));
+    run.summary.record.run.server_records.push(gone);
     assert_eq!(cells(&run, 2), [2_000, 2_000, 2]);
     assert_eq!(cells(&run, 8), [1_000, 1_000, 1]);
 }

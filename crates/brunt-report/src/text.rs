@@ -98,7 +98,7 @@ fn rows(summary: &Summary) -> Vec<Row<'_>> {
 }
 
 fn client(out: &mut String, summary: &Summary) {
-    let usage = &summary.usage;
+    let usage = &summary.record.run.usage;
     if let Some(cost) = RequestCost::of(summary) {
         let time = |ns: f64| quantity::time(ns.round() as u64);
         let (user, system) = (time(cost.cpu_user_ns), time(cost.cpu_system_ns));
@@ -115,12 +115,12 @@ fn client(out: &mut String, summary: &Summary) {
         paragraph::facts(out, "client", &facts);
     }
     stalls(out, summary);
-    let threads = quantity::things(u64::from(usage.threads), "thread");
+    let threads = quantity::things(usage.workers.len() as u64, "thread");
     let io = match &usage.io_reason {
         Some(reason) => format!("{} ({reason})", usage.io),
         None => usage.io.clone(),
     };
-    let plan = &summary.plan;
+    let plan = &summary.record.plan;
     let mut facts = vec![io, format!("wait {}", usage.wait), threads];
     if plan.profile != Profile::Latency || plan.refill != Refill::Eager || plan.gather.is_on() {
         let policies = format!("refill {}, gather {}", plan.refill, plan.gather);
@@ -133,7 +133,7 @@ fn client(out: &mut String, summary: &Summary) {
         facts.extend(trouble::connect_times(summary));
     }
     paragraph::facts(out, "engine", &facts);
-    let (kept, overflow) = (summary.samples.len() as u64, summary.samples_overflow);
+    let (kept, overflow) = (summary.counts().samples_kept, summary.counts().samples_overflow);
     if kept + overflow > 0 {
         let kept = format!("{} kept", quantity::count(kept));
         let lost = (overflow > 0).then(|| format!("{} more did not fit", quantity::count(overflow)));
@@ -143,7 +143,7 @@ fn client(out: &mut String, summary: &Summary) {
 
 /// When the client stood still, if it did; STALL judges it.
 fn stalls(out: &mut String, summary: &Summary) {
-    let workers = &summary.usage.workers;
+    let workers = &summary.record.run.usage.workers;
     let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(workers) else { return };
     let all = StallCounts::of_all(workers);
     let times =
@@ -165,7 +165,7 @@ fn stalls(out: &mut String, summary: &Summary) {
 
 /// The share of the window in which the busiest worker worked, or was kept from it; CPU judges it.
 fn busiest(summary: &Summary) -> Option<String> {
-    let workers = summary.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
+    let workers = summary.record.run.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
     let taken_ns = |worker: &WorkerUsage| worker.busy_ns + worker.run_delay_ns.unwrap_or(0);
     let share = |worker: &WorkerUsage| taken_ns(worker) as f64 / worker.wall_ns as f64;
     let most = workers.max_by(|one, other| share(one).total_cmp(&share(other)))?;
@@ -177,7 +177,7 @@ fn busiest(summary: &Summary) -> Option<String> {
 /// The quantities that the plan asks for. Others that were metered anyway are in JSON.
 fn meters(out: &mut String, summary: &Summary) {
     let mut table = Table::new(&["meter", "count", "mean", "min", "p50", "p99", "max"]);
-    for meter in summary.meters.iter().filter(|meter| summary.plan.meters.contains(&meter.kind)) {
+    for meter in summary.meters.iter().filter(|meter| summary.record.plan.meters.contains(&meter.kind)) {
         let (unit, summary) = (Unit::of(meter.kind), meter.summary());
         let cell = |value: Option<f64>| value.map_or("-".to_owned(), |value| unit.text(value));
         let whole = |value: Option<u64>| cell(value.map(|value| value as f64));

@@ -2,8 +2,10 @@
 //!
 //! Not what they measured, which is in the totals like everybody's.
 
+use serde::{Deserialize, Serialize};
+
 /// An agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRecord {
     /// As it was named.
     pub name: String,

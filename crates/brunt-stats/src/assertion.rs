@@ -57,7 +57,7 @@ impl Assertion {
         let is_open = decision == Decision::Inconclusive;
         let of_latency = objective.subject.metric.is_latency();
         let at_rate =
-            row.filter(|_| of_latency && !summary.plan.has_open_loop()).map(|row| row.rate.completed);
+            row.filter(|_| of_latency && !summary.record.plan.has_open_loop()).map(|row| row.rate.completed);
         let doubt = match row {
             _ if !is_open => None,
             None => Some(Doubt::NoRequests),

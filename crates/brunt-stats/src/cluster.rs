@@ -3,11 +3,13 @@
 //! Not outcomes and not times: an operation that was sent on is one sample, from its first send to its last reply, and ends
 //! as that reply says. Counts are over all phases.
 
+use serde::{Deserialize, Serialize};
+
 /// The most hops of one operation from node to node: behind that, what the node answers is its end.
 pub const HOPS_MAX: u8 = 5;
 
 /// Replies that sent a request elsewhere, and those that could not be followed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedirectionCounts {
     /// Operations, or parts of a multi-get, that were sent on at least once.
     pub operations: u64,
@@ -34,7 +36,7 @@ impl RedirectionCounts {
     }
 
     /// Those of another worker, too.
-    pub fn merge(&mut self, other: Self) {
+    pub fn merge(&mut self, other: &Self) {
         self.operations += other.operations;
         self.moved += other.moved;
         self.ask += other.ask;
@@ -42,12 +44,14 @@ impl RedirectionCounts {
         self.hops_max = self.hops_max.max(other.hops_max);
         self.too_many += other.too_many;
         self.unknown += other.unknown;
-        self.unknown_node = self.unknown_node.take().or(other.unknown_node);
+        if self.unknown_node.is_none() {
+            self.unknown_node.clone_from(&other.unknown_node);
+        }
     }
 }
 
 /// Who has how many slots.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotCounts {
     /// Of each server, in the order of the plan.
     pub of_servers: Vec<u16>,
@@ -58,10 +62,8 @@ pub struct SlotCounts {
 }
 
 /// What a run saw of its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRecord {
-    /// What was sent elsewhere.
-    pub redirections: RedirectionCounts,
     /// By the last map that a node gave.
     pub slots: SlotCounts,
     /// Was that after the last reply? Else nobody would tell then.

@@ -220,7 +220,7 @@ impl Convergence {
 
     /// What it came to, when the run is over: as the look saw it that was content, else as it stands at the end.
     pub(crate) fn end(
-        self,
+        &self,
         client: &Client,
         rows: (&OpSummary, &[OpRow]),
         checks: &[Check],

@@ -5,8 +5,10 @@
 
 use brunt_plan::op::ClassId;
 use brunt_plan::phase::Phase;
+use brunt_plan::quotation::Quotation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::fmt;
 
 /// What went wrong with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -120,9 +122,70 @@ impl FaultTable {
     }
 }
 
+/// The front of what a server sent, in memory of its own, so that keeping it does not allocate.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<u8>", into = "Vec<u8>")]
+struct Excerpt<const BYTES_MAX: usize> {
+    bytes: [u8; BYTES_MAX],
+    len: u16,
+}
+
+impl<const BYTES_MAX: usize> Excerpt<BYTES_MAX> {
+    fn of(bytes: &[u8]) -> Self {
+        let len = bytes.len().min(BYTES_MAX);
+        let mut kept = [0; BYTES_MAX];
+        kept[..len].copy_from_slice(&bytes[..len]);
+        Self { bytes: kept, len: len as u16 }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl<const BYTES_MAX: usize> fmt::Debug for Excerpt<BYTES_MAX> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Quotation(self.bytes()).fmt(formatter)
+    }
+}
+
+impl<const BYTES_MAX: usize> From<Vec<u8>> for Excerpt<BYTES_MAX> {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::of(&bytes)
+    }
+}
+
+impl<const BYTES_MAX: usize> From<Excerpt<BYTES_MAX>> for Vec<u8> {
+    fn from(excerpt: Excerpt<BYTES_MAX>) -> Self {
+        excerpt.bytes().to_vec()
+    }
+}
+
+/// The text of the first error reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirstError(Excerpt<256>);
+
+impl FirstError {
+    /// Keeps the front of `text`.
+    pub fn new(text: &[u8]) -> Self {
+        Self(Excerpt::of(text))
+    }
+
+    /// What was kept of it.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+/// For people: on one line.
+impl fmt::Display for FirstError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Quotation(self.bytes()).fmt(formatter)
+    }
+}
+
 /// The first bytes that were no reply, so that a wrong port or protocol is recognised at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "CarriedGarbage", into = "CarriedGarbage")]
 pub struct FirstGarbage {
     /// When.
     pub at_ns: u64,
@@ -130,51 +193,18 @@ pub struct FirstGarbage {
     pub class: ClassId,
     /// Why they are no reply.
     pub reason: Cow<'static, str>,
-    bytes: [u8; Self::BYTES_MAX],
-    len: u8,
-}
-
-/// The same on its way from one host to another.
-#[derive(Serialize, Deserialize)]
-struct CarriedGarbage {
-    at_ns: u64,
-    class: ClassId,
-    reason: String,
-    bytes: Vec<u8>,
-}
-
-impl From<FirstGarbage> for CarriedGarbage {
-    fn from(garbage: FirstGarbage) -> Self {
-        let FirstGarbage { at_ns, class, ref reason, .. } = garbage;
-        Self { at_ns, class, reason: reason.to_string(), bytes: garbage.bytes().to_vec() }
-    }
-}
-
-impl From<CarriedGarbage> for FirstGarbage {
-    fn from(carried: CarriedGarbage) -> Self {
-        Self::because(carried.at_ns, carried.class, Cow::Owned(carried.reason), &carried.bytes)
-    }
+    bytes: Excerpt<64>,
 }
 
 impl FirstGarbage {
-    /// How many bytes are kept at most.
-    pub const BYTES_MAX: usize = 64;
-
     /// Keeps the front of `bytes`, which begins with the first offending one.
     pub fn new(at_ns: u64, class: ClassId, reason: &'static str, bytes: &[u8]) -> Self {
-        Self::because(at_ns, class, Cow::Borrowed(reason), bytes)
-    }
-
-    fn because(at_ns: u64, class: ClassId, reason: Cow<'static, str>, bytes: &[u8]) -> Self {
-        let len = bytes.len().min(Self::BYTES_MAX);
-        let mut kept = [0; Self::BYTES_MAX];
-        kept[..len].copy_from_slice(&bytes[..len]);
-        Self { at_ns, class, reason, bytes: kept, len: len as u8 }
+        Self { at_ns, class, reason: Cow::Borrowed(reason), bytes: Excerpt::of(bytes) }
     }
 
     /// The bytes that were kept.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        self.bytes.bytes()
     }
 
     /// The earlier of two.

@@ -13,13 +13,15 @@ pub(crate) use evidence::evidence;
 pub use growth::Growth;
 
 use crate::summary::MeasuredWindow;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.
 macro_rules! statistics {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $is_counter:literal;)+) => {
         /// A statistic.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Statistic { $($(#[$doc])* $variant),+ }
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Statistic { $($(#[$doc])* #[serde(rename = $name)] $variant),+ }
 
         impl Statistic {
             /// All of them.
@@ -227,7 +229,8 @@ fn field(row: &str, name: &str) -> Option<u64> {
 }
 
 /// One server's statistics at one instant.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "CarriedSnapshot", into = "CarriedSnapshot")]
 pub struct Snapshot {
     /// When the question was sent, on the run's clock.
     pub asked_ns: u64,
@@ -236,6 +239,32 @@ pub struct Snapshot {
     /// The server's version, of a Redis with a name of its own behind that name.
     pub version: Option<String>,
     values: [Option<u64>; Statistic::COUNT],
+}
+
+/// The same where it is kept: with what the server told alone.
+#[derive(Serialize, Deserialize)]
+struct CarriedSnapshot {
+    asked_ns: u64,
+    at_ns: u64,
+    version: Option<String>,
+    values: BTreeMap<Statistic, u64>,
+}
+
+impl From<Snapshot> for CarriedSnapshot {
+    fn from(snapshot: Snapshot) -> Self {
+        let values = snapshot.values().collect();
+        let Snapshot { asked_ns, at_ns, version, .. } = snapshot;
+        Self { asked_ns, at_ns, version, values }
+    }
+}
+
+impl From<CarriedSnapshot> for Snapshot {
+    fn from(carried: CarriedSnapshot) -> Self {
+        let CarriedSnapshot { asked_ns, at_ns, version, values } = carried;
+        let mut snapshot = Self { asked_ns, at_ns, version, values: [None; Statistic::COUNT] };
+        values.into_iter().for_each(|(statistic, value)| snapshot.set(statistic, value));
+        snapshot
+    }
 }
 
 impl Snapshot {
@@ -389,7 +418,7 @@ const SNAPSHOTS_MAX: usize = 20_000;
 const REQUESTS_PER_S_MIN: f64 = 100.0;
 
 /// Everything that one server said of itself during a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
     snapshots: Vec<Snapshot>,
     /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.

@@ -10,43 +10,37 @@ use crate::batch::{Batch, batches};
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
 use crate::bound::{Client, Decision, HalfWidths};
 use crate::calibration::Lookup;
-use crate::cluster::ClusterRecord;
 use crate::confidence::{PercentileInterval, half_width_of_quotient, intervals};
 use crate::connection::ConnectionCounts;
 use crate::convergence::{Convergence, Looked};
 use crate::datagrams::DatagramCounts;
-use crate::fault::{FaultTable, FirstGarbage};
+use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::host::HostEvidence;
 use crate::interval::{Bytes, Latencies, SLICE_NS};
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::limit::{Limit, Party};
 use crate::meter::Meter;
 use crate::outage::{Outage, outages};
-use crate::presence::PresenceTotal;
-use crate::renewal::RenewalCounts;
-use crate::sample::Sample;
+use crate::run_data::{RunData, RunTimes};
 use crate::server::ServerCounts;
-use crate::stamps::StampCounts;
-use crate::statistics::{self, Comparison, ServerRecord};
+use crate::statistics::{self, Comparison};
 use crate::steady::Steadiness;
-use crate::steady::warmup::WarmupEnd;
 use crate::store::{IntervalStore, RowTotals};
 use crate::timeline::{Timeline, TimelinePoint};
-use crate::trace::TraceRecord;
-use crate::usage::{ClientUsage, WorkerUsage};
+use crate::usage::WorkerUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{
     self, Asked, Check, Evidence, FaultEvidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
 };
-use crate::verification::Verification;
 use crate::window::WindowCounts;
+use crate::worker_counts::WorkerCounts;
 use brunt_plan::objective::Objective;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, MeterKind, OnMiss, Plan, Timestamps, Transport, Wait};
 use brunt_plan::quantile::Quantile;
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -70,6 +64,12 @@ pub struct MeasuredWindow {
 }
 
 impl MeasuredWindow {
+    /// Of a run with these times.
+    pub const fn of(times: &RunTimes) -> Self {
+        let RunTimes { start_ns, measure_ns, end_ns, drained_ns, .. } = *times;
+        Self { start_ns, measure_ns, end_ns, drained_ns }
+    }
+
     /// Length of the measured window in nanoseconds.
     pub const fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.measure_ns)
@@ -87,7 +87,7 @@ impl MeasuredWindow {
 }
 
 /// What was found on the host, as name and value, and the version of the tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of brunt.
     pub brunt_version: String,
@@ -96,7 +96,7 @@ pub struct Environment {
 }
 
 /// How preload went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreloadResult {
     /// Keys to be stored.
     pub wanted: u64,
@@ -108,69 +108,27 @@ pub struct PreloadResult {
     pub duration_ns: u64,
 }
 
-/// What a summary is built from.
+/// What a summary is built from, and nothing else: what the run yielded, and what only its leader knows.
 #[derive(Clone, Debug)]
-pub struct SummaryInput {
+pub struct RunRecord {
     /// The plan that ran.
     pub plan: Plan,
-    /// Every interval of every worker.
-    pub store: IntervalStore,
-    /// The times.
-    pub window: MeasuredWindow,
-    /// Raw samples, where the plan asked for them; in any order.
-    pub samples: Vec<Sample>,
-    /// Samples there was no room for.
-    pub samples_overflow: u64,
-    /// The first bytes that were no reply.
-    pub first_garbage: Option<FirstGarbage>,
-    /// The text of the first error reply.
-    pub first_error: Option<String>,
-    /// Error replies by their first word, over all phases, where the protocol has such words.
-    pub error_replies: Vec<(Cow<'static, str>, u64)>,
-    /// Messages of servers that answer nothing, over all phases.
-    pub pushes: u64,
-    /// Replies that no operation waited for, over all phases, where replies carry tokens.
-    pub stray_replies: u64,
-    /// What the run saw of its cluster, where its servers are nodes of one.
-    pub cluster: Option<ClusterRecord>,
-    /// What became of the files that were replayed.
-    pub traces: Vec<TraceRecord>,
-    /// Datagrams that were of no use, over all phases.
-    pub datagrams: DatagramCounts,
-    /// Values that a server marked as to be renewed.
-    pub renewals: RenewalCounts,
-    /// What became of the requests whose kernel timestamps were asked for.
-    pub stamps: StampCounts,
-    /// What the client used.
-    pub usage: ClientUsage,
-    /// What the host did to the run.
-    pub host: HostEvidence,
-    /// Operations in the system over the window.
-    pub presence: PresenceTotal,
+    /// What was measured.
+    pub run: RunData,
     /// The host.
     pub environment: Environment,
-    /// Were the values read compared with those stored?
-    pub values_checked: bool,
-    /// Values read that do not begin as ours do, and so could not be compared.
-    pub values_foreign: u64,
-    /// What was wrong with the others.
-    pub verification: Verification,
-    /// Was the schedule cut short from outside?
-    pub interrupted: bool,
-    /// Why the warm-up ended, where the plan leaves that open.
-    pub warmup_end: Option<WarmupEnd>,
-    /// The precision that was asked for, with the looks that were taken at it.
-    pub convergence: Option<Convergence>,
-    /// How preload went; `None` where the plan has none.
-    pub preload: Option<PreloadResult>,
-    /// What is known of this client on this host.
-    pub calibration: Lookup,
     /// What the server says of itself, in a line.
     pub server: String,
     /// The hosts that carried the plan out, where that was not this one alone.
     pub agents: Vec<AgentRecord>,
-    /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
-    pub server_records: Vec<ServerRecord>,
+    /// How preload went; `None` where the plan has none.
+    pub preload: Option<PreloadResult>,
+    /// Were the values read compared with those stored?
+    pub values_checked: bool,
+    /// The precision that was asked for, with the looks that were taken at it.
+    pub convergence: Option<Convergence>,
+    /// What is known of this client on this host.
+    pub calibration: Lookup,
     /// How the run is to be judged.
     pub judgement: Judgement,
 }
@@ -343,8 +301,8 @@ pub struct PhaseSummary {
 /// Everything that a run came to.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// The plan that ran.
-    pub plan: Plan,
+    /// What it was built from.
+    pub record: RunRecord,
     /// The times.
     pub window: MeasuredWindow,
     /// Whether it was a steady state, and how it began.
@@ -357,81 +315,22 @@ pub struct Summary {
     pub classes: Vec<ClassSummary>,
     /// By phase: preload, warmup, measure, drain.
     pub phases: Vec<PhaseSummary>,
-    /// The run over time.
-    pub timeline: Timeline,
+    /// The run over time where the plan asks for slices of a certain length, which may be longer than those that were looked at.
+    printed_timeline: Option<Timeline>,
     /// Metered quantities, in the order of the plan.
     pub meters: Vec<Meter>,
     /// Connections of the whole run.
     pub connections: ConnectionCounts,
-    /// The same by the phase in which things happened to them; `phase as usize` is the index.
-    pub connections_by_phase: [ConnectionCounts; Phase::COUNT],
     /// From starting a connection until it was established, over all phases.
     pub connect_time: LatencySummary,
     /// How much of that the handshake of TLS took; empty without TLS.
     pub handshake_time: LatencySummary,
-    /// What each server did, in the order of the plan, over all phases.
-    pub servers: Vec<ServerCounts>,
     /// Outages by start.
     pub outages: Vec<Outage>,
-    /// Spans of trouble that there was no room for, so that outages may be missing.
-    pub outages_overflow: u64,
-    /// Connection faults.
-    pub faults: FaultTable,
-    /// The first bytes that were no reply.
-    pub first_garbage: Option<FirstGarbage>,
-    /// The text of the first error reply.
-    pub first_error: Option<String>,
-    /// Error replies by their first word, over all phases, the most frequent first; empty where the protocol has no such
-    /// words.
-    pub error_replies: Vec<(Cow<'static, str>, u64)>,
-    /// Messages of servers that answer nothing, over all phases.
-    pub pushes: u64,
-    /// Replies that no operation waited for, over all phases, where replies carry tokens.
-    pub stray_replies: u64,
-    /// What the run saw of its cluster, where its servers are nodes of one.
-    pub cluster: Option<ClusterRecord>,
-    /// What became of the files that were replayed.
-    pub traces: Vec<TraceRecord>,
-    /// Datagrams that were of no use, over all phases, where they carry the bytes.
-    pub datagrams: Option<DatagramCounts>,
-    /// Values that a server marked as to be renewed.
-    pub renewals: RenewalCounts,
-    /// Raw samples by intended time, where the plan asked for them.
-    pub samples: Vec<Sample>,
-    /// Samples there was no room for.
-    pub samples_overflow: u64,
-    /// What became of the requests whose kernel timestamps were asked for.
-    pub stamps: StampCounts,
-    /// What the client used.
-    pub usage: ClientUsage,
-    /// What bounds its own part in the numbers, beside the requests themselves.
+    /// What bounds the client's own part in the numbers, beside the requests themselves.
     pub client: Client,
-    /// What the host did to the run.
-    pub host: HostEvidence,
-    /// Operations in the system over the window.
-    pub presence: PresenceTotal,
-    /// The host.
-    pub environment: Environment,
-    /// Values read that do not begin as ours do, and so could not be compared.
-    pub values_foreign: u64,
-    /// What was wrong with the others.
-    pub verification: Verification,
-    /// Was the schedule cut short from outside?
-    pub interrupted: bool,
-    /// Why the warm-up ended, where the plan leaves that open.
-    pub warmup_end: Option<WarmupEnd>,
     /// What became of the precision that was asked for; `None` where none was.
     pub looked: Option<Looked>,
-    /// How preload went.
-    pub preload: Option<PreloadResult>,
-    /// What is known of this client on this host.
-    pub calibration: Lookup,
-    /// What the server says of itself.
-    pub server: String,
-    /// The hosts that carried the plan out, where that was not this one alone.
-    pub agents: Vec<AgentRecord>,
-    /// What each server said of itself during the run, in the order of the plan; empty where nobody asked.
-    pub server_records: Vec<ServerRecord>,
     /// Our counts beside the servers'; empty where they cannot be compared.
     pub agreement: Vec<Comparison>,
     /// Should the numbers be believed?
@@ -442,81 +341,85 @@ pub struct Summary {
 
 impl Summary {
     /// Merges everything and judges it.
-    pub fn build(mut input: SummaryInput) -> Self {
-        let steady = Steadiness::of(&input.plan, &input.store, &input.window);
-        let rows = Rows::new(&input.plan, &input.store, &input.window);
+    pub fn build(mut record: RunRecord) -> Self {
+        record.run.samples.sort_by_key(|sample| sample.times.intended_ns);
+        let RunRecord { plan, run, .. } = &record;
+        let (store, window) = (&run.intervals, MeasuredWindow::of(&run.times));
+        let steady = Steadiness::of(plan, store, &window);
+        let rows = Rows::new(plan, store, &window);
         let total = rows.sum(|_, _| true);
         let ops = rows.by_kind(|_| true);
-        let classes = class_summaries(&input.plan, &rows);
+        let classes = class_summaries(plan, &rows);
         let phases = [Phase::Preload, Phase::Warmup, Phase::Measure, Phase::Drain];
-        let phases = phases.map(|phase| phase_summary(&input.store, phase)).into();
-        let schedule = input.window.start_ns..input.window.end_ns;
-        let outages = outages(&input.store.outages.spans, &input.store.timeline, &schedule);
-        let mut evidence = evidence(&input, &total, &classes, &steady);
-        evidence.gone = GoneServer::all(&input.plan, &outages, &input.store.servers, &input.window);
-        let SummaryInput { plan, store, window, mut samples, .. } = input;
-        let datagrams = (plan.transport == Transport::Udp).then_some(input.datagrams);
+        let phases = phases.map(|phase| phase_summary(store, phase)).into();
+        let schedule = window.start_ns..window.end_ns;
+        let outages = outages(&store.outages.spans, &store.timeline, &schedule);
+        let mut evidence = evidence(&record, &window, &total, &classes, &steady);
+        evidence.gone = GoneServer::all(plan, &outages, &store.servers, &window);
         let meters = store.meters();
-        let mut client = client_of(&plan, &input.usage, &input.host, !input.agents.is_empty(), &window);
-        evidence.looked = input.convergence.map(|convergence| {
+        let mut client = client_of(&record, &window);
+        evidence.looked = record.convergence.as_ref().map(|convergence| {
             let checks = verdict::while_running(&evidence);
-            convergence.end(&client, (&total, &ops), &checks, &window, input.interrupted)
+            convergence.end(&client, (&total, &ops), &checks, &window, run.interrupted)
         });
         let verdict = Verdict::of(&evidence);
         client.is_limit |= Limit::of(&verdict).is_some_and(|limit| limit.party == Party::Client);
-        input
-            .error_replies
-            .sort_by(|(one, ones), (other, others)| others.cmp(ones).then_with(|| one.cmp(other)));
-        samples.sort_by_key(|sample| sample.times.intended_ns);
+        let (looked, agreement) = (evidence.looked, evidence.servers.comparisons);
         Self {
+            window,
+            steady,
             total,
             ops,
             classes,
             phases,
-            plan,
-            window,
-            steady,
-            connections: all_connections(&store),
-            connections_by_phase: store.connections,
+            connections: all_connections(store),
             connect_time: duration(&meters, MeterKind::ConnectTime),
             handshake_time: duration(&meters, MeterKind::HandshakeTime),
-            servers: store.servers,
-            outages,
-            outages_overflow: store.outages.overflow,
-            timeline: store.timeline.at_asked_width(),
+            printed_timeline: store.timeline.is_width_asked().then(|| store.timeline.clone().at_asked_width()),
             meters,
-            faults: store.faults,
-            first_garbage: input.first_garbage,
-            first_error: input.first_error,
-            error_replies: input.error_replies,
-            pushes: input.pushes,
-            stray_replies: input.stray_replies,
-            cluster: input.cluster,
-            traces: input.traces,
-            datagrams,
-            renewals: input.renewals,
-            samples,
-            samples_overflow: input.samples_overflow,
-            stamps: input.stamps,
+            outages,
             client,
-            usage: input.usage,
-            host: input.host,
-            presence: input.presence,
-            environment: input.environment,
-            values_foreign: input.values_foreign,
-            verification: input.verification,
-            interrupted: input.interrupted,
-            warmup_end: input.warmup_end,
-            looked: evidence.looked,
-            preload: input.preload,
-            calibration: input.calibration,
-            server: input.server,
-            agents: input.agents,
-            server_records: input.server_records,
-            agreement: evidence.servers.comparisons,
+            looked,
+            agreement,
             verdict,
             assertions: Vec::new(),
+            record,
         }
+    }
+
+    /// What the workers counted beside their intervals.
+    pub fn counts(&self) -> &WorkerCounts {
+        &self.record.run.counts
+    }
+
+    /// Datagrams that were of no use, where they carry the bytes.
+    pub fn datagrams(&self) -> Option<&DatagramCounts> {
+        (self.record.plan.transport == Transport::Udp).then_some(&self.counts().datagrams)
+    }
+
+    /// What each server did, in the order of the plan, over all phases.
+    pub fn servers(&self) -> &[ServerCounts] {
+        self.record.run.intervals.servers()
+    }
+
+    /// Connections by the phase in which things happened to them; `phase as usize` is the index.
+    pub fn connections_by_phase(&self) -> &[ConnectionCounts; Phase::COUNT] {
+        self.record.run.intervals.connections()
+    }
+
+    /// Spans of trouble that there was no room for, so that outages may be missing.
+    pub fn outages_overflow(&self) -> u64 {
+        self.record.run.intervals.outages.overflow
+    }
+
+    /// Connection faults.
+    pub fn faults(&self) -> &FaultTable {
+        self.record.run.intervals.faults()
+    }
+
+    /// The run over time, as it is printed.
+    pub fn timeline(&self) -> &Timeline {
+        self.printed_timeline.as_ref().unwrap_or(self.record.run.intervals.timeline())
     }
 
     /// The same summary beside what is asserted of it.
@@ -549,7 +452,7 @@ impl Summary {
 
     /// The spans that kernel timestamps part a request into, in the order of time; `None` where none were taken.
     pub fn spans(&self) -> Option<[(MeterKind, LatencySummary); 3]> {
-        (self.plan.timestamps == Timestamps::Kernel)
+        (self.record.plan.timestamps == Timestamps::Kernel)
             .then(|| MeterKind::OF_TIMESTAMPS.map(|kind| (kind, duration(&self.meters, kind))))
     }
 
@@ -562,7 +465,8 @@ impl Summary {
     /// little longer as the slices let them be.
     pub fn intervals(&self, least_ns: u64) -> Vec<TimelinePoint> {
         let MeasuredWindow { measure_ns, end_ns, .. } = self.window;
-        self.timeline.points(measure_ns..end_ns, self.timeline.row_ns(measure_ns, least_ns))
+        let timeline = self.timeline();
+        timeline.points(measure_ns..end_ns, timeline.row_ns(measure_ns, least_ns))
     }
 }
 
@@ -688,13 +592,8 @@ pub(crate) fn look_at(
 }
 
 /// What bounds the client's own part. A worker without any time left is the limit, whatever else is.
-fn client_of(
-    plan: &Plan,
-    usage: &ClientUsage,
-    host: &HostEvidence,
-    has_others: bool,
-    window: &MeasuredWindow,
-) -> Client {
+fn client_of(record: &RunRecord, window: &MeasuredWindow) -> Client {
+    let RunData { usage, host, .. } = &record.run;
     let is_busy = usage.workers.iter().any(|worker| worker.is_busy());
     // A worker that only looks never has to be woken.
     let wake_up_ns = if usage.wait == Wait::Spin.name() { 0 } else { host.wake_up_ns };
@@ -703,11 +602,12 @@ fn client_of(
     let is_kept = |worker: &WorkerUsage| {
         worker.run_delay_ns.is_some_and(|delay_ns| delay_ns as f64 > RUN_DELAY_MAX * worker.wall_ns as f64)
     };
-    let stop_ns = match plan.has_open_loop() {
+    let stop_ns = match record.plan.has_open_loop() {
         true => 0,
         false if usage.workers.iter().any(is_kept) => u64::MAX,
         false => usage.workers.iter().map(|worker| worker.stalls.longest_ns).max().unwrap_or(0),
     };
+    let has_others = !record.agents.is_empty();
     Client { wake_up_ns, stop_ns, has_others, is_limit: is_busy, stood_still }
 }
 
@@ -716,15 +616,17 @@ fn is_open(plan: &Plan) -> impl Fn(ClassId) -> bool + Copy {
 }
 
 /// Gathers what the checks look at.
-fn evidence(
-    input: &SummaryInput,
+fn evidence<'a>(
+    record: &'a RunRecord,
+    window: &MeasuredWindow,
     total: &OpSummary,
     classes: &[ClassSummary],
     steady: &Steadiness,
-) -> Evidence {
-    let SummaryInput { plan, store, window, .. } = input;
+) -> Evidence<'a> {
+    let RunRecord { plan, run, .. } = record;
+    let store = &run.intervals;
     let books: Vec<BookEntry> = store.books.entries().collect();
-    let is_earlier = input.preload.is_some_and(|preload| preload.is_earlier);
+    let is_earlier = record.preload.is_some_and(|preload| preload.is_earlier);
     let is_open = is_open(plan);
     let open_loop = plan.has_open_loop().then(|| {
         let mut open = OpenLoop { scheduled: 0, unsent: 0, given_up: 0 };
@@ -736,17 +638,17 @@ fn evidence(
         open
     });
     Evidence {
-        asked: asked(input, total.requests.offered()),
+        run: Cow::Borrowed(run),
+        asked: asked(record, window, total.requests.offered()),
         open_loop,
-        judgement: input.judgement.clone(),
+        judgement: record.judgement.clone(),
         last_half: last_half(plan, store, window, is_open),
         lag_rows: lag_rows(total, classes, is_open),
         intervals: total.intervals.clone(),
         slices: window.duration_ns() / SLICE_NS,
         looked: None,
         steady: steady.clone(),
-        warmup_end: input.warmup_end,
-        calibration: input.calibration.clone(),
+        calibration: record.calibration.clone(),
         busiest_rate: total.rate.busiest(),
         sent: total.requests.sent,
         completed: total.requests.completed(),
@@ -756,16 +658,12 @@ fn evidence(
         lost: total.requests.outcome(OutcomeClass::Lost),
         given_up: total.requests.given_up,
         gone: Vec::new(),
-        servers: statistics::evidence(plan, is_earlier, &books, &input.server_records, window),
+        servers: statistics::evidence(plan, is_earlier, &books, &run.server_records, window),
         books,
         connections: all_connections(store),
-        faults: fault_evidence(input),
-        is_verified: input.values_checked,
+        faults: fault_evidence(run),
+        is_verified: record.values_checked,
         is_verify_asked: plan.verify.is_some(),
-        values_foreign: input.values_foreign,
-        verification: input.verification.clone(),
-        workers: input.usage.workers.clone(),
-        host: input.host.clone(),
         is_by_unix_socket: plan.transport == Transport::Unix,
         is_by_udp: plan.transport == Transport::Udp,
         is_peer_verified: (plan.transport == Transport::Tls).then_some(!plan.tls.is_insecure),
@@ -773,21 +671,20 @@ fn evidence(
             .iter()
             .any(|phase| store.connections[*phase as usize].begun > 0),
         in_system: InSystem {
-            integral: input.presence.integral as f64,
-            sum: input.presence.sum as f64,
+            integral: run.counts.presence.integral as f64,
+            sum: run.counts.presence.sum as f64,
             window_ns: window.duration_ns(),
         },
-        closed_loops: closed_loops(input),
+        closed_loops: closed_loops(record, window),
     }
 }
 
-fn fault_evidence(input: &SummaryInput) -> FaultEvidence {
+fn fault_evidence(run: &RunData) -> FaultEvidence {
     let is_of_schedule = |phase| matches!(phase, Phase::Warmup | Phase::Measure | Phase::Drain);
-    let of_schedule = input.store.books.entries().filter(|entry| is_of_schedule(entry.phase));
+    let of_schedule = run.intervals.books.entries().filter(|entry| is_of_schedule(entry.phase));
     FaultEvidence {
-        table: input.store.faults.clone(),
-        measure_ns: input.window.measure_ns,
-        malformed: input.datagrams.malformed,
+        table: run.intervals.faults.clone(),
+        measure_ns: run.times.measure_ns,
         sent: of_schedule.map(|entry| entry.book.requests.sent).sum(),
     }
 }
@@ -795,10 +692,11 @@ fn fault_evidence(input: &SummaryInput) -> FaultEvidence {
 /// The classes whose slots are always taken. Where connections come and go, or are lost, slots wait for them; a follow-up
 /// shares a slot; without a reply there is no response time; and where the run ends by number, or by hand, workers do not
 /// end together.
-fn closed_loops(input: &SummaryInput) -> Vec<ClosedLoop> {
-    let SummaryInput { plan, store, window, .. } = input;
+fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> {
+    let RunRecord { plan, run, .. } = record;
+    let store = &run.intervals;
     let ends_by_time = plan.stop.time.is_some_and(|time| window.duration_ns() >= time.0);
-    let is_disturbed = store.connections.iter().any(|counts| counts.lost > 0) || input.interrupted;
+    let is_disturbed = store.connections.iter().any(|counts| counts.lost > 0) || run.interrupted;
     if !ends_by_time || plan.stop.requests.is_some() || is_disturbed {
         return Vec::new();
     }
@@ -831,14 +729,14 @@ fn closed_loops(input: &SummaryInput) -> Vec<ClosedLoop> {
 }
 
 /// The number of requests that the plan asks for, and how many of them there were.
-fn asked(input: &SummaryInput, issued: u64) -> Option<Asked> {
-    let stop = &input.plan.stop;
-    let requests = stop.requests.filter(|_| !input.interrupted)?;
+fn asked(record: &RunRecord, window: &MeasuredWindow, issued: u64) -> Option<Asked> {
+    let stop = &record.plan.stop;
+    let requests = stop.requests.filter(|_| !record.run.interrupted)?;
     Some(Asked {
         requests,
         issued,
-        is_time_up: stop.time.is_some_and(|time| input.window.duration_ns() >= time.0),
-        connections_end: input.plan.classes.iter().any(|class| class.lifetime.total.is_some()),
+        is_time_up: stop.time.is_some_and(|time| window.duration_ns() >= time.0),
+        connections_end: record.plan.classes.iter().any(|class| class.lifetime.total.is_some()),
     })
 }
 

@@ -29,14 +29,9 @@ impl Tap {
         }
     }
 
-    /// What was kept, in the order it was offered.
-    pub fn samples(&self) -> &[Sample] {
-        &self.samples
-    }
-
-    /// How many samples there was no room for.
-    pub fn overflow(&self) -> u64 {
-        self.overflow
+    /// What was kept, in the order it was offered, and how many samples there was no room for.
+    pub fn end(self) -> (Vec<Sample>, u64) {
+        (self.samples, self.overflow)
     }
 }
 
@@ -60,9 +55,10 @@ mod tests {
                     times: Times { done_ns, ..Times::default() },
                 });
             }
-            let times: Vec<u64> = tap.samples().iter().map(|sample| sample.times.done_ns).collect();
+            let (samples, left_out) = tap.end();
+            let times: Vec<u64> = samples.iter().map(|sample| sample.times.done_ns).collect();
             assert_eq!(times, (0..kept).collect::<Vec<u64>>());
-            assert_eq!(tap.overflow(), overflow);
+            assert_eq!(left_out, overflow);
         }
         assert!(size_of::<Sample>() <= 72);
     }

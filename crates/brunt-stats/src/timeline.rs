@@ -91,6 +91,11 @@ impl Timeline {
         }
     }
 
+    /// Was a length of its slices asked for?
+    pub(crate) const fn is_width_asked(&self) -> bool {
+        self.grid.asked_ns.is_some()
+    }
+
     /// The same with slices exactly as long as was asked for, where a length was.
     pub(crate) fn at_asked_width(mut self) -> Self {
         if self.grid.widen_to_asked() {

@@ -4,9 +4,10 @@
 //! what was sent where a run ends before its trace.
 
 use brunt_plan::plan::Trace;
+use serde::{Deserialize, Serialize};
 
 /// What became of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceRecord {
     /// The class that replayed it.
     pub class: String,
@@ -31,7 +32,7 @@ pub struct TraceRecord {
 }
 
 /// The first line that was no record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirstUnreadable {
     /// Its number, from 1.
     pub line: u64,

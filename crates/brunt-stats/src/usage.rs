@@ -102,7 +102,7 @@ impl WorkerUsage {
 }
 
 /// What the client used during the measured window.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientUsage {
     /// Processor time in user space, in nanoseconds.
     pub cpu_user_ns: u64,
@@ -116,10 +116,21 @@ pub struct ClientUsage {
     pub io_reason: Option<String>,
     /// How workers waited.
     pub wait: String,
-    /// Workers.
-    pub threads: u32,
-    /// Each of them.
+    /// Each worker.
     pub workers: Vec<WorkerUsage>,
+}
+
+impl ClientUsage {
+    /// Adds that of other workers, which wait and talk to their kernels as the first ones do as far as this tells.
+    pub fn merge(&mut self, other: Self) {
+        if self.workers.is_empty() {
+            (self.io, self.io_reason, self.wait) = (other.io, other.io_reason, other.wait);
+        }
+        self.cpu_user_ns += other.cpu_user_ns;
+        self.cpu_system_ns += other.cpu_system_ns;
+        self.syscalls += other.syscalls;
+        self.workers.extend(other.workers);
+    }
 }
 
 #[cfg(test)]

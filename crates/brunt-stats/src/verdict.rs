@@ -29,16 +29,14 @@ use crate::calibration::Lookup;
 use crate::confidence::PercentileInterval;
 use crate::connection::ConnectionCounts;
 use crate::convergence::Looked;
-use crate::host::HostEvidence;
 use crate::latency::ClientError;
 use crate::repeat::Spread;
+use crate::run_data::RunData;
 use crate::steady::Steadiness;
-use crate::steady::warmup::WarmupEnd;
-use crate::usage::WorkerUsage;
-use crate::verification::Verification;
 // Numbers in sentences look like those in tables.
 use brunt_plan::units::grouped as count;
 use little::{ClosedLoop, InSystem};
+use std::borrow::Cow;
 
 /// A number above `caution` or `not_trusted` costs that status.
 #[derive(Clone, Copy, Debug)]
@@ -236,8 +234,10 @@ pub struct LagRow {
 }
 
 /// What the checks look at.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Evidence {
+#[derive(Clone, Debug, Default)]
+pub struct Evidence<'a> {
+    /// What was measured.
+    pub run: Cow<'a, RunData>,
     /// `None` when the plan names no number, or when the user interrupted the run.
     pub asked: Option<Asked>,
     /// `None` when every class is closed loop.
@@ -256,8 +256,6 @@ pub struct Evidence {
     pub looked: Option<Looked>,
     /// Warm-up, drift and changes of level.
     pub steady: Steadiness,
-    /// Why the warm-up ended, where the plan leaves that open.
-    pub warmup_end: Option<WarmupEnd>,
     /// What is known of this client on this host.
     pub calibration: Lookup,
     /// Requests per second of the window that were offered, sent or completed, whichever is most.
@@ -288,14 +286,6 @@ pub struct Evidence {
     pub is_verified: bool,
     /// Does the plan ask for values to be checked in full?
     pub is_verify_asked: bool,
-    /// Values read that could not be checked, because they are not ours.
-    pub values_foreign: u64,
-    /// What was wrong with the others.
-    pub verification: Verification,
-    /// What each worker did with its time.
-    pub workers: Vec<WorkerUsage>,
-    /// What the host did to the run.
-    pub host: HostEvidence,
     /// The servers are reached by Unix sockets.
     pub is_by_unix_socket: bool,
     /// They are reached by UDP.
@@ -314,7 +304,7 @@ pub struct Evidence {
 
 /// The checks that speak against ending a run early, asked while it goes on: what the window holds so far is not steady,
 /// or not the server's.
-pub(crate) fn while_running(evidence: &Evidence) -> Vec<Check> {
+pub(crate) fn while_running(evidence: &Evidence<'_>) -> Vec<Check> {
     let mut checks = vec![steady::warm(evidence), steady::drift(evidence), steady::shift(evidence)];
     // In a closed loop a late client lowers the load, and no length of the run makes it less late.
     if evidence.lag_rows.iter().any(|row| !row.is_closed_loop) {
@@ -325,7 +315,7 @@ pub(crate) fn while_running(evidence: &Evidence) -> Vec<Check> {
 
 impl Verdict {
     /// Runs every check.
-    pub fn of(evidence: &Evidence) -> Self {
+    pub fn of(evidence: &Evidence<'_>) -> Self {
         let checks = vec![
             load::samples(evidence),
             load::short(evidence),

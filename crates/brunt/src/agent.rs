@@ -9,7 +9,8 @@ use crate::input;
 use crate::limits;
 use crate::measurement::{Servers, foresee};
 use crate::terminal::{say, show};
-use brunt_fleet::message::{About, Trouble};
+use brunt_engine::company::Blame;
+use brunt_fleet::message::About;
 use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, Patience, TrustFiles};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
@@ -92,19 +93,19 @@ impl Own {
 }
 
 /// Finds the servers of a plan, and room for so many of its workers.
-fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, Trouble> {
-    let trouble = |failure: Failure| Trouble {
+fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, Blame> {
+    let blame = |failure: Failure| Blame {
         is_servers: failure.exit == Exit::Unreachable,
         reason: format!("{:#}", failure.error),
     };
-    let endpoints = Servers::open(plan).map_err(trouble)?.into_endpoints();
+    let endpoints = Servers::open(plan).map_err(blame)?.into_endpoints();
     let mut share = plan.clone();
     for class in &mut share.classes {
         let part = u64::from(class.connections) * u64::from(workers);
         class.connections = part.div_ceil(u64::from(plan.threads)) as u32;
     }
     share.threads = workers;
-    foresee(&share, &endpoints, true).map_err(trouble)?;
+    foresee(&share, &endpoints, true).map_err(blame)?;
     Ok(endpoints)
 }
 

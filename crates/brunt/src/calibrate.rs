@@ -213,7 +213,7 @@ impl<'a> Calibrator<'a> {
             self.judge(self.lowest, &summary);
             let meters = summary.meters.iter().filter(|meter| meter.kind == MeterKind::Oversleep);
             meters.for_each(|meter| oversleeps.merge(meter));
-            shape = Shape::of(self.plan, &summary.usage);
+            shape = Shape::of(self.plan, &summary.record.run.usage);
             slices.push(summary.total.latency.response.summary);
         }
         Ok(Loopback { floor: least(&slices)?, oversleep: oversleep(&oversleeps), shape })

@@ -288,7 +288,7 @@ fn closed_loop_rate(series: &mut Series<'_>, asked: &Asked) -> Result<f64, End> 
     if made.measured.completed > 0.0 {
         return Ok(made.measured.completed);
     }
-    let error = anyhow!("{} gave no valid reply at all", made.summary.server);
+    let error = anyhow!("{} gave no valid reply at all", made.summary.record.server);
     Err(Failure::new(Exit::Unreachable, error).into())
 }
 

@@ -13,20 +13,17 @@ use crate::limits::{self, Needs};
 use crate::progress::Progress;
 use crate::terminal::say;
 use brunt_engine::cluster::{Nodes, find_nodes};
-use brunt_engine::company::Blame;
-use brunt_engine::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
+use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, Wish};
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::carrier::Shares;
 use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
-use brunt_plan::quotation::Quotation;
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
-use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
-use brunt_stats::usage::ClientUsage;
+use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, RunRecord, Summary};
 use brunt_stats::verdict::Judgement;
 use std::cell::RefCell;
 use std::io;
@@ -209,7 +206,7 @@ pub(crate) fn measure(
     let mut observe = |observed: Observed<'_>| {
         let is_enough = match (&observed, started, &mut convergence) {
             (Observed::Started(times), ..) => {
-                started = Some(window(*times));
+                started = Some(MeasuredWindow::of(times));
                 false
             }
             (Observed::Tick { now_ns, intervals }, Some(started), Some(convergence)) => {
@@ -233,18 +230,11 @@ pub(crate) fn measure(
     drop(progress);
     tended?;
     let data = ended.map_err(|error| {
-        let exit = match &error {
-            RunError::Unreachable { .. }
-            | RunError::Unanswered { .. }
-            | RunError::TurnedAway { .. }
-            | RunError::NoTls { .. }
-            | RunError::NoCluster { .. }
-            | RunError::PreloadFailed { .. }
-            | RunError::Company(Blame { is_servers: true, .. }) => Exit::Unreachable,
-            RunError::Company(_) => Exit::Failed,
-            RunError::Interrupted => Exit::Interrupted,
-            RunError::System(_) | RunError::LateWindow => Exit::Failed,
-            RunError::NoInterface(_) | RunError::NoTrace(_) => Exit::Usage,
+        let exit = match error.blamed() {
+            Blamed::Server => Exit::Unreachable,
+            Blamed::Request => Exit::Usage,
+            Blamed::Host => Exit::Failed,
+            Blamed::Interruption => Exit::Interrupted,
         };
         Failure::new(exit, error)
     })?;
@@ -358,20 +348,11 @@ fn no_timestamps(reason: &io::Error) -> Failure {
     ))
 }
 
-fn window(times: RunTimes) -> MeasuredWindow {
-    MeasuredWindow {
-        start_ns: times.start_ns,
-        measure_ns: times.measure_ns,
-        end_ns: times.end_ns,
-        drained_ns: times.drained_ns,
-    }
-}
-
 fn summarise(
     plan: &Plan,
     servers: &Servers,
     step: &Step,
-    data: RunData,
+    run: RunData,
     convergence: Option<Convergence>,
 ) -> Summary {
     let wanted = plan.preload_stores();
@@ -380,55 +361,24 @@ fn summarise(
         // The run would not have begun with less.
         confirmed: wanted,
         is_earlier: step.data == DataSets::Stored,
-        duration_ns: data.times.prepare_ns,
+        duration_ns: run.times.prepare_ns,
     });
-    let usage = ClientUsage {
-        cpu_user_ns: data.usage.cpu_user_ns,
-        cpu_system_ns: data.usage.cpu_system_ns,
-        syscalls: data.usage.syscalls,
-        io: data.io.name().to_owned(),
-        io_reason: data.io_reason,
-        wait: data.wait.name().to_owned(),
-        threads: data.workers.len() as u32,
-        workers: data.workers,
-    };
-    Summary::build(SummaryInput {
-        store: data.intervals,
-        window: window(data.times),
-        values_checked: true,
-        values_foreign: data.values_foreign,
-        verification: data.verification,
-        samples: data.samples,
-        samples_overflow: data.samples_overflow,
-        stamps: data.stamps,
-        first_garbage: data.garbage,
-        error_replies: data.error_replies,
-        pushes: data.pushes,
-        stray_replies: data.stray_replies,
-        cluster: data.cluster,
-        traces: data.traces,
-        datagrams: data.datagrams,
-        renewals: data.renewals,
-        first_error: data.error_text.map(|text| Quotation(&text).to_string()),
-        host: data.host,
-        presence: data.presence,
+    Summary::build(RunRecord {
         // What is known of this host says nothing of others.
         calibration: match servers.fleet {
-            None => calibrations::lookup(plan, &usage),
+            None => calibrations::lookup(plan, &run.usage),
             Some(_) => Lookup::Unfit("what is known of this host says nothing of the agents".to_owned()),
         },
-        usage,
+        run,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             facts: environment::facts(),
         },
-        interrupted: data.interrupted,
-        warmup_end: data.warmup_end,
-        convergence,
-        preload,
         server: servers.name.clone(),
         agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
-        server_records: data.server_records,
+        preload,
+        values_checked: true,
+        convergence,
         judgement: step.judgement.clone(),
         plan: plan.clone(),
     })

@@ -220,7 +220,7 @@ impl Session {
         let mut best = None;
         loop {
             let summary = match self.measure(servers, qps) {
-                Ok(summary) if !summary.interrupted => summary,
+                Ok(summary) if !summary.record.run.interrupted => summary,
                 // What was found until then is shown.
                 Ok(_) | Err(Ended::Interrupted) => {
                     self.report_best(best.as_ref(), peak, &search, bound)?;
@@ -276,7 +276,7 @@ impl Session {
         let data = if self.is_stored.get() { DataSets::Stored } else { DataSets::ToStore };
         let summary = measure(&plan, servers, &self.stop, &SILENT, &Step { data, ..Step::default() })?;
         self.is_stored.set(self.invocation.loads);
-        for agent in &summary.agents {
+        for agent in &summary.record.agents {
             let us = agent.clock_error_ns as f64 / 1e3;
             self.verbose(1, &format!("agent {}: clock known to {us:.1} us", agent.name));
         }
@@ -286,7 +286,7 @@ impl Session {
         let time_s = self.invocation.time_s;
         self.verbose(1, &format!("stopped at {:.6}  options.time = {time_s}", now - ago(window.end_ns)));
         let requests = &summary.total.requests;
-        if !summary.interrupted && requests.scheduled > 0 && requests.completed() == 0 {
+        if !summary.record.run.interrupted && requests.scheduled > 0 && requests.completed() == 0 {
             return Err(Refusal { code: EXIT_REFUSED, message: no_reply(&summary) }.into());
         }
         Ok(summary)
@@ -409,20 +409,20 @@ fn destination_of(invocation: &Invocation, plan: &Plan) -> Result<Option<Destina
 
 /// Of a run without any valid reply: what there was instead.
 fn no_reply(summary: &Summary) -> String {
-    let said = match (&summary.first_error, &summary.first_garbage) {
+    let said = match (&summary.counts().first_error, &summary.counts().first_garbage) {
         (Some(text), _) => format!("; it said: {text}"),
         (None, Some(garbage)) => format!("; of what came: {}", garbage.reason),
         (None, None) => String::new(),
     };
-    format!("{} gave no valid reply to any request{said}", summary.server)
+    format!("{} gave no valid reply to any request{said}", summary.record.server)
 }
 
 /// Was the run not cut short, by Ctrl-C or by a file that cannot be read to its end?
 fn check_whole(summary: &Summary) -> Result<(), Ended> {
-    if summary.interrupted {
+    if summary.record.run.interrupted {
         return Err(Ended::Interrupted);
     }
-    match summary.traces.iter().find_map(|record| Some((record, record.error.as_ref()?))) {
+    match summary.record.run.traces.iter().find_map(|record| Some((record, record.error.as_ref()?))) {
         None => Ok(()),
         Some((record, error)) => {
             let message =

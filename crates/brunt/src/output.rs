@@ -67,7 +67,12 @@ impl Outputs {
             Document::Csv => brunt_report::csv::write(summary, out),
             Document::Samples => {
                 let origin_ns = summary.window.measure_ns;
-                brunt_report::samples::write(&summary.samples, summary.samples_overflow, origin_ns, out)
+                brunt_report::samples::write(
+                    &summary.record.run.samples,
+                    summary.counts().samples_overflow,
+                    origin_ns,
+                    out,
+                )
             }
             Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
             Document::Json | Document::Save => brunt_report::json::write(summary, out),

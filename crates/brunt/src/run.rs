@@ -85,8 +85,8 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let keys = plan.preload_stores();
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;
     if !flags.progress.quiet {
-        let seconds = summary.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
-        let server = &summary.server;
+        let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
+        let server = &summary.record.server;
         let text = format!("stored {keys} keys at {server} in {seconds:.3} s, every one confirmed\n");
         show(text, false);
     }
@@ -220,10 +220,10 @@ fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     });
     let doubts = summary.verdict.reasons().into_iter().filter(|id| !summary.decides_beside(id)).count();
     let is_untrusted = summary.verdict.status == Status::NotTrusted && doubts > 0 && !allow_untrusted;
-    if summary.interrupted {
+    if summary.record.run.interrupted {
         Exit::Interrupted
     } else if !is_answered {
-        say(format_args!("brunt: {} gave no valid reply at all", summary.server));
+        say(format_args!("brunt: {} gave no valid reply at all", summary.record.server));
         Exit::Unreachable
     } else if is_untrusted || summary.assertions.iter().any(came_out(Decision::Inconclusive)) {
         Exit::NotTrusted

@@ -107,7 +107,7 @@ impl Layout {
     /// Operations of these kinds, of those whose latencies are shown.
     fn shown<'a>(&self, summary: &'a Summary, kinds: &'a [OpKind]) -> Vec<&'a OpRow> {
         // Where the master was alone it had no agents.
-        if !self.masters_rows || summary.plan.agents.is_empty() {
+        if !self.masters_rows || summary.record.plan.agents.is_empty() {
             return of(summary, kinds).collect();
         }
         let masters = carried_by(summary, Carrier::Controller);
@@ -171,7 +171,7 @@ impl Layout {
                 own + successes_of_agents(summary)
             }
             // A run that ends after so many requests ends with the last of them.
-            false if summary.plan.stop.time.is_none() => summary.total.requests.completed() - deleted,
+            false if summary.record.plan.stop.time.is_none() => summary.total.requests.completed() - deleted,
             false => summary.total.in_window.completed(),
         }
     }
@@ -182,6 +182,8 @@ fn successes(summary: &Summary) -> impl Iterator<Item = &Sample> {
     let window = summary.window.measure_ns..summary.window.end_ns;
     let is_success = |class: OutcomeClass| matches!(class, OutcomeClass::Hit | OutcomeClass::Done);
     summary
+        .record
+        .run
         .samples
         .iter()
         .filter(move |sample| window.contains(&sample.times.intended_ns) && is_success(sample.outcome.class))
@@ -189,7 +191,7 @@ fn successes(summary: &Summary) -> impl Iterator<Item = &Sample> {
 
 /// Were most keys deleted in the middle of the run?
 fn purges(summary: &Summary) -> bool {
-    summary.plan.classes.iter().any(|class| class.purge.is_some())
+    summary.record.plan.classes.iter().any(|class| class.purge.is_some())
 }
 
 fn updates(summary: &Summary) -> &'static [OpKind] {
@@ -210,13 +212,13 @@ fn of<'a>(summary: &'a Summary, kinds: &'a [OpKind]) -> impl Iterator<Item = &'a
 /// The classes of one carrier.
 fn carried_by(summary: &Summary, carrier: Carrier) -> impl Iterator<Item = &ClassSummary> {
     let of_it =
-        move |class: &&ClassSummary| summary.plan.classes[usize::from(class.class)].carrier == carrier;
+        move |class: &&ClassSummary| summary.record.plan.classes[usize::from(class.class)].carrier == carrier;
     summary.classes.iter().filter(of_it)
 }
 
 /// Hits and stores of agents, where there are any.
 fn successes_of_agents(summary: &Summary) -> u64 {
-    if summary.plan.agents.is_empty() {
+    if summary.record.plan.agents.is_empty() {
         return 0;
     }
     let of_class = |class: &ClassSummary| {
@@ -229,13 +231,13 @@ fn successes_of_agents(summary: &Summary) -> u64 {
 /// From the beginning of the window to its end; of a run that ends after so many requests, to when the last had its reply.
 fn seconds(summary: &Summary) -> f64 {
     let window = &summary.window;
-    let end_ns = if summary.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
+    let end_ns = if summary.record.plan.stop.time.is_none() { window.drained_ns } else { window.end_ns };
     end_ns.saturating_sub(window.measure_ns) as f64 / 1e9
 }
 
 /// Reads that found nothing, and all of them, of those that count.
 fn misses(summary: &Summary) -> (u64, u64) {
-    let of_row = |row: &OpRow| match summary.plan.stop.time {
+    let of_row = |row: &OpRow| match summary.record.plan.stop.time {
         None => (row.summary.keys.miss, row.summary.requests.completed()),
         Some(_) => (row.summary.in_window.missed, row.summary.in_window.completed()),
     };
@@ -356,7 +358,7 @@ pub fn write_samples(
             && window.contains(&sample.times.intended_ns)
             && (!layout.successful || sample.outcome.class == OutcomeClass::Hit)
     };
-    for sample in summary.samples.iter().filter(is_read) {
+    for sample in summary.record.run.samples.iter().filter(is_read) {
         let begin_ns = if layout.legacy_latency { sample.times.sent_ns } else { sample.times.intended_ns };
         let at_s = measured_after_s + begin_ns.saturating_sub(summary.window.measure_ns) as f64 / 1e9;
         writeln!(out, "{at_s:.6} {:.6}", layout.latency_ns(sample) as f64 / 1e3)?;
@@ -373,7 +375,7 @@ pub fn miss_windows(summary: &Summary, window: u64, follows: bool) -> Vec<(u64, 
             && sample.outcome.class.is_completed()
             && (READS.contains(&sample.op) || !follows)
     };
-    let mut samples: Vec<&Sample> = summary.samples.iter().filter(is_request).collect();
+    let mut samples: Vec<&Sample> = summary.record.run.samples.iter().filter(is_request).collect();
     samples.sort_by_key(|sample| sample.times.done_ns);
     let seen =
         samples.iter().map(|sample| (READS.contains(&sample.op), sample.outcome.class == OutcomeClass::Miss));
@@ -406,15 +408,19 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)>
     }
     // A column that may be the client's own is no column of the server's, however little else speaks against the run.
     let is_doubted = |check: &&Check| check.id == "LAG" && check.status == CheckStatus::Caution;
-    if let Some(lag) = summary.verdict.checks.iter().find(is_doubted).filter(|_| summary.plan.has_open_loop())
+    if let Some(lag) =
+        summary.verdict.checks.iter().find(is_doubted).filter(|_| summary.record.plan.has_open_loop())
     {
         warn(format!("CAUTION, {}: {}", lag.id, lag.message));
     }
     let book = &summary.total.requests;
     if book.failed() + book.in_flight > 0 {
         let failed = book.failed() + book.in_flight;
-        let said =
-            summary.first_error.as_ref().map_or(String::new(), |text| format!(" (the server said: {text})"));
+        let said = summary
+            .counts()
+            .first_error
+            .as_ref()
+            .map_or(String::new(), |text| format!(" (the server said: {text})"));
         warn(format!(
             "{failed} of {} requests have no valid reply and stand in no row{said}",
             book.scheduled
@@ -423,9 +429,9 @@ pub fn remarks(summary: &Summary, layout: Layout) -> Vec<(&'static str, String)>
     if book.unsent > 0 {
         warn(format!("{} of {} requests were due and never sent", book.unsent, book.scheduled));
     }
-    summary.traces.iter().flat_map(trace_warnings).for_each(&mut warn);
-    if summary.samples_overflow > 0 {
-        warn(format!("{} samples there was no room for", summary.samples_overflow));
+    summary.record.run.traces.iter().flat_map(trace_warnings).for_each(&mut warn);
+    if summary.counts().samples_overflow > 0 {
+        warn(format!("{} samples there was no room for", summary.counts().samples_overflow));
     }
     if let Some(beginning) = &summary.steady.beginning
         && beginning.trouble_ns.is_none()

@@ -12,7 +12,7 @@ use brunt_plan::objective::{Ceiling, Objective};
 use brunt_server::{CoreOptions, Service, law};
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
-use brunt_stats::summary::{MeasuredWindow, Summary, SummaryInput};
+use brunt_stats::summary::{MeasuredWindow, RunRecord, Summary};
 
 /// How far the capacity may lie from the law: the bracket is 2 % wide, and where the interval of the longest step still holds
 /// the bound, a rate counts as failed.
@@ -73,7 +73,7 @@ fn step(known: &Known, ceiling: Ceiling, rate: f64, seed: u64, first_look_s: u64
             _ => Wish::GoOn,
         });
     check_books(&outcome);
-    Summary::build(SummaryInput { convergence: Some(convergence), ..outcome.summary_input(plan) })
+    Summary::build(RunRecord { convergence: Some(convergence), ..outcome.record(plan) })
 }
 
 /// A search from end to end. Every step has the next seed.

@@ -24,12 +24,12 @@ fn lossy(protocol: Protocol, toml: &str, core: CoreOptions, latency_ns: u64) -> 
     assert_eq!(outcome.allocations, 0, "{protocol} {toml}");
     let connections = outcome.connections();
     assert_eq!((connections.established, connections.lost), (4, 0), "a datagram takes no connection with it");
-    assert_eq!((outcome.end.recording.notes.strays, outcome.store.faults().total()), (0, 0));
+    assert_eq!((outcome.end.counts.stray_replies, outcome.store.faults().total()), (0, 0));
     outcome
 }
 
 fn counts(outcome: &Outcome) -> DatagramCounts {
-    outcome.end.recording.notes.datagrams
+    outcome.end.counts.datagrams
 }
 
 fn faults(drop: u64, duplicate: u64, swap: u64) -> DatagramFaults {
@@ -146,8 +146,8 @@ fn disorder_is_put_right() {
                 ..DatagramCounts::default()
             };
             assert_eq!(counts(&outcome), expected, "{protocol} {swap}");
-            assert_eq!(outcome.end.recording.verification.checked, 12_000);
-            assert_eq!(outcome.end.recording.verification.rows().count(), 0);
+            assert_eq!(outcome.end.counts.verification.checked, 12_000);
+            assert_eq!(outcome.end.counts.verification.rows().count(), 0);
         }
     }
 }
@@ -164,7 +164,7 @@ fn trains_may_change_places() {
     assert_eq!(book.keys.hit + book.keys.miss, 5_000);
     // What came behind the end has found the request answered.
     assert_eq!(counts(&outcome), DatagramCounts { duplicate: book.keys.miss, ..DatagramCounts::default() });
-    assert_eq!(outcome.end.recording.verification.rows().count(), 0);
+    assert_eq!(outcome.end.counts.verification.rows().count(), 0);
 }
 
 /// A server that stands still for longer than the time-out answers all the same.

@@ -5,6 +5,7 @@ use crate::io::sim::{Sim, SimOptions};
 use crate::launch::{Blueprint, build};
 use crate::recording::Exchange;
 use crate::run::DataSets;
+use crate::run_error::RunError;
 use crate::worker::{Notice, Orders, Worker};
 use brunt_plan::shard::shards;
 use brunt_proto::resp::RespCodec;
@@ -55,7 +56,7 @@ fn a_greeting_that_cannot_be_sent_is_tried_at_the_next_address() {
         let mut worker = worker(PLAN, options);
         let notice = first_notice(&mut worker);
         assert!(
-            matches!(&notice, Notice::Unanswered { server: 0, reason } if reason == "HELLO was not answered: Broken pipe (os error 32)"),
+            matches!(&notice, Notice::Failed(RunError::Unanswered { reason, .. }) if reason == "HELLO was not answered: Broken pipe (os error 32)"),
             "{notice:?}"
         );
         let tried: Vec<_> = worker.io_mut().attempts().iter().map(|attempt| attempt.server).collect();

@@ -19,6 +19,7 @@ use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec};
 use brunt_stats::book::{Book, RequestBook};
+use brunt_stats::fault::FirstError;
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
 use brunt_stats::store::IntervalStore;
@@ -235,11 +236,11 @@ pub(super) fn run_with<C: Codec>(
     let measured = kept.store.books().entries().filter(|entry| entry.phase == Phase::Measure);
     let mut book = Book::default();
     measured.for_each(|entry| book.merge(&entry.book));
-    let mut samples = end.recording.tap.samples().to_vec();
+    let mut samples = end.samples.clone();
     samples.sort_by_key(|sample| sample.times.intended_ns);
     let lost = kept.store.connections().iter().map(|counts| counts.lost).sum();
     assert_eq!(kept.store.faults().total(), lost, "nothing but a lost connection is a fault");
-    Ended { samples, requests: book.requests, strays: end.recording.notes.strays, lost, end }
+    Ended { samples, requests: book.requests, strays: end.counts.stray_replies, lost, end }
 }
 
 /// A thousand requests, one each millisecond, as many out as want to be.
@@ -348,7 +349,7 @@ fn an_error_without_a_token_is_the_oldest_ones() {
             (0..1_000).filter(|number| ended.samples[*number].outcome.class == OutcomeClass::Error).collect();
         assert_eq!(errors, [500], "{piece_bytes}");
         assert_eq!((ended.strays, ended.lost), (2, 0));
-        assert_eq!(ended.end.recording.error_text.as_deref(), Some(&b"out of memory"[..]));
+        assert_eq!(ended.end.counts.first_error, Some(FirstError::new(b"out of memory")));
     }
 }
 

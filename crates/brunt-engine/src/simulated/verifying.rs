@@ -7,7 +7,7 @@ use brunt_server::Every;
 use brunt_stats::verification::{Example, ValueFault, Verification};
 
 fn found(outcome: &Outcome) -> &Verification {
-    &outcome.end.recording.verification
+    &outcome.end.counts.verification
 }
 
 fn rows(outcome: &Outcome) -> Vec<(ValueFault, u64, Example)> {

@@ -55,7 +55,7 @@ fn a_server_that_is_warm_is_measured_after_a_second() {
             assert_eq!(window.end_ns - window.measure_ns, 2 * SECOND);
         }
         // Both ways of counting what is in the system cover the same window.
-        let presence = outcome.end.recording.presence;
+        let presence = outcome.end.counts.presence;
         assert!(presence.integral.abs_diff(presence.sum) <= presence.sum / 1_000, "{presence:?}");
     }
 }

@@ -107,7 +107,7 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
     let requests = outcome.book(Phase::Measure).requests;
     assert_eq!((requests.given_up, requests.unsent), (0, 0), "{what}");
     let objectives = ["max < 100ms", "p99 < 100ms"].map(|text| text.parse().unwrap());
-    let summary = Summary::build(outcome.summary_input(plan)).with_assertions(&objectives);
+    let summary = Summary::build(outcome.record(plan)).with_assertions(&objectives);
     let of = |chosen: &dyn Fn(&Sample) -> bool| {
         outcome.samples.iter().filter(|sample| chosen(sample)).collect::<Vec<_>>()
     };

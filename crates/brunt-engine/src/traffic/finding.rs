@@ -76,7 +76,7 @@ impl<C: Codec> Traffic<C> {
                         verdict.is_some()
                     });
                     if verdict == Some(Integrity::Foreign) {
-                        recording.note_foreign();
+                        recording.counts.values_foreign += 1;
                     }
                     if meters_values && ended.is_some_and(|entry| entry.account.is_measured()) {
                         recording.meter(MeterKind::ValueReceived, value.len() as u64);

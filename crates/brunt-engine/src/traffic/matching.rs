@@ -72,7 +72,7 @@ impl<C: Codec> Traffic<C> {
     /// A reply is over that nobody waits for: it came twice, or too late, or to a change that asked for none and failed.
     fn stray(&mut self, index: u32, text: &[u8]) {
         self.connections[index as usize].verifier = None;
-        self.recording.note_stray();
+        self.recording.counts.stray_replies += 1;
         if !text.is_empty() {
             self.recording.note_error(text);
         }

@@ -119,7 +119,7 @@ impl<C: Codec> Traffic<C> {
         match event {
             Event::Bad(reason) => return Err(reason),
             // Nobody asked for it, and nobody waits for it.
-            Event::Push { is_over } => self.recording.note_push(is_over),
+            Event::Push { is_over } => self.recording.counts.pushes += u64::from(is_over),
             _ if id == NO_ENTRY => return self.unawaited(index, event, at_ns),
             Event::Begin => self.in_flight.get_mut(id).rest.first_byte_ns = at_ns,
             Event::Found { key, value, .. } => {
@@ -307,7 +307,7 @@ impl<C: Codec> Traffic<C> {
                 Expected::Grown { len_min: 0 }
             }
             _ if is_audited => {
-                self.recording.note_checked();
+                self.recording.counts.verification.checked += 1;
                 Expected::Written { len: own_len, is_ours, whole: true }
             }
             Checking::Ours if lane.extends => Expected::Grown { len_min: own_len },

@@ -59,9 +59,9 @@ impl<C: Codec> Traffic<C> {
         if !audit.chooses() {
             return;
         }
-        self.recording.note_checked_miss();
+        self.recording.counts.verification.misses += 1;
         if let Some((fault, example)) = audit.judge_miss(read) {
-            self.recording.note_fault(fault, example);
+            self.recording.counts.verification.note(fault, example);
         }
     }
 
@@ -74,7 +74,10 @@ impl<C: Codec> Traffic<C> {
         entry.rest.mismatched = true;
         // Of several keys nobody knows which it stands for.
         let asked = entry.op().only_id().or(other_key).unwrap_or(0);
-        self.recording.note_fault(ValueFault::WrongKey, Example { other_key, ..Example::of(asked, at_ns) });
+        self.recording
+            .counts
+            .verification
+            .note(ValueFault::WrongKey, Example { other_key, ..Example::of(asked, at_ns) });
     }
 
     /// Notes what a value has turned out to be.
@@ -82,7 +85,7 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn judge(&mut self, head: EntryId, verifier: &Verifier, at_ns: u64) {
         match verifier.finish(&self.payload) {
             Integrity::Intact if !verifier.is_of_any_version() => {}
-            Integrity::Foreign => self.recording.note_foreign(),
+            Integrity::Foreign => self.recording.counts.values_foreign += 1,
             verdict => self.judge_in_doubt(head, verifier, verdict, at_ns),
         }
     }
@@ -111,7 +114,7 @@ impl<C: Codec> Traffic<C> {
         };
         if let Some((fault, example)) = fault {
             entry.rest.mismatched = true;
-            self.recording.note_fault(fault, example);
+            self.recording.counts.verification.note(fault, example);
         }
     }
 }

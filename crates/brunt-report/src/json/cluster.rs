@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 /// Null where the servers are none.
 pub(super) fn cluster(summary: &Summary) -> Value {
-    let Some(ClusterRecord { redirections, slots, is_final, refreshes }) = &summary.cluster else {
+    let redirections = &summary.counts().redirections;
+    let Some(ClusterRecord { slots, is_final, refreshes }) = &summary.record.run.cluster else {
         return Value::Null;
     };
     json!({
@@ -34,5 +35,5 @@ fn redirections(counts: &RedirectionCounts) -> Value {
 
 /// How many slots a server has at the end; null where it is no node of a cluster.
 pub(super) fn slots(summary: &Summary, index: usize) -> Option<u16> {
-    summary.cluster.as_ref()?.slots.of_servers.get(index).copied()
+    summary.record.run.cluster.as_ref()?.slots.of_servers.get(index).copied()
 }

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 /// `null` where nobody asked.
 pub(super) fn server_stats(summary: &Summary) -> Value {
-    if summary.server_records.is_empty() {
+    if summary.record.run.server_records.is_empty() {
         return Value::Null;
     }
-    let servers = summary.server_records.iter().enumerate();
+    let servers = summary.record.run.server_records.iter().enumerate();
     json!({
         "window": server::window(summary).map(|held| span(summary, &held)),
         "agreement": list(&summary.agreement, comparison),

@@ -11,22 +11,24 @@ use brunt_stats::calibration::{Calibration, Fit, Floor, HostIdentity, Lookup, Sh
 use brunt_stats::cluster::{ClusterRecord, RedirectionCounts, SlotCounts};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::datagrams::DatagramCounts;
-use brunt_stats::fault::{FaultKind, FirstGarbage};
+use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
 use brunt_stats::headroom::{Headroom, Limit};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::outage::{OutageKind, OutageKinds, OutageSpan};
 use brunt_stats::presence::PresenceTotal;
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_stats::renewal::RenewalCounts;
+use brunt_stats::run_data::{RunData, RunTimes};
 use brunt_stats::sample::{Sample, Times};
 use brunt_stats::stamps::{StampCounts, StampLoss};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
-use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, Summary, SummaryInput};
+use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, RunRecord, Summary};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_stats::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
 use brunt_stats::verdict::Judgement;
-use brunt_stats::verification::{Example, ValueFault, Verification};
+use brunt_stats::verification::{Example, ValueFault};
+use brunt_stats::worker_counts::WorkerCounts;
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const S: u64 = 1_000 * MS;
@@ -203,27 +205,21 @@ impl Scene {
         }
     }
 
-    fn finish(mut self, change: impl FnOnce(&mut SummaryInput)) -> Run {
+    fn finish(mut self, change: impl FnOnce(&mut RunRecord)) -> Run {
         let end_ns = self.window.drained_ns.max(self.interval_start_ns);
         self.store.push(&self.set.take_interval(0, self.interval_start_ns, end_ns));
         let facts = [("kernel", "6.1.0"), ("processor", "Made-up 9000"), ("allowed_cpus", "0-1")];
-        let mut input = SummaryInput {
-            judgement: Judgement::default(),
-            plan: self.plan,
-            store: self.store,
-            window: self.window,
-            samples: self.measured.iter().take(3).copied().collect(),
-            samples_overflow: 0,
-            stamps: StampCounts::default(),
-            first_garbage: None,
-            first_error: None,
-            error_replies: Vec::new(),
-            pushes: 0,
-            stray_replies: 0,
-            cluster: None,
-            traces: Vec::new(),
-            datagrams: DatagramCounts::default(),
-            renewals: RenewalCounts::default(),
+        let samples: Vec<Sample> = self.measured.iter().take(3).copied().collect();
+        let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = self.window;
+        let run = RunData {
+            intervals: self.store,
+            times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0 },
+            counts: WorkerCounts {
+                samples_kept: samples.len() as u64,
+                presence: PresenceTotal { integral: 903_400_000, sum: 903_400_000 },
+                ..WorkerCounts::default()
+            },
+            samples,
             usage: ClientUsage {
                 cpu_user_ns: 4_000_000,
                 cpu_system_ns: 28_000_000,
@@ -231,7 +227,6 @@ impl Scene {
                 io: "epoll".to_owned(),
                 io_reason: None,
                 wait: "hybrid".to_owned(),
-                threads: 1,
                 workers: vec![WorkerUsage {
                     worker: 0,
                     wall_ns: self.window.duration_ns(),
@@ -257,30 +252,30 @@ impl Scene {
                 retransmits: 0,
                 listen_drops: Some(0),
             },
-            presence: PresenceTotal { integral: 903_400_000, sum: 903_400_000 },
+            ..RunData::default()
+        };
+        let mut record = RunRecord {
+            plan: self.plan,
+            run,
             environment: Environment {
                 brunt_version: "0.1.0".to_owned(),
                 facts: facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into(),
             },
-            values_checked: false,
-            values_foreign: 0,
-            verification: Verification::default(),
-            interrupted: false,
-            warmup_end: None,
-            convergence: None,
-            preload: None,
-            calibration: Lookup::Absent,
             server: "127.0.0.1:11211".to_owned(),
             agents: Vec::new(),
-            server_records: Vec::new(),
+            preload: None,
+            values_checked: false,
+            convergence: None,
+            calibration: Lookup::Absent,
+            judgement: Judgement::default(),
         };
-        change(&mut input);
-        Run { summary: Summary::build(input), measured: self.measured, warm_up: self.warm_up }
+        change(&mut record);
+        Run { summary: Summary::build(record), measured: self.measured, warm_up: self.warm_up }
     }
 }
 
 /// What a server says at these instants: (instant, counts by name).
-fn record(snapshots: &[(u64, String)]) -> ServerRecord {
+fn server_record(snapshots: &[(u64, String)]) -> ServerRecord {
     let mut record = ServerRecord::default();
     for (at_ns, text) in snapshots {
         let words: Vec<&str> = text.split(' ').collect();
@@ -310,14 +305,14 @@ pub(super) fn open_loop() -> Run {
             scene.ended(0, OpKind::Get, outcome, times, [1, hits], [36, 245]);
         }
     }
-    scene.finish(|input| {
-        input.preload = Some(PreloadResult {
+    scene.finish(|record| {
+        record.preload = Some(PreloadResult {
             wanted: 1_000,
             confirmed: 1_000,
             is_earlier: false,
             duration_ns: 41_200_000,
         });
-        input.server = "reference server, started for this run at 127.0.0.1:40001".to_owned();
+        record.server = "reference server, started for this run at 127.0.0.1:40001".to_owned();
         // Nothing at first; then 900 gets, 50 of them misses, and 100 sets a second.
         let said = |second: u64| {
             format!(
@@ -333,10 +328,10 @@ pub(super) fn open_loop() -> Run {
                 if second == 0 { 0 } else { 310_000 },
             )
         };
-        let mut server = record(&(0..=12).map(|second| (99 * S + second * S + MS, said(second))).collect::<Vec<_>>());
+        let mut server = server_record(&(0..=12).map(|second| (99 * S + second * S + MS, said(second))).collect::<Vec<_>>());
         server.prepared = server.snapshots().get(1).cloned();
-        input.server_records = vec![server];
-        input.calibration = calibrated(Some(3_120), Limit::Client, Some(3_240), &[]);
+        record.run.server_records = vec![server];
+        record.calibration = calibrated(Some(3_120), Limit::Client, Some(3_240), &[]);
     })
 }
 
@@ -428,23 +423,27 @@ pub(super) fn overload() -> Run {
     scene.set.fault(Phase::Connect, FaultKind::Refused, 99 * S);
     scene.set.fault(Phase::Measure, FaultKind::Reset, 102 * S);
     scene.set.fault(Phase::Measure, FaultKind::Other(113), 103 * S);
-    scene.finish(|input| {
-        input.interrupted = true;
-        input.server = "cache-1.example:11300".to_owned();
+    scene.finish(|record| {
+        record.run.interrupted = true;
+        record.server = "cache-1.example:11300".to_owned();
         let differences = ["with 64 connections × depth 1", "by brunt 0.0.9"];
-        input.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
-        input.error_replies = vec![("WRONGTYPE".into(), 7), ("OOM".into(), 1_040)];
-        input.pushes = 3;
-        input.stray_replies = 12;
-        input.renewals = RenewalCounts { won: 2, stale: 5, taken: 3 };
-        input.first_error = Some("SERVER_ERROR out of memory \u{1b}[2J".to_owned());
+        record.calibration = calibrated(None, Limit::Client, Some(1_200), &differences);
+        let errors = &mut record.run.counts.error_replies;
+        [("WRONGTYPE", 7), ("OOM", 1_040)]
+            .into_iter()
+            .for_each(|(word, times)| errors.count(word.into(), times));
+        record.run.counts.pushes = 3;
+        record.run.counts.stray_replies = 12;
+        record.run.counts.renewals = RenewalCounts { won: 2, stale: 5, taken: 3 };
+        record.run.counts.first_error = Some(FirstError::new(b"SERVER_ERROR out of memory \x1b[2J"));
         let bytes = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n\x00\xff";
-        input.first_garbage = Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
-        input.samples_overflow = 4_000;
-        input.stamps = stamps;
-        let mut silent = record(&[]);
+        record.run.counts.first_garbage =
+            Some(FirstGarbage::new(101 * S, 0, "no reply begins like this", bytes));
+        record.run.counts.samples_overflow = 4_000;
+        record.run.counts.stamps = stamps;
+        let mut silent = server_record(&[]);
         (silent.is_complete, silent.trouble) = (false, Some("it answers \"ERROR \u{1b}[2J\"".to_owned()));
-        input.server_records = vec![silent];
+        record.run.server_records = vec![silent];
     })
 }
 
@@ -504,11 +503,11 @@ pub(super) fn churn() -> Run {
     scene.set.connection(Phase::Drain, ConnectionEvent::Lost);
     scene.set.connection(Phase::Drain, ConnectionEvent::Begun);
     scene.set.fault(Phase::Measure, FaultKind::NoPort, 103 * S);
-    scene.finish(|input| {
-        input.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
-        input.calibration = calibrated(Some(1_200), Limit::Server, Some(1_300), &[]);
-        input.values_foreign = 4_321;
-        let at_ns = input.window.measure_ns + 70_000_000;
+    scene.finish(|record| {
+        record.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
+        record.calibration = calibrated(Some(1_200), Limit::Server, Some(1_300), &[]);
+        record.run.counts.values_foreign = 4_321;
+        let at_ns = record.run.times.measure_ns + 70_000_000;
         let version = |version: Version| Example { version: Some(version), ..Example::of(9, at_ns) };
         for (fault, example) in [
             (ValueFault::WrongKey, Example { other_key: Some(9), ..Example::of(7, at_ns) }),
@@ -517,7 +516,7 @@ pub(super) fn churn() -> Run {
             (ValueFault::Stale, Example { wanted: Some(Version::of(2, 17)), ..version(Version::of(2, 9)) }),
             (ValueFault::Missing, Example::of(11, at_ns)),
         ] {
-            input.verification.note(fault, example);
+            record.run.counts.verification.note(fault, example);
         }
         let said = |gets: u64, misses: u64, items: u64, pid: u64| {
             format!(
@@ -529,34 +528,39 @@ pub(super) fn churn() -> Run {
                 items * 300,
             )
         };
-        let first = record(&[
+        let first = server_record(&[
             (99 * S, said(0, 0, 0, 1)),
             (101 * S + 500 * MS, said(750, 75, 75, 1)),
             (105 * S + 500 * MS, said(2_750, 275, 275, 1)),
         ]);
-        let second = record(&[(99 * S, said(0, 0, 0, 2)), (105 * S + 500 * MS, said(500, 0, 0, 3))]);
-        input.server_records = vec![first, second];
-        input.cluster = Some(clustered());
-        input.traces = vec![replayed()];
+        let second = server_record(&[(99 * S, said(0, 0, 0, 2)), (105 * S + 500 * MS, said(500, 0, 0, 3))]);
+        record.run.server_records = vec![first, second];
+        record.run.cluster = Some(clustered());
+        record.run.counts.redirections = redirected();
+        record.run.traces = vec![replayed()];
     })
 }
 
 /// What a run over two nodes may have seen while slots went to a third one.
 fn clustered() -> ClusterRecord {
     ClusterRecord {
-        redirections: RedirectionCounts {
-            operations: 1_530,
-            moved: 1_200,
-            ask: 331,
-            try_again: 12,
-            hops_max: 5,
-            too_many: 1,
-            unknown: 4,
-            unknown_node: Some("10.0.0.3:11212".to_owned()),
-        },
         slots: SlotCounts { of_servers: vec![8_192, 8_000], elsewhere: 91, unserved: 101 },
         is_final: false,
         refreshes: 3,
+    }
+}
+
+/// And what these nodes sent elsewhere.
+fn redirected() -> RedirectionCounts {
+    RedirectionCounts {
+        operations: 1_530,
+        moved: 1_200,
+        ask: 331,
+        try_again: 12,
+        hops_max: 5,
+        too_many: 1,
+        unknown: 4,
+        unknown_node: Some("10.0.0.3:11212".to_owned()),
     }
 }
 
@@ -590,14 +594,19 @@ pub(super) fn datagrams() -> Run {
             }
         }
     }
-    scene.finish(|input| {
-        input.datagrams = DatagramCounts { late: 4, duplicate: 1_203, stray: 2, disordered: 7, malformed: 1 };
-        (input.values_checked, input.verification.checked, input.verification.misses) = (true, 1_780, 20);
+    scene.finish(|record| {
+        record.run.counts.datagrams =
+            DatagramCounts { late: 4, duplicate: 1_203, stray: 2, disordered: 7, malformed: 1 };
+        (
+            record.values_checked,
+            record.run.counts.verification.checked,
+            record.run.counts.verification.misses,
+        ) = (true, 1_780, 20);
         let said = |gets: u64, sets: u64| {
             let misses = gets.min(20);
             format!("cmd_get {gets} get_hits {} get_misses {misses} cmd_set {sets} pid 1", gets - misses)
         };
-        input.server_records = vec![record(&[(99 * S, said(0, 0)), (104 * S, said(1_806, 188))])];
+        record.run.server_records = vec![server_record(&[(99 * S, said(0, 0)), (104 * S, said(1_806, 188))])];
     })
 }
 
@@ -631,8 +640,8 @@ pub(super) fn noreply() -> Run {
         let sent = Outcome::without_reply(OutcomeClass::Unacknowledged);
         scene.ended(0, OpKind::Set, sent, times, [0, 0], [258, 0]);
     }
-    scene.finish(|input| {
-        input.calibration = Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned());
+    scene.finish(|record| {
+        record.calibration = Lookup::Unfit("calibrated for 2 threads, this run has 1".to_owned());
     })
 }
 
@@ -669,23 +678,23 @@ pub(super) fn stopped(judgement: Judgement) -> Run {
         let hit = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
         scene.ended(0, OpKind::Get, hit, times, [1, 1], [36, 245]);
     }
-    scene.finish(|input| {
-        input.host.stolen_ns = Some(800_000_000);
-        input.judgement = judgement;
+    scene.finish(|record| {
+        record.run.host.stolen_ns = Some(800_000_000);
+        record.judgement = judgement;
     })
 }
 
 /// Nothing was ever answered, because nothing was ever sent.
 pub(super) fn empty() -> Run {
     let text = "rate = '1k/s'\ntime = '1s'\nwarmup = 0\npreload = false\nmix = 'get'\nseed = 3\n";
-    Scene::new(text, 0, 0, 0).finish(|input| {
-        input.host = HostEvidence::default();
-        input.usage = ClientUsage {
+    Scene::new(text, 0, 0, 0).finish(|record| {
+        record.run.host = HostEvidence::default();
+        record.run.usage = ClientUsage {
             io: "epoll".to_owned(),
             wait: "sleep".to_owned(),
-            threads: 1,
+            workers: vec![WorkerUsage::default()],
             ..ClientUsage::default()
         };
-        input.environment.facts.clear();
+        record.environment.facts.clear();
     })
 }

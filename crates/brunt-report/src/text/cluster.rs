@@ -13,8 +13,8 @@ use brunt_stats::summary::Summary;
 const SLOTS: u64 = 16_384;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
-    let Some(record) = &summary.cluster else { return };
-    let counts = &record.redirections;
+    let Some(record) = &summary.record.run.cluster else { return };
+    let counts = &summary.counts().redirections;
     let mut facts = vec![format!(
         "redirections: moved {}, ask {}, tryagain {}",
         count(counts.moved),
@@ -52,10 +52,10 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 
 /// The nodes side by side: who has how much of the keys at the end, and sent how much elsewhere.
 pub(super) fn nodes(out: &mut String, summary: &Summary) {
-    let Some(record) = &summary.cluster else { return };
+    let Some(record) = &summary.record.run.cluster else { return };
     let mut table = Table::new(&["node", "slots", "share", "sent on"]);
     for (index, slots) in record.slots.of_servers.iter().copied().map(u64::from).enumerate() {
-        let redirected = summary.servers.get(index).map_or(0, |counts| counts.redirected);
+        let redirected = summary.servers().get(index).map_or(0, |counts| counts.redirected);
         table.push(vec![
             printable(&server::name(summary, index)),
             count(slots),

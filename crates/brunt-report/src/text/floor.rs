@@ -10,7 +10,7 @@ use brunt_stats::headroom::{Headroom, Limit};
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
-    match &summary.calibration {
+    match &summary.record.calibration {
         Lookup::Absent => {}
         Lookup::Unfit(reason) => {
             paragraph::prose(out, "floor", &printable(&format!("not known: {reason}")));

@@ -12,7 +12,7 @@ use brunt_stats::steady::WarmUp;
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
-    let plan = &summary.plan;
+    let plan = &summary.record.plan;
     if let [class] = plan.classes.as_slice() {
         paragraph::facts(out, "", &load(class));
     } else {
@@ -29,7 +29,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
 
 /// What is fixed beside the load: what runs of one campaign have in common, but for their seeds.
 fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
-    let plan = &summary.plan;
+    let plan = &summary.record.plan;
     paragraph::facts(out, "window", &window(summary));
     // Nobody stores or draws keys beside a trace where there is no preload.
     let is_used = |keyspace: &Keyspace| {
@@ -41,13 +41,14 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
     let delayed = if plan.nodelay { "" } else { ", without TCP_NODELAY" };
     let wire = [plan.protocol.name().to_owned(), format!("{}{delayed}{unverified}", plan.transport)];
-    paragraph::facts(out, "server", &[&[printable(&summary.server)], wire.as_slice()].concat());
-    for agent in &summary.agents {
+    paragraph::facts(out, "server", &[&[printable(&summary.record.server)], wire.as_slice()].concat());
+    for agent in &summary.record.agents {
         paragraph::facts(out, "agent", &agent_facts(agent));
     }
     paragraph::facts(out, "seeds", seeds);
-    let facts = summary.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));
-    let version = format!("brunt {}", summary.environment.brunt_version);
+    let facts =
+        summary.record.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));
+    let version = format!("brunt {}", summary.record.environment.brunt_version);
     paragraph::facts(out, "host", &std::iter::once(version).chain(facts).collect::<Vec<_>>());
 }
 
@@ -63,7 +64,7 @@ fn agent_facts(agent: &AgentRecord) -> [String; 3] {
 
 /// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.
 pub(super) fn of_campaign(summary: &Summary, varied: Option<&str>) -> (Vec<String>, String) {
-    let plan = &summary.plan;
+    let plan = &summary.record.plan;
     let facts = match plan.classes.as_slice() {
         [class] => {
             let model = match &class.load {
@@ -148,23 +149,24 @@ fn window(summary: &Summary) -> Vec<String> {
     let warmup_ns = window.measure_ns.saturating_sub(window.start_ns);
     let mut facts = vec![format!("{} measured", quantity::time(window.duration_ns()))];
     if warmup_ns > 0 {
-        let end = summary.warmup_end.map(|end| format!(", which {}", end.words())).unwrap_or_default();
+        let end =
+            summary.record.run.warmup_end.map(|end| format!(", which {}", end.words())).unwrap_or_default();
         facts.push(format!("warm-up {} before it{end}", quantity::time(warmup_ns)));
     }
     if let Some(beginning) = &summary.steady.beginning {
         let until = quantity::time(beginning.until_ns);
         facts.push(format!("the first {until} unlike the rest: {}", unsteady(summary)));
     }
-    if let Some(requests) = summary.plan.stop.requests {
+    if let Some(requests) = summary.record.plan.stop.requests {
         facts.push(format!("at most {} requests", quantity::count(requests)));
     }
-    if let Some(look) = &summary.plan.stop.until {
+    if let Some(look) = &summary.record.plan.stop.until {
         facts.push(format!("until {}", look.until));
     }
-    if let (Some(_), Some(max_time)) = (&summary.plan.stop.until, summary.plan.stop.time) {
+    if let (Some(_), Some(max_time)) = (&summary.record.plan.stop.until, summary.record.plan.stop.time) {
         facts.push(format!("at most {}", quantity::time(max_time.0)));
     }
-    if summary.interrupted {
+    if summary.record.run.interrupted {
         facts.push("interrupted: the schedule was cut short".to_owned());
     }
     facts

@@ -13,14 +13,14 @@ use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
     let Some(spans) = summary.spans() else { return };
-    if summary.stamps.asked == 0 {
+    if summary.counts().stamps.asked == 0 {
         out.push('\n');
         paragraph::facts(out, "", &["kernel stamps: no request had its connection to itself".to_owned()]);
         return;
     }
-    if summary.stamps.matched == 0 {
+    if summary.counts().stamps.matched == 0 {
         out.push('\n');
-        paragraph::facts(out, "", &facts(&summary.stamps));
+        paragraph::facts(out, "", &facts(&summary.counts().stamps));
         return;
     }
     let mut table = Table::new(&["kernel stamps", "samples", "mean", "min", "p50", "p99", "max"]);
@@ -38,7 +38,7 @@ pub(super) fn write(out: &mut String, summary: &Summary) {
     }
     out.push('\n');
     table.write(out);
-    paragraph::facts(out, "", &facts(&summary.stamps));
+    paragraph::facts(out, "", &facts(&summary.counts().stamps));
 }
 
 const fn name(kind: MeterKind) -> &'static str {

@@ -12,12 +12,12 @@ use brunt_stats::summary::Summary;
 pub(super) const HEADING: [&str; 5] = ["hit ratio", "evictions", "items", "memory", "CPU/request"];
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
-    if summary.server_records.is_empty() {
+    if summary.record.run.server_records.is_empty() {
         return;
     }
     let mut facts = server::window(summary).map(|span| facts(&span)).unwrap_or_default();
-    let several = summary.server_records.len() > 1;
-    for (index, record) in summary.server_records.iter().enumerate() {
+    let several = summary.record.run.server_records.len() > 1;
+    for (index, record) in summary.record.run.server_records.iter().enumerate() {
         if let Some(trouble) = &record.trouble {
             let name = if several { format!("{}: ", server::name(summary, index)) } else { String::new() };
             let nothing = if record.snapshots().is_empty() { "nothing" } else { "nothing any more" };

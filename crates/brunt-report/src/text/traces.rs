@@ -7,7 +7,7 @@ use crate::quantity::{self, count};
 use brunt_stats::summary::Summary;
 
 pub(super) fn write(out: &mut String, summary: &Summary) {
-    for record in &summary.traces {
+    for record in &summary.record.run.traces {
         let end = if record.is_whole { "to its end" } else { "and not to its end" };
         let mut facts = vec![
             printable(&record.file),

@@ -115,10 +115,10 @@ fn keys(out: &mut String, summary: &Summary) {
     if book.failed > 0 {
         facts.push(format!("{} failed", count(book.failed)));
     }
-    if summary.values_foreign > 0 {
-        facts.push(format!("{} values not ours, not checked", count(summary.values_foreign)));
+    if summary.counts().values_foreign > 0 {
+        facts.push(format!("{} values not ours, not checked", count(summary.counts().values_foreign)));
     }
-    let RenewalCounts { won, stale, taken } = summary.renewals;
+    let RenewalCounts { won, stale, taken } = summary.counts().renewals;
     let marks = [("stale", stale), ("to be renewed by us", won), ("to be renewed by others", taken)];
     let some = marks.into_iter().filter(|(_, times)| *times > 0);
     facts.extend(some.map(|(mark, times)| format!("{} {mark}", count(times))));
@@ -127,9 +127,9 @@ fn keys(out: &mut String, summary: &Summary) {
 
 /// What was checked in full, what was wrong, and the first of each kind.
 fn values(out: &mut String, summary: &Summary) {
-    let found = &summary.verification;
+    let found = &summary.counts().verification;
     let mut facts = Vec::new();
-    if let Some(share) = summary.plan.verify {
+    if let Some(share) = summary.record.plan.verify {
         facts.push(format!("{} checked in full (--verify={share})", count(found.checked)));
         if found.misses > 0 {
             facts.push(format!("{} checked", quantity::things(found.misses, "miss")));
@@ -180,13 +180,9 @@ fn wire(out: &mut String, summary: &Summary) {
     if book.wire_requests != book.sent {
         facts.push(format!("{} commands on the wire", count(book.wire_requests)));
     }
-    if summary.pushes > 0 {
-        facts.push(format!("{} messages pushed by the server", count(summary.pushes)));
-    }
-    if summary.stray_replies > 0 {
-        facts.push(format!("{} replies that nobody waited for", count(summary.stray_replies)));
-    }
-    if let Some(counts) = &summary.datagrams {
+    let counted = summary.counts().rows().into_iter().filter(|(_, _, number)| *number > 0);
+    facts.extend(counted.map(|(_, words, number)| format!("{} {words}", count(number))));
+    if let Some(counts) = summary.datagrams() {
         let of_use_to_nobody = counts.rows().into_iter().filter(|(_, number)| *number > 0);
         let rows: Vec<String> =
             of_use_to_nobody.map(|(why, number)| format!("{} {why}", count(number))).collect();
@@ -225,7 +221,7 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
             ops.push(text);
         }
     }
-    if let (Phase::Preload, Some(preload)) = (phase.phase, summary.preload) {
+    if let (Phase::Preload, Some(preload)) = (phase.phase, summary.record.preload) {
         ops.push(match preload.confirmed == preload.wanted {
             _ if preload.is_earlier => "stored by an earlier run".to_owned(),
             true => "all confirmed".to_owned(),
@@ -246,15 +242,16 @@ fn phase_row(summary: &Summary, phase: &PhaseSummary) -> Option<Vec<String>> {
 
 /// The first of what no codec or plan foresees, in the server's own words.
 fn unexpected(out: &mut String, summary: &Summary) {
-    if !summary.error_replies.is_empty() {
+    let words = summary.counts().error_replies.rows();
+    if !words.is_empty() {
         let facts: Vec<String> =
-            summary.error_replies.iter().map(|(word, times)| format!("{} {word}", count(*times))).collect();
+            words.iter().map(|(word, times)| format!("{} {word}", count(*times))).collect();
         paragraph::facts(out, "errors", &facts);
     }
-    if let Some(error) = &summary.first_error {
-        paragraph::prose(out, "first error", &quoted(error));
+    if let Some(error) = &summary.counts().first_error {
+        paragraph::prose(out, "first error", &quoted(&error.to_string()));
     }
-    if let Some(garbage) = &summary.first_garbage {
+    if let Some(garbage) = &summary.counts().first_garbage {
         let text = format!("\"{}\": {}", Quotation(garbage.bytes()), garbage.reason);
         paragraph::prose(out, "garbage", &text);
     }
@@ -262,7 +259,7 @@ fn unexpected(out: &mut String, summary: &Summary) {
 
 fn faults(out: &mut String, summary: &Summary) {
     let mut table = Table::new(&["connection fault", "phase", "count", "first"]);
-    for fault in summary.faults.rows() {
+    for fault in summary.faults().rows() {
         let name = match fault.kind {
             FaultKind::Other(errno) => format!("error number {errno}"),
             kind => kind.name().replace('_', " "),

@@ -20,7 +20,7 @@ const OUTAGES_SHOWN: usize = 20;
 /// Is there more to say of connections than how long connecting took?
 pub(super) fn has_connections(summary: &Summary) -> bool {
     let counts = &summary.connections;
-    let is_planned = summary.plan.classes.iter().any(|class| class.lifetime.is_planned());
+    let is_planned = summary.record.plan.classes.iter().any(|class| class.lifetime.is_planned());
     is_planned || counts.failed + counts.lost > 0
 }
 
@@ -42,7 +42,7 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
     let some = numbers.into_iter().filter(|(_, number)| *number > 0);
     facts.extend(some.map(|(name, number)| format!("{} {name}", count(number))));
     let seconds = summary.window.seconds();
-    let measured = summary.connections_by_phase[Phase::Measure as usize].established;
+    let measured = summary.connections_by_phase()[Phase::Measure as usize].established;
     if measured > 0 && seconds > 0.0 {
         facts.push(format!(
             "{}/s established in the window",
@@ -68,16 +68,16 @@ fn duration(what: &str, taken: &LatencySummary) -> Option<String> {
 
 /// The servers side by side, where there are several.
 pub(super) fn servers(out: &mut String, summary: &Summary) {
-    if summary.servers.len() < 2 {
+    if summary.servers().len() < 2 {
         return;
     }
-    let all: u64 = summary.servers.iter().map(|counts| counts.answered).sum();
+    let all: u64 = summary.servers().iter().map(|counts| counts.answered).sum();
     let mut heading = vec!["server", "answered", "share", "failed", "unsent"];
-    if !summary.server_records.is_empty() {
+    if !summary.record.run.server_records.is_empty() {
         heading.extend(statistics::HEADING);
     }
     let mut table = Table::new(&heading);
-    for (index, counts) in summary.servers.iter().enumerate() {
+    for (index, counts) in summary.servers().iter().enumerate() {
         let mut row = vec![
             printable(&server::name(summary, index)),
             count(counts.answered),
@@ -87,6 +87,8 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         ];
         row.extend(
             summary
+                .record
+                .run
                 .server_records
                 .get(index)
                 .into_iter()
@@ -101,7 +103,7 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
 
 /// The outages, if there were any: where there are too many, the longest, by start.
 pub(super) fn outages(out: &mut String, summary: &Summary) {
-    let (total, overflow) = (summary.outages.len(), summary.outages_overflow);
+    let (total, overflow) = (summary.outages.len(), summary.outages_overflow());
     if total == 0 && overflow == 0 {
         return;
     }

@@ -15,6 +15,7 @@ use brunt_plan::distribution::Arrival;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::{Class, Load, Plan};
 use brunt_plan::warmup::Warmup;
+use serde::{Deserialize, Serialize};
 
 /// Values that a trend is looked for in, at least: those of 1 s, where 100 ms hold enough requests.
 const VALUES_MIN: usize = 10;
@@ -34,7 +35,7 @@ const FALL_DEVIATIONS: f64 = 5.0;
 const REPLIES_MIN: f64 = 20.0;
 
 /// Why a warm-up of no fixed length ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WarmupEnd {
     /// Nothing gets better any more.
     Level,

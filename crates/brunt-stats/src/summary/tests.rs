@@ -9,7 +9,7 @@ use crate::connection::ConnectionEvent;
 use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
-use crate::sample::Times;
+use crate::sample::{Sample, Times};
 use crate::verdict::{Check, CheckStatus, Status};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::outcome::{Outcome, ReplyKind};
@@ -129,41 +129,25 @@ fn intervals_within(
 }
 
 fn summary(plan: &Plan, intervals: &[Interval]) -> Summary {
-    Summary::build(input(plan, intervals))
+    Summary::build(record(plan, intervals))
 }
 
-fn input(plan: &Plan, intervals: &[Interval]) -> SummaryInput {
-    SummaryInput {
+fn record(plan: &Plan, intervals: &[Interval]) -> RunRecord {
+    let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = WINDOW;
+    RunRecord {
         plan: plan.clone(),
-        store: IntervalStore::of(&Layout::of(plan), WINDOW.measure_ns, intervals),
-        window: WINDOW,
-        samples: Vec::new(),
-        samples_overflow: 0,
-        stamps: StampCounts::default(),
-        first_garbage: None,
-        first_error: None,
-        error_replies: Vec::new(),
-        pushes: 0,
-        stray_replies: 0,
-        cluster: None,
-        traces: Vec::new(),
-        datagrams: DatagramCounts::default(),
-        renewals: RenewalCounts::default(),
-        usage: ClientUsage::default(),
-        host: HostEvidence::default(),
-        presence: PresenceTotal::default(),
+        run: RunData {
+            intervals: IntervalStore::of(&Layout::of(plan), WINDOW.measure_ns, intervals),
+            times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0 },
+            ..RunData::default()
+        },
         environment: Environment::default(),
-        values_checked: true,
-        values_foreign: 0,
-        verification: Verification::default(),
-        interrupted: false,
-        warmup_end: None,
-        convergence: None,
-        preload: None,
-        calibration: Lookup::Absent,
         server: String::new(),
         agents: Vec::new(),
-        server_records: Vec::new(),
+        preload: None,
+        values_checked: true,
+        convergence: None,
+        calibration: Lookup::Absent,
         judgement: Judgement::default(),
     }
 }
@@ -270,8 +254,8 @@ fn a_stopped_client_convicts_itself() {
     let strict = Judgement { is_strict: true, ..Judgement::default() };
     let layout = Layout::of(&plan("rate = 10000\nmix = 'get'"));
     let parts = intervals(&layout, &events, 1);
-    let input = SummaryInput { judgement: strict, ..input(&plan("rate = 10000\nmix = 'get'"), &parts) };
-    let strict = Summary::build(input).with_assertions(&["p50 < 1s".parse().unwrap()]);
+    let record = RunRecord { judgement: strict, ..record(&plan("rate = 10000\nmix = 'get'"), &parts) };
+    let strict = Summary::build(record).with_assertions(&["p50 < 1s".parse().unwrap()]);
     assert_eq!(status(&strict, "LAG"), CheckStatus::NotTrusted);
     // What a late client adds is in the bounds: where they decide, LAG does not matter, but where the user is strict.
     let beside = |objectives: &[&str]| {
@@ -339,7 +323,7 @@ fn workers_and_classes_add_up_to_the_whole() {
     }
     assert_eq!((&one.total, &one.ops, &one.classes), (&three.total, &three.ops, &three.classes));
     assert_eq!((&one.phases, &one.verdict.status), (&three.phases, &three.verdict.status));
-    assert_eq!((&three.timeline, &three.classes), (&turned.timeline, &turned.classes));
+    assert_eq!((three.timeline(), &three.classes), (turned.timeline(), &turned.classes));
     let counts: Vec<u64> =
         one.classes.iter().map(|class| class.total.latency.response.summary.count).collect();
     assert_eq!(counts, [10_000, 10_000]);
@@ -354,12 +338,16 @@ fn slices_of_any_length_add_up_to_the_run() {
     let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 3));
     let span = WINDOW.start_ns..WINDOW.drained_ns;
     for width_ns in [100 * MS, 300 * MS, 1_000 * MS, 10_000 * MS] {
-        let points = summary.timeline.points(WINDOW.measure_ns..span.end, width_ns);
+        let points = summary.timeline().points(WINDOW.measure_ns..span.end, width_ns);
         assert_eq!(points.len() as u64, (span.end - WINDOW.measure_ns).div_ceil(width_ns));
         let max_ns = points.iter().filter_map(|point| point.max_ns).max();
         assert_eq!(max_ns, summary.total.latency.response.summary.max_ns);
-        let everything: u64 =
-            summary.timeline.points(0..span.end, width_ns).iter().map(|point| point.activity.completed).sum();
+        let everything: u64 = summary
+            .timeline()
+            .points(0..span.end, width_ns)
+            .iter()
+            .map(|point| point.activity.completed)
+            .sum();
         assert_eq!(everything, events.len() as u64);
     }
     let points = summary.intervals(100 * MS);
@@ -370,7 +358,7 @@ fn slices_of_any_length_add_up_to_the_run() {
         assert!(point.p50_ns.unwrap().abs_diff(550_000) < 20_000, "{point:?}");
     }
     // The whole in one piece is the whole histogram.
-    let whole = &summary.timeline.points(0..WINDOW.drained_ns, 10_000 * MS)[0];
+    let whole = &summary.timeline().points(0..WINDOW.drained_ns, 10_000 * MS)[0];
     let response = &summary.total.latency.response.summary;
     assert_eq!((whole.p50_ns, whole.p99_ns), (response.p50_ns(), response.p99_ns()));
 }
@@ -442,14 +430,14 @@ fn connections_servers_and_outages_travel_to_the_summary() {
     let expected = ConnectionCounts { begun: 6, established: 3, failed: 3, retired: 0, lost: 3 };
     assert_eq!(summary.connections, expected);
     assert_eq!(
-        summary.connections_by_phase[Phase::Measure as usize],
+        summary.connections_by_phase()[Phase::Measure as usize],
         ConnectionCounts { failed: 3, lost: 3, ..ConnectionCounts::default() }
     );
     assert_eq!((summary.connections.pending(), summary.connections.open()), (0, 0));
     let connect = &summary.connect_time;
     assert_eq!((connect.count, connect.mean_ns, connect.max_ns), (3, Some(100_000.0), Some(150_000)));
     assert_eq!(
-        summary.servers,
+        summary.servers(),
         [
             ServerCounts { failed: 3, ..ServerCounts::default() },
             ServerCounts { answered: 6, unsent: 3, ..ServerCounts::default() }
@@ -461,7 +449,7 @@ fn connections_servers_and_outages_travel_to_the_summary() {
         .map(|outage| (outage.server, outage.start_ns, outage.end_ns, outage.failed))
         .collect();
     assert_eq!(told, [(0, 103, Some(197), 6), (1, 103, Some(197), 6)]);
-    assert_eq!(summary.outages_overflow, 0);
+    assert_eq!(summary.outages_overflow(), 0);
     let metered: Vec<_> = summary.meters.iter().map(|meter| meter.kind).collect();
     assert_eq!(metered, [MeterKind::Outstanding, MeterKind::ConnectTime, MeterKind::SendCost]);
     // One lost that was never established.
@@ -537,7 +525,9 @@ fn a_run_by_number_has_its_number() {
     for (stop, interrupted, expected) in table {
         let plan = plan(&format!("rate = 1000\nmix = 'get'\n{stop}"));
         let parts = intervals(&Layout::of(&plan), &gets(MS, |_| 1_000), 1);
-        let summary = Summary::build(SummaryInput { interrupted, ..input(&plan, &parts) });
+        let mut record = record(&plan, &parts);
+        record.run.interrupted = interrupted;
+        let summary = Summary::build(record);
         assert_eq!(status(&summary, "SHORT"), expected, "{stop}");
     }
 }
@@ -563,8 +553,9 @@ fn a_cold_beginning_is_in_every_number() {
     let plan = plan("connections = 4\nmix = 'get'\ntime = '6s'");
     let parts =
         intervals_within(&window, &Layout::of(&plan), &(0..4).flat_map(of_slot).collect::<Vec<_>>(), 1);
-    let store = IntervalStore::of(&Layout::of(&plan), window.measure_ns, &parts);
-    let summary = Summary::build(SummaryInput { window, store, ..input(&plan, &[]) });
+    let mut record = record(&plan, &parts);
+    (record.run.times.end_ns, record.run.times.drained_ns) = (window.end_ns, window.drained_ns);
+    let summary = Summary::build(record);
     assert_eq!(summary.steady.beginning.unwrap().until_ns, 1_000 * MS, "{:?}", summary.steady);
     assert_eq!(status(&summary, "WARM"), CheckStatus::Caution);
     // 125 of 10 500 or so take 8 ms per slot: more than a hundredth.

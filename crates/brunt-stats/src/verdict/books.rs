@@ -12,7 +12,7 @@ use brunt_plan::outcome::OutcomeClass;
 const ERRORS: Limits = Limits { caution: 0.0, not_trusted: 0.01 };
 
 /// Did requests fail?
-pub(super) fn errors(evidence: &Evidence) -> Check {
+pub(super) fn errors(evidence: &Evidence<'_>) -> Check {
     let Evidence { errors, timeouts, lost, given_up, sent, .. } = *evidence;
     let (failed, sent) = (errors + timeouts + lost + given_up, sent + given_up);
     let value = share(failed, sent);
@@ -37,7 +37,7 @@ pub(super) fn errors(evidence: &Evidence) -> Check {
 }
 
 /// Do the books balance?
-pub(super) fn conservation(evidence: &Evidence) -> Check {
+pub(super) fn conservation(evidence: &Evidence<'_>) -> Check {
     let fix = "this is a defect of the tool: please report it with the plan and the seed";
     let connections = &evidence.connections;
     if !connections.balances() {
@@ -103,23 +103,23 @@ fn unbalanced_in_window(broken: usize, entry: &BookEntry) -> String {
 }
 
 /// Were the values the ones that were stored?
-pub(super) fn verification(evidence: &Evidence) -> Check {
+pub(super) fn verification(evidence: &Evidence<'_>) -> Check {
     let booked: u64 =
         evidence.books.iter().map(|entry| entry.book.requests.outcome(OutcomeClass::Mismatch)).sum();
     // An operation that failed in another way as well is booked as that.
     let is_wrong = |(fault, _, _): &(ValueFault, u64, _)| *fault != ValueFault::Missing;
-    let seen = evidence.verification.rows().filter(is_wrong).map(|(_, count, _)| count).sum();
+    let seen = evidence.run.counts.verification.rows().filter(is_wrong).map(|(_, count, _)| count).sum();
     let mismatches = booked.max(seen);
-    let missing = evidence.verification.count(ValueFault::Missing);
+    let missing = evidence.run.counts.verification.count(ValueFault::Missing);
     if mismatches == 0 && missing > 0 {
         let message = format!("{} keys that were stored are missing", count(missing));
         let fix = "give the server memory for the data set, or look what evicts or expires its keys; if nothing does, it loses them";
         return Check::judged("VERIFY", CheckStatus::Caution, message, fix, missing as f64, 0.0);
     }
-    if mismatches == 0 && evidence.values_foreign > 0 {
+    if mismatches == 0 && evidence.run.counts.values_foreign > 0 {
         let message = format!(
             "{} values read were not written by this tool and could not be checked: store the data set first (preload)",
-            count(evidence.values_foreign)
+            count(evidence.run.counts.values_foreign)
         );
         return Check::skipped("VERIFY", &message, 0.0);
     }
@@ -131,6 +131,8 @@ pub(super) fn verification(evidence: &Evidence) -> Check {
     }
     let mut message = format!("values read that are not the ones that were stored: {}", count(mismatches));
     let faults: Vec<String> = evidence
+        .run
+        .counts
         .verification
         .rows()
         .filter(is_wrong)
@@ -144,9 +146,9 @@ pub(super) fn verification(evidence: &Evidence) -> Check {
 }
 
 /// Nothing wrong was found: among how many values? Where there were none, that shows nothing.
-fn checked(evidence: &Evidence) -> Check {
+fn checked(evidence: &Evidence<'_>) -> Check {
     let read: u64 = evidence.books.iter().map(|entry| entry.book.keys.hit).sum();
-    let checked = if evidence.is_verify_asked { evidence.verification.checked } else { read };
+    let checked = if evidence.is_verify_asked { evidence.run.counts.verification.checked } else { read };
     let message = match (checked, read) {
         (0, 0) => "no value was read, so that none was checked".to_owned(),
         (0, _) => format!("none was checked of {} values read", count(read)),

@@ -20,7 +20,7 @@ fn unreached(interval: &PercentileInterval) -> f64 {
 }
 
 /// Does the interval of the headline rest on too few batches?
-pub(super) fn thin(evidence: &Evidence) -> Check {
+pub(super) fn thin(evidence: &Evidence<'_>) -> Check {
     if evidence.slices < SLICES_MIN {
         return Check::skipped("CI-THIN", "a window of less than 1 s has no confidence intervals", UNREACHED);
     }
@@ -63,7 +63,7 @@ pub(super) fn thin(evidence: &Evidence) -> Check {
 }
 
 /// Was the precision reached that was asked for?
-pub(super) fn until(evidence: &Evidence) -> Check {
+pub(super) fn until(evidence: &Evidence<'_>) -> Check {
     let skipped = |message| Check::skipped("UNTIL", message, 0.0);
     let Some(looked) = &evidence.looked else { return skipped("no precision was asked for") };
     if looked.is_interrupted {

@@ -18,8 +18,6 @@ pub struct FaultEvidence {
     pub table: FaultTable,
     /// When the measured window began.
     pub measure_ns: u64,
-    /// Datagrams that were no reply, over all phases.
-    pub malformed: u64,
     /// Requests sent, over the phases of the schedule.
     pub sent: u64,
 }
@@ -57,18 +55,19 @@ impl FaultEvidence {
 }
 
 /// Were connections lost or refused, and did garbage come?
-pub(super) fn faults(evidence: &Evidence) -> Check {
+pub(super) fn faults(evidence: &Evidence<'_>) -> Check {
     let found = &evidence.faults;
+    let malformed = evidence.run.counts.datagrams.malformed;
     let kinds = found.by_kind();
     let total: u64 = kinds.iter().map(|fault| fault.count).sum();
     let garbage = kinds.iter().filter(|fault| fault.kind == FaultKind::Garbage).map(|fault| fault.count);
-    let garbage = garbage.sum::<u64>() + found.malformed;
-    if total + found.malformed == 0 {
+    let garbage = garbage.sum::<u64>() + malformed;
+    if total + malformed == 0 {
         let message = "no connection was lost or refused, and all that came was a reply".to_owned();
         return Check::judged("FAULT", CheckStatus::Ok, message, "", 0.0, 0.0);
     }
     let mut told: Vec<String> = kinds.iter().map(|fault| found.told(fault)).collect();
-    match found.malformed {
+    match malformed {
         0 => {}
         1 => told.push("1 datagram that is no reply".to_owned()),
         some => told.push(format!("{} datagrams that are no reply", count(some))),
@@ -86,5 +85,5 @@ pub(super) fn faults(evidence: &Evidence) -> Check {
         _ => "read \"garbage\" above: something else is at this address, or between, or the server is wrong",
     };
     let status = GARBAGE.judge(value).max(CheckStatus::Caution);
-    Check::judged("FAULT", status, message, fix, (total + found.malformed) as f64, 0.0)
+    Check::judged("FAULT", status, message, fix, (total + malformed) as f64, 0.0)
 }

@@ -10,7 +10,7 @@ use crate::headroom::{Headroom, Limit};
 const HEADROOM: Limits = Limits { caution: 0.70, not_trusted: f64::INFINITY };
 
 /// Was the load well below what the client can do?
-pub(super) fn headroom(evidence: &Evidence) -> Check {
+pub(super) fn headroom(evidence: &Evidence<'_>) -> Check {
     let skipped = |message: &str| Check::skipped("HEADROOM", message, HEADROOM.caution);
     let fit = match &evidence.calibration {
         Lookup::Absent => return skipped("not calibrated: run `brunt calibrate`"),

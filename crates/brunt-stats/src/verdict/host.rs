@@ -28,7 +28,7 @@ const LOOKS_MIN: u64 = 20;
 const LOSSES: Limits = Limits { caution: 0.0, not_trusted: 0.001 };
 
 /// Convicts only where the lateness of an open loop is as bad as this. A closed loop that is late asks for less instead.
-fn with_lag(status: CheckStatus, least: CheckStatus, evidence: &Evidence) -> CheckStatus {
+fn with_lag(status: CheckStatus, least: CheckStatus, evidence: &Evidence<'_>) -> CheckStatus {
     match status {
         CheckStatus::NotTrusted if lag::open_loop_status(evidence) < least => CheckStatus::Caution,
         status => status,
@@ -37,20 +37,20 @@ fn with_lag(status: CheckStatus, least: CheckStatus, evidence: &Evidence) -> Che
 
 /// How long a worker was ready to run and did not. Where the kernel keeps no account of it, what the control group's
 /// quota took from all of us is the most that is known.
-fn denied_ns(worker: &WorkerUsage, evidence: &Evidence) -> u64 {
-    let throttled_ns = evidence.host.throttled_ns.unwrap_or(0).min(worker.wall_ns);
+fn denied_ns(worker: &WorkerUsage, evidence: &Evidence<'_>) -> u64 {
+    let throttled_ns = evidence.run.host.throttled_ns.unwrap_or(0).min(worker.wall_ns);
     worker.run_delay_ns.unwrap_or(throttled_ns)
 }
 
 /// The worker for which this is most.
-fn worst(evidence: &Evidence, of: impl Fn(&WorkerUsage) -> u64) -> Option<(&WorkerUsage, f64)> {
-    let workers = evidence.workers.iter().filter(|worker| worker.wall_ns > 0);
+fn worst<'a>(evidence: &'a Evidence<'_>, of: impl Fn(&WorkerUsage) -> u64) -> Option<(&'a WorkerUsage, f64)> {
+    let workers = evidence.run.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
     let with_share = workers.map(|worker| (worker, share(of(worker), worker.wall_ns)));
     with_share.max_by(|(_, one), (_, other)| one.total_cmp(other))
 }
 
 /// Had every worker the processor time it needed?
-pub(super) fn cpu(evidence: &Evidence) -> Check {
+pub(super) fn cpu(evidence: &Evidence<'_>) -> Check {
     let denied = |worker: &WorkerUsage| denied_ns(worker, evidence);
     let Some((worker, value)) = worst(evidence, |worker| worker.busy_ns + denied(worker)) else {
         return Check::skipped("CPU", "the window was too short to observe the workers", CPU.caution);
@@ -61,7 +61,7 @@ pub(super) fn cpu(evidence: &Evidence) -> Check {
         percent(share(worker.busy_ns, worker.wall_ns)),
         percent(share(denied(worker), worker.wall_ns)),
     );
-    if let Some(throttled_ns) = evidence.host.throttled_ns.filter(|ns| *ns > 0) {
+    if let Some(throttled_ns) = evidence.run.host.throttled_ns.filter(|ns| *ns > 0) {
         message += &format!("; the quota of its control group was used up for {}", time(throttled_ns));
     }
     let fix =
@@ -84,7 +84,7 @@ struct StealArm {
 
 /// Did others take processor time away? Of its two arms those are told that found something, the worse one first, and
 /// its number is the one that counts; both where neither did.
-pub(super) fn steal(evidence: &Evidence) -> Check {
+pub(super) fn steal(evidence: &Evidence<'_>) -> Check {
     let mut arms: Vec<StealArm> = [stolen(evidence), run_delay(evidence)].into_iter().flatten().collect();
     // Of equals the first stays first.
     arms.sort_by(|one, other| other.status.cmp(&one.status).then(other.value.total_cmp(&one.value)));
@@ -105,20 +105,20 @@ pub(super) fn steal(evidence: &Evidence) -> Check {
 }
 
 /// What the hypervisor gave to other guests. A tick or two are not judged, and so count as nothing.
-fn stolen(evidence: &Evidence) -> Option<StealArm> {
-    let (ns, share) = evidence.host.stolen_ns.zip(evidence.host.stolen_share())?;
+fn stolen(evidence: &Evidence<'_>) -> Option<StealArm> {
+    let (ns, share) = evidence.run.host.stolen_ns.zip(evidence.run.host.stolen_share())?;
     let value = if ns <= STOLEN_MIN_NS { 0.0 } else { share };
     let message = format!(
         "the hypervisor took {} of the time of {} processors (stolen time, /proc/stat)",
         percent(share),
-        evidence.host.cpus
+        evidence.run.host.cpus
     );
     let fix = "nothing in this guest helps: use a host of one's own, or processors that are not shared";
     Some(StealArm { status: STEAL.judge(value), value, message, fix })
 }
 
 /// What other threads of this host took from the worst worker.
-fn run_delay(evidence: &Evidence) -> Option<StealArm> {
+fn run_delay(evidence: &Evidence<'_>) -> Option<StealArm> {
     let (worker, value) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))
         .filter(|(worker, _)| worker.run_delay_ns.is_some())?;
     let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
@@ -134,8 +134,8 @@ fn run_delay(evidence: &Evidence) -> Option<StealArm> {
 }
 
 /// Were the clocks sound?
-pub(super) fn clock(evidence: &Evidence) -> Check {
-    let ClockEvidence { source, drift_ppm, realtime_step_ns, backwards } = &evidence.host.clock;
+pub(super) fn clock(evidence: &Evidence<'_>) -> Check {
+    let ClockEvidence { source, drift_ppm, realtime_step_ns, backwards } = &evidence.run.host.clock;
     if source.is_none() && drift_ppm.is_none() {
         return Check::skipped("CLOCK", "the host says nothing of its clocks", 0.0);
     }
@@ -169,13 +169,13 @@ pub(super) fn clock(evidence: &Evidence) -> Check {
 }
 
 /// Does a server share a processor with a worker?
-pub(super) fn colocation(evidence: &Evidence) -> Check {
+pub(super) fn colocation(evidence: &Evidence<'_>) -> Check {
     if evidence.is_by_unix_socket {
         let message = "a server behind a Unix socket is on this host, and the kernel does not say from which processor it \
                        sends";
         return Check::skipped("COLO", message, SHARED.caution);
     }
-    let looked = evidence.workers.iter().filter(|worker| worker.colocation.looks >= LOOKS_MIN);
+    let looked = evidence.run.usage.workers.iter().filter(|worker| worker.colocation.looks >= LOOKS_MIN);
     let shares = looked.map(|worker| (worker, share(worker.colocation.shared, worker.colocation.looks)));
     let Some((worker, value)) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other)) else {
         return Check::skipped(
@@ -196,7 +196,7 @@ pub(super) fn colocation(evidence: &Evidence) -> Check {
 }
 
 /// Did packets get lost, or attempts to connect?
-pub(super) fn network(evidence: &Evidence) -> Check {
+pub(super) fn network(evidence: &Evidence<'_>) -> Check {
     if evidence.is_by_unix_socket {
         return Check::skipped("NET", "Unix sockets lose nothing: there is no network", LOSSES.caution);
     }
@@ -207,8 +207,8 @@ pub(super) fn network(evidence: &Evidence) -> Check {
     let of_schedule = evidence.books.iter().filter(|entry| entry.phase != Phase::Preload);
     let sent: u64 = of_schedule.map(|entry| entry.book.requests.sent).sum();
     // Other servers of this host count into the same number: it concerns a run that connects.
-    let turned_away = evidence.host.listen_drops.filter(|_| evidence.connects_in_schedule).unwrap_or(0);
-    let retransmits = evidence.host.retransmits;
+    let turned_away = evidence.run.host.listen_drops.filter(|_| evidence.connects_in_schedule).unwrap_or(0);
+    let retransmits = evidence.run.host.retransmits;
     let value = share(retransmits + turned_away, sent);
     let mut message = format!(
         "{} segments sent again, {} of {} requests",

@@ -51,7 +51,7 @@ impl<'a> Lag<'a> {
 }
 
 /// Every percentile that is judged. p99.99 is printed with its client error but rests on too few requests to convict a run.
-fn judged(evidence: &Evidence, is_strict: bool) -> impl Iterator<Item = Lag<'_>> {
+fn judged<'a>(evidence: &'a Evidence<'_>, is_strict: bool) -> impl Iterator<Item = Lag<'a>> {
     let rows = evidence.lag_rows.iter().enumerate();
     let all = rows.flat_map(move |(index, row)| {
         row.errors.iter().map(move |error| Lag::of(row, error, index == 0, is_strict))
@@ -61,13 +61,13 @@ fn judged(evidence: &Evidence, is_strict: bool) -> impl Iterator<Item = Lag<'_>>
 
 /// The worst of the rows whose load is open loop throughout, by the strict thresholds: how late the client was, and not what it did to the
 /// run.
-pub(super) fn open_loop_status(evidence: &Evidence) -> CheckStatus {
+pub(super) fn open_loop_status(evidence: &Evidence<'_>) -> CheckStatus {
     let open = judged(evidence, true).filter(|lag| !lag.row.is_closed_loop);
     open.map(|lag| lag.status).max().unwrap_or(CheckStatus::Skipped)
 }
 
 /// How much of the response times may be the client's own?
-pub(super) fn lag(evidence: &Evidence) -> Check {
+pub(super) fn lag(evidence: &Evidence<'_>) -> Check {
     let worst = judged(evidence, evidence.judgement.is_strict)
         .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())));
     let Some(worst) = worst else {

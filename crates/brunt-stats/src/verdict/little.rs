@@ -96,7 +96,7 @@ fn closed_loop(held: &ClosedLoop) -> Option<Comparison> {
 }
 
 /// Does Little's law hold?
-pub(super) fn little(evidence: &Evidence) -> Check {
+pub(super) fn little(evidence: &Evidence<'_>) -> Check {
     let comparisons = in_system(&evidence.in_system)
         .into_iter()
         .chain(evidence.closed_loops.iter().filter_map(closed_loop));

@@ -18,7 +18,7 @@ const SATURATION: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
 const SATURATION_DEVIATIONS: f64 = 4.0;
 
 /// Were enough requests measured for any number of the run?
-pub(super) fn samples(evidence: &Evidence) -> Check {
+pub(super) fn samples(evidence: &Evidence<'_>) -> Check {
     let Evidence { completed, unacknowledged, sent, .. } = *evidence;
     let counted = completed + unacknowledged;
     let (status, message) = match (completed, unacknowledged) {
@@ -49,7 +49,7 @@ pub(super) fn samples(evidence: &Evidence) -> Check {
 }
 
 /// Was everything issued that the plan asks for by number?
-pub(super) fn short(evidence: &Evidence) -> Check {
+pub(super) fn short(evidence: &Evidence<'_>) -> Check {
     let Some(Asked { requests, issued, is_time_up, connections_end }) = evidence.asked else {
         let message = "no number of requests to reach: none is asked for, or the run was interrupted";
         return Check::skipped("SHORT", message, 0.0);
@@ -72,7 +72,7 @@ pub(super) fn short(evidence: &Evidence) -> Check {
 }
 
 /// Was everything sent that the schedule wanted?
-pub(super) fn rate(evidence: &Evidence) -> Check {
+pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
     let Some(OpenLoop { scheduled, unsent, given_up }) = evidence.open_loop else {
         return Check::skipped("RATE", "closed loop: nothing is due at a fixed time", RATE.caution);
     };
@@ -105,7 +105,7 @@ pub(super) fn rate(evidence: &Evidence) -> Check {
 }
 
 /// Did the server keep up with the offered rate?
-pub(super) fn saturation(evidence: &Evidence) -> Check {
+pub(super) fn saturation(evidence: &Evidence<'_>) -> Check {
     let Some(LastHalf { offered, answered, seconds }) = evidence.last_half.filter(|half| half.offered > 0.0)
     else {
         return Check::skipped("SAT", "closed loop: the server's pace is the rate", SATURATION.caution);

@@ -42,7 +42,7 @@ pub struct CacheEvidence {
 }
 
 /// Had the servers to prove who they are?
-pub(super) fn identity(evidence: &Evidence) -> Check {
+pub(super) fn identity(evidence: &Evidence<'_>) -> Check {
     let (status, message) = match evidence.is_peer_verified {
         None => return Check::skipped("PEER", "without TLS no server proves who it is", 0.0),
         Some(true) => {
@@ -60,7 +60,7 @@ pub(super) fn identity(evidence: &Evidence) -> Check {
 }
 
 /// Do the servers count what we did?
-pub(super) fn agreement(evidence: &Evidence) -> Check {
+pub(super) fn agreement(evidence: &Evidence<'_>) -> Check {
     let ServerEvidence { silence, comparisons, open_requests, upsets, same, .. } = &evidence.servers;
     if !silence.is_empty() {
         return Check::skipped("SERVER", silence, 0.0);
@@ -134,7 +134,7 @@ fn difference(one: &Comparison) -> String {
 }
 
 /// Did the cache keep what was stored, and was its stock steady?
-pub(super) fn cache(evidence: &Evidence) -> Check {
+pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
     let ServerEvidence { silence, cache, .. } = &evidence.servers;
     let Some(cache) = cache else {
         let reason = if silence.is_empty() { "no statistics of the cache over the window" } else { silence };

@@ -8,10 +8,11 @@ use super::{Check, CheckStatus, Evidence, count, time};
 use crate::usage::{STALL_MIN_NS, StallCounts, WorkerUsage};
 
 /// Did a worker stand still inside the window?
-pub(super) fn stall(evidence: &Evidence) -> Check {
+pub(super) fn stall(evidence: &Evidence<'_>) -> Check {
     let threshold = STALL_MIN_NS as f64;
-    let all = StallCounts::of_all(&evidence.workers);
-    let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(&evidence.workers) else {
+    let all = StallCounts::of_all(&evidence.run.usage.workers);
+    let Some(WorkerUsage { worker, stalls, .. }) = StallCounts::longest_of(&evidence.run.usage.workers)
+    else {
         let message = format!("no turn of the loop took longer than {}", time(STALL_MIN_NS));
         return Check::judged("STALL", CheckStatus::Ok, message, "", 0.0, threshold);
     };

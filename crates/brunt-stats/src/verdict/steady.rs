@@ -11,7 +11,7 @@ use crate::steady::{
 };
 
 /// Had every series reached its level when the window began?
-pub(super) fn warm(evidence: &Evidence) -> Check {
+pub(super) fn warm(evidence: &Evidence<'_>) -> Check {
     let steady = &evidence.steady;
     let found = looked_at(steady, |held| held.warm_up.as_ref().ok());
     let Some((series, worst)) =
@@ -36,7 +36,7 @@ pub(super) fn warm(evidence: &Evidence) -> Check {
         (CheckStatus::Ok, format!("nothing begins otherwise than it goes on: {names}"), "")
     };
     let threshold = if *series == Series::HitRatio { HIT_EFFECT } else { WARM_EFFECT };
-    let (message, fix) = match (evidence.warmup_end, status) {
+    let (message, fix) = match (evidence.run.warmup_end, status) {
         (None | Some(WarmupEnd::Level), _) => (message, fix),
         (Some(end), CheckStatus::Ok) => (format!("{message}; the warm-up {}", end.words()), fix),
         (Some(end), _) => (format!("{message}; the warm-up {}", end.words()), end.fix().unwrap_or(fix)),
@@ -65,7 +65,7 @@ fn beginning(steady: &Steadiness, series: Series, changed: &str) -> (String, &'s
 }
 
 /// Did a series go up or down all along?
-pub(super) fn drift(evidence: &Evidence) -> Check {
+pub(super) fn drift(evidence: &Evidence<'_>) -> Check {
     let found = looked_at(&evidence.steady, |held| held.course.as_ref().ok().map(|(drift, _)| drift));
     let worst = found.iter().max_by(|(_, one), (_, other)| {
         one.fires.cmp(&other.fires).then(one.z.abs().total_cmp(&other.z.abs()))
@@ -100,7 +100,7 @@ pub(super) fn drift(evidence: &Evidence) -> Check {
 }
 
 /// Did a series change its level at some instant?
-pub(super) fn shift(evidence: &Evidence) -> Check {
+pub(super) fn shift(evidence: &Evidence<'_>) -> Check {
     let found = looked_at(&evidence.steady, |held| held.course.as_ref().ok().map(|(_, shift)| shift));
     let worst = found
         .iter()

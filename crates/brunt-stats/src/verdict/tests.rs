@@ -11,8 +11,8 @@ use crate::calibration::{Calibration, Fit, Floor, HostIdentity, Shape};
 use crate::convergence::{Finding, Goal};
 use crate::fault::FaultKind;
 use crate::headroom::{Headroom, Limit};
-use crate::host::ClockEvidence;
-use crate::usage::{Colocation, StallCounts};
+use crate::host::{ClockEvidence, HostEvidence};
+use crate::usage::{ClientUsage, Colocation, StallCounts, WorkerUsage};
 use crate::verification::{Example, ValueFault};
 use crate::window::WindowCounts;
 use CheckStatus::{Caution, NotTrusted, Ok, Skipped};
@@ -62,7 +62,7 @@ fn worker(busy: f64, denied: f64) -> WorkerUsage {
 }
 
 /// A run without fault: 100 000 requests, open loop; judged strictly, so that every check may convict.
-fn clean() -> Evidence {
+fn clean() -> Evidence<'static> {
     Evidence {
         judgement: Judgement { is_strict: true, allowed: Vec::new() },
         asked: Some(asked(100_000, 100_000)),
@@ -74,8 +74,11 @@ fn clean() -> Evidence {
         steady: steady::steady(|_| {}),
         sent: 100_000,
         completed: 100_000,
-        workers: vec![worker(0.3, 0.001)],
-        host: healthy(),
+        run: Cow::Owned(RunData {
+            usage: ClientUsage { workers: vec![worker(0.3, 0.001)], ..ClientUsage::default() },
+            host: healthy(),
+            ..RunData::default()
+        }),
         in_system: InSystem { integral: 4e10, sum: 4e10, window_ns: WINDOW_NS },
         ..Evidence::default()
     }
@@ -109,7 +112,7 @@ fn entry(book: Book) -> BookEntry {
 }
 
 /// Runs the checks and returns the one in question; every other one must be at peace.
-fn check(id: &str, change: impl Fn(&mut Evidence)) -> Check {
+fn check(id: &str, change: impl Fn(&mut Evidence<'_>)) -> Check {
     let mut evidence = clean();
     change(&mut evidence);
     let verdict = Verdict::of(&evidence);
@@ -219,7 +222,7 @@ fn gone(name: &str, gone_ms: u64, late_ms: u64, given_up: u64) -> GoneServer {
 #[test]
 fn an_outage_is_named_where_its_requests_are_missed() {
     let servers = vec![gone("a:1", 500, 0, 0), gone("b:2", 4_250, 1_000, 2_400)];
-    let with = |id, change: fn(&mut Evidence)| {
+    let with = |id, change: fn(&mut Evidence<'_>)| {
         check(id, |evidence| {
             evidence.gone = servers.clone();
             change(evidence);
@@ -336,7 +339,7 @@ fn the_share_of_the_client() {
 #[test]
 fn the_worst_share_is_told() {
     let rows = |closed: bool| {
-        move |evidence: &mut Evidence| {
+        move |evidence: &mut Evidence<'_>| {
             evidence.lag_rows = vec![
                 lag_row(closed, Quantile::P50, 100_000, 4_000),
                 lag_row(closed, Quantile::P99, 400_000, 300_000),
@@ -392,14 +395,14 @@ fn a_client_that_stood_still() {
             StallCounts { count, total_ns: 2 * longest_ns, longest_ns, longest_at_ns: 2_310_000_000 };
         WorkerUsage { stalls, ..worker(0.2, 0.0) }
     };
-    let found = check("STALL", |evidence| evidence.workers = vec![worker(0.2, 0.0)]);
+    let found = check("STALL", |evidence| evidence.run.to_mut().usage.workers = vec![worker(0.2, 0.0)]);
     assert_eq!((found.status, found.message.as_str()), (Ok, "no turn of the loop took longer than 10.0 ms"));
     for is_closed in [false, true] {
         let found = check("STALL", |evidence| {
             if is_closed {
                 (evidence.open_loop, evidence.last_half) = (None, None);
             }
-            evidence.workers =
+            evidence.run.to_mut().usage.workers =
                 vec![stood(1, 11_000_000), WorkerUsage { worker: 2, ..stood(2, 1_000_000_000) }];
         });
         assert_eq!((found.status, found.value, found.threshold), (Caution, 1e9, 1e7));
@@ -455,12 +458,9 @@ fn faults_of_connections() {
     ];
     for (rows, malformed, status, words) in table {
         let found = check("FAULT", |evidence| {
-            evidence.faults = FaultEvidence {
-                measure_ns: 10_000_000,
-                malformed,
-                sent: 100_000,
-                ..FaultEvidence::default()
-            };
+            evidence.run.to_mut().counts.datagrams.malformed = malformed;
+            evidence.faults =
+                FaultEvidence { measure_ns: 10_000_000, sent: 100_000, ..FaultEvidence::default() };
             for (phase, kind, count, first_ns) in rows {
                 let at_ns = 10_000_000u64.saturating_add_signed(*first_ns);
                 (0..*count).for_each(|_| evidence.faults.table.record(*phase, *kind, at_ns));
@@ -589,7 +589,8 @@ fn no_values() {
         let found = check("VERIFY", |evidence| {
             (evidence.is_verified, evidence.is_verify_asked) = (true, checked.is_some());
             evidence.books = vec![read(hit)];
-            (evidence.verification.checked, evidence.verification.misses) = (checked.unwrap_or(0), 3);
+            let verification = &mut evidence.run.to_mut().counts.verification;
+            (verification.checked, verification.misses) = (checked.unwrap_or(0), 3);
         });
         assert_eq!((found.status, found.message.as_str()), (status, message));
     }
@@ -615,15 +616,15 @@ fn wrong_values() {
     // An operation that failed in another way besides is booked as that; and a key that is missing is no wrong value.
     for (fault, expected) in [(ValueFault::Stale, NotTrusted), (ValueFault::Missing, Caution)] {
         let found = check("VERIFY", |evidence| {
-            (evidence.is_verified, evidence.values_foreign) = (true, 5);
-            evidence.verification.note(fault, Example::of(7, 0));
+            (evidence.is_verified, evidence.run.to_mut().counts.values_foreign) = (true, 5);
+            evidence.run.to_mut().counts.verification.note(fault, Example::of(7, 0));
         });
         assert_eq!(found.status, expected, "{fault:?}: {}", found.message);
     }
     // Values that are not ours prove nothing; one of ours that is wrong still does.
     for (count, expected) in [(0, Skipped), (1, NotTrusted)] {
         let found = check("VERIFY", |evidence| {
-            (evidence.books, evidence.is_verified, evidence.values_foreign) =
+            (evidence.books, evidence.is_verified, evidence.run.to_mut().counts.values_foreign) =
                 (with_mismatches(count), true, 1_234);
         });
         assert_eq!(found.status, expected, "{count}");
@@ -644,7 +645,7 @@ fn numbers_in_messages() {
 }
 
 /// The check of a run in open loop whose lateness is judged so: LAG may stir, and nothing else.
-fn with_lag(id: &str, lag: CheckStatus, change: impl Fn(&mut Evidence)) -> Check {
+fn with_lag(id: &str, lag: CheckStatus, change: impl Fn(&mut Evidence<'_>)) -> Check {
     let mut evidence = clean();
     let error_ns =
         [3_000, 20_001, 80_001][[Ok, Caution, NotTrusted].iter().position(|held| *held == lag).unwrap()];
@@ -672,7 +673,7 @@ fn workers_without_a_processor() {
     for (busy, denied, statuses) in table {
         for (lag, expected) in [Ok, Caution, NotTrusted].into_iter().zip(statuses) {
             let found = with_lag("CPU", lag, |evidence| {
-                evidence.workers = vec![worker(0.1, 0.0), worker(busy, denied)]
+                evidence.run.to_mut().usage.workers = vec![worker(0.1, 0.0), worker(busy, denied)]
             });
             assert_eq!(found.status, expected, "{busy} {denied}, LAG {lag:?}");
         }
@@ -680,13 +681,13 @@ fn workers_without_a_processor() {
     // In closed loop whatever is late is no more than a caution.
     let closed = with_lag("CPU", Ok, |evidence| {
         evidence.lag_rows = vec![lag_row(true, Quantile::P99, 400_000, 300_000)];
-        evidence.workers = vec![worker(0.99, 0.0)];
+        evidence.run.to_mut().usage.workers = vec![worker(0.99, 0.0)];
     });
     assert_eq!(closed.status, Caution);
     // A kernel without the scheduler's account: the quota is what is known.
-    let starved = |evidence: &mut Evidence| {
-        evidence.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.2, 0.0) }];
-        evidence.host.throttled_ns = Some(7_900_000_000);
+    let starved = |evidence: &mut Evidence<'_>| {
+        evidence.run.to_mut().usage.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.2, 0.0) }];
+        evidence.run.to_mut().host.throttled_ns = Some(7_900_000_000);
     };
     let found = with_lag("CPU", Caution, starved);
     assert_eq!(
@@ -697,7 +698,8 @@ fn workers_without_a_processor() {
              control group was used up for 7.90 s"
         )
     );
-    let unseen = |evidence: &mut Evidence| evidence.workers = vec![WorkerUsage::default()];
+    let unseen =
+        |evidence: &mut Evidence<'_>| evidence.run.to_mut().usage.workers = vec![WorkerUsage::default()];
     assert_eq!(with_lag("CPU", Ok, unseen).status, Skipped);
 }
 
@@ -712,12 +714,13 @@ fn time_that_others_took() {
         (410_000_000, NotTrusted),
     ];
     for (stolen_ns, expected) in table {
-        let found = check("STEAL", |evidence| evidence.host.stolen_ns = Some(stolen_ns));
+        let found = check("STEAL", |evidence| evidence.run.to_mut().host.stolen_ns = Some(stolen_ns));
         assert_eq!(found.status, expected, "{stolen_ns}");
     }
     // Two ticks of a short run are 10 %, and may be one event.
-    let short = |evidence: &mut Evidence| {
-        (evidence.host.wall_ns, evidence.host.stolen_ns) = (100_000_000, Some(20_000_000));
+    let short = |evidence: &mut Evidence<'_>| {
+        (evidence.run.to_mut().host.wall_ns, evidence.run.to_mut().host.stolen_ns) =
+            (100_000_000, Some(20_000_000));
     };
     assert_eq!(check("STEAL", short).status, Ok);
     let table = [
@@ -728,13 +731,15 @@ fn time_that_others_took() {
     ];
     for (delayed, in_time, when_late) in table {
         for (lag, expected) in [(Ok, in_time), (Caution, in_time), (NotTrusted, when_late)] {
-            let found = with_lag("STEAL", lag, |evidence| evidence.workers = vec![worker(0.3, delayed)]);
+            let found = with_lag("STEAL", lag, |evidence| {
+                evidence.run.to_mut().usage.workers = vec![worker(0.3, delayed)]
+            });
             assert_eq!(found.status, expected, "{delayed}, LAG {lag:?}");
         }
     }
-    let silent = |evidence: &mut Evidence| {
-        evidence.host.stolen_ns = None;
-        evidence.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.3, 0.0) }];
+    let silent = |evidence: &mut Evidence<'_>| {
+        evidence.run.to_mut().host.stolen_ns = None;
+        evidence.run.to_mut().usage.workers = vec![WorkerUsage { run_delay_ns: None, ..worker(0.3, 0.0) }];
     };
     assert_eq!(check("STEAL", silent).status, Skipped);
 }
@@ -758,8 +763,8 @@ fn who_took_the_time() {
     ];
     for (stolen_ns, share, message, value, fix) in table {
         let found = check("STEAL", |evidence| {
-            evidence.host.stolen_ns = Some(stolen_ns);
-            evidence.workers = vec![worker(0.3, share)];
+            evidence.run.to_mut().host.stolen_ns = Some(stolen_ns);
+            evidence.run.to_mut().usage.workers = vec![worker(0.3, share)];
         });
         assert_eq!(found.message, message);
         assert!((found.value - value).abs() < 1e-9, "{found:?}");
@@ -767,15 +772,16 @@ fn who_took_the_time() {
     }
     // The worse one first, whatever its number is.
     let found = with_lag("STEAL", Ok, |evidence| {
-        evidence.host.stolen_ns = Some(410_000_000);
-        evidence.workers = vec![worker(0.3, 0.031)];
+        evidence.run.to_mut().host.stolen_ns = Some(410_000_000);
+        evidence.run.to_mut().usage.workers = vec![worker(0.3, 0.031)];
     });
     assert_eq!(found.status, NotTrusted);
     assert!(found.message.starts_with("the hypervisor took 2.05 %"), "{found:?}");
     assert!((found.value - 0.020_5).abs() < 1e-9, "{found:?}");
     // Ticks that are not judged are no number either, however large their share of a short run is.
     let found = check("STEAL", |evidence| {
-        (evidence.host.wall_ns, evidence.host.stolen_ns) = (100_000_000, Some(20_000_000));
+        (evidence.run.to_mut().host.wall_ns, evidence.run.to_mut().host.stolen_ns) =
+            (100_000_000, Some(20_000_000));
     });
     assert!((found.status, found.value) == (Ok, 0.001), "{found:?}");
 }
@@ -815,7 +821,7 @@ fn clocks() {
         (ClockEvidence::default(), Skipped, "the host says nothing of its clocks"),
     ];
     for (clock, expected, message) in table {
-        let found = check("CLOCK", |evidence| evidence.host.clock = clock.clone());
+        let found = check("CLOCK", |evidence| evidence.run.to_mut().host.clock = clock.clone());
         assert_eq!((found.status, found.message.as_str()), (expected, message));
     }
 }
@@ -831,11 +837,14 @@ fn a_server_on_the_workers_processor() {
         (19, 19, Skipped),
     ];
     for (looks, shared, expected) in table {
-        let found = check("COLO", |evidence| evidence.workers[0].colocation = Colocation { looks, shared });
+        let found = check("COLO", |evidence| {
+            evidence.run.to_mut().usage.workers[0].colocation = Colocation { looks, shared }
+        });
         assert_eq!(found.status, expected, "{shared} of {looks}");
     }
-    let found =
-        check("COLO", |evidence| evidence.workers[0].colocation = Colocation { looks: 50, shared: 49 });
+    let found = check("COLO", |evidence| {
+        evidence.run.to_mut().usage.workers[0].colocation = Colocation { looks: 50, shared: 49 }
+    });
     assert_eq!(
         found.message,
         "49 of 50 times a server had last sent from the processor of worker 1 (98.0 %)"
@@ -847,7 +856,7 @@ fn a_unix_socket_has_no_network() {
     for id in ["COLO", "NET"] {
         let found = check(id, |evidence| {
             evidence.is_by_unix_socket = true;
-            evidence.workers[0].colocation = Colocation::default();
+            evidence.run.to_mut().usage.workers[0].colocation = Colocation::default();
         });
         assert!(found.status == Skipped && found.message.contains("Unix socket"), "{found:?}");
     }
@@ -890,14 +899,14 @@ fn packets_that_got_lost() {
         let found = check("NET", |evidence| {
             evidence.books = books.clone();
             evidence.connects_in_schedule = connects;
-            evidence.host.retransmits = retransmits;
-            evidence.host.listen_drops = Some(turned_away);
+            evidence.run.to_mut().host.retransmits = retransmits;
+            evidence.run.to_mut().host.listen_drops = Some(turned_away);
         });
         assert_eq!(found.status, expected, "{retransmits} {turned_away} {connects}: {found:?}");
     }
     let found = check("NET", |evidence| {
         (evidence.books, evidence.connects_in_schedule) = (books.clone(), true);
-        (evidence.host.retransmits, evidence.host.listen_drops) = (12, Some(3));
+        (evidence.run.to_mut().host.retransmits, evidence.run.to_mut().host.listen_drops) = (12, Some(3));
     });
     assert_eq!(
         found.message,
@@ -916,7 +925,7 @@ fn littles_law() {
         assert_eq!(turned.status, expected, "{sum}");
     }
     let closed = |ended: u64, response_us: f64, longest_ns: u64| {
-        move |evidence: &mut Evidence| {
+        move |evidence: &mut Evidence<'_>| {
             evidence.closed_loops = vec![ClosedLoop {
                 class: "main".to_owned(),
                 slots: 16,

@@ -82,12 +82,12 @@ impl fmt::Display for Trust {
 }
 
 /// Every percentile that all requests together give, ascending.
-pub(super) fn of_percentiles(evidence: &Evidence, checks: &[Check]) -> Vec<Trust> {
+pub(super) fn of_percentiles(evidence: &Evidence<'_>, checks: &[Check]) -> Vec<Trust> {
     let given = evidence.lag_rows.first().into_iter().flat_map(|row| &row.errors);
     given.map(|error| of_percentile(evidence, checks, error.quantile)).collect()
 }
 
-fn of_percentile(evidence: &Evidence, checks: &[Check], quantile: Quantile) -> Trust {
+fn of_percentile(evidence: &Evidence<'_>, checks: &[Check], quantile: Quantile) -> Trust {
     let status_of = |id: &str| {
         checks.iter().find(|check| check.id == id).map_or(CheckStatus::Skipped, |check| check.status)
     };
@@ -121,7 +121,7 @@ fn of_percentile(evidence: &Evidence, checks: &[Check], quantile: Quantile) -> T
 }
 
 /// How much of it may be the client's, in the worst of the rows that give it.
-fn client(evidence: &Evidence, quantile: Quantile) -> CheckStatus {
+fn client(evidence: &Evidence<'_>, quantile: Quantile) -> CheckStatus {
     let of_row = |(index, row)| {
         let row: &LagRow = row;
         let error = row.errors.iter().find(|error| error.quantile == quantile)?;
@@ -150,7 +150,7 @@ fn is_wide(rows: &[LagRow], quantile: Quantile) -> bool {
 
 /// Does what a check of the steady state found concern this percentile? The p50 stands for those up to p90, the p99 for those
 /// above, and throughput and hit ratio for all.
-fn is_of_series(evidence: &Evidence, check: &str, quantile: Quantile) -> bool {
+fn is_of_series(evidence: &Evidence<'_>, check: &str, quantile: Quantile) -> bool {
     let concerns = |series: Series| match series {
         Series::P50 => quantile <= Quantile::P90,
         Series::P99 => quantile > Quantile::P90,

@@ -93,7 +93,7 @@ fn take_turn(
     if plan.preload && !consumes(&plan) {
         side.data = DataSets::Stored;
     }
-    if summary.interrupted {
+    if summary.record.run.interrupted {
         return Err(interrupted());
     }
     let result = RunResult::of(&summary, &format!("turn {}", turn + 1));

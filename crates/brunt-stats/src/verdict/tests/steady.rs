@@ -89,7 +89,7 @@ fn a_window_that_does_not_begin_warm() {
         (WarmupEnd::Trouble, true, "; the warm-up ended where a server or a connection failed", "find out"),
     ] {
         let found = check("WARM", move |evidence| {
-            evidence.warmup_end = Some(end);
+            evidence.run.to_mut().warmup_end = Some(end);
             evidence.steady =
                 steady(|held| held.warm_up = Ok(if is_late { late } else { WarmUp::default() }));
         });

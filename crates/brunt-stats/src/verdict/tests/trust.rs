@@ -3,7 +3,7 @@
 use super::*;
 
 /// A run without fault that gives four percentiles.
-fn ordinary() -> Evidence {
+fn ordinary() -> Evidence<'static> {
     let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999];
     let errors =
         quantiles.map(|quantile| ClientError { quantile, response_ns: 400_000, error_ns: 3_000 }).into();
@@ -15,13 +15,13 @@ fn ordinary() -> Evidence {
     Evidence { judgement: Judgement::default(), lag_rows: vec![row, of_get], ..clean() }
 }
 
-fn judged(change: impl Fn(&mut Evidence)) -> Verdict {
+fn judged(change: impl Fn(&mut Evidence<'_>)) -> Verdict {
     let mut evidence = ordinary();
     change(&mut evidence);
     Verdict::of(&evidence)
 }
 
-type Change = fn(&mut Evidence);
+type Change = fn(&mut Evidence<'_>);
 
 #[test]
 fn a_run_is_told_in_one_sentence() {
@@ -87,8 +87,8 @@ fn a_run_is_told_in_one_sentence() {
         // Causes: what they did to the numbers is told by the numbers.
         (
             |evidence| {
-                evidence.host.stolen_ns = Some(2_000_000_000);
-                evidence.workers = vec![worker(0.96, 0.03)];
+                evidence.run.to_mut().host.stolen_ns = Some(2_000_000_000);
+                evidence.run.to_mut().usage.workers = vec![worker(0.96, 0.03)];
             },
             Status::Trusted,
             "TRUSTED up to p99.9",
@@ -129,10 +129,10 @@ fn the_word_of_a_percentile() {
             Some(LastHalf { offered: 50_000.0, answered: 20_000.0, seconds: 5.0 })),
         "sat! sat! sat! sat!"
     );
-    assert_eq!(words(|evidence| evidence.host.clock.backwards = 1), "host! host! host! host!");
+    assert_eq!(words(|evidence| evidence.run.to_mut().host.clock.backwards = 1), "host! host! host! host!");
     // A series of the p50 speaks of those up to p90, that of the p99 of those above.
     let drifts = |series: crate::steady::Series| {
-        move |evidence: &mut Evidence| {
+        move |evidence: &mut Evidence<'_>| {
             let held = evidence.steady.series.iter_mut().find(|held| held.series == series);
             let (drift, _) = held.unwrap().course.as_mut().unwrap();
             (drift.fires, drift.z, drift.change) = (true, 9.0, 0.5);
@@ -152,7 +152,7 @@ fn strict_and_allowed() {
         judged(move |evidence| {
             evidence.judgement = judgement.clone();
             evidence.lag_rows[0].errors[3].error_ns = 100_000;
-            evidence.host.stolen_ns = Some(2_000_000_000);
+            evidence.run.to_mut().host.stolen_ns = Some(2_000_000_000);
         })
     };
     let found = |verdict: Verdict| (verdict.status, verdict.sentence());

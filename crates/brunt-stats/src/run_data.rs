@@ -1,0 +1,136 @@
+//! Everything a run yields, or the part of it that one host carried out: the one record of what was measured, from the workers to the
+//! summary.
+//!
+//! Not a summary: nothing is judged or turned into percentiles. Invariant: merging the parts of a run in any order comes to what one
+//! host with all the workers would have yielded, but for what only one host can say of itself.
+
+use crate::cluster::ClusterRecord;
+use crate::host::HostEvidence;
+use crate::interval::Move;
+use crate::recorder::Layout;
+use crate::sample::Sample;
+use crate::statistics::ServerRecord;
+use crate::steady::warmup::WarmupEnd;
+use crate::store::IntervalStore;
+use crate::trace::TraceRecord;
+use crate::usage::ClientUsage;
+use crate::worker_counts::WorkerCounts;
+use serde::{Deserialize, Serialize};
+
+/// The times of a run on its own clock, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTimes {
+    /// Preload was over and the schedule began.
+    pub start_ns: u64,
+    /// The measured window began.
+    pub measure_ns: u64,
+    /// It ended.
+    pub end_ns: u64,
+    /// The last operation had ended or was given up.
+    pub drained_ns: u64,
+    /// From the first attempt to connect until every key was confirmed.
+    pub prepare_ns: u64,
+}
+
+/// Everything a run yields, or a part of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunData {
+    /// What all workers recorded. Goes from host to host while the run goes on, not with the rest.
+    #[serde(skip, default = "nothing_recorded")]
+    pub intervals: IntervalStore,
+    /// Raw samples, where the plan asked for them. They go from host to host by themselves.
+    #[serde(skip)]
+    pub samples: Vec<Sample>,
+    /// The times.
+    pub times: RunTimes,
+    /// What the workers counted beside.
+    pub counts: WorkerCounts,
+    /// What it cost the client.
+    pub usage: ClientUsage,
+    /// What the host did to it.
+    pub host: HostEvidence,
+    /// The schedule was cut short from outside.
+    pub interrupted: bool,
+    /// What it saw of the cluster that its servers are nodes of, if they are. A cluster has no agents.
+    pub cluster: Option<ClusterRecord>,
+    /// What became of the files that were replayed, in the order of their classes. Agents replay none.
+    pub traces: Vec<TraceRecord>,
+    /// Why the warm-up ended, where the plan leaves that open. Agents have theirs fixed.
+    pub warmup_end: Option<WarmupEnd>,
+    /// What each server said of itself, in the order of the plan; empty where the plan asks nobody. Only the leader of a run asks.
+    pub server_records: Vec<ServerRecord>,
+}
+
+fn nothing_recorded() -> IntervalStore {
+    IntervalStore::new(&Layout {
+        kinds: Vec::new(),
+        meters: Vec::new(),
+        meters_asked: 0,
+        servers: 0,
+        records_warmup: false,
+    })
+}
+
+impl Default for RunData {
+    /// Nobody did anything.
+    fn default() -> Self {
+        Self {
+            intervals: nothing_recorded(),
+            samples: Vec::new(),
+            times: RunTimes::default(),
+            counts: WorkerCounts::default(),
+            usage: ClientUsage::default(),
+            host: HostEvidence::default(),
+            interrupted: false,
+            cluster: None,
+            traces: Vec::new(),
+            warmup_end: None,
+            server_records: Vec::new(),
+        }
+    }
+}
+
+impl RunData {
+    /// Gives everything but the intervals the times and numbers that it has in a whole of which it is a part.
+    pub fn place(&mut self, place: &Move) {
+        let times = &mut self.times;
+        for at_ns in [&mut times.start_ns, &mut times.measure_ns, &mut times.end_ns, &mut times.drained_ns] {
+            *at_ns = place.time(*at_ns);
+        }
+        let workers = self.usage.workers.iter_mut();
+        workers.for_each(|worker| worker.worker = worker.worker.saturating_add(place.first_worker));
+        self.samples.iter_mut().for_each(|sample| *sample = place.sample(*sample));
+        let counts = &mut self.counts;
+        counts.first_garbage = counts.first_garbage.take().map(|garbage| place.garbage(garbage));
+        place.verification(&mut counts.verification);
+    }
+
+    /// Adds another part of the same run. Intervals are added as they come.
+    pub fn merge(&mut self, other: Self) {
+        self.samples.extend(other.samples);
+        self.times.merge(&other.times);
+        self.counts.merge(&other.counts);
+        self.usage.merge(other.usage);
+        self.host.merge(&other.host);
+        self.interrupted |= other.interrupted;
+        self.server_records.extend(other.server_records);
+    }
+}
+
+impl Default for RunTimes {
+    /// Those of no worker, which every worker's replace.
+    fn default() -> Self {
+        Self { start_ns: u64::MAX, measure_ns: u64::MAX, end_ns: 0, drained_ns: 0, prepare_ns: 0 }
+    }
+}
+
+impl RunTimes {
+    /// From the first worker's to the last one's.
+    pub fn merge(&mut self, other: &Self) {
+        self.start_ns = self.start_ns.min(other.start_ns);
+        self.measure_ns = self.measure_ns.min(other.measure_ns);
+        self.end_ns = self.end_ns.max(other.end_ns);
+        self.drained_ns = self.drained_ns.max(other.drained_ns);
+        self.prepare_ns = self.prepare_ns.max(other.prepare_ns);
+    }
+}

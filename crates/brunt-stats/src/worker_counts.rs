@@ -1,0 +1,78 @@
+//! What the workers of a run count and note beside their intervals, over all phases.
+//!
+//! Not outcomes of requests (those are in the books) and not times. A worker owns one from start to end, the control thread merges them,
+//! agents send theirs, and a summary keeps the sum: a new counter is declared and merged here, and nowhere else on its way.
+//! Invariant: the order of merging leaves no trace but in the texts that are kept, of which the first stays.
+
+use crate::cluster::RedirectionCounts;
+use crate::datagrams::DatagramCounts;
+use crate::error_replies::ErrorReplies;
+use crate::fault::{FirstError, FirstGarbage};
+use crate::presence::PresenceTotal;
+use crate::renewal::RenewalCounts;
+use crate::stamps::StampCounts;
+use crate::verification::Verification;
+use serde::{Deserialize, Serialize};
+
+/// What the workers counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerCounts {
+    /// Messages of servers that answer nothing.
+    pub pushes: u64,
+    /// Replies that no operation waited for, where replies carry tokens.
+    pub stray_replies: u64,
+    /// Values read that do not begin as ours do, and so could not be compared.
+    pub values_foreign: u64,
+    /// What was wrong with the others.
+    pub verification: Verification,
+    /// Datagrams that were of no use.
+    pub datagrams: DatagramCounts,
+    /// Values that a server marked as to be renewed.
+    pub renewals: RenewalCounts,
+    /// What became of the requests whose kernel timestamps were asked for.
+    pub stamps: StampCounts,
+    /// What the nodes of a cluster sent elsewhere.
+    pub redirections: RedirectionCounts,
+    /// Raw samples that were kept, where the plan asked for them.
+    pub samples_kept: u64,
+    /// Raw samples there was no room for.
+    pub samples_overflow: u64,
+    /// Operations in the system over the measured window.
+    pub presence: PresenceTotal,
+    /// Error replies by their first word, where the protocol has such words.
+    pub error_replies: ErrorReplies,
+    /// The text of the first error reply.
+    pub first_error: Option<FirstError>,
+    /// The first bytes that were no reply.
+    pub first_garbage: Option<FirstGarbage>,
+}
+
+impl WorkerCounts {
+    /// Adds those of another worker.
+    pub fn merge(&mut self, other: &Self) {
+        self.pushes += other.pushes;
+        self.stray_replies += other.stray_replies;
+        self.values_foreign += other.values_foreign;
+        self.verification.merge(&other.verification);
+        self.datagrams.merge(&other.datagrams);
+        self.renewals.merge(&other.renewals);
+        self.stamps.merge(&other.stamps);
+        self.redirections.merge(&other.redirections);
+        self.samples_kept += other.samples_kept;
+        self.samples_overflow += other.samples_overflow;
+        self.presence.merge(&other.presence);
+        self.error_replies.merge(&other.error_replies);
+        if self.first_error.is_none() {
+            self.first_error.clone_from(&other.first_error);
+        }
+        self.first_garbage = FirstGarbage::earliest(self.first_garbage.take(), other.first_garbage.clone());
+    }
+
+    /// What is no more than a number: its key in JSON, the words behind the number in the text (where it is not 0), and the number.
+    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 2] {
+        [
+            ("pushes", "messages pushed by the server", self.pushes),
+            ("stray_replies", "replies that nobody waited for", self.stray_replies),
+        ]
+    }
+}
