@@ -312,6 +312,43 @@ pub enum Target {
     Servers(Vec<ServerAddress>),
 }
 
+words! {
+    /// How a key tells its id, behind the prefix. Distinct ids have distinct keys in every form.
+    #[derive(Default)]
+    KeyForm {
+        /// The id in decimal, with as many zeros before it as the size has room for.
+        #[default]
+        Decimal = "decimal",
+        /// The id in eight hexadecimal digits; what is longer goes on with letters and digits that belong to the data seed.
+        Hex8 = "hex8",
+        /// Letters and digits that belong to the data seed.
+        Random = "random",
+    }
+}
+
+impl KeyForm {
+    /// Letters and digits tell ids apart by so many of them at most: 62¹⁰ is the last power below 2⁶⁴.
+    pub const CODE_BYTES_MAX: u32 = 10;
+
+    /// How many ids can be told apart at most.
+    pub const fn ids_max(self) -> u64 {
+        match self {
+            Self::Decimal => u64::MAX,
+            Self::Hex8 => 1 << 32,
+            Self::Random => 62u64.pow(Self::CODE_BYTES_MAX),
+        }
+    }
+
+    /// So many bytes behind the prefix tell `ids` ids apart, from 1 to [`KeyForm::ids_max`].
+    pub fn bytes_needed(self, ids: u64) -> u32 {
+        match self {
+            Self::Decimal => (ids - 1).checked_ilog10().unwrap_or(0) + 1,
+            Self::Hex8 => 8,
+            Self::Random => (ids - 1).checked_ilog(62).unwrap_or(0) + 1,
+        }
+    }
+}
+
 /// The keys and values that a class works on. Two classes with equal keyspaces share one data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyspace {
@@ -319,6 +356,8 @@ pub struct Keyspace {
     pub keys: u64,
     /// What every key begins with; no white space or control characters, short enough that every id fits behind it.
     pub prefix: String,
+    /// What stands behind it.
+    pub key_form: KeyForm,
     /// Length of a key including the prefix; at most 250.
     pub key_size: SizeDistribution,
     /// Length of a value.

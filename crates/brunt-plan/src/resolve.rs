@@ -19,8 +19,8 @@ use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement, Plan,
-    Profile, Protocol, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Class, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement,
+    Plan, Profile, Protocol, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::ServerAddress;
@@ -818,24 +818,33 @@ fn resolve_keyspace(
     if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
     }
-    let digits = (ids - 1).checked_ilog10().unwrap_or(0) + 1;
+    let key_form = spec.key_form.unwrap_or_default();
+    if ids > key_form.ids_max() {
+        let accepted = format!("another form, or at most {} keys and counters", key_form.ids_max());
+        return Err(complaint.error("key-form", key_form, accepted));
+    }
+    let digits = key_form.bytes_needed(ids);
     let needed = prefix.len() as u64 + u64::from(digits);
-    let default_size = SizeDistribution::Fixed(DEFAULT_KEY_SIZE.max(needed.min(250) as u32));
+    let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
+    let default_size = SizeDistribution::Fixed(default_len.max(needed.min(250) as u32));
     let least = u32::try_from(needed).unwrap_or(u32::MAX);
     let asked_size = spec.key_size.clone().unwrap_or(default_size);
     let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
     if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
-        let accepted = format!(
-            "sizes from {needed} (the prefix and the {digits} digits of the last of {ids} keys{}) to {KEY_SIZE_MAX}",
-            if counts { " and counters" } else { "" }
-        );
+        let things = if counts { "keys and counters" } else { "keys" };
+        let told_by = match key_form {
+            KeyForm::Decimal => format!("the {digits} digits of the last of {ids} {things}"),
+            KeyForm::Hex8 => format!("{digits} hexadecimal digits"),
+            KeyForm::Random => format!("{digits} letters and digits, which tell {ids} {things} apart"),
+        };
+        let accepted = format!("sizes from {needed} (the prefix and {told_by}) to {KEY_SIZE_MAX}");
         return Err(complaint.error("key-size", asked_size, accepted));
     }
     let value_size = spec.value_size.clone().unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
     if value_size.max() > VALUE_SIZE_MAX {
         return Err(complaint.error("value-size", value_size, "sizes up to 128MiB"));
     }
-    Ok(Keyspace { keys, prefix, key_size, value_size })
+    Ok(Keyspace { keys, prefix, key_form, key_size, value_size })
 }
 
 #[cfg(test)]
@@ -924,6 +933,12 @@ mod tests {
             ("key-size = 'fb_key'\nprefix = 'user:'", "fb_key@10..250"),
             ("key-size = 'fb_key@1..40'", "fb_key@5..40"),
             ("key-size = 'discrete:20=1,30=2'", "discrete:20=1,30=2"),
+            ("key-form = 'random'", "fixed:30"),
+            ("key-form = 'random'\nkeys = 238328\nkey-size = 3", "fixed:3"),
+            ("key-form = 'random'\nkey-size = 'fb_key'", "fb_key@3..250"),
+            ("key-form = 'hex8'", "fixed:8"),
+            ("key-form = 'hex8'\nprefix = 'mcp:'", "fixed:12"),
+            ("key-form = 'hex8'\nkey-size = 'fb_key'", "fb_key@8..250"),
         ] {
             assert_eq!(resolved(toml).unwrap().classes[0].keyspace.key_size.to_string(), expected);
         }
@@ -1082,6 +1097,18 @@ mod tests {
         (
             "rate = 1\narrival = 'mmpp:2,100us,0.1'",
             "--arrival: 'mmpp:2,100us,0.1' was given; accepted: bursts that show at this rate: an index of dispersion of 1.001 or more; this one is 1.000020, as good as poisson",
+        ),
+        (
+            "keys = 238329\nkey-size = 'uniform:4,9'\nprefix = 'k'\nkey-form = 'random'",
+            "--key-size: 'uniform:4,9' was given; accepted: sizes from 5 (the prefix and 4 letters and digits, which tell 238329 keys apart) to 250",
+        ),
+        (
+            "prefix = 'mcp:'\nkey-size = 10\nkey-form = 'hex8'",
+            "--key-size: 'fixed:10' was given; accepted: sizes from 12 (the prefix and 8 hexadecimal digits) to 250",
+        ),
+        (
+            "keys = '3G'\nkey-form = 'hex8'\nmix = 'incr'",
+            "--key-form: 'hex8' was given; accepted: another form, or at most 4294967296 keys and counters",
         ),
         (
             "keys = 6\nkey-size = 1\nmix = 'incr'",

@@ -12,8 +12,8 @@ use crate::login::Password;
 use crate::mix::Mix;
 use crate::objective::Share;
 use crate::plan::{
-    Class, IoChoice, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill, Target,
-    Timestamps, TraceLayout, Transport, Wait,
+    Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill,
+    Target, Timestamps, TraceLayout, Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -153,6 +153,7 @@ options! {
         trace_layout: TraceLayout,
         keys: Count,
         prefix: String,
+        key_form: KeyForm,
         key_size: SizeDistribution,
         value_size: SizeDistribution,
         popularity: Popularity,
@@ -278,6 +279,7 @@ impl From<&Class> for ClassSpec {
             on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
             keys: Some(Count(class.keyspace.keys)),
             prefix: Some(class.keyspace.prefix.clone()),
+            key_form: (class.keyspace.key_form != KeyForm::default()).then_some(class.keyspace.key_form),
             key_size: Some(class.keyspace.key_size.clone()),
             value_size: Some(class.keyspace.value_size.clone()),
             popularity: Some(class.popularity.clone()),

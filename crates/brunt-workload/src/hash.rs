@@ -19,6 +19,7 @@ pub(crate) enum HashPurpose {
     Value = 3,
     Block = 4,
     Scatter = 5,
+    KeyText = 6,
 }
 
 impl IdHash {

@@ -1,6 +1,7 @@
 //! A seeded bijection of `0..n`: scatters popularity ranks over ids without a table.
 //!
-//! Not cryptography: it has to spread neighbours and to be invertible in principle, so that no two ranks share an id.
+//! Not cryptography: it has to spread neighbours and to be invertible, so that no two ranks share an id and that the text of a key
+//! leads back to its id.
 
 use crate::hash::{HashPurpose, IdHash};
 
@@ -21,11 +22,15 @@ pub struct Permutation {
 impl Permutation {
     /// The bijection of `0..n` that belongs to `data_seed`. `n` is at least 1.
     pub fn new(n: u64, data_seed: u64) -> Self {
+        Self::by_hash(n, &IdHash::new(data_seed, HashPurpose::Scatter))
+    }
+
+    /// The bijection of `0..n` that belongs to this hash of `n`. `n` is at least 1.
+    pub(crate) fn by_hash(n: u64, hash: &IdHash) -> Self {
         assert!(n > 0, "nothing to permute");
         let bits = u64::BITS - (n - 1).leading_zeros();
         let high_bits = bits / 2;
         let low_bits = bits - high_bits;
-        let hash = IdHash::new(data_seed, HashPurpose::Scatter);
         let mut keys = [0; ROUNDS];
         for (round, key) in keys.iter_mut().enumerate() {
             *key = hash.of(n, round as u64);
@@ -44,6 +49,16 @@ impl Permutation {
         image
     }
 
+    /// The number whose image this is, which is below `n`.
+    pub(crate) fn invert(&self, image: u64) -> u64 {
+        debug_assert!(image < self.n, "{image} is not below {}", self.n);
+        let mut number = self.network_back(image);
+        while number >= self.n {
+            number = self.network_back(number);
+        }
+        number
+    }
+
     #[inline]
     fn network(&self, number: u64) -> u64 {
         let mut high = number >> self.low_bits;
@@ -51,6 +66,17 @@ impl Permutation {
         for keys in self.keys.as_chunks::<2>().0 {
             high ^= fold(low, keys[0]) & self.high_mask;
             low ^= fold(high, keys[1]) & self.low_mask;
+        }
+        high << self.low_bits | low
+    }
+
+    /// The rounds of [`Permutation::network`], the last one first.
+    fn network_back(&self, image: u64) -> u64 {
+        let mut high = image >> self.low_bits;
+        let mut low = image & self.low_mask;
+        for keys in self.keys.as_chunks::<2>().0.iter().rev() {
+            low ^= fold(high, keys[1]) & self.low_mask;
+            high ^= fold(low, keys[0]) & self.high_mask;
         }
         high << self.low_bits | low
     }
@@ -77,6 +103,7 @@ mod tests {
             for number in 0..n {
                 let image = permutation.apply(number) as usize;
                 assert!(!std::mem::replace(&mut seen[image], true), "{image} twice in 0..{n}");
+                assert_eq!(permutation.invert(image as u64), number);
             }
         }
     }

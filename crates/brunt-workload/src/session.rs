@@ -710,7 +710,7 @@ mod tests {
     use brunt_plan::distribution::{Arrival, SizeDistribution};
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::ReplyKind;
-    use brunt_plan::plan::{Keyspace, Lifetime, OnMiss, OpenRate, SessionScope};
+    use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, SessionScope};
     use brunt_plan::popularity::Popularity;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
@@ -740,6 +740,7 @@ mod tests {
             keyspace: Keyspace {
                 keys: 1_000,
                 prefix: String::new(),
+                key_form: KeyForm::Decimal,
                 key_size: SizeDistribution::Fixed(30),
                 value_size: SizeDistribution::Fixed(200),
             },

@@ -17,7 +17,7 @@ use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
 use brunt_plan::plan::{
-    IoChoice, MeterKind, OnMiss, Placement, Profile, Protocol, Refill, Timestamps, Transport, Wait,
+    IoChoice, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Refill, Timestamps, Transport, Wait,
 };
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
@@ -580,6 +580,10 @@ pub(crate) struct DataFlags {
     /// What every key begins with, such as user: [default: nothing]
     #[arg(long, value_name = "TEXT")]
     pub prefix: Option<String>,
+    /// What follows it: decimal (the key's number behind zeros), hex8 (in eight hexadecimal digits) or random (letters and
+    /// digits) [default: decimal]
+    #[arg(long, value_name = "FORM")]
+    pub key_form: Option<KeyForm>,
     /// Bytes of a key, the prefix included: 30, uniform:20,40, a law of sizes below, or @FILE [default: 30]
     #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub key_size: Option<SizeDistribution>,
@@ -1060,6 +1064,7 @@ impl DataFlags {
         ClassSpec {
             keys: self.keys,
             prefix: self.prefix.clone(),
+            key_form: self.key_form,
             key_size: self.key_size.clone(),
             value_size: self.value_size.clone(),
             ..ClassSpec::default()
@@ -1126,6 +1131,7 @@ mod tests {
         ("seed", "42"),
         ("keys", "100000"),
         ("prefix", "user:"),
+        ("key-form", "hex8"),
         ("key-size", "uniform:20,40"),
         ("value-size", "uniform:10,1KiB"),
         ("value-size", "4KiB"),

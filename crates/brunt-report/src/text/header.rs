@@ -5,7 +5,7 @@
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
-use brunt_plan::plan::{Class, Keyspace, Load, OpenRate};
+use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpenRate};
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::steady::WarmUp;
@@ -186,6 +186,9 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
     ];
     if !keyspace.prefix.is_empty() {
         facts.push(format!("prefix {}", printable(&keyspace.prefix)));
+    }
+    if keyspace.key_form != KeyForm::default() {
+        facts.push(format!("key form {}", keyspace.key_form));
     }
     // Classes that share a data set may each ask for its keys in their own way.
     for class in classes.iter().filter(|class| class.keyspace == *keyspace && class.trace.is_none()) {

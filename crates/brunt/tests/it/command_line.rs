@@ -56,6 +56,9 @@ fn mistakes_are_named() {
         (&["run", "-c", "0"], &["--connections", "'0'", "from 1 to"]),
         (&["run", "-T", "40", "-c", "3"], &["--threads", "'40'", "from 1 to 3"]),
         (&["run", "--key-size", "3", "--keys", "1M"], &["--key-size", "'fixed:3'", "sizes from 6"]),
+        (&["run", "--key-form", "octal"], &["--key-form", "'octal'", "decimal or hex8 or random"]),
+        (&["run", "--key-form", "random", "--key-size", "2"], &["--key-size", "'fixed:2'", "sizes from 3"]),
+        (&["run", "--key-form", "hex8", "--keys", "5G"], &["--key-form", "'hex8'", "4294967296 keys"]),
         (&["run", "--prefix", "a b"], &["--prefix", "'a b'", "printable"]),
         (&["run", "--multiget", "5"], &["--multiget", "'5'", "mget"]),
         (

@@ -2,6 +2,8 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 
 /// Ours and the server's counts agree, summed over all phases.
 fn check_counts(flags: &[&str]) {
@@ -90,6 +92,36 @@ fn what_load_stores_a_run_finds() {
         &[&flags[..], &["--no-preload", "--mix", "get", "-n", "9000", "--warmup", "0s"]].concat(),
     );
     assert_eq!((measured.count("keys.asked"), measured.count("keys.hit")), (9000, 9000));
+}
+
+/// Keys are in the form that was asked for, for others to read, and every value is found under its own.
+#[test]
+fn keys_are_in_the_form_that_was_asked_for() {
+    let _beside = beside_others();
+    for (form, key) in
+        [("decimal", "k:00000000000299"), ("hex8", "k:0000012bYop41h"), ("random", "k:5G9QN4G6KTYop4")]
+    {
+        let Some(server) = Server::memcached(&[]) else { return };
+        let flags = ["--key-form", form, "--prefix", "k:", "--key-size", "16", "--keys", "300"];
+        let loaded = brunt(&["load", "--server", &server.address]).args(flags).output().unwrap();
+        assert_eq!(loaded.status.code(), Some(0), "{}", String::from_utf8_lossy(&loaded.stderr));
+        let mut connection = TcpStream::connect(&server.address).unwrap();
+        connection.write_all(format!("mg {key} s\r\n").as_bytes()).unwrap();
+        let mut reply = String::new();
+        BufReader::new(connection).read_line(&mut reply).unwrap();
+        assert_eq!(reply, "HD s200\r\n", "{form}");
+        let checked = ["--no-preload", "--verify=100%", "--mix", "get=2,mget=1,set=1", "-n", "3000"];
+        let measured = Measured::run(&server.address, &[&flags[..], &checked].concat());
+        measured.check_exit();
+        assert_eq!(measured.count("keys.asked"), measured.count("keys.hit"), "{form}");
+        assert_eq!(server.statistics()["curr_items"], 300, "{form}");
+        assert_eq!(
+            measured.text.contains(&format!("key form {form}")),
+            form != "decimal",
+            "{}",
+            measured.text
+        );
+    }
 }
 
 /// A server without room for the data set: evictions are misses, and the run says so in its books.

@@ -1,0 +1,101 @@
+//! Key text in the forms that are not decimal, as functions of data seed and id: what stands behind the prefix.
+//!
+//! A head tells the id, and letters and digits fill the key to its length. Heads of distinct ids differ: `hex8` has the id's
+//! digits there, `random` a number that a bijection gives it, in base 62. All heads of a data set are equally long, so that keys of distinct
+//! ids differ whatever their lengths are.
+
+use crate::hash::{HashPurpose, IdHash};
+use crate::permutation::Permutation;
+use brunt_plan::plan::KeyForm;
+
+/// The digits of base 62, in the order of ASCII.
+const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Letters from one hash of 64 bits: with so many, none is more frequent than another by more than 62⁸/2⁶⁴, a hundred-thousandth.
+const LETTERS_PER_HASH: usize = 8;
+
+const HEX8_LEN: usize = 8;
+
+/// The text of the keys of one data set.
+#[derive(Clone, Debug)]
+pub(super) struct Text {
+    head: Head,
+    fill: IdHash,
+}
+
+#[derive(Clone, Debug)]
+enum Head {
+    Hex8,
+    Random {
+        /// From ids to numbers below 62 to the power of `len`.
+        codes: Permutation,
+        len: usize,
+    },
+}
+
+impl Text {
+    /// The text in this form, at least `len_min` bytes behind the prefix for each key; `None` where it is decimal.
+    pub(super) fn new(form: KeyForm, len_min: u32, data_seed: u64) -> Option<Self> {
+        let fill = IdHash::new(data_seed, HashPurpose::KeyText);
+        let head = match form {
+            KeyForm::Decimal => return None,
+            KeyForm::Hex8 => Head::Hex8,
+            KeyForm::Random => {
+                let len = len_min.min(KeyForm::CODE_BYTES_MAX);
+                Head::Random { codes: Permutation::by_hash(62u64.pow(len), &fill), len: len as usize }
+            }
+        };
+        Some(Self { head, fill })
+    }
+
+    /// Writes what stands behind the prefix in the key of `id`, as long as `place` is.
+    pub(super) fn write(&self, id: u64, place: &mut [u8]) {
+        let (head, rest) = place.split_at_mut(self.head_len());
+        match &self.head {
+            Head::Hex8 => {
+                for (shift, digit) in (0..).step_by(4).zip(head.iter_mut().rev()) {
+                    *digit = b"0123456789abcdef"[(id >> shift) as usize & 0xF];
+                }
+            }
+            Head::Random { codes, .. } => {
+                let mut code = codes.apply(id);
+                for letter in head.iter_mut().rev() {
+                    *letter = LETTERS[(code % 62) as usize];
+                    code /= 62;
+                }
+            }
+        }
+        for (word, letters) in (0..).zip(rest.chunks_mut(LETTERS_PER_HASH)) {
+            let mut fraction = self.fill.of(id, word);
+            for letter in letters {
+                let product = u128::from(fraction) * 62;
+                *letter = LETTERS[(product >> 64) as usize];
+                fraction = product as u64;
+            }
+        }
+    }
+
+    /// The id that the head of this text tells, if it tells one. What fills the key is not looked at.
+    pub(super) fn id_of(&self, text: &[u8]) -> Option<u64> {
+        let head = text.get(..self.head_len())?;
+        match &self.head {
+            Head::Hex8 => head.iter().try_fold(0, |id, byte| {
+                let digit = (*byte as char).to_digit(16).filter(|_| !byte.is_ascii_uppercase())?;
+                Some(id << 4 | u64::from(digit))
+            }),
+            Head::Random { codes, .. } => {
+                let code = head
+                    .iter()
+                    .try_fold(0, |code, byte| Some(code * 62 + LETTERS.binary_search(byte).ok()? as u64))?;
+                Some(codes.invert(code))
+            }
+        }
+    }
+
+    fn head_len(&self) -> usize {
+        match &self.head {
+            Head::Hex8 => HEX8_LEN,
+            Head::Random { len, .. } => *len,
+        }
+    }
+}
