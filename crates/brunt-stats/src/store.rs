@@ -147,6 +147,11 @@ impl IntervalStore {
         &self.connections
     }
 
+    /// Bytes that crossed the wire in a phase so far.
+    pub fn bytes_in(&self, phase: Phase) -> Bytes {
+        self.bytes[phase as usize]
+    }
+
     /// What each server did so far, in the order of the plan.
     pub fn servers(&self) -> &[ServerCounts] {
         &self.servers

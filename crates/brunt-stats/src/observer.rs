@@ -1,0 +1,68 @@
+//! What those who watch a run are told of it while it goes on, and when it is over.
+//!
+//! Not how a run is made: that is the engine's and the binary's. An observer may print, draw or send; it is told on the control
+//! thread, between two looks at the workers, and no worker knows of it. Invariant: of every run an observer is told
+//! [`Event::Run`] first and [`Event::Ended`] last, whatever becomes of it.
+
+use crate::interval::Interval;
+use crate::period::Period;
+use crate::summary::{MeasuredWindow, Summary};
+use brunt_plan::plan::Plan;
+use brunt_plan::units::DurationNs;
+
+/// Where a run stands among those of its command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// How many runs there were before it.
+    pub before: u64,
+    /// How many runs there are, where that is known beforehand.
+    pub of: Option<u64>,
+    /// What tells it from the others, for a person; empty where it is the only one.
+    pub label: String,
+}
+
+/// What an observer is told.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// Something that a user should know of the run to come, in one line.
+    Note(&'a str),
+    /// A run begins to connect, and then to store its data set.
+    Run {
+        /// What will run.
+        plan: &'a Plan,
+        /// The servers as the report names them.
+        server: &'a str,
+        /// Which run of its command it is.
+        place: &'a Place,
+    },
+    /// Every connection stands and every key is confirmed: the schedule begins. The window's end is `u64::MAX` where time is no bound,
+    /// and when the run will be drained is not known. Comes a second time where the plan leaves open when the window begins.
+    Started(MeasuredWindow),
+    /// A worker handed over what it recorded in 100 ms.
+    Interval(&'a Interval),
+    /// A period is over, of the length that the observer asks for.
+    Period(&'a Period),
+    /// Time has passed: comes after every look at the workers, at least every 110 ms.
+    Tick {
+        /// Nanoseconds on the run's clock.
+        now_ns: u64,
+    },
+    /// The run is over.
+    Ended {
+        /// Which run of its command it was.
+        place: &'a Place,
+        /// What it came to; nothing where it failed.
+        summary: Option<&'a Summary>,
+    },
+}
+
+/// One that watches the runs of a command.
+pub trait Observer {
+    /// How long the periods are that it wants to be told of, if any.
+    fn period(&self) -> Option<DurationNs> {
+        None
+    }
+
+    /// Is told of something.
+    fn observe(&mut self, event: &Event<'_>);
+}
