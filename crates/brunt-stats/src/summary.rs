@@ -375,7 +375,10 @@ impl Summary {
             connections: all_connections(store),
             connect_time: duration(&meters, MeterKind::ConnectTime),
             handshake_time: duration(&meters, MeterKind::HandshakeTime),
-            printed_timeline: store.timeline.is_width_asked().then(|| store.timeline.clone().at_asked_width()),
+            printed_timeline: store
+                .timeline
+                .is_width_asked()
+                .then(|| store.timeline.clone().at_asked_width()),
             meters,
             outages,
             client,

@@ -105,7 +105,8 @@ fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, B
         class.connections = part.div_ceil(u64::from(plan.threads)) as u32;
     }
     share.threads = workers;
-    foresee(&share, &endpoints, true).map_err(blame)?;
+    // Where it may become tight is said where the plan is.
+    foresee(&share, &endpoints).map_err(blame)?;
     Ok(endpoints)
 }
 

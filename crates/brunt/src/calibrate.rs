@@ -9,6 +9,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
+use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::run::read_plan;
 use crate::terminal::say;
@@ -23,6 +24,7 @@ use brunt_stats::calibration::{Calibration, DisturbedStep, Floor, Shape, disturb
 use brunt_stats::headroom::{Bounds, ERROR_LIMIT_NS, Probe, Search, search};
 use brunt_stats::latency::{ClientError, LatencySummary};
 use brunt_stats::meter::Meter;
+use brunt_stats::observer::Place;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{CheckStatus, Judgement};
 use std::io::{self, Write};
@@ -121,6 +123,7 @@ struct Loopback {
 struct Calibrator<'a> {
     plan: &'a Plan,
     quiet: bool,
+    observers: Observers<'static>,
     stop: &'a AtomicBool,
     /// The lowest rate.
     lowest: u64,
@@ -133,7 +136,8 @@ struct Calibrator<'a> {
 impl<'a> Calibrator<'a> {
     fn new(plan: &'a Plan, quiet: bool, stop: &'a AtomicBool) -> Self {
         let lowest = (REQUESTS_MIN * 1_000_000_000).div_ceil(step_ns(plan)).max(RATE_MIN);
-        Self { plan, quiet, stop, lowest, steps: 0, disturbed: Vec::new() }
+        let observers = Observers::of(&cli::ProgressFlags { progress: None, no_progress: false, quiet });
+        Self { plan, quiet, observers, stop, lowest, steps: 0, disturbed: Vec::new() }
     }
 
     fn calibrate(mut self) -> Result<Calibration, Failure> {
@@ -260,11 +264,11 @@ impl<'a> Calibrator<'a> {
         self.steps += 1;
         let most = MEASUREMENTS_MAX as u64 + REPEATS_MAX + FLOOR_SLICES;
         let label = format!("step {} of up to {most} · {}/s", self.steps, quantity::count(rate));
-        let shown = cli::ProgressFlags { progress: None, no_progress: false, quiet: self.quiet };
         // A disturbance that an ordinary run only names spoils a calibration.
         let judgement = Judgement { is_strict: true, ..Judgement::default() };
-        let step = Step { data, label, convergence: None, judgement };
-        let summary = measure(&plan, servers, self.stop, &shown, &step);
+        let place = Place { before: self.steps - 1, of: None, label };
+        let step = Step { data, place, convergence: None, judgement };
+        let summary = measure(&plan, servers, self.stop, &mut self.observers, &step);
         self.go_on()?;
         summary
     }

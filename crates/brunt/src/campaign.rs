@@ -17,6 +17,7 @@ use crate::embedded;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, measure};
+use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::run::{self, Asked};
 use anyhow::{Context, anyhow};
@@ -30,6 +31,7 @@ use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{DurationNs, Rate};
 use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, head};
 use brunt_stats::convergence::Convergence;
+use brunt_stats::observer::Place;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{Judgement, Status, Verdict};
@@ -56,6 +58,9 @@ struct Series<'a> {
     servers: Servers,
     stop: Arc<AtomicBool>,
     flags: &'a cli::Run,
+    observers: Observers<'static>,
+    /// How many runs are to be made, where that is known beforehand.
+    of: Option<u64>,
     /// The option that runs differ by.
     varied: Option<&'static str>,
     /// The plan of the last run that stored its data sets, while they stand.
@@ -84,8 +89,9 @@ impl<'a> Series<'a> {
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
         let servers = Servers::open(largest)?.led(fleet, Lead::default());
+        let observers = Observers::of(&flags.progress);
         let (stored, head, runs) = (None, None, Vec::new());
-        Ok(Self { servers, stop, flags, varied, stored, made: 0, head, runs })
+        Ok(Self { servers, stop, flags, observers, of: None, varied, stored, made: 0, head, runs })
     }
 
     /// Makes one run with a seed of its own. `label` says where the campaign stands.
@@ -119,8 +125,9 @@ impl<'a> Series<'a> {
         let found = self.stored.as_ref().filter(|stored| is_same_data(stored, &plan));
         let data = if found.is_some() { DataSets::Stored } else { DataSets::ToStore };
         let judgement = self.flags.output.judging.judgement();
-        let step = Step { data, convergence, label: label.to_owned(), judgement };
-        let summary = match measure(&plan, &self.servers, &self.stop, &self.flags.progress, &step) {
+        let place = Place { before: self.made, of: self.of, label: label.to_owned() };
+        let step = Step { data, convergence, place, judgement };
+        let summary = match measure(&plan, &self.servers, &self.stop, &mut self.observers, &step) {
             Err(failure) if failure.exit == Exit::Interrupted => return Err(End::Interrupted),
             ended => ended?,
         };

@@ -22,6 +22,7 @@ mod interrupt;
 mod limits;
 mod measurement;
 mod mutilate;
+mod observers;
 mod option_file;
 mod output;
 mod progress;

@@ -4,16 +4,14 @@
 //! Invariant: nothing is connected before it is known that this host has room for the plan.
 
 use crate::calibrations;
-use crate::cli;
 use crate::embedded::{self, Embedded};
 use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::facts::Facts;
 use crate::limits::{self, Needs};
-use crate::progress::Progress;
-use crate::terminal::say;
+use crate::observers::{Observers, Watching};
 use brunt_engine::cluster::{Nodes, find_nodes};
-use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, Wish};
+use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError, Wish};
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::carrier::Shares;
@@ -23,6 +21,7 @@ use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
+use brunt_stats::observer::Place;
 use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, RunRecord, Summary};
 use brunt_stats::verdict::Judgement;
 use std::cell::RefCell;
@@ -179,8 +178,8 @@ pub(crate) struct Step {
     /// What it is to find out; it ends as soon as that is known, else as the plan says. [`Convergence::of`] has what the
     /// plan itself asks for.
     pub convergence: Option<Convergence>,
-    /// Where the campaign stands, for the line of progress; empty where there is none.
-    pub label: String,
+    /// Where the campaign stands, for those who watch it.
+    pub place: Place,
     /// How it is judged.
     pub judgement: Judgement,
 }
@@ -190,15 +189,31 @@ pub(crate) fn measure(
     plan: &Plan,
     servers: &Servers,
     stop: &AtomicBool,
-    shown: &cli::ProgressFlags,
+    observers: &mut Observers<'_>,
     step: &Step,
 ) -> Result<Summary, Failure> {
-    let plan = &plan_for(plan, servers, shown.quiet)?;
+    let plan = &plan_for(plan, servers, observers)?;
     let shares = shares(plan, servers)?;
     // What agents carry out needs room on their hosts.
     let here = shares.as_ref().map_or(Some(plan), |shares| shares.controller.as_ref().map(|own| &own.plan));
-    here.map_or(Ok(()), |plan| foresee(plan, &servers.endpoints, shown.quiet))?;
-    let mut progress = Progress::new(shown, plan, &step.label);
+    let notes = here.map_or(Ok(Vec::new()), |plan| foresee(plan, &servers.endpoints))?;
+    notes.iter().for_each(|note| observers.note(note));
+    let mut watching = observers.begin(plan, &servers.name, &step.place);
+    let ended = carry_out(plan, shares.as_ref(), servers, stop, &mut watching, step);
+    let summary = ended.map(|(data, convergence)| summarise(plan, servers, step, data, convergence));
+    watching.end(summary.as_ref().ok());
+    summary
+}
+
+/// Has the engine carry out a plan, with the agents if there are any. Beside what it yields: what it has found out of what it was to.
+fn carry_out(
+    plan: &Plan,
+    shares: Option<&Shares>,
+    servers: &Servers,
+    stop: &AtomicBool,
+    watching: &mut Watching<'_, '_>,
+    step: &Step,
+) -> Result<(RunData, Option<Convergence>), Failure> {
     let mut convergence = step.convergence.clone();
     let mut started = None;
     // Agents that are not asked want to hear from us all the same.
@@ -214,31 +229,30 @@ pub(crate) fn measure(
             }
             _ => false,
         };
-        progress.observe(observed);
+        watching.observe(&observed);
         if !is_led && tended.is_ok() {
             tended = servers.tend();
         }
         if is_enough || tended.is_err() { Wish::Enough } else { Wish::GoOn }
     };
-    let ended = match (&servers.fleet, &shares) {
+    let ended = match (&servers.fleet, shares) {
         (Some(fleet), Some(shares)) => {
             fleet.borrow_mut().run(plan, shares, &servers.endpoints, step.data, stop, &mut observe)
         }
         _ => brunt_engine::run::run(plan, &servers.endpoints, step.data, stop, &mut observe),
     };
-    // Whatever comes next, an error or a report, does not share its line.
-    drop(progress);
     tended?;
-    let data = ended.map_err(|error| {
-        let exit = match error.blamed() {
-            Blamed::Server => Exit::Unreachable,
-            Blamed::Request => Exit::Usage,
-            Blamed::Host => Exit::Failed,
-            Blamed::Interruption => Exit::Interrupted,
-        };
-        Failure::new(exit, error)
-    })?;
-    Ok(summarise(plan, servers, step, data, convergence))
+    let data = ended.map_err(|error| Failure::new(exit_of(&error), error))?;
+    Ok((data, convergence))
+}
+
+fn exit_of(error: &RunError) -> Exit {
+    match error.blamed() {
+        Blamed::Server => Exit::Unreachable,
+        Blamed::Request => Exit::Usage,
+        Blamed::Host => Exit::Failed,
+        Blamed::Interruption => Exit::Interrupted,
+    }
 }
 
 /// The nodes of a cluster, of which the plan names some, and how many slots nobody has.
@@ -287,17 +301,14 @@ fn notes_on(nodes: &Nodes) -> Vec<String> {
 }
 
 /// The plan that runs: that for the nodes, where the servers are a cluster.
-fn plan_for(plan: &Plan, servers: &Servers, quiet: bool) -> Result<Plan, Failure> {
+fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Result<Plan, Failure> {
     let Some(nodes) = &servers.nodes else { return Ok(plan.clone()) };
     let own = of_nodes(plan, nodes.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
-    if quiet {
-        return Ok(own);
-    }
-    servers.cluster_notes.iter().for_each(|note| say(format_args!("note: {note}")));
+    servers.cluster_notes.iter().for_each(|note| observers.note(note));
     if own.threads < plan.threads {
         let (threads, nodes) = (own.threads, nodes.len());
-        say(format_args!(
-            "note: --threads {threads}, not {}: every worker needs a connection of every class to each of the {nodes} nodes",
+        observers.note(&format!(
+            "--threads {threads}, not {}: every worker needs a connection of every class to each of the {nodes} nodes",
             plan.threads
         ));
     }
@@ -326,8 +337,8 @@ fn shares(plan: &Plan, servers: &Servers) -> Result<Option<Shares>, Failure> {
     }))
 }
 
-/// Refuses a plan that this host has no room for, and says where it may become tight.
-pub(crate) fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Result<(), Failure> {
+/// Refuses a plan that this host has no room for. Returns where it may become tight.
+pub(crate) fn foresee(plan: &Plan, endpoints: &[Endpoint]) -> Result<Vec<String>, Failure> {
     if plan.timestamps == Timestamps::Kernel {
         brunt_engine::timestamps_work().map_err(|reason| no_timestamps(&reason))?;
     }
@@ -335,11 +346,7 @@ pub(crate) fn foresee(plan: &Plan, endpoints: &[Endpoint], quiet: bool) -> Resul
     // The first address is the one that is tried first.
     let addresses: Vec<Address> = endpoints.iter().map(|endpoint| endpoint.addresses[0].clone()).collect();
     let needs = Needs::of(plan, &addresses, facts.time_wait_reuse);
-    let notes = limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))?;
-    if !quiet {
-        notes.iter().for_each(|note| say(format_args!("note: {note}")));
-    }
-    Ok(())
+    limits::foresee(plan, &needs, &facts).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 fn no_timestamps(reason: &io::Error) -> Failure {

@@ -10,6 +10,7 @@ use crate::destination::{Destination, Document};
 use crate::exit::Failure;
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, Told, measure};
+use crate::observers::Observers;
 use crate::output::note_files;
 use crate::terminal::{Page, say, show};
 use brunt_compat::mutilate::agents::Crew;
@@ -148,7 +149,7 @@ impl Session {
         // Agents store their shares before the first run that they are in.
         if !is_led && (invocation.loads || invocation.campaign == Campaign::LoadOnly) {
             self.verbose(1, "Loading database.");
-            measure(&loading, &servers, &self.stop, &SILENT, &Step::default())?;
+            measure(&loading, &servers, &self.stop, &mut Observers::of(&SILENT), &Step::default())?;
             self.verbose(2, "Finished loading.");
             self.is_stored.set(invocation.loads);
         }
@@ -274,7 +275,13 @@ impl Session {
         let plan = self.plan(&self.invocation.leading(qps, &self.crews))?;
         self.wait(servers)?;
         let data = if self.is_stored.get() { DataSets::Stored } else { DataSets::ToStore };
-        let summary = measure(&plan, servers, &self.stop, &SILENT, &Step { data, ..Step::default() })?;
+        let summary = measure(
+            &plan,
+            servers,
+            &self.stop,
+            &mut Observers::of(&SILENT),
+            &Step { data, ..Step::default() },
+        )?;
         self.is_stored.set(self.invocation.loads);
         for agent in &summary.record.agents {
             let us = agent.clock_error_ns as f64 / 1e3;

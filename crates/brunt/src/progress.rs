@@ -1,4 +1,5 @@
-//! Live progress on standard error: one line that is redrawn on a terminal, or a plain line at times.
+//! Live progress on standard error: notes before a run, and while it goes on one line that is redrawn on a terminal, or a plain line at
+//! times.
 //!
 //! Drawn by the control thread between two looks at the workers; no worker knows of it. What there is to see is made by
 //! [`watch`], how it reads by [`mod@line`]; this file decides where and how often. Invariant: on a terminal the line is gone
@@ -8,8 +9,9 @@ mod line;
 mod watch;
 
 use crate::cli::ProgressFlags;
-use brunt_engine::run::{Observed, RunTimes};
-use brunt_plan::plan::Plan;
+use crate::terminal::say;
+use brunt_stats::observer::{Event, Observer};
+use brunt_stats::summary::MeasuredWindow;
 use std::io::{self, IsTerminal, Write};
 use watch::{Expected, Watch};
 
@@ -48,9 +50,19 @@ impl Style {
     }
 }
 
-/// The progress of one run.
+/// The progress of the runs of a command.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    style: Style,
+    /// Notes are not wanted.
+    is_quiet: bool,
+    /// That of the present run.
+    line: Option<Line>,
+}
+
+/// The progress of one run.
+#[derive(Debug)]
+struct Line {
     style: Style,
     /// What stands before every line; may be empty.
     label: String,
@@ -61,33 +73,41 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Of a run of this plan, as the flags and the terminal have it; `label` says which run of several it is.
-    pub(crate) fn new(flags: &ProgressFlags, plan: &Plan, label: &str) -> Self {
+    /// As the flags and the terminal have it.
+    pub(crate) fn new(flags: &ProgressFlags) -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         let (term, no_color) = (variable("TERM"), variable("NO_COLOR"));
         let style = Style::of(flags, io::stderr().is_terminal(), term.as_deref(), no_color.as_deref());
-        let watch = Watch::new(Expected::of(plan));
-        Self { style, label: label.to_owned(), watch, due_ns: 0, is_drawn: false }
+        Self { style, is_quiet: flags.quiet, line: None }
     }
+}
 
+impl Observer for Progress {
     /// Takes in what the control thread sees, and draws when it is time to.
-    pub(crate) fn observe(&mut self, observed: Observed<'_>) {
-        if self.style == Style::Off {
-            return;
-        }
-        match observed {
-            Observed::Started(times) => {
-                self.watch.start(times);
-                self.align(times);
+    fn observe(&mut self, event: &Event<'_>) {
+        match (event, &mut self.line) {
+            (Event::Note(text), _) if !self.is_quiet => say(format_args!("note: {text}")),
+            (Event::Run { plan, place, .. }, _) if self.style != Style::Off => {
+                let (label, watch) = (place.label.clone(), Watch::new(Expected::of(plan)));
+                self.line = Some(Line { style: self.style, label, watch, due_ns: 0, is_drawn: false });
             }
-            Observed::Interval(interval) => self.watch.add(interval),
-            Observed::Tick { now_ns, .. } => {
-                self.watch.tick(now_ns);
-                self.draw_when_due(now_ns);
+            // Whatever comes next, an error or a report, does not share its line.
+            (Event::Ended { .. }, line) => *line = None,
+            (Event::Started(window), Some(line)) => {
+                line.watch.start(*window);
+                line.align(*window);
             }
+            (Event::Interval(interval), Some(line)) => line.watch.add(interval),
+            (Event::Tick { now_ns }, Some(line)) => {
+                line.watch.tick(*now_ns);
+                line.draw_when_due(*now_ns);
+            }
+            _ => {}
         }
     }
+}
 
+impl Line {
     fn every_ns(&self) -> u64 {
         match self.style {
             Style::Lines { every_ns } => every_ns,
@@ -96,10 +116,10 @@ impl Progress {
     }
 
     /// Plain lines tell of whole multiples of their interval since the measured window began.
-    fn align(&mut self, times: RunTimes) {
+    fn align(&mut self, window: MeasuredWindow) {
         let every_ns = self.every_ns();
-        let ahead_ns = times.measure_ns - times.start_ns;
-        self.due_ns = times.measure_ns - ahead_ns / every_ns * every_ns;
+        let ahead_ns = window.measure_ns - window.start_ns;
+        self.due_ns = window.measure_ns - ahead_ns / every_ns * every_ns;
     }
 
     fn draw_when_due(&mut self, now_ns: u64) {
@@ -129,7 +149,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Line {
     fn drop(&mut self) {
         if self.is_drawn {
             let _ = write!(io::stderr(), "{CLEAR}");

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, measure};
+use crate::observers::Observers;
 use crate::option_file;
 use crate::output::Outputs;
 use crate::terminal::{say, show, standard_output};
@@ -24,6 +25,7 @@ use brunt_plan::warmup::Warmup;
 use brunt_stats::assertion::Assertion;
 use brunt_stats::bound::Decision;
 use brunt_stats::convergence::Convergence;
+use brunt_stats::observer::Place;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::Status;
 use std::io::Write;
@@ -49,9 +51,10 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let outputs = Outputs::open(output, &plan)?;
     let stop = interrupt::flag()?;
     let judgement = output.judging.judgement();
-    let step = Step { convergence: Convergence::of(&plan), judgement, ..Step::default() };
+    let place = Place { of: Some(1), ..Place::default() };
+    let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
-    let summary = measure(&plan, &servers, &stop, &flags.progress, &step)?;
+    let summary = measure(&plan, &servers, &stop, &mut Observers::of(&flags.progress), &step)?;
     let summary = summary.with_assertions(&output.assert);
     let delivery = outputs.write(&summary, flags.progress.quiet);
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
@@ -83,7 +86,8 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.server_stats = false;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
-    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &flags.progress, &Step::default())?;
+    let mut observers = Observers::of(&flags.progress);
+    let summary = measure(&plan, &Servers::open(&plan)?, &stop, &mut observers, &Step::default())?;
     if !flags.progress.quiet {
         let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
         let server = &summary.record.server;

@@ -43,6 +43,7 @@ pub(super) fn check_between(repeat: &cli::RepeatFlags) -> Result<(), Failure> {
 }
 
 fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) -> Result<(), End> {
+    series.of = Some(u64::from(repeat.repeat));
     for repetition in 1..=repeat.repeat {
         if repetition > 1 {
             series.between(repeat.between.as_deref())?;

@@ -71,6 +71,7 @@ fn measure_all(
     let settings = match over {
         Sweep::Auto => climb(series, asked, closed_loop)?,
         Sweep::Points(points) => {
+            series.of = Some(points.len() as u64 * u64::from(repeat.repeat));
             for (index, point) in points.iter().enumerate() {
                 step(series, asked, *point, 1, &format!("step {} of {}", index + 1, points.len()))?;
             }
@@ -78,6 +79,7 @@ fn measure_all(
         }
     };
     for repetition in 2..=repeat.repeat {
+        series.of.get_or_insert(series.made + settings.len() as u64 * u64::from(repeat.repeat - 1));
         series.between(repeat.between.as_deref())?;
         for (index, setting) in settings.iter().enumerate() {
             let label =

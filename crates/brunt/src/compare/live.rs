@@ -11,6 +11,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
+use crate::observers::Observers;
 use crate::run::read_plan;
 use anyhow::anyhow;
 use brunt_engine::run::DataSets;
@@ -19,6 +20,7 @@ use brunt_plan::server::ServerList;
 use brunt_report::comparison::Comparison;
 use brunt_report::result::RunResult;
 use brunt_stats::convergence::Convergence;
+use brunt_stats::observer::Place;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Runs of each side where `--repeat` does not say.
@@ -49,9 +51,10 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
         sides.push(Side { name, plan, servers, data: DataSets::ToStore, runs: Vec::new() });
     }
     let repeat = flags.sides.repeat.unwrap_or(REPEAT);
+    let mut observers = Observers::of(&flags.progress);
     let mut ended = Ok(());
     for turn in 0..2 * repeat {
-        ended = take_turn(&mut sides[side_of(turn)], turn, repeat, &stop, flags);
+        ended = take_turn(&mut sides[side_of(turn)], (turn, repeat), &stop, &mut observers, flags);
         if ended.is_err() {
             break;
         }
@@ -76,9 +79,9 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
 /// Makes one run of a side and keeps it. One that was cut short is not of the plan and is not kept.
 fn take_turn(
     side: &mut Side,
-    turn: u32,
-    repeat: u32,
+    (turn, repeat): (u32, u32),
     stop: &AtomicBool,
+    observers: &mut Observers<'_>,
     flags: &cli::Compare,
 ) -> Result<(), Failure> {
     let interrupted = || Failure::new(Exit::Interrupted, anyhow!("interrupted"));
@@ -88,8 +91,9 @@ fn take_turn(
     let label = format!("{} {} of {repeat}", side.name, side.runs.len() + 1);
     let plan = Plan { seed: seed_of(&side.plan, turn), ..side.plan.clone() };
     let judgement = flags.output.judging.judgement();
-    let step = Step { data: side.data, convergence: Convergence::of(&plan), label, judgement };
-    let summary = measure(&plan, &side.servers, stop, &flags.progress, &step)?;
+    let place = Place { before: u64::from(turn), of: Some(2 * u64::from(repeat)), label };
+    let step = Step { data: side.data, convergence: Convergence::of(&plan), place, judgement };
+    let summary = measure(&plan, &side.servers, stop, observers, &step)?;
     if plan.preload && !consumes(&plan) {
         side.data = DataSets::Stored;
     }

@@ -4,13 +4,13 @@
 //! argument. Invariant: the glance of an instant depends on what was seen before it, not on how often anyone looked.
 
 use super::line::{Glance, Tail};
-use brunt_engine::run::RunTimes;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_stats::histogram::{Histogram, SparseHistogram};
 use brunt_stats::interval::Interval;
+use brunt_stats::summary::MeasuredWindow;
 use std::collections::VecDeque;
 
 /// What the rate and the tail are taken over.
@@ -66,7 +66,7 @@ pub(crate) struct Watch {
     expected: Expected,
     /// When we first looked.
     origin_ns: Option<u64>,
-    times: Option<RunTimes>,
+    window: Option<MeasuredWindow>,
     slices: VecDeque<Slice>,
     /// Keys that preload has stored.
     stored: u64,
@@ -82,7 +82,7 @@ impl Watch {
         Self {
             expected,
             origin_ns: None,
-            times: None,
+            window: None,
             slices: VecDeque::new(),
             stored: 0,
             scheduled: 0,
@@ -92,8 +92,8 @@ impl Watch {
     }
 
     /// The schedule has its times.
-    pub(crate) fn start(&mut self, times: RunTimes) {
-        self.times = Some(times);
+    pub(crate) fn start(&mut self, window: MeasuredWindow) {
+        self.window = Some(window);
     }
 
     /// A worker handed over what it recorded.
@@ -123,8 +123,8 @@ impl Watch {
     /// What there is to see.
     pub(crate) fn glance(&mut self, now_ns: u64) -> Glance {
         let origin_ns = self.origin_ns.unwrap_or(now_ns);
-        match self.times {
-            Some(times) if now_ns >= times.start_ns => self.glance_at_schedule(now_ns, times),
+        match self.window {
+            Some(window) if now_ns >= window.start_ns => self.glance_at_schedule(now_ns, window),
             _ => self.glance_at_preparation(now_ns, origin_ns),
         }
     }
@@ -145,18 +145,18 @@ impl Watch {
         }
     }
 
-    fn glance_at_schedule(&mut self, now_ns: u64, times: RunTimes) -> Glance {
-        let is_warm = now_ns >= times.measure_ns;
-        let known_end_ns = Some(times.end_ns).filter(|end_ns| *end_ns != u64::MAX);
+    fn glance_at_schedule(&mut self, now_ns: u64, window: MeasuredWindow) -> Glance {
+        let is_warm = now_ns >= window.measure_ns;
+        let known_end_ns = Some(window.end_ns).filter(|end_ns| *end_ns != u64::MAX);
         let (phase, from_ns, until_ns) = if !is_warm {
-            (Phase::Warmup, times.start_ns, Some(times.measure_ns))
-        } else if now_ns < times.end_ns {
-            (Phase::Measure, times.measure_ns, known_end_ns)
+            (Phase::Warmup, window.start_ns, Some(window.measure_ns))
+        } else if now_ns < window.end_ns {
+            (Phase::Measure, window.measure_ns, known_end_ns)
         } else {
-            (Phase::Drain, times.end_ns, Some(times.end_ns.saturating_add(self.expected.drain_ns)))
+            (Phase::Drain, window.end_ns, Some(window.end_ns.saturating_add(self.expected.drain_ns)))
         };
-        let rate = self.rate(now_ns, times.start_ns);
-        let wanted = self.expected.requests.filter(|_| is_warm && now_ns < times.end_ns);
+        let rate = self.rate(now_ns, window.start_ns);
+        let wanted = self.expected.requests.filter(|_| is_warm && now_ns < window.end_ns);
         let by_requests = wanted.and_then(|wanted| time_for(wanted.saturating_sub(self.scheduled), rate?));
         let by_time = known_end_ns.and_then(|end_ns| end_ns.checked_sub(now_ns)).filter(|ns| *ns > 0);
         Glance {
@@ -285,7 +285,7 @@ mod tests {
         let mut watch = watch(None, None);
         watch.tick(1_000 * MS);
         let (start_ns, measure_ns, end_ns) = (2_000 * MS, 3_000 * MS, 13_000 * MS);
-        watch.start(RunTimes { start_ns, measure_ns, end_ns, ..RunTimes::default() });
+        watch.start(MeasuredWindow { start_ns, measure_ns, end_ns, ..MeasuredWindow::default() });
         let warm = Recorded { phase: Phase::Warmup, completed: 50, failed: 0, response_ns: MS };
         pass(&mut watch, 2_000..3_000, &warm);
         let glance = watch.glance(2_620 * MS);
@@ -332,7 +332,7 @@ mod tests {
         let mut watch = watch(None, Some(10_000));
         watch.tick(1_000 * MS);
         let (start_ns, measure_ns) = (1_000 * MS, 1_000 * MS);
-        watch.start(RunTimes { start_ns, measure_ns, end_ns: u64::MAX, ..RunTimes::default() });
+        watch.start(MeasuredWindow { start_ns, measure_ns, end_ns: u64::MAX, ..MeasuredWindow::default() });
         let measured = Recorded { phase: Phase::Measure, completed: 100, failed: 0, response_ns: MS };
         pass(&mut watch, 1_000..3_000, &measured);
         let glance = watch.glance(3_120 * MS);

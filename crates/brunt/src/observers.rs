@@ -1,0 +1,90 @@
+//! Those who watch the runs of a command, and how they are told.
+//!
+//! Not what they make of it. Told on the control thread of a run, between two looks at the workers. Invariant: each is told everything,
+//! and periods of the length that it asks for; where none asks, none are added up.
+
+use crate::cli::ProgressFlags;
+use crate::progress::Progress;
+use brunt_engine::run::Observed;
+use brunt_plan::plan::Plan;
+use brunt_stats::observer::{Event, Observer, Place};
+use brunt_stats::period::{Period, Periods};
+use brunt_stats::recorder::Layout;
+use brunt_stats::summary::{MeasuredWindow, Summary};
+
+/// The observers of a command.
+pub(crate) struct Observers<'a>(Vec<Box<dyn Observer + 'a>>);
+
+impl<'a> Observers<'a> {
+    /// Those that the flags ask for.
+    pub(crate) fn of(flags: &ProgressFlags) -> Self {
+        Self(vec![Box::new(Progress::new(flags))])
+    }
+
+    /// Says what should be known of the run to come.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.tell(&Event::Note(text));
+    }
+
+    /// A run begins.
+    pub(crate) fn begin<'b>(&'b mut self, plan: &Plan, server: &str, place: &'b Place) -> Watching<'b, 'a> {
+        let periods = |observer: &Box<dyn Observer + 'a>| {
+            observer.period().map(|every| Periods::new(Layout::of(plan), every.0))
+        };
+        let periods = self.0.iter().map(periods).collect();
+        self.tell(&Event::Run { plan, server, place });
+        Watching { observers: self, periods, place }
+    }
+
+    fn tell(&mut self, event: &Event<'_>) {
+        self.0.iter_mut().for_each(|observer| observer.observe(event));
+    }
+}
+
+/// A run that is watched.
+pub(crate) struct Watching<'b, 'a> {
+    observers: &'b mut Observers<'a>,
+    /// Of each observer, where it asks for any.
+    periods: Vec<Option<Periods>>,
+    place: &'b Place,
+}
+
+impl Watching<'_, '_> {
+    /// The control thread sees something.
+    pub(crate) fn observe(&mut self, observed: &Observed<'_>) {
+        match observed {
+            Observed::Started(times) => {
+                self.periods
+                    .iter_mut()
+                    .flatten()
+                    .for_each(|periods| periods.start(MeasuredWindow::of(times)));
+                self.observers.tell(&Event::Started(MeasuredWindow::of(times)));
+            }
+            Observed::Interval(interval) => {
+                self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));
+                self.observers.tell(&Event::Interval(interval));
+            }
+            Observed::Tick { now_ns, .. } => {
+                self.observers.tell(&Event::Tick { now_ns: *now_ns });
+                self.tell_periods(|periods| periods.take(*now_ns));
+            }
+        }
+    }
+
+    /// The run is over: what it came to, unless it failed.
+    pub(crate) fn end(mut self, summary: Option<&Summary>) {
+        if summary.is_some() {
+            self.tell_periods(Periods::take_first);
+        }
+        self.observers.tell(&Event::Ended { place: self.place, summary });
+    }
+
+    fn tell_periods(&mut self, take: impl Fn(&mut Periods) -> Option<Period>) {
+        for (observer, periods) in self.observers.0.iter_mut().zip(&mut self.periods) {
+            let Some(periods) = periods else { continue };
+            while let Some(period) = take(periods) {
+                observer.observe(&Event::Period(&period));
+            }
+        }
+    }
+}
