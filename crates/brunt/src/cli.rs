@@ -9,6 +9,7 @@
 
 use crate::calibrate;
 use crate::option_file::parse_or_read;
+use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
@@ -32,7 +33,7 @@ use brunt_plan::warmup::Warmup;
 use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -147,20 +148,29 @@ pub(crate) enum Command {
     Agent(Agent),
     /// Run the reference server: a small memcached server whose timing is known by construction
     Serve(Box<Serve>),
-    /// Take mutilate's command line and print its report; a link named mutilate does the same
-    #[command(disable_help_flag = true)]
-    Mutilate(Legacy),
-    /// The same with the columns of its second generation
-    #[command(disable_help_flag = true)]
-    MutilateG2(Legacy),
 }
 
-/// Another tool's command line, which that tool's front end reads.
-#[derive(Debug, Args)]
-pub(crate) struct Legacy {
-    /// What mutilate takes; `brunt mutilate --help` lists it
-    #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
-    pub arguments: Vec<String>,
+/// What another tool takes, as words.
+const WORDS: &str = "OPTIONS";
+
+/// Everything that `brunt` takes, with a subcommand for every name of another tool.
+pub(crate) fn command() -> clap::Command {
+    let of_tool = |tool: &Tool| {
+        let words = Arg::new(WORDS)
+            .help(format!("What {0} takes; `brunt {0} --help` lists it", tool.name))
+            .num_args(0..)
+            .trailing_var_arg(true)
+            .allow_hyphen_values(true);
+        clap::Command::new(tool.name).about(tool.about).disable_help_flag(true).arg(words)
+    };
+    Arguments::command().subcommands(TOOLS.iter().map(of_tool))
+}
+
+/// The other tool that was asked for, and its command line; none where it is one of our own commands.
+pub(crate) fn tool_of(matches: &ArgMatches) -> Option<(&'static Tool, Vec<String>)> {
+    let (name, matches) = matches.subcommand()?;
+    let words = |tool| (tool, matches.get_many(WORDS).into_iter().flatten().cloned().collect());
+    tools::find(name).map(words)
 }
 
 /// Options of `brunt run`.

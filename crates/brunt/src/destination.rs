@@ -32,8 +32,8 @@ pub(crate) enum Document {
     Csv,
     Samples,
     Junit,
-    /// Latencies, of mutilate's command line.
-    Save,
+    /// Another tool's, by that tool's option.
+    OfTool(&'static str),
 }
 
 impl Document {
@@ -43,7 +43,7 @@ impl Document {
             Self::Csv => "--csv",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
-            Self::Save => "--save",
+            Self::OfTool(option) => option,
         }
     }
 }

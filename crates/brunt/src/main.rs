@@ -21,7 +21,6 @@ mod input;
 mod interrupt;
 mod limits;
 mod measurement;
-mod mutilate;
 mod observers;
 mod option_file;
 mod output;
@@ -29,25 +28,28 @@ mod progress;
 mod run;
 mod serve;
 mod terminal;
+mod tool;
 
 use crate::cli::{Arguments, Command};
 use crate::exit::Failure;
-use brunt_compat::mutilate::Generation;
-use clap::Parser;
+use brunt_compat::tools;
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     interrupt::outlive_file_size_limit();
     // A link named after another tool is that tool.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let name = words.first().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    if let Some(generation) = mutilate::generation_of(name) {
-        return mutilate::mutilate(&words[1..], generation);
+    let program = words.first().map_or("brunt", String::as_str);
+    if let Some(tool) = program.rsplit('/').next().and_then(tools::find) {
+        return tool::carry_out(tool, program, &words[1..]);
     }
-    let arguments = Arguments::parse();
+    let matches = cli::command().get_matches();
+    if let Some((tool, arguments)) = cli::tool_of(&matches) {
+        return tool::carry_out(tool, tool.name, &arguments);
+    }
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let ended = match arguments.command {
-        Command::Mutilate(legacy) => return mutilate::mutilate(&legacy.arguments, Generation::First),
-        Command::MutilateG2(legacy) => return mutilate::mutilate(&legacy.arguments, Generation::Second),
         Command::Run(run) => campaign::run(&run),
         Command::Scan(scan) => campaign::scan(&scan),
         Command::Search(search) => campaign::search(&search),

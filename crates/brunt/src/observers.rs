@@ -7,6 +7,7 @@ use crate::cli::ProgressFlags;
 use crate::progress::Progress;
 use brunt_engine::run::Observed;
 use brunt_plan::plan::Plan;
+use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Observer, Place};
 use brunt_stats::period::{Period, Periods};
 use brunt_stats::recorder::Layout;
@@ -21,6 +22,11 @@ impl<'a> Observers<'a> {
         Self(vec![Box::new(Progress::new(flags))])
     }
 
+    /// This one alone.
+    pub(crate) fn only(observer: impl Observer + 'a) -> Self {
+        Self(vec![Box::new(observer)])
+    }
+
     /// Says what should be known of the run to come.
     pub(crate) fn note(&mut self, text: &str) {
         self.tell(&Event::Note(text));
@@ -28,10 +34,8 @@ impl<'a> Observers<'a> {
 
     /// A run begins.
     pub(crate) fn begin<'b>(&'b mut self, plan: &Plan, server: &str, place: &'b Place) -> Watching<'b, 'a> {
-        let periods = |observer: &Box<dyn Observer + 'a>| {
-            observer.period().map(|every| Periods::new(Layout::of(plan), every.0))
-        };
-        let periods = self.0.iter().map(periods).collect();
+        let of_length = |every: DurationNs| Periods::new(Layout::of(plan), every.0);
+        let periods = self.0.iter().map(|observer| observer.period().map(of_length)).collect();
         self.tell(&Event::Run { plan, server, place });
         Watching { observers: self, periods, place }
     }

@@ -6,6 +6,7 @@
 
 use super::command_line::{CommandLine, Numbers, Refusal, stray_warning};
 use super::invocation::Invocation;
+use crate::hosts::{AgentMode, Crew, TrustPaths};
 use crate::options::Scanned;
 use brunt_plan::carrier::Carrier;
 use brunt_plan::resolve::fleet::split;
@@ -30,16 +31,6 @@ const OF_AGENTS: [&str; 11] = [
     "agent-key",
 ];
 
-/// By what masters and agents know each other: the paths of files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields are the options of the same names")]
-pub struct TrustPaths {
-    pub token_file: Option<String>,
-    pub agent_ca: Option<String>,
-    pub agent_cert: Option<String>,
-    pub agent_key: Option<String>,
-}
-
 impl TrustPaths {
     fn of(scanned: &Scanned) -> Self {
         let path = |long: &str| scanned.value(long).map(str::to_owned);
@@ -50,27 +41,6 @@ impl TrustPaths {
             agent_key: path("agent-key"),
         }
     }
-}
-
-/// `--agentmode`: a process that waits to be led.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentMode {
-    /// Where it listens; 0 is any port that is free.
-    pub port: u16,
-    /// Its threads.
-    pub threads: u32,
-    /// How much each of them weighs.
-    pub lambda_mul: u32,
-    /// They are pinned.
-    pub affinity: bool,
-    /// They sleep, whatever the master says.
-    pub blocking: bool,
-    /// Nothing is said on standard error.
-    pub quiet: bool,
-    /// Who may lead it.
-    pub trust: TrustPaths,
-    /// What was given and is the master's to say, each without its prefix.
-    pub warnings: Vec<String>,
 }
 
 impl AgentMode {
@@ -255,15 +225,6 @@ pub(super) fn pairs(roundrobin: bool, servers: u32, threads: u32) -> u32 {
         true => servers.max(threads),
         false => servers.saturating_mul(threads),
     }
-}
-
-/// What an agent says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crew {
-    /// Its threads.
-    pub threads: u32,
-    /// How much each of them weighs.
-    pub weight: u32,
 }
 
 /// The rates of the agents and of the master; without one it is as fast as it goes.

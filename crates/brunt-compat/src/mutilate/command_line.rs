@@ -3,8 +3,9 @@
 //! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
 //! a refusal.
 
-use super::agents::{AgentMode, Led};
+use super::agents::Led;
 use super::{EXIT_REFUSED, EXIT_SYNTAX};
+use crate::hosts::AgentMode;
 use crate::options::{Rule, Scanned, integer, leading_number, number, scan};
 use std::fmt;
 

@@ -1,6 +1,7 @@
-//! mutilate, both generations: [`command_line`] → [`invocation`], which has the plans; [`report`] from a summary.
+//! mutilate, both generations: [`command_line`] → [`invocation`], which has the plans; [`report`] from a summary; and the session
+//! that leads from one to the other.
 //!
-//! Not the loop over several runs: [`search`] says what comes next, the binary runs it.
+//! Not what carries out a session: that is the binary.
 
 pub mod agents;
 pub mod command_line;
@@ -8,7 +9,8 @@ pub mod generator;
 pub mod help;
 pub mod invocation;
 pub mod report;
-pub mod search;
+mod search;
+pub mod session;
 
 /// Exit code where the command line cannot be read.
 pub const EXIT_SYNTAX: u8 = 1;

@@ -5,7 +5,7 @@
 
 /// What comes after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub(super) struct Decision {
     /// The run is the best so far that met the bound, or the first one, or no run has met it and this is the last.
     pub is_best: bool,
     /// The rate of the next run; `None` when the search is over.
@@ -14,7 +14,7 @@ pub struct Decision {
 
 /// How far a search has come.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub(super) struct Search {
     bound_us: f64,
     stage: Stage,
     peak: f64,
@@ -34,17 +34,17 @@ enum Stage {
 
 impl Search {
     /// For this bound of the percentile, in microseconds. The first run is at the user's own rate.
-    pub fn new(bound_us: f64) -> Self {
+    pub(super) fn new(bound_us: f64) -> Self {
         Self { bound_us, stage: Stage::First, peak: 0.0, high: 0, low: 1, current: 0, best: None }
     }
 
     /// Has any run met the bound?
-    pub fn has_met(&self) -> bool {
+    pub(super) fn has_met(&self) -> bool {
         self.best.is_some()
     }
 
     /// A run achieved this rate, with this percentile in microseconds.
-    pub fn decide(&mut self, achieved_qps: f64, nth_us: f64) -> Decision {
+    pub(super) fn decide(&mut self, achieved_qps: f64, nth_us: f64) -> Decision {
         let is_met = nth_us <= self.bound_us;
         let is_best = match self.best {
             _ if !is_met => self.best.is_none(),

@@ -21,7 +21,9 @@ fn invocation(line: &str) -> Result<Invocation, Refusal> {
 
 /// Agents of so many threads, each of a weight.
 fn crews(all: &[(u32, u32)]) -> Vec<Crew> {
-    all.iter().map(|(threads, weight)| Crew { threads: *threads, weight: *weight }).collect()
+    all.iter()
+        .map(|(threads, weight)| Crew { threads: *threads, weight: *weight, ..Crew::default() })
+        .collect()
 }
 
 /// A plan at its own rate: the agents' threads, and of each class connections, depth and rate.

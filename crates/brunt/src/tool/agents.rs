@@ -1,30 +1,32 @@
-//! `brunt mutilate --agentmode`, and the agents that `brunt mutilate --agent` leads.
+//! The agents that another tool leads, or is one of.
 //!
 //! Not what they say to each other: that is `brunt-fleet`'s, so that agents of `brunt agent` and these are the same. Invariant: standard
-//! output stays empty, for mutilate's agents are silent.
+//! output of an agent stays empty, for mutilate's agents are silent.
 
-use super::Ended;
 use crate::agent;
+use crate::exit::{Exit, Failure};
 use crate::terminal;
-use brunt_compat::mutilate::EXIT_REFUSED;
-use brunt_compat::mutilate::agents::{AgentMode, Crew, Led, TrustPaths};
-use brunt_compat::mutilate::command_line::Refusal;
+use brunt_compat::hosts::{AgentMode, Crew, Leading, TrustPaths};
 use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, Patience, TrustFiles};
+use brunt_stats::agent::AgentRecord;
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::PathBuf;
 
 /// Waits for masters until a signal ends the process.
-pub(super) fn serve(mode: &AgentMode) -> Result<(), Ended> {
+pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
     let say = |text: &str| {
         if !mode.quiet {
             terminal::say(text);
         }
     };
-    mode.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
-    let trust = AgentTrust::of_agent(&files(&mode.trust)).map_err(refused)?;
+    let trust = AgentTrust::of_agent(&files(&mode.trust)).map_err(Failure::usage)?;
     let listener = listen(mode.port).map_err(|error| {
-        refused(format!("--agent_port: '{}' was given ({error}); accepted: a free port of TCP", mode.port))
+        Failure::usage(format!(
+            "--agent_port: '{}' was given ({error}); accepted: a free port of TCP",
+            mode.port
+        ))
     })?;
     let address = listener.local_addr()?;
     // Also where it is to be quiet: whoever reads this late may have lost the host.
@@ -44,16 +46,20 @@ fn listen(port: u16) -> io::Result<TcpListener> {
 }
 
 /// Meets the agents that are asked for. They may have been started a moment ago, for mutilate's master waits for them.
-pub(super) fn enlist(led: &Led) -> Result<Fleet, Ended> {
-    let files = files(&led.trust);
+pub(super) fn enlist(leading: &Leading) -> Result<Fleet, Failure> {
+    let files = files(&leading.trust);
     agent::note_files(&files);
-    let trust = ControllerTrust::of_controller(&files).map_err(refused)?;
-    Fleet::open(&led.agents, &trust, Patience::Started).map_err(|error| refused(error.to_string()))
+    let trust = ControllerTrust::of_controller(&files).map_err(Failure::usage)?;
+    Fleet::open(&leading.agents, &trust, Patience::Started).map_err(|error| Failure::new(Exit::Failed, error))
 }
 
 /// What they have.
 pub(super) fn crews(fleet: &Fleet) -> Vec<Crew> {
-    fleet.crews().map(|(threads, weight)| Crew { threads, weight }).collect()
+    let crew = |(record, (threads, weight)): (AgentRecord, (u32, u32))| {
+        let AgentRecord { name, host, .. } = record;
+        Crew { name, host, threads, weight }
+    };
+    fleet.records().into_iter().zip(fleet.crews()).map(crew).collect()
 }
 
 fn files(paths: &TrustPaths) -> TrustFiles {
@@ -64,8 +70,4 @@ fn files(paths: &TrustPaths) -> TrustFiles {
         certificate: path(&paths.agent_cert),
         key: path(&paths.agent_key),
     }
-}
-
-fn refused(message: String) -> Ended {
-    Refusal { code: EXIT_REFUSED, message }.into()
 }

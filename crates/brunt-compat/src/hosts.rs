@@ -1,0 +1,60 @@
+//! Several hosts as a command line has them: one that waits to be led, and one that leads others.
+//!
+//! Not what they say to each other. Invariant: paths are as the user gave them.
+
+/// By what hosts know each other: the paths of files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are the options of the same names")]
+pub struct TrustPaths {
+    pub token_file: Option<String>,
+    pub agent_ca: Option<String>,
+    pub agent_cert: Option<String>,
+    pub agent_key: Option<String>,
+}
+
+/// A process that waits to be led.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentMode {
+    /// Where it listens; 0 is any port that is free.
+    pub port: u16,
+    /// Its threads.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub lambda_mul: u32,
+    /// They are pinned.
+    pub affinity: bool,
+    /// They sleep, whatever the master says.
+    pub blocking: bool,
+    /// Nothing is said on standard error.
+    pub quiet: bool,
+    /// Who may lead it.
+    pub trust: TrustPaths,
+    /// What was given and is the master's to say, each without its prefix.
+    pub warnings: Vec<String>,
+}
+
+/// A process that leads others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leading {
+    /// The agents, each with its port.
+    pub agents: Vec<(String, u16)>,
+    /// Whom it trusts.
+    pub trust: TrustPaths,
+    /// Its own threads.
+    pub threads: u32,
+    /// Agents tell what is metered beside counts and histograms.
+    pub meters: bool,
+}
+
+/// What an agent says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Crew {
+    /// As it was named, with its port.
+    pub name: String,
+    /// Its host, as that calls itself.
+    pub host: String,
+    /// Its threads.
+    pub threads: u32,
+    /// How much each of them weighs.
+    pub weight: u32,
+}

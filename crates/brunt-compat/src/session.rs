@@ -1,0 +1,204 @@
+//! What a tool's command line is to the program that carries it out: plans and text one way, events and summaries the other.
+//!
+//! Not the program: runs, signals, files, agents and streams are the driver's, in the binary. Invariant: a session reads no clock and
+//! writes nothing itself. What it knows of the world stands in its arguments, so that a test can carry out any command line.
+
+use crate::hosts::{AgentMode, Crew, Leading};
+use brunt_plan::spec::PlanSpec;
+use brunt_plan::units::DurationNs;
+use brunt_stats::observer::{Event, Place};
+use brunt_stats::summary::Summary;
+use std::fmt::Display;
+use std::io::{self, Write};
+
+/// Who calls a tool, and where.
+#[derive(Clone, Copy)]
+#[allow(missing_debug_implementations, reason = "functions have nothing to show")]
+pub struct Caller<'a> {
+    /// The program's name as it was typed.
+    pub program: &'a str,
+    /// Standard output is a terminal.
+    pub is_terminal: bool,
+    /// Processors that it may use.
+    pub allowed_cpus: &'a [u32],
+    /// The value of a variable of the environment.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The text of a file that the command line names.
+    pub read_text: &'a dyn Fn(&str) -> io::Result<String>,
+}
+
+/// What a command line comes to.
+pub enum Asked {
+    /// Text, and nothing is run: help, a version, a mistake.
+    Answer(Answer),
+    /// Runs, or what else takes its time.
+    Session(Box<dyn Session>),
+}
+
+/// Text to print, and the exit code.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The exit code.
+    pub code: u8,
+    /// For standard output.
+    pub out: String,
+    /// For standard error.
+    pub err: String,
+}
+
+/// A command line that is being carried out.
+pub trait Session {
+    /// What it takes. Called once, and first.
+    fn setup(&mut self, console: &mut Console) -> Setup;
+
+    /// The agents that it leads have been met.
+    fn met(&mut self, _agents: &[Crew], _console: &mut Console) {}
+
+    /// What is next, after the run that came to this; the first time there was none.
+    fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next;
+
+    /// What was asked for last cannot be had, or not to its end.
+    fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End;
+
+    /// Something happens in a run.
+    fn observe(&mut self, _event: &Event<'_>, _console: &mut Console) {}
+
+    /// Writes what goes into the file of this option.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn write_file(&self, _option: &str, _out: &mut dyn Write) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a session takes.
+#[derive(Clone, Debug)]
+pub enum Setup {
+    /// This process waits to be led by others.
+    Agent(AgentMode),
+    /// It makes runs.
+    Runs(Runs),
+}
+
+/// What is known of runs before the first.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    /// Plans that stand for those to come, so that a mistake is found before anything is connected; servers are found by the first.
+    pub plans: Vec<PlanSpec>,
+    /// Files to write when all is over, each with the option that names it.
+    pub files: Vec<(&'static str, String)>,
+    /// The agents to lead, if any.
+    pub leading: Option<Leading>,
+    /// The session wants to be told of periods of this length.
+    pub period: Option<DurationNs>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// Carry this out.
+    Run(Box<Run>),
+    /// It is over.
+    End(End),
+}
+
+/// The end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The exit code.
+    pub code: u8,
+    /// Files are written.
+    pub saves: bool,
+}
+
+impl End {
+    /// With this exit code, and without files.
+    pub const fn with(code: u8) -> Self {
+        Self { code, saves: false }
+    }
+}
+
+/// A run to carry out.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// What is asked for.
+    pub spec: PlanSpec,
+    /// The data set is stored, and that is all: a window of no length, which a specification cannot have.
+    pub only_loads: bool,
+    /// Its data set stands since an earlier run.
+    pub is_stored: bool,
+    /// It does not begin before the program has run for so long.
+    pub begins_after: DurationNs,
+    /// Which run it is.
+    pub place: Place,
+}
+
+/// Why there is no summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFailure {
+    /// What kind of reason it is.
+    pub kind: FailureKind,
+    /// What to tell the user, without the name of a program.
+    pub message: String,
+}
+
+/// Kinds of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// A signal asked for an end before anything was measured.
+    Interrupted,
+    /// A server cannot be reached, or does not take the data set.
+    Unreachable,
+    /// A file of requests cannot be read; the message does not name the option.
+    Trace,
+    /// Anything else.
+    Other,
+}
+
+/// What a session prints, in its order, and what time it is.
+#[derive(Clone, Debug, Default)]
+pub struct Console {
+    /// Since the program began.
+    pub elapsed: DurationNs,
+    /// Since 1970.
+    pub unix: DurationNs,
+    printed: Vec<Printed>,
+}
+
+/// Text for one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// For standard output.
+    Out(Vec<u8>),
+    /// For standard error.
+    Err(String),
+}
+
+impl Console {
+    /// At this time.
+    pub fn at(elapsed: DurationNs, unix: DurationNs) -> Self {
+        Self { elapsed, unix, printed: Vec::new() }
+    }
+
+    /// Standard output.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        if !matches!(self.printed.last(), Some(Printed::Out(_))) {
+            self.printed.push(Printed::Out(Vec::new()));
+        }
+        match self.printed.last_mut() {
+            Some(Printed::Out(bytes)) => bytes,
+            _ => unreachable!("it was put there"),
+        }
+    }
+
+    /// A line on standard error.
+    pub fn say(&mut self, line: impl Display) {
+        self.printed.push(Printed::Err(format!("{line}\n")));
+    }
+
+    /// What has been printed since the last time.
+    pub fn take(&mut self) -> Vec<Printed> {
+        std::mem::take(&mut self.printed)
+    }
+}

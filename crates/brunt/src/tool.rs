@@ -1,0 +1,336 @@
+//! Another tool's command line, carried out: its runs are made, its text is printed, its files are written.
+//!
+//! Not what it comes to, nor a word of what it says: that is the tool's session, of `brunt-compat`. Invariants: what a session prints
+//! comes out in its order and in pieces that do not mix with others'; where standard output has no reader any more no further run is
+//! begun; every end has an exit code of the session's.
+
+mod agents;
+
+use crate::destination::{Destination, Document};
+use crate::exit::{Exit, Failure};
+use crate::input;
+use crate::interrupt;
+use crate::measurement::{Lead, Servers, Step, Told, measure};
+use crate::observers::Observers;
+use crate::output::note_files;
+use crate::terminal::show;
+use brunt_compat::session::{
+    Asked, Caller, Console, End, FailureKind, Next, Printed, Run, RunFailure, Runs, Session, Setup,
+};
+use brunt_compat::tools::Tool;
+use brunt_engine::run::DataSets;
+use brunt_engine::{NoTrace, check_traces};
+use brunt_plan::plan::Plan;
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::spec::PlanSpec;
+use brunt_plan::units::DurationNs;
+use brunt_stats::observer::{Event, Observer};
+use brunt_stats::summary::Summary;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Agents that have nothing to do hear from us this often.
+const TEND: Duration = Duration::from_millis(250);
+
+/// Carries out a command line, without the program's name, which was typed so.
+pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> ExitCode {
+    let began = Instant::now();
+    let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: crate::run::random_seed() };
+    let caller = Caller {
+        program,
+        is_terminal: io::stdout().is_terminal(),
+        allowed_cpus: &host.allowed_cpus,
+        variable: &|name| std::env::var(name).ok(),
+        read_text: &|path| input::read_text(Path::new(path), input::BYTES_MAX),
+    };
+    match (tool.read)(arguments, &caller) {
+        Asked::Answer(answer) => {
+            show(answer.out, false);
+            show(answer.err, true);
+            ExitCode::from(answer.code)
+        }
+        Asked::Session(mut session) => {
+            let mut screen = Screen { session: &mut *session, began, is_read: true, period: None };
+            let code = match Driver::new(&mut screen, host) {
+                Ok(mut driver) => driver.drive(),
+                Err(failure) => screen.fail(failure).code,
+            };
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// A session and what becomes of its text.
+struct Screen<'a> {
+    session: &'a mut dyn Session,
+    /// When the program began.
+    began: Instant,
+    /// Standard output has a reader, as far as is known.
+    is_read: bool,
+    /// Of the periods that the session asks for.
+    period: Option<DurationNs>,
+}
+
+impl Screen<'_> {
+    /// Asks the session, and prints what it says to that.
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn Session, &mut Console) -> T) -> T {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let ns = |duration: Duration| DurationNs(duration.as_nanos() as u64);
+        let mut console = Console::at(ns(self.began.elapsed()), ns(unix));
+        let answer = ask(self.session, &mut console);
+        for printed in console.take() {
+            match printed {
+                Printed::Out(text) => self.is_read &= show(text, false),
+                Printed::Err(text) => {
+                    show(text, true);
+                }
+            }
+        }
+        answer
+    }
+
+    fn fail(&mut self, failure: RunFailure) -> End {
+        self.ask(|session, console| session.fail(&failure, console))
+    }
+}
+
+impl Observer for &mut Screen<'_> {
+    fn period(&self) -> Option<DurationNs> {
+        self.period
+    }
+
+    fn observe(&mut self, event: &Event<'_>) {
+        self.ask(|session, console| session.observe(event, console));
+    }
+}
+
+/// A session that is being carried out.
+struct Driver<'a, 'b> {
+    screen: &'a mut Screen<'b>,
+    host: Host,
+    stop: Arc<AtomicBool>,
+    servers: Servers,
+    files: Vec<Destination>,
+}
+
+impl<'a, 'b> Driver<'a, 'b> {
+    /// Finds everything that the session takes. One that waits to be led does so here, until a signal ends the process.
+    fn new(screen: &'a mut Screen<'b>, host: Host) -> Result<Self, RunFailure> {
+        let runs = match screen.ask(|session, console| session.setup(console)) {
+            Setup::Agent(mode) => match agents::serve(&mode).map_err(failure_of)? {},
+            Setup::Runs(runs) => runs,
+        };
+        let Runs { plans, files, leading, period } = runs;
+        screen.period = period;
+        let stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
+        let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
+        if let Some(fleet) = &fleet {
+            let crews = agents::crews(fleet);
+            screen.ask(|session, console| session.met(&crews, console));
+        }
+        let mut lead = Lead::default();
+        if let Some(leading) = leading {
+            let told = if leading.meters { Told::Meters } else { Told::Nothing };
+            lead = Lead { threads: Some(leading.threads), told };
+        }
+        let plans = plans.iter().map(|spec| plan(spec, &host)).collect::<Result<Vec<_>, _>>()?;
+        for plan in &plans {
+            check_traces(plan).map_err(|NoTrace { file, error }| RunFailure {
+                kind: FailureKind::Trace,
+                message: format!("cannot read '{file}' ({error}); accepted: the path of a file"),
+            })?;
+            note_files(plan);
+        }
+        let asked: Vec<_> =
+            files.iter().map(|(option, path)| (Document::OfTool(option), Path::new(path))).collect();
+        let files = Destination::open_all(&asked).map_err(failure_of)?;
+        let first = plans.first().expect("a session that makes runs has a plan");
+        let servers = Servers::open(first).map_err(failure_of)?.led(fleet, lead);
+        Ok(Self { screen, host, stop, servers, files })
+    }
+
+    /// Makes runs until the session has no more. Returns the exit code.
+    fn drive(&mut self) -> u8 {
+        let mut ended = None;
+        loop {
+            let end = match self.screen.ask(|session, console| session.next(ended.take(), console)) {
+                // Nothing else comes of it.
+                Next::Run(_) if !self.screen.is_read => End::with(0),
+                Next::Run(run) => match self.run(&run) {
+                    Ok(summary) => {
+                        ended = Some(summary);
+                        continue;
+                    }
+                    Err(failure) => self.screen.fail(failure),
+                },
+                Next::End(end) => end,
+            };
+            return self.end(end);
+        }
+    }
+
+    fn run(&mut self, run: &Run) -> Result<Summary, RunFailure> {
+        let mut plan = plan(&run.spec, &self.host)?;
+        if run.only_loads {
+            plan.stop.time = Some(DurationNs(0));
+        }
+        self.wait(run.begins_after).map_err(failure_of)?;
+        let data = if run.is_stored { DataSets::Stored } else { DataSets::ToStore };
+        let step = Step { data, place: run.place.clone(), ..Step::default() };
+        let mut observers = Observers::only(&mut *self.screen);
+        measure(&plan, &self.servers, &self.stop, &mut observers, &step).map_err(failure_of)
+    }
+
+    /// Until the program has run for so long.
+    fn wait(&self, begins_after: DurationNs) -> Result<(), Failure> {
+        let until = self.screen.began + Duration::from_nanos(begins_after.0);
+        if until <= Instant::now() {
+            return Ok(());
+        }
+        // Ctrl-C ends it, and agents want to hear from us.
+        let interrupted = interrupt::descriptor()?;
+        while let Ok(left) = Timespec::try_from(until.saturating_duration_since(Instant::now()).min(TEND)) {
+            if left == Timespec::default() {
+                break;
+            }
+            self.servers.tend()?;
+            match poll(&mut [PollFd::new(&interrupted, PollFlags::IN)], Some(&left)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Err(Failure::new(Exit::Interrupted, io::Error::from(Errno::INTR))),
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is to be written. Returns the exit code.
+    fn end(&mut self, End { code, saves }: End) -> u8 {
+        for file in self.files.drain(..).filter(|_| saves) {
+            let (option, session) = (file.document.option(), &*self.screen.session);
+            if let Err(message) = file.write(|out| session.write_file(option, out)) {
+                return self.screen.fail(RunFailure { kind: FailureKind::Other, message }).code;
+            }
+        }
+        code
+    }
+}
+
+fn plan(spec: &PlanSpec, host: &Host) -> Result<Plan, RunFailure> {
+    resolve(spec, host).map_err(|error| RunFailure { kind: FailureKind::Other, message: error.to_string() })
+}
+
+fn failure_of(failure: Failure) -> RunFailure {
+    let kind = match failure.exit {
+        Exit::Interrupted => FailureKind::Interrupted,
+        Exit::Unreachable => FailureKind::Unreachable,
+        _ => FailureKind::Other,
+    };
+    RunFailure { kind, message: format!("{:#}", failure.error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::phase::Phase;
+    use brunt_stats::book::Book;
+    use brunt_stats::histogram::Histogram;
+    use brunt_stats::observer::Place;
+
+    /// A tool whose report is what it was told.
+    #[derive(Default)]
+    struct Listener {
+        server: String,
+        told: Vec<String>,
+        books: Book,
+        response: Histogram,
+        periods: Vec<(Phase, f64)>,
+        ended: Option<Summary>,
+    }
+
+    impl Session for Listener {
+        fn setup(&mut self, _console: &mut Console) -> Setup {
+            let period = Some(DurationNs::from_millis(200));
+            Setup::Runs(Runs { plans: vec![self.spec()], period, ..Runs::default() })
+        }
+
+        fn next(&mut self, ended: Option<Summary>, _console: &mut Console) -> Next {
+            self.told.push(format!("next {}", ended.is_some()));
+            if ended.is_some() {
+                self.ended = ended;
+                return Next::End(End::with(3));
+            }
+            let place = Place { before: 0, of: Some(1), label: "only".to_owned() };
+            Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }))
+        }
+
+        fn fail(&mut self, failure: &RunFailure, _console: &mut Console) -> End {
+            self.told.push(failure.message.clone());
+            End::with(1)
+        }
+
+        fn observe(&mut self, event: &Event<'_>, _console: &mut Console) {
+            let told = match event {
+                Event::Run { place, .. } => format!("run {} of {:?}", place.before, place.of),
+                Event::Started(window) => format!("started for {} ms", window.duration_ns() / 1_000_000),
+                Event::Ended { summary, .. } => format!("ended {}", summary.is_some()),
+                Event::Period(period) => {
+                    self.periods.push((period.phase, period.seconds()));
+                    let entries = period.recorded.books().entries();
+                    entries
+                        .filter(|entry| entry.phase == Phase::Measure)
+                        .for_each(|entry| self.books.merge(&entry.book));
+                    let rows = period.recorded.rows();
+                    rows.for_each(|(.., row)| self.response.merge(&row.latencies.response));
+                    return;
+                }
+                _ => return,
+            };
+            self.told.push(told);
+        }
+    }
+
+    impl Listener {
+        fn spec(&self) -> PlanSpec {
+            let server = &self.server;
+            let text = format!(
+                "server = \"{server}\"\nthreads = 1\ntime = \"700ms\"\nwarmup = \"100ms\"\nrate = \"2k\"\nkeys = 100"
+            );
+            PlanSpec::from_toml(&text).unwrap()
+        }
+    }
+
+    fn carried_out(session: &mut Listener) -> u8 {
+        let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7 };
+        let mut screen = Screen { session, began: Instant::now(), is_read: true, period: None };
+        match Driver::new(&mut screen, host) {
+            Ok(mut driver) => driver.drive(),
+            Err(failure) => screen.fail(failure).code,
+        }
+    }
+
+    /// Of a run that really was: whatever was counted or timed is in one of the periods.
+    #[test]
+    fn all_periods_together_are_the_summary() {
+        let server = brunt_server::serve_beside(brunt_server::CoreOptions::default()).unwrap();
+        let mut listener = Listener { server: server.to_string(), ..Listener::default() };
+        assert_eq!(carried_out(&mut listener), 3);
+        let expected = ["next false", "run 0 of Some(1)", "started for 700 ms", "ended true", "next true"];
+        assert_eq!(listener.told, expected);
+        let summary = listener.ended.as_ref().unwrap();
+        assert!(listener.response.count() > 700, "{} requests", listener.response.count());
+        assert_eq!(listener.books.requests, summary.total.requests);
+        assert_eq!(listener.books.keys, summary.total.keys);
+        assert_eq!(listener.response, *summary.total.latency.response.histogram);
+        let of = |phase| listener.periods.iter().filter(move |(held, _)| *held == phase);
+        // 200 ms three times, and the rest of the window.
+        assert_eq!((of(Phase::Warmup).count(), of(Phase::Measure).count()), (1, 4), "{:?}", listener.periods);
+        let measured_s = of(Phase::Measure).map(|(_, seconds)| seconds).sum::<f64>();
+        assert!((measured_s - 0.7).abs() < 1e-6, "{measured_s} s");
+    }
+}
