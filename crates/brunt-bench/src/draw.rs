@@ -121,7 +121,8 @@ impl Client {
         let is_right = self.keyspace.is_key_of(id, key);
         self.now_ns += 1_000;
         let outcome = Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value };
-        self.session.release(connection.unwrap_or(0), KeyRef::Id(id), outcome, self.now_ns);
+        self.session.learn(KeyRef::Id(id), outcome);
+        self.session.release(connection.unwrap_or(0), self.now_ns);
         is_right
     }
 }

@@ -661,7 +661,7 @@ impl<C: Codec> Traffic<C> {
     /// An operation ended on a connection: its slot is free, unless others that follow it share it.
     #[inline]
     fn release(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
-        let owner = self.leave(index, lease, key);
+        let owner = self.leave(index, lease, key, outcome);
         if owner != Some(index) {
             self.refill_idle(index);
         }
@@ -673,18 +673,16 @@ impl<C: Codec> Traffic<C> {
         }
         let own =
             if lane.pins { owner - self.routes[lane.routes.start as usize].connections.start } else { 0 };
-        give_back(lane, &mut self.connections[owner as usize], own, key, outcome, done_ns);
+        give_back(lane, &mut self.connections[owner as usize], own, done_ns);
         self.agenda.set(lane_index, lane.due_ns());
     }
 
-    /// An operation of a connection has ended, and has no more need of its record. Yields the connection whose slot is free now, if
-    /// nobody else shares that.
+    /// An operation of a connection has ended, which its session learns. Yields the connection whose slot is free now, if nobody else
+    /// shares that.
     #[inline(always)]
-    fn leave(&mut self, index: u32, lease: u32, key: KeyRef) -> Option<u32> {
-        if let KeyRef::Offset(place) = key {
-            let lane = self.lane_of(index) as usize;
-            self.lanes[lane].session.let_go(place);
-        }
+    fn leave(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome) -> Option<u32> {
+        let lane = self.lane_of(index) as usize;
+        self.lanes[lane].session.learn(key, outcome);
         match lease {
             NO_LEASE => Some(index),
             lease => self.leases.leave(lease),
@@ -747,53 +745,33 @@ impl<C: Codec> Traffic<C> {
     }
 }
 
-/// Gives a slot of a closed loop back, in which the op with this `key` has ended. It is one of the connection's where the
-/// lane pins, and the connection is then the lane's `own`th.
+/// Gives a slot of a closed loop back. It is one of the connection's where the lane pins, and the connection is then the lane's
+/// `own`th.
 #[inline(always)]
-fn give_back<C: Codec>(
-    lane: &mut Lane,
-    connection: &mut Connection<C>,
-    own: u32,
-    key: KeyRef,
-    outcome: Outcome,
-    done_ns: u64,
-) {
+fn give_back<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, done_ns: u64) {
     if lane.refills_together {
         // Where slots belong to no connection, others may keep this one busy: no more of them wait than make a pipeline.
         if connection.outstanding() > 0 && connection.freed.len() + 1 < lane.depth as usize {
             connection.freed.push(done_ns);
             return;
         }
-        free_pipeline(lane, connection, own, key, outcome);
+        free_pipeline(lane, connection, own);
     }
-    free_slot(lane, connection, own, key, outcome, done_ns);
+    free_slot(lane, connection, own, done_ns);
 }
 
 /// Gives back the slots that have waited for the rest of a connection's pipeline.
-fn free_pipeline<C: Codec>(
-    lane: &mut Lane,
-    connection: &mut Connection<C>,
-    own: u32,
-    key: KeyRef,
-    outcome: Outcome,
-) {
+fn free_pipeline<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32) {
     for at in 0..connection.freed.len() {
         let freed_ns = connection.freed[at];
-        free_slot(lane, connection, own, key, outcome, freed_ns);
+        free_slot(lane, connection, own, freed_ns);
     }
     connection.freed.clear();
 }
 
 /// A slot of a closed loop may be used again; where it is bound to a connection that takes no more, by the next one.
 #[inline]
-fn free_slot<C: Codec>(
-    lane: &mut Lane,
-    connection: &mut Connection<C>,
-    own: u32,
-    key: KeyRef,
-    outcome: Outcome,
-    at_ns: u64,
-) {
+fn free_slot<C: Codec>(lane: &mut Lane, connection: &mut Connection<C>, own: u32, at_ns: u64) {
     if lane.pins {
         if connection.withholds() {
             connection.withheld += 1;
@@ -801,7 +779,7 @@ fn free_slot<C: Codec>(
         }
         connection.promised += 1;
     }
-    lane.session.release(own, key, outcome, at_ns);
+    lane.session.release(own, at_ns);
 }
 
 /// The value that an operation writes, its own bytes in `head`.

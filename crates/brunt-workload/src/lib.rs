@@ -29,6 +29,7 @@ pub mod rng;
 pub mod schedule;
 pub mod session;
 pub mod size;
+mod source;
 pub mod trace;
 pub mod verify;
 mod zipf;

@@ -30,7 +30,7 @@ impl Purge {
     }
 
     /// The next key. There must be one.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(crate) fn next_id(&mut self) -> u64 {
         if self.deleted == self.copies {
             self.ids.start += 1;
             self.deleted = 0;
@@ -55,7 +55,7 @@ mod tests {
             let mut deleted = Vec::new();
             for index in 0..of {
                 let mut purge = Purge::new(keys, keep_every, StreamPart { index, of }, copies);
-                deleted.extend((0..purge.count()).map(|_| purge.next()));
+                deleted.extend((0..purge.count()).map(|_| purge.next_id()));
             }
             let expected: Vec<u64> = (0..keys)
                 .filter(|id| !id.is_multiple_of(keep_every))

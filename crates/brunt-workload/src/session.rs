@@ -5,24 +5,18 @@
 //! intended time at or after the end of the window, and exactly `budget` ops with one at or after `measure_ns`.
 
 use crate::arrivals::Arrivals;
-use crate::mix::KindChooser;
-use crate::popularity::{Cursor, Ids, KeyChooser};
+use crate::popularity::{Ids, KeyChooser};
 use crate::purge::Purge;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{Schedule, Slots};
+use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
-use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_plan::outcome::Outcome;
 use brunt_plan::plan::{Class, Load};
 use brunt_plan::shard::{Portion, StreamPart};
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// How often a preload session tries again, over all of its keys, before it gives up: enough for a server that restarts
-/// or is out of memory for a moment, an end for one that never takes the keys. A session with more slots than this may
-/// fail once in each of them: one lost connection is no verdict.
-pub const PRELOAD_RETRIES_MAX: u64 = 1_000;
 
 /// The times of a run on the engine's clock, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,15 +107,6 @@ pub struct Session {
     ended_ns: u64,
 }
 
-/// Where ops come from.
-#[derive(Clone, Debug)]
-enum Source {
-    Drawn(Drawn),
-    Recorded(Recorded),
-    Purge(Purge),
-    Preload(Preload),
-}
-
 /// A purge that is to come, under way, or over.
 #[derive(Clone, Debug)]
 struct Purging {
@@ -132,70 +117,9 @@ struct Purging {
     rest: u64,
 }
 
-/// Ops by the records of a trace.
-#[derive(Clone, Debug)]
-struct Recorded {
-    replay: Replay,
-    ttl_s: u32,
-    uniques: Uniques,
-}
-
-/// Records of an open loop that may be under way beside those in flight: those that wait for a connection. Memory that nobody has
-/// touched is none.
-const WAITING_RECORDS: usize = 1 << 18;
-
-/// Ops by the class's mix and popularity.
-#[derive(Clone, Debug)]
-struct Drawn {
-    chooser: Arc<KeyChooser>,
-    cursor: Cursor,
-    kinds: KindChooser,
-    rng: Rng,
-    multiget: u16,
-    ttl_s: u32,
-    uniques: Uniques,
-}
-
-/// What gets has read and no cas has used: key ids with their uniques. Bounded; the oldest give way, for they are the
-/// most likely to be out of date.
-#[derive(Clone, Debug)]
-struct Uniques {
-    held: VecDeque<(u64, u64)>,
-}
-
-impl Uniques {
-    const COUNT_MAX: usize = 64;
-
-    fn push(&mut self, id: u64, unique: u64) {
-        if self.held.len() == Self::COUNT_MAX {
-            self.held.pop_front();
-        }
-        self.held.push_back((id, unique));
-    }
-
-    /// That of this key, the last one.
-    fn take(&mut self, id: u64) -> Option<u64> {
-        let place = self.held.iter().rposition(|(held, _)| *held == id)?;
-        self.held.remove(place).map(|(_, unique)| unique)
-    }
-}
-
-/// A SET for every id of a range, each until it is done.
-#[derive(Clone, Debug)]
-struct Preload {
-    ids: Range<u64>,
-    ttl_s: u32,
-    /// Ids that failed and wait for another try; never more than there are slots.
-    again: Vec<u64>,
-    retries: u64,
-    confirmed: u64,
-    failed: bool,
-}
-
 impl Session {
     /// A client of a class.
     pub fn new(spec: SessionSpec<'_>) -> Self {
-        let stream = |purpose| Rng::for_stream(spec.seed, purpose, spec.class_id, spec.part.index);
         let schedule = match &spec.class.load {
             Load::Open { rate, arrival } => Schedule::Open {
                 arrivals: Arrivals::new(
@@ -218,24 +142,9 @@ impl Session {
             }
         };
         let budget = spec.budget.unwrap_or(u64::MAX);
-        let uniques = Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) };
-        if spec.class.trace.is_some() {
-            let slots = spec.connections as usize * spec.class.depth as usize;
-            let waiting = if matches!(schedule, Schedule::Open { .. }) { WAITING_RECORDS } else { 0 };
-            let (replay, ttl_s) = (Replay::new(slots + waiting), spec.class.ttl_s);
-            let source = Source::Recorded(Recorded { replay, ttl_s, uniques });
-            return Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
-        }
-        let drawn = Drawn {
-            chooser: spec.chooser,
-            cursor: Cursor::new(spec.part),
-            kinds: KindChooser::new(&spec.class.mix),
-            rng: stream(Purpose::Ops),
-            multiget: spec.class.multiget,
-            ttl_s: spec.class.ttl_s,
-            uniques,
-        };
-        let source = Source::Drawn(drawn);
+        let slots = spec.connections as usize * spec.class.depth as usize;
+        let rng = Rng::for_stream(spec.seed, Purpose::Ops, spec.class_id, spec.part.index);
+        let source = Source::of_class(spec.class, spec.part, spec.chooser, rng, slots);
         let mut session =
             Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
         // A session that is to send nothing begins with its deletes, which have no place in a warm-up.
@@ -252,7 +161,7 @@ impl Session {
     }
 
     /// A client that stores version 0 of every id of `ids`, in closed loop from `start_ns` on, each id until the server
-    /// says done; with more than [`PRELOAD_RETRIES_MAX`] failures in all it gives up and [`Session::failed`] is true.
+    /// says done; with more than [`crate::source::PRELOAD_RETRIES_MAX`] failures in all it gives up and [`Session::failed`] is true.
     pub fn preload(
         class_id: ClassId,
         session_id: SessionId,
@@ -263,8 +172,8 @@ impl Session {
         start_ns: u64,
     ) -> Self {
         let schedule = Schedule::Closed(Slots::new(connections, depth, 0, start_ns));
-        let again = Vec::with_capacity(connections as usize * depth as usize);
-        let source = Source::Preload(Preload { ids, ttl_s, again, retries: 0, confirmed: 0, failed: false });
+        let slots = connections as usize * depth as usize;
+        let source = Source::Preload(Preload::new(ids, ttl_s, slots));
         let window = Window { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
     }
@@ -331,44 +240,61 @@ impl Session {
         let (connection, next_ns) = self.schedule.take();
         let since_ns = intended_ns - self.window.start_ns;
         let next = match &mut self.source {
-            Source::Drawn(drawn) => match drawn.kinds.choose(&mut drawn.rng) {
-                OpKind::Get => {
-                    let id = drawn.chooser.next_id(&mut drawn.cursor, &mut drawn.rng, since_ns, false);
-                    Next::Get { intended_ns, id, connection }
-                }
+            Source::Drawn(drawn) => match drawn.next_kind() {
+                OpKind::Get => Next::Get { intended_ns, id: drawn.next_id(since_ns), connection },
                 kind => {
-                    let op = drawn.next_of_kind(kind, since_ns, self.class, self.session);
-                    Next::Other(Issue { intended_ns, op, connection })
+                    let op = drawn.next_of_kind(kind, since_ns);
+                    Next::Other(Issue { intended_ns, op: self.own(op), connection })
                 }
             },
-            Source::Recorded(_) => Next::Other(Issue { intended_ns, op: self.next_of_trace(), connection }),
-            Source::Purge(purge) => {
-                let key = KeyRef::Id(purge.next());
-                let op = Op { class: self.class, session: self.session, ..Op::of(OpKind::Delete, key) };
-                Next::Other(Issue { intended_ns, op, connection })
-            }
-            Source::Preload(_) => Next::Other(Issue { intended_ns, op: self.next_of_preload(), connection }),
+            _ => Next::Other(Issue { intended_ns, op: self.next_of_other(since_ns), connection }),
         };
         self.account(intended_ns, next_ns);
         next
     }
 
+    #[inline(never)]
+    fn next_of_other(&mut self, since_ns: u64) -> Op {
+        let operations = self.source.operations_mut();
+        let op = operations.next(since_ns);
+        if !operations.has_next() {
+            self.update_bound();
+        }
+        self.own(op)
+    }
+
     /// The op that gets the key `id`.
     #[inline]
     pub fn get(&self, id: u64) -> Op {
-        Op { class: self.class, session: self.session, ..Op::of(OpKind::Get, KeyRef::Id(id)) }
+        self.own(Op::of(OpKind::Get, KeyRef::Id(id)))
     }
 
-    /// Says that an op of this session with this key ended, at `done_ns`, in whatever way: its slot becomes free. `connection` is the
+    /// The same op, as this session's.
+    #[inline(always)]
+    fn own(&self, op: Op) -> Op {
+        Op { class: self.class, session: self.session, ..op }
+    }
+
+    /// Says what became of an op of this session with this key: the source may have more, or other ops for it.
+    #[inline(always)]
+    pub fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+        if !matches!(self.source, Source::Drawn(_)) {
+            self.learn_other(key, outcome);
+        }
+    }
+
+    #[inline(never)]
+    fn learn_other(&mut self, key: KeyRef, outcome: Outcome) {
+        self.source.operations_mut().learn(key, outcome);
+        self.update_bound();
+    }
+
+    /// Says that the slot of an op became free at `done_ns`: the op, and all that followed it there, has ended. `connection` is the
     /// session's connection that it was on; in open loop nothing depends on it.
     #[inline(always)]
-    pub fn release(&mut self, connection: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
+    pub fn release(&mut self, connection: u32, done_ns: u64) {
         if let Schedule::Closed(slots) = &mut self.schedule {
             let next_ns = slots.release(connection, done_ns);
-            if let Source::Preload(preload) = &mut self.source {
-                preload.book(key, outcome);
-                self.update_bound();
-            }
             self.note_next(next_ns);
         }
     }
@@ -384,39 +310,20 @@ impl Session {
     /// A gets of this session has read a key with this unique; a later cas may use it.
     #[inline]
     pub fn saw_unique(&mut self, id: u64, unique: u64) {
-        match &mut self.source {
-            Source::Drawn(drawn) => drawn.uniques.push(id, unique),
-            Source::Recorded(recorded) => recorded.uniques.push(id, unique),
-            Source::Purge(_) | Source::Preload(_) => {}
-        }
+        self.source.operations_mut().saw_unique(id, unique);
     }
 
     /// The op that stores a key which a retrieval of this session missed. It counts against no budget.
     pub fn follow_up(&self, id: u64) -> Op {
-        let ttl_s = match &self.source {
-            Source::Drawn(drawn) => drawn.ttl_s,
-            Source::Recorded(recorded) => recorded.ttl_s,
-            // Stores that follow what was asked before it are kept for ever: a class that purges has no time to live.
-            Source::Purge(_) => 0,
-            Source::Preload(preload) => preload.ttl_s,
-        };
-        Op {
-            class: self.class,
-            session: self.session,
-            value: ValueRef::Version(0),
-            ttl_s,
-            ..Op::of(OpKind::Set, KeyRef::Id(id))
-        }
+        let ttl_s = self.source.operations().ttl_s();
+        self.own(Op { value: ValueRef::Version(0), ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) })
     }
 
     /// The op that stores what a retrieval by the record in this place missed. It counts against no budget, and the place is held
     /// until it has ended, too.
     pub fn follow_up_by_record(&mut self, place: u32) -> Op {
-        let (class, session) = (self.class, self.session);
-        let recorded = self.recorded_mut();
-        recorded.replay.hold(place);
-        let op = Op { class, session, ttl_s: recorded.ttl_s, ..Op::of(OpKind::Set, KeyRef::Offset(place)) };
-        Op { value: ValueRef::Offset(place), ..op }
+        let op = self.recorded_mut().store_of(place);
+        self.own(op)
     }
 
     /// The records of its trace. Only a session that has one issues ops whose keys lie in places.
@@ -433,11 +340,6 @@ impl Session {
             Source::Recorded(recorded) => recorded,
             _ => unreachable!("a key in a place is that of a trace"),
         }
-    }
-
-    /// An op by the record in this place has ended.
-    pub fn let_go(&mut self, place: u32) {
-        self.recorded_mut().replay.let_go(place);
     }
 
     /// Does it need more of its trace to go on? Then [`Session::due_ns`] says when to look for it again.
@@ -471,11 +373,7 @@ impl Session {
                 let passed_ns = self.ended_ns.max(slots.passed_ns());
                 let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(passed_ns));
                 // An op in flight that fails is another try for a preload, until it has given up.
-                let may_have_more = match &self.source {
-                    Source::Drawn(_) | Source::Purge(_) => true,
-                    Source::Recorded(recorded) => !recorded.replay.is_over(),
-                    Source::Preload(preload) => !preload.failed,
-                };
+                let may_have_more = self.source.operations().may_have_more();
                 !(may_free && may_have_more)
             }
         }
@@ -524,16 +422,16 @@ impl Session {
     #[inline]
     pub fn ids(&self, op: &Op) -> Ids<'_> {
         match &self.source {
-            Source::Drawn(drawn) => drawn.chooser.ids(op),
-            Source::Preload(_) | Source::Recorded(_) | Source::Purge(_) => Ids::new(op, u64::MAX, None),
+            Source::Drawn(drawn) => drawn.ids(op),
+            _ => Ids::new(op, u64::MAX, None),
         }
     }
 
     /// How many keys a preload has seen stored; 0 for other sessions.
     pub fn confirmed(&self) -> u64 {
         match &self.source {
-            Source::Drawn(_) | Source::Recorded(_) | Source::Purge(_) => 0,
             Source::Preload(preload) => preload.confirmed,
+            _ => 0,
         }
     }
 
@@ -582,7 +480,7 @@ impl Session {
     /// of whether the source has anything.
     fn update_bound(&mut self) {
         let Window { measure_ns, end_ns, .. } = self.window;
-        self.bound_ns = match (self.source.has_next(), self.budget) {
+        self.bound_ns = match (self.source.operations().has_next(), self.budget) {
             (false, _) => 0,
             (true, 0) => measure_ns.min(end_ns),
             (true, _) => end_ns,
@@ -597,123 +495,20 @@ impl Session {
     fn note_next(&mut self, next_ns: u64) {
         self.due_ns = if next_ns < self.bound_ns { next_ns } else { self.idle_ns };
     }
-
-    /// The next op of a trace.
-    #[inline(never)]
-    fn next_of_trace(&mut self) -> Op {
-        let (class, session) = (self.class, self.session);
-        let recorded = self.recorded_mut();
-        let taken = recorded.replay.take();
-        let has_next = recorded.replay.has_next();
-        let op = Op { class, session, ..Op::of(taken.kind, KeyRef::Offset(taken.place)) };
-        let stored = Op { value: ValueRef::Offset(taken.place), ttl_s: recorded.ttl_s, ..op };
-        let op = match taken.kind {
-            OpKind::Set | OpKind::Add | OpKind::Replace => stored,
-            // The time to live stays.
-            OpKind::Append | OpKind::Prepend => Op { ttl_s: 0, ..stored },
-            OpKind::Cas => {
-                let (id, _) = recorded.replay.value(taken.place);
-                // Of a key that this session has not read there is no unique: the server will say so.
-                Op { operand: recorded.uniques.take(id).unwrap_or(0), ..stored }
-            }
-            // A trace does not say by how much.
-            OpKind::Incr | OpKind::Decr => Op { operand: 1, ..op },
-            _ => op,
-        };
-        if !has_next {
-            self.update_bound();
-        }
-        op
-    }
-
-    /// The next op of a preload.
-    #[inline(never)]
-    fn next_of_preload(&mut self) -> Op {
-        let Source::Preload(preload) = &mut self.source else { unreachable!("the caller has looked") };
-        let (id, ttl_s) = (preload.next(), preload.ttl_s);
-        self.update_bound();
-        let op = Op { class: self.class, session: self.session, ..Op::of(OpKind::Set, KeyRef::Id(id)) };
-        Op { value: ValueRef::Version(0), ttl_s, ..op }
-    }
-}
-
-impl Source {
-    #[inline]
-    fn has_next(&self) -> bool {
-        match self {
-            Self::Drawn(_) | Self::Purge(_) => true,
-            Self::Recorded(recorded) => recorded.replay.has_next(),
-            Self::Preload(preload) => {
-                !preload.failed && (!preload.again.is_empty() || !preload.ids.is_empty())
-            }
-        }
-    }
-}
-
-impl Drawn {
-    /// The next op, which is of this kind.
-    #[inline(never)]
-    fn next_of_kind(&mut self, kind: OpKind, since_ns: u64, class: ClassId, session: SessionId) -> Op {
-        if kind == OpKind::Mget {
-            let (key, operand) =
-                self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);
-            return Op { class, session, count: self.multiget, operand, ..Op::of(kind, key) };
-        }
-        let inserts = matches!(kind, OpKind::Set | OpKind::Add);
-        let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, inserts);
-        let op = Op { class, session, ..Op::of(kind, KeyRef::Id(id)) };
-        match kind {
-            OpKind::Set | OpKind::Add | OpKind::Replace => {
-                Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..op }
-            }
-            // Another version, so that a value which has grown can be told apart; the time to live stays.
-            OpKind::Append | OpKind::Prepend => Op { value: ValueRef::Version(1), ..op },
-            OpKind::Cas => {
-                // Before anything was read there is no unique: the server will say so.
-                let (id, operand) = self.uniques.held.pop_back().unwrap_or((id, 0));
-                Op { key: KeyRef::Id(id), value: ValueRef::Version(0), ttl_s: self.ttl_s, operand, ..op }
-            }
-            // Counters are ids of their own behind those of the keys.
-            OpKind::Incr | OpKind::Decr => Op { key: KeyRef::Id(self.chooser.keys() + id), operand: 1, ..op },
-            OpKind::Touch => Op { ttl_s: self.ttl_s, ..op },
-            // Whether the command has a place for it is the codec's to know.
-            OpKind::Raw => {
-                let template = self.kinds.choose_command(&mut self.rng);
-                Op { value: ValueRef::Version(0), template, ..op }
-            }
-            OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete => op,
-        }
-    }
-}
-
-impl Preload {
-    fn next(&mut self) -> u64 {
-        self.again.pop().or_else(|| self.ids.next()).expect("taken only while has_next says so")
-    }
-
-    fn book(&mut self, key: KeyRef, outcome: Outcome) {
-        let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
-        if outcome.class == OutcomeClass::Done {
-            self.confirmed += 1;
-        } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {
-            self.failed = true;
-        } else {
-            self.retries += 1;
-            self.again.push(id);
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::PRELOAD_RETRIES_MAX;
     use brunt_plan::distribution::{Arrival, SizeDistribution};
     use brunt_plan::op::Expectation;
-    use brunt_plan::outcome::ReplyKind;
+    use brunt_plan::outcome::{OutcomeClass, ReplyKind};
     use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, SessionScope};
     use brunt_plan::popularity::Popularity;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
+    use std::collections::VecDeque;
 
     const STORED: Outcome = Outcome { class: OutcomeClass::Done, reply: ReplyKind::Stored };
     const LOST: Outcome = Outcome::without_reply(OutcomeClass::Lost);
@@ -803,7 +598,8 @@ mod tests {
                 issued += 1;
             } else if let Some((done_ns, issue)) = in_service.pop_front() {
                 samples.push((issue.intended_ns, done_ns));
-                session.release(issue.connection.unwrap_or(0), issue.op.key, STORED, done_ns);
+                session.learn(issue.op.key, STORED);
+                session.release(issue.connection.unwrap_or(0), done_ns);
             } else {
                 return samples;
             }
@@ -819,7 +615,8 @@ mod tests {
         assert_eq!(intended, [1_000_500, 3_000_500, 5_000_500, 7_000_500, 9_000_500]);
         assert!(issues.iter().all(|issue| issue.connection.is_none()));
         assert!(session.is_exhausted());
-        session.release(0, issues[0].op.key, LOST, 4_000_000);
+        session.learn(issues[0].op.key, LOST);
+        session.release(0, 4_000_000);
         assert!(session.is_exhausted() && session.due_ns() == u64::MAX);
     }
 
@@ -877,7 +674,8 @@ mod tests {
         );
         assert!(session.due_ns() == u64::MAX && !session.is_exhausted());
         for (connection, done_ns, due_ns) in [(1, 50, 150), (0, 60, 150), (1, 40, 140)] {
-            session.release(connection, first[0].op.key, STORED, done_ns);
+            session.learn(first[0].op.key, STORED);
+            session.release(connection, done_ns);
             assert_eq!(session.due_ns(), due_ns);
         }
         let again: Vec<_> =
@@ -979,7 +777,8 @@ mod tests {
             assert!(!session.is_exhausted());
             let issue = session.take();
             assert_eq!(session.is_exhausted(), in_flight_exhausted, "{budget:?} {think_ns} {done_ns}");
-            session.release(0, issue.op.key, STORED, done_ns);
+            session.learn(issue.op.key, STORED);
+            session.release(0, done_ns);
             assert_eq!((session.due_ns(), session.is_exhausted()), (due_ns, due_ns == u64::MAX));
         }
     }
@@ -1003,7 +802,8 @@ mod tests {
                     confirmed.extend(ids);
                 }
                 assert!(!session.is_exhausted(), "an op in flight may fail and be tried again");
-                session.release(issue.connection.unwrap(), op.key, outcome, 100 + tries);
+                session.learn(op.key, outcome);
+                session.release(issue.connection.unwrap(), 100 + tries);
             }
         }
         confirmed.sort_unstable();
@@ -1025,7 +825,8 @@ mod tests {
                     } else {
                         Outcome::of_reply(OpKind::Set, ReplyKind::ServerError)
                     };
-                    session.release(issue.connection.unwrap(), issue.op.key, outcome, tries);
+                    session.learn(issue.op.key, outcome);
+                    session.release(issue.connection.unwrap(), tries);
                 }
             }
             assert_eq!((session.confirmed(), session.failed(), session.due_ns()), (5, true, u64::MAX));
@@ -1041,7 +842,8 @@ mod tests {
         let issue = session.take();
         session.end_at(50);
         assert!(session.is_exhausted());
-        session.release(0, issue.op.key, STORED, 60);
+        session.learn(issue.op.key, STORED);
+        session.release(0, 60);
         assert_eq!((session.is_exhausted(), session.confirmed(), session.failed()), (true, 1, false));
     }
 
@@ -1077,14 +879,15 @@ mod tests {
         // A store follows the gets, and its record stays until that has ended.
         let store = session.follow_up_by_record(0);
         assert_eq!((store.kind, store.key, store.value), (OpKind::Set, gets.key, ValueRef::Offset(0)));
-        session.let_go(0);
-        session.release(0, gets.key, LOST, 50);
+        session.learn(gets.key, STORED);
+        session.release(0, 50);
         let incr = session.take();
         assert_eq!((incr.intended_ns, incr.op.key, incr.op.operand), (50, KeyRef::Offset(2), 1));
         assert!(session.is_starved() && !session.is_exhausted());
         session.look_again_at(60);
         assert_eq!(session.due_ns(), 60);
-        session.release(1, incr.op.key, LOST, 55);
+        session.learn(incr.op.key, LOST);
+        session.release(1, 55);
         assert_eq!(session.due_ns(), 60, "no release makes a record");
         assert_eq!(session.give(block(&[], true)).len(), 3);
         assert_eq!((session.due_ns(), session.is_starved(), session.is_exhausted()), (u64::MAX, false, true));
@@ -1129,7 +932,8 @@ mod tests {
                 if op.kind == OpKind::Delete {
                     deleted.extend(session.ids(&op));
                 }
-                session.release(0, op.key, STORED, 5);
+                session.learn(op.key, STORED);
+                session.release(0, 5);
             }
             // The second half of 1 000 keys but for every tenth.
             let expected: Vec<u64> = (500..1_000).filter(|id| id % 10 != 0).collect();

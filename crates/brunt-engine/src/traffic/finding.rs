@@ -91,10 +91,11 @@ impl<C: Codec> Traffic<C> {
                 alike.begin(read, entry, busy_lag_ns);
             }
             *used += next.0;
-            if let Some(entry) = ended
-                && is_closed
-            {
-                give_back(lane, connection, own, entry.key(), HIT, read.at_ns);
+            if let Some(entry) = ended {
+                lane.session.learn(entry.key(), HIT);
+                if is_closed {
+                    give_back(lane, connection, own, read.at_ns);
+                }
             }
         };
         if alike.last.is_none() {

@@ -169,7 +169,7 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
     fn release_unsent(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, at_ns: u64) {
-        let Some(owner) = self.leave(index, lease, key) else { return };
+        let Some(owner) = self.leave(index, lease, key, outcome) else { return };
         let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
@@ -180,9 +180,9 @@ impl<C: Codec> Traffic<C> {
             // The call that was spoken for it was not made.
             connection.promised -= u32::from(lease == NO_LEASE);
             let own = owner - self.routes[lane.routes.start as usize].connections.start;
-            give_back(lane, connection, own, key, outcome, at_ns);
+            give_back(lane, connection, own, at_ns);
         } else {
-            free_slot(lane, connection, 0, key, outcome, at_ns);
+            free_slot(lane, connection, 0, at_ns);
         }
         self.agenda.set(lane_index, lane.due_ns());
     }

@@ -13,7 +13,6 @@ use crate::in_flight::{Chain, Entry, NO_ENTRY};
 use crate::io::{CloseHow, Io};
 use crate::lane::{Picked, RouteId};
 use crate::lease::NO_LEASE;
-use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_proto::{Codec, Matching};
 use brunt_stats::connection::ConnectionEvent;
@@ -74,8 +73,7 @@ impl<C: Codec> Traffic<C> {
         if !connection.freed.is_empty() {
             let first = self.routes[lane.routes.start as usize].connections.start;
             let own = if lane.pins { index - first } else { 0 };
-            let lost = Outcome::without_reply(OutcomeClass::Lost);
-            free_pipeline(lane, connection, own, KeyRef::Id(0), lost);
+            free_pipeline(lane, connection, own);
             self.agenda.set(lane_index, lane.due_ns());
         }
     }

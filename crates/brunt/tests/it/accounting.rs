@@ -72,12 +72,8 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
     while session.due_ns() != u64::MAX {
         let issue = session.take();
         ids.extend(session.ids(&issue.op));
-        session.release(
-            0,
-            issue.op.key,
-            Outcome::of_reply(issue.op.kind, ReplyKind::Value),
-            issue.intended_ns + 1,
-        );
+        session.learn(issue.op.key, Outcome::of_reply(issue.op.kind, ReplyKind::Value));
+        session.release(0, issue.intended_ns + 1);
     }
     assert_eq!(ids.len() as u64, requests);
     ids

@@ -1,0 +1,332 @@
+//! Where a session's operations come from: which kind is next, which key and which value.
+//!
+//! Not when they are sent (that is the schedule's) and not how many. A source names the key of an op by a [`KeyRef`], and is told
+//! what became of each op before the slot of that is free again: what it sends next may depend on it. One more source is a
+//! variant of [`Source`], what it answers as [`Operations`], and the case in [`Source::of_class`] in which a plan has it.
+
+use crate::mix::KindChooser;
+use crate::popularity::{Cursor, Ids, KeyChooser};
+use crate::purge::Purge;
+use crate::rng::Rng;
+use crate::trace::Replay;
+use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
+use brunt_plan::outcome::{Outcome, OutcomeClass};
+use brunt_plan::plan::{Class, Load};
+use brunt_plan::shard::StreamPart;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How often a preload session tries again, over all of its keys, before it gives up: enough for a server that restarts
+/// or is out of memory for a moment, an end for one that never takes the keys. A session with more slots than this may
+/// fail once in each of them: one lost connection is no verdict.
+pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
+
+/// Records of an open loop that may be under way beside those in flight: those that wait for a connection. Memory that nobody has
+/// touched is none.
+const WAITING_RECORDS: usize = 1 << 18;
+
+/// Every source there is. The usual one is told apart where each instruction counts.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Drawn(Drawn),
+    Recorded(Recorded),
+    Purge(Purge),
+    Preload(Preload),
+}
+
+impl Source {
+    /// The source of a class's session, which has so many slots in closed loop.
+    pub(crate) fn of_class(
+        class: &Class,
+        part: StreamPart,
+        chooser: Arc<KeyChooser>,
+        rng: Rng,
+        slots: usize,
+    ) -> Self {
+        let uniques = Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) };
+        if class.trace.is_some() {
+            let waiting = if matches!(class.load, Load::Open { .. }) { WAITING_RECORDS } else { 0 };
+            let replay = Replay::new(slots + waiting);
+            return Self::Recorded(Recorded { replay, ttl_s: class.ttl_s, uniques });
+        }
+        Self::Drawn(Drawn {
+            chooser,
+            cursor: Cursor::new(part),
+            kinds: KindChooser::new(&class.mix),
+            rng,
+            multiget: class.multiget,
+            ttl_s: class.ttl_s,
+            uniques,
+        })
+    }
+
+    pub(crate) fn operations(&self) -> &dyn Operations {
+        match self {
+            Self::Drawn(drawn) => drawn,
+            Self::Recorded(recorded) => recorded,
+            Self::Purge(purge) => purge,
+            Self::Preload(preload) => preload,
+        }
+    }
+
+    pub(crate) fn operations_mut(&mut self) -> &mut dyn Operations {
+        match self {
+            Self::Drawn(drawn) => drawn,
+            Self::Recorded(recorded) => recorded,
+            Self::Purge(purge) => purge,
+            Self::Preload(preload) => preload,
+        }
+    }
+}
+
+/// What a session asks of its source, and what it tells it.
+pub(crate) trait Operations {
+    /// The next op, whose class and session are the caller's to fill in. There is one. `since_ns` is its intended time, from the start
+    /// of the schedule.
+    fn next(&mut self, since_ns: u64) -> Op;
+
+    /// Is there a next op now?
+    fn has_next(&self) -> bool {
+        true
+    }
+
+    /// May there be one when those in flight have ended, whatever becomes of them?
+    fn may_have_more(&self) -> bool {
+        true
+    }
+
+    /// An op with this key has ended, in whatever way. Drawn ops depend on nothing that happens, and are not told.
+    fn learn(&mut self, _key: KeyRef, _outcome: Outcome) {}
+
+    /// A gets has read a key with this unique.
+    fn saw_unique(&mut self, _id: u64, _unique: u64) {}
+
+    /// Time to live of a store that follows a miss, in seconds.
+    fn ttl_s(&self) -> u32;
+}
+
+/// Ops by the class's mix and popularity.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawn {
+    chooser: Arc<KeyChooser>,
+    cursor: Cursor,
+    kinds: KindChooser,
+    rng: Rng,
+    multiget: u16,
+    ttl_s: u32,
+    uniques: Uniques,
+}
+
+impl Drawn {
+    /// What kind of op comes next.
+    #[inline]
+    pub(crate) fn next_kind(&mut self) -> OpKind {
+        self.kinds.choose(&mut self.rng)
+    }
+
+    /// The key of the next op, which is no insertion.
+    #[inline]
+    pub(crate) fn next_id(&mut self, since_ns: u64) -> u64 {
+        self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, false)
+    }
+
+    /// The keys of an op, in the order of the request.
+    #[inline]
+    pub(crate) fn ids(&self, op: &Op) -> Ids<'_> {
+        self.chooser.ids(op)
+    }
+
+    /// The next op, which is of this kind.
+    #[inline(never)]
+    pub(crate) fn next_of_kind(&mut self, kind: OpKind, since_ns: u64) -> Op {
+        if kind == OpKind::Mget {
+            let (key, operand) =
+                self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);
+            return Op { count: self.multiget, operand, ..Op::of(kind, key) };
+        }
+        let inserts = matches!(kind, OpKind::Set | OpKind::Add);
+        let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, inserts);
+        let op = Op::of(kind, KeyRef::Id(id));
+        match kind {
+            OpKind::Set | OpKind::Add | OpKind::Replace => {
+                Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..op }
+            }
+            // Another version, so that a value which has grown can be told apart; the time to live stays.
+            OpKind::Append | OpKind::Prepend => Op { value: ValueRef::Version(1), ..op },
+            OpKind::Cas => {
+                // Before anything was read there is no unique: the server will say so.
+                let (id, operand) = self.uniques.held.pop_back().unwrap_or((id, 0));
+                Op { key: KeyRef::Id(id), value: ValueRef::Version(0), ttl_s: self.ttl_s, operand, ..op }
+            }
+            // Counters are ids of their own behind those of the keys.
+            OpKind::Incr | OpKind::Decr => Op { key: KeyRef::Id(self.chooser.keys() + id), operand: 1, ..op },
+            OpKind::Touch => Op { ttl_s: self.ttl_s, ..op },
+            // Whether the command has a place for it is the codec's to know.
+            OpKind::Raw => {
+                let template = self.kinds.choose_command(&mut self.rng);
+                Op { value: ValueRef::Version(0), template, ..op }
+            }
+            OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete => op,
+        }
+    }
+}
+
+impl Operations for Drawn {
+    fn next(&mut self, since_ns: u64) -> Op {
+        let kind = self.next_kind();
+        self.next_of_kind(kind, since_ns)
+    }
+
+    fn saw_unique(&mut self, id: u64, unique: u64) {
+        self.uniques.push(id, unique);
+    }
+
+    fn ttl_s(&self) -> u32 {
+        self.ttl_s
+    }
+}
+
+/// Ops by the records of a trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) replay: Replay,
+    ttl_s: u32,
+    uniques: Uniques,
+}
+
+impl Recorded {
+    /// The op that stores what the record in this place asked for. The place is held until that has ended, too.
+    pub(crate) fn store_of(&mut self, place: u32) -> Op {
+        self.replay.hold(place);
+        let op = Op { ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Offset(place)) };
+        Op { value: ValueRef::Offset(place), ..op }
+    }
+}
+
+impl Operations for Recorded {
+    fn next(&mut self, _since_ns: u64) -> Op {
+        let taken = self.replay.take();
+        let op = Op::of(taken.kind, KeyRef::Offset(taken.place));
+        let stored = Op { value: ValueRef::Offset(taken.place), ttl_s: self.ttl_s, ..op };
+        match taken.kind {
+            OpKind::Set | OpKind::Add | OpKind::Replace => stored,
+            // The time to live stays.
+            OpKind::Append | OpKind::Prepend => Op { ttl_s: 0, ..stored },
+            OpKind::Cas => {
+                let (id, _) = self.replay.value(taken.place);
+                // Of a key that this session has not read there is no unique: the server will say so.
+                Op { operand: self.uniques.take(id).unwrap_or(0), ..stored }
+            }
+            // A trace does not say by how much.
+            OpKind::Incr | OpKind::Decr => Op { operand: 1, ..op },
+            _ => op,
+        }
+    }
+
+    fn has_next(&self) -> bool {
+        self.replay.has_next()
+    }
+
+    fn may_have_more(&self) -> bool {
+        !self.replay.is_over()
+    }
+
+    fn learn(&mut self, key: KeyRef, _outcome: Outcome) {
+        let KeyRef::Offset(place) = key else { panic!("{key:?} is no key of a trace") };
+        self.replay.let_go(place);
+    }
+
+    fn saw_unique(&mut self, id: u64, unique: u64) {
+        self.uniques.push(id, unique);
+    }
+
+    fn ttl_s(&self) -> u32 {
+        self.ttl_s
+    }
+}
+
+impl Operations for Purge {
+    fn next(&mut self, _since_ns: u64) -> Op {
+        Op::of(OpKind::Delete, KeyRef::Id(self.next_id()))
+    }
+
+    /// Stores that follow what was asked before it are kept for ever: a class that purges has no time to live.
+    fn ttl_s(&self) -> u32 {
+        0
+    }
+}
+
+/// A SET for every id of a range, each until it is done.
+#[derive(Clone, Debug)]
+pub(crate) struct Preload {
+    ids: Range<u64>,
+    ttl_s: u32,
+    /// Ids that failed and wait for another try; never more than there are slots.
+    again: Vec<u64>,
+    retries: u64,
+    pub(crate) confirmed: u64,
+    pub(crate) failed: bool,
+}
+
+impl Preload {
+    pub(crate) fn new(ids: Range<u64>, ttl_s: u32, slots: usize) -> Self {
+        Self { ids, ttl_s, again: Vec::with_capacity(slots), retries: 0, confirmed: 0, failed: false }
+    }
+}
+
+impl Operations for Preload {
+    fn next(&mut self, _since_ns: u64) -> Op {
+        let id = self.again.pop().or_else(|| self.ids.next()).expect("taken only while has_next says so");
+        Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) }
+    }
+
+    fn has_next(&self) -> bool {
+        !self.failed && (!self.again.is_empty() || !self.ids.is_empty())
+    }
+
+    /// An op in flight that fails is another try, until it has given up.
+    fn may_have_more(&self) -> bool {
+        !self.failed
+    }
+
+    fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+        let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
+        if outcome.class == OutcomeClass::Done {
+            self.confirmed += 1;
+        } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {
+            self.failed = true;
+        } else {
+            self.retries += 1;
+            self.again.push(id);
+        }
+    }
+
+    fn ttl_s(&self) -> u32 {
+        self.ttl_s
+    }
+}
+
+/// What gets has read and no cas has used: key ids with their uniques. Bounded; the oldest give way, for they are the
+/// most likely to be out of date.
+#[derive(Clone, Debug)]
+struct Uniques {
+    held: VecDeque<(u64, u64)>,
+}
+
+impl Uniques {
+    const COUNT_MAX: usize = 64;
+
+    fn push(&mut self, id: u64, unique: u64) {
+        if self.held.len() == Self::COUNT_MAX {
+            self.held.pop_front();
+        }
+        self.held.push_back((id, unique));
+    }
+
+    /// That of this key, the last one.
+    fn take(&mut self, id: u64) -> Option<u64> {
+        let place = self.held.iter().rposition(|(held, _)| *held == id)?;
+        self.held.remove(place).map(|(_, unique)| unique)
+    }
+}
