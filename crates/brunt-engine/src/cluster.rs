@@ -50,7 +50,7 @@ pub struct Nodes {
 /// # Errors
 /// None does, or what they answer is no map.
 pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
-    let codec = resp_codec(plan).map_err(RunError::System)?;
+    let codec = resp_codec(plan, plan.protocol).map_err(RunError::System)?;
     let map = first_map(seeds, &codec, 0).map(|(_, map)| map)?;
     let mut nodes = map.nodes().to_vec();
     // Every node lists them in an order of its own, and a report shall not depend on who was asked.
@@ -65,7 +65,7 @@ pub fn find_nodes(plan: &Plan, seeds: &[Endpoint]) -> Result<Nodes, RunError> {
 
 /// The board for a run over these nodes, with the map as it is now.
 pub(crate) fn board(plan: &Plan, nodes: &[Endpoint]) -> Result<MapBoard, RunError> {
-    let codec = resp_codec(plan).map_err(RunError::System)?;
+    let codec = resp_codec(plan, plan.protocol).map_err(RunError::System)?;
     let (_, map) = first_map(nodes, &codec, 0)?;
     let addresses = nodes.iter().map(|node| address_of(&node.server)).collect();
     Ok(MapBoard::new(addresses, &map))
@@ -239,7 +239,7 @@ impl Mapper {
         nodes: Vec<Endpoint>,
         clock: Clock,
     ) -> io::Result<Self> {
-        let codec = resp_codec(plan)?;
+        let codec = resp_codec(plan, plan.protocol)?;
         let (end, ended) = mpsc::channel();
         let thread = std::thread::Builder::new().name("brunt-mapper".to_owned()).spawn(move || {
             let (mut from, mut asked_ns, mut refreshes) = (0, 0, 0);

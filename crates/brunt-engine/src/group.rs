@@ -1,4 +1,5 @@
-//! A multi-get that was split over servers: one operation and one sample, several requests on the wire.
+//! A multi-get that was split over servers, or a change that goes to several of them: one operation and one sample, several
+//! requests on the wire.
 //!
 //! Not in a chain: its parts are. A group counts them down and gathers what they came to. Invariant: the operation ends
 //! when its last part has ended, with the first of their failures.
@@ -45,6 +46,8 @@ pub(crate) struct Group {
     pub given_up: bool,
     /// The first outcome that was a failure.
     failure: Option<Outcome>,
+    /// What the servers said of a change: the first of them, but a refusal rather than anything else.
+    answer: Option<Outcome>,
     /// Parts that have not ended, or the next free group.
     left: u32,
 }
@@ -52,11 +55,13 @@ pub(crate) struct Group {
 impl Group {
     /// What the whole came to, once all parts have ended.
     pub(crate) fn outcome(&self) -> Outcome {
-        match (self.failure, self.mismatched, self.hits) {
-            (Some(failure), _, _) => failure,
-            (None, true, _) => Outcome { class: OutcomeClass::Mismatch, reply: ReplyKind::Value },
-            (None, false, 0) => Outcome { class: OutcomeClass::Miss, reply: ReplyKind::NotFound },
-            (None, false, _) => Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value },
+        if let Some(outcome) = self.failure.or(self.answer) {
+            return outcome;
+        }
+        match (self.mismatched, self.hits) {
+            (true, _) => Outcome { class: OutcomeClass::Mismatch, reply: ReplyKind::Value },
+            (false, 0) => Outcome { class: OutcomeClass::Miss, reply: ReplyKind::NotFound },
+            (false, _) => Outcome { class: OutcomeClass::Hit, reply: ReplyKind::Value },
         }
     }
 }
@@ -98,6 +103,7 @@ impl Groups {
             lease: NO_LEASE,
             given_up: false,
             failure: None,
+            answer: None,
             left: parts,
         };
         if self.free == NO_GROUP {
@@ -144,6 +150,10 @@ impl Groups {
         group.mismatched |= part.rest.mismatched;
         if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
             group.failure.get_or_insert(outcome);
+        } else if !part.kind.is_retrieval() {
+            let is_worse =
+                |held: Outcome| held.class != OutcomeClass::Refused && outcome.class == OutcomeClass::Refused;
+            group.answer = group.answer.filter(|held| !is_worse(*held)).or(Some(outcome));
         }
         self.count_down(id)
     }

@@ -1,6 +1,7 @@
 //! A session together with what the engine keeps for it: the routes to its servers, and operations that wait there.
 //!
-//! Not the schedule: that is inside the session and never changed from here. A lane has one route per server; an
+//! Not the schedule: that is inside the session and never changed from here. A lane has one route per server (one per server and
+//! path, where kinds of operations have paths of their own); an
 //! operation that is due and finds no connection with room waits on its route, in order, with the instant at which the
 //! loop first looked at it, so that a server that is gone holds up nobody else's operations. Queues are bounded; when
 //! one is full the rest simply stays in the schedule, late but not lost.
@@ -62,6 +63,71 @@ pub(crate) enum Routing {
     InTurn(u32),
     /// Any.
     AtRandom(DrawRng),
+    /// What its kind says; or whatever its kind is, to several at a time.
+    ByKind(Box<KindRouting>),
+}
+
+/// Which routes of a lane operations of each kind take.
+#[derive(Clone, Debug)]
+pub(crate) struct KindRouting {
+    /// Which of the branches; `kind as usize` is the index.
+    pub of_kind: [u8; OpKind::COUNT],
+    /// At least one.
+    pub branches: Vec<Branch>,
+    /// How many servers have each key, at least 1.
+    pub replicas: u32,
+    /// Which of them the next retrieval asks.
+    pub turn: u32,
+}
+
+/// Routes of a lane among which some kinds of operations choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    /// As numbers within the worker.
+    pub routes: Range<RouteId>,
+    /// Which of them; not by kind again.
+    pub routing: Routing,
+}
+
+impl KindRouting {
+    /// That of operations of this kind.
+    pub(crate) fn branch(&self, kind: OpKind) -> &Branch {
+        &self.branches[usize::from(self.of_kind[kind as usize])]
+    }
+
+    /// Which of a key's servers a retrieval asks.
+    pub(crate) fn take_turn(&mut self) -> u32 {
+        let turn = self.turn;
+        self.turn = (turn + 1) % self.replicas;
+        turn
+    }
+}
+
+/// Routes among which the key decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread<'a> {
+    router: &'a Router,
+    first: RouteId,
+    count: u32,
+}
+
+impl Spread<'_> {
+    /// The first of the routes.
+    pub(crate) fn first(&self) -> RouteId {
+        self.first
+    }
+
+    /// How many they are.
+    pub(crate) fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// The route so many behind that where a key lives.
+    #[inline]
+    pub(crate) fn route(&self, key: &[u8], behind: u32) -> RouteId {
+        let at = self.router.route(key) + behind;
+        self.first + if at < self.count { at } else { at - self.count }
+    }
 }
 
 impl Routing {
@@ -69,7 +135,9 @@ impl Routing {
     pub(crate) fn any(&mut self, routes: u32) -> u32 {
         match self {
             Self::Only => 0,
-            Self::ByKey(_) | Self::BySlot => unreachable!("the key decides, and the caller has it"),
+            Self::ByKey(_) | Self::BySlot | Self::ByKind(_) => {
+                unreachable!("the key or the kind decides, and the caller has it")
+            }
             Self::InTurn(next) => {
                 let route = *next;
                 *next = (route + 1) % routes;
@@ -221,10 +289,35 @@ impl Lane {
             && !self.is_audited
     }
 
-    /// May the keys of an operation live on several servers?
+    /// May an operation go to several servers: because its keys live there, or each of them has its key?
     #[inline]
     pub(crate) fn splits(&self, op: &Op) -> bool {
-        op.kind == OpKind::Mget && matches!(self.routing, Routing::ByKey(_) | Routing::BySlot)
+        match &self.routing {
+            Routing::ByKey(_) | Routing::BySlot => op.kind == OpKind::Mget,
+            Routing::ByKind(kinds) => {
+                let changes = !op.kind.is_retrieval() && kinds.replicas > 1;
+                changes || op.kind == OpKind::Mget && self.spread(op.kind).is_some()
+            }
+            Routing::Only | Routing::InTurn(_) | Routing::AtRandom(_) => false,
+        }
+    }
+
+    /// The routes of operations of this kind, where the key decides among them.
+    #[inline]
+    pub(crate) fn spread(&self, kind: OpKind) -> Option<Spread<'_>> {
+        let (routes, routing) = match &self.routing {
+            Routing::ByKind(kinds) => {
+                let branch = kinds.branch(kind);
+                (&branch.routes, &branch.routing)
+            }
+            routing => (&self.routes, routing),
+        };
+        match routing {
+            Routing::ByKey(router) => {
+                Some(Spread { router, first: routes.start, count: routes.len() as u32 })
+            }
+            _ => None,
+        }
     }
 }
 

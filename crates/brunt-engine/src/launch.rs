@@ -9,7 +9,7 @@ use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
 use crate::kernel_interface::KernelInterface;
-use crate::lane::{Lane, Lanes, Route, RouteRoom, Routing};
+use crate::lane::{Branch, KindRouting, Lane, Lanes, Route, RouteRoom, Routing};
 use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
@@ -22,10 +22,10 @@ use crate::transport::tls::client::TlsClient;
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{
-    Class, Keyspace, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps, Transport,
+    Class, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps, Transport,
 };
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::{Portion, Shard, StreamPart, share_of};
+use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share_of};
 #[cfg(not(test))]
 use brunt_proto::memcached::MetaCodec;
 use brunt_proto::memcached::binary::sasl;
@@ -72,12 +72,19 @@ const HELD_BYTES: usize = 256 << 20;
 
 /// A data set as the engine uses it.
 struct DataSet {
-    keyspace: Keyspace,
     keys: Arc<KeySpace>,
     extends: bool,
     ttl_s: u32,
-    /// The first class that uses it: its connections preload it.
+    /// The class whose connections preload it, and the path of those.
     class: usize,
+    path: usize,
+}
+
+/// The servers of a class's path, and which of them has a key, if that is what decides.
+struct ClassPath {
+    servers: Vec<u16>,
+    transport: Transport,
+    router: Option<Arc<Router>>,
 }
 
 /// What all workers of a run share, read-only.
@@ -90,8 +97,8 @@ pub(crate) struct Blueprint {
     choosers: Vec<Arc<KeyChooser>>,
     /// Preload has something to do.
     is_to_store: bool,
-    /// Where keys live, if that is what decides.
-    router: Option<Arc<Router>>,
+    /// The paths of each class.
+    paths: Vec<Vec<ClassPath>>,
     /// Who has which slot, where the servers are nodes of a cluster; and the commands whose keys decide.
     board: Option<Arc<MapBoard>>,
     commands: Arc<[Template]>,
@@ -100,34 +107,42 @@ pub(crate) struct Blueprint {
     busy: Option<Arc<BusyBoard>>,
 }
 
-/// A worker's connections of one class, numbered within the worker; those to one server are neighbours.
-type ClassLinks = Vec<Range<u32>>;
+/// A worker's connections of one class, numbered within the worker, by path and by the servers of that. Of a class that other workers
+/// carry out there are none.
+type ClassLinks = Vec<Vec<Range<u32>>>;
 
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
-        let class_of = |keyspace: &Keyspace| {
-            plan.classes.iter().position(|class| class.keyspace == *keyspace).unwrap_or(0)
-        };
-        let data_sets: Vec<DataSet> = plan
-            .data_sets()
-            .into_iter()
+        let sets = plan.data_sets();
+        let data_sets: Vec<DataSet> = sets
+            .iter()
             .map(|set| DataSet {
-                keyspace: set.keyspace.clone(),
-                keys: Arc::new(KeySpace::new(&set, plan.data_seed)),
+                keys: Arc::new(KeySpace::new(set, plan.data_seed)),
                 extends: set.extends,
                 ttl_s: set.ttl_s,
-                class: class_of(set.keyspace),
+                class: set.classes[0],
+                path: path_of(&plan, &plan.classes[set.classes[0]], OpKind::Set),
             })
             .collect();
-        let place = |wanted: &Keyspace| data_sets.iter().position(|set| set.keyspace == *wanted).unwrap_or(0);
-        let data_set_of_class = plan.classes.iter().map(|class| place(&class.keyspace)).collect();
+        let place = |class| sets.iter().position(|set| set.classes.contains(&class)).unwrap_or(0);
+        let data_set_of_class = (0..plan.classes.len()).map(place).collect();
         let chooser = |class: &Class| {
             Arc::new(KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed))
         };
         let choosers = plan.classes.iter().map(chooser).collect();
         let value_max = plan.classes.iter().map(Class::value_bytes_max).max().unwrap_or(0);
-        let servers: Vec<ServerAddress> = endpoints.iter().map(|endpoint| endpoint.server.clone()).collect();
-        let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
+        let class_path = |path: brunt_plan::destination::Path| {
+            let address = |server: &u16| endpoints[usize::from(*server)].server.clone();
+            let servers: Vec<ServerAddress> = path.servers.iter().map(address).collect();
+            let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
+            ClassPath {
+                servers: path.servers,
+                transport: path.transport,
+                router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
+            }
+        };
+        let class_paths = |class| plan.paths(class).into_iter().map(class_path).collect();
+        let paths = plan.classes.iter().map(class_paths).collect();
         Self {
             payload: Arc::new(Payload::new(plan.data_seed, value_max)),
             busy: plan.has_open_loop().then(|| {
@@ -135,7 +150,7 @@ impl Blueprint {
                 Arc::new(BusyBoard::new(endpoints.len(), is_unanswered))
             }),
             layout: Layout::of(&plan),
-            router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
+            paths,
             board: None,
             commands: Arc::new([]),
             data_sets,
@@ -167,24 +182,37 @@ impl Blueprint {
         self.plan.preload_stores()
     }
 
-    fn servers(&self) -> u32 {
-        self.endpoints.len() as u32
-    }
-
-    /// The connections of each class within a worker. Connection `c` of a class goes to server `c` modulo their number,
+    /// The connections of each class within a worker. Connection `c` of a path goes to its server `c` modulo their number,
     /// so that over all workers every server has its share.
     fn links(&self, shard: &Shard) -> Vec<ClassLinks> {
         let mut next = 0;
-        let servers = self.servers();
-        let mut to_server = |own: &Range<u32>, server: u32| {
+        let mut to_server = |own: &Range<u32>, server: u32, of: u32| {
             let start = next;
-            next += own.clone().filter(|connection| connection % servers == server).count() as u32;
+            next += own.clone().filter(|connection| connection % of == server).count() as u32;
             start..next
         };
-        let of_class = |class: &brunt_plan::shard::ClassShard| {
-            (0..servers).map(|server| to_server(&class.connections, server)).collect()
+        let mut of_path = |own: &Range<u32>, path: &ClassPath| {
+            let of = path.servers.len() as u32;
+            (0..of).map(|server| to_server(own, server, of)).collect()
         };
-        shard.classes.iter().map(of_class).collect()
+        let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
+        {
+            true => ClassLinks::new(),
+            false => paths.iter().map(|path| of_path(&class.connections, path)).collect(),
+        };
+        shard.classes.iter().zip(&self.paths).map(&mut of_class).collect()
+    }
+
+    /// The paths of the classes that a worker carries out, each with its class.
+    fn paths_of<'a>(&'a self, shard: &'a Shard) -> impl Iterator<Item = (&'a Class, &'a ClassPath)> {
+        let is_carried = |(_, own): &(_, &ClassShard)| !own.connections.is_empty();
+        let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
+        classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
+    }
+
+    /// Does a worker have connections by this transport?
+    pub(crate) fn goes_by(&self, shard: &Shard, transport: Transport) -> bool {
+        self.paths_of(shard).any(|(_, path)| path.transport == transport)
     }
 
     /// Keys and key bytes of the longest request of a class, and the copied bytes of its longest value.
@@ -211,10 +239,10 @@ impl Blueprint {
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
-        let datagrams = self.plan.transport == Transport::Udp;
+        let datagrams = self.goes_by(shard, Transport::Udp);
         let nodelay = self.plan.nodelay;
         uring::Shape {
-            links: links_of(shard),
+            links: links_of(&self.plan, shard),
             reply_bytes,
             datagrams,
             nodelay,
@@ -224,28 +252,30 @@ impl Blueprint {
 
     /// A codec of this dialect over datagrams, for the worker with this shard.
     pub(crate) fn datagram_codec<C: Codec>(&self, codec: C, shard: &Shard) -> DatagramCodec<C> {
+        let preload_depth = self.preload_depth(shard) as usize;
         let waiting = |class: &Class| {
             let follow_ups = if class.on_miss == OnMiss::Set { follow_ups_of(class) } else { 1 };
-            (class.depth as usize * follow_ups).max(self.preload_depth(links_of(shard)) as usize)
+            (class.depth as usize * follow_ups).max(preload_depth)
         };
-        let waiting = self.plan.classes.iter().map(waiting).max().unwrap_or(1);
+        let by_datagram = || self.paths_of(shard).filter(|(_, path)| path.transport == Transport::Udp);
+        let waiting = by_datagram().map(|(class, _)| waiting(class)).max().unwrap_or(1);
         // The longest train is a whole reply.
-        let longest = self.plan.classes.iter().map(reply_bytes_max).max().unwrap_or(0);
+        let longest = by_datagram().map(|(class, _)| reply_bytes_max(class)).max().unwrap_or(0);
         let others = longest.div_ceil(PAYLOAD_BYTES_MAX).saturating_sub(1).min(usize::from(AHEAD_MAX));
         let codec = DatagramCodec::new(codec, waiting, 0);
-        let place_bytes = links_of(shard) * codec.places() * DATAGRAM_ROOM;
+        let place_bytes = links_of(&self.plan, shard) * codec.places() * DATAGRAM_ROOM;
         let room = (HELD_BYTES / place_bytes.max(1)).max(1);
         DatagramCodec::new(codec.into_dialect(), waiting, others.min(room) as u16)
     }
 
-    /// How many stores of a preload a connection has under way, in a worker with so many.
-    fn preload_depth(&self, connections: usize) -> u32 {
+    /// How many stores of a preload a connection of this worker has under way.
+    fn preload_depth(&self, shard: &Shard) -> u32 {
         let depth_max = self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
         if !self.is_to_store {
             return depth_max;
         }
-        let connections = (connections as u32).max(1);
-        if self.plan.transport == Transport::Udp {
+        let connections = (links_of(&self.plan, shard) as u32).max(1);
+        if self.goes_by(shard, Transport::Udp) {
             // Whatever a server's socket has no room for is lost, and is missed for a whole time-out.
             return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
         }
@@ -255,7 +285,8 @@ impl Blueprint {
     /// The clients of a worker's connections.
     fn tls_clients(&self, shard: &Shard) -> io::Result<Vec<TlsClient>> {
         let of_link = |link: LinkPlan| self.endpoints[usize::from(link.server)].tls.clone();
-        let clients: Option<Vec<_>> = link_plans(&self.links(shard)).into_iter().map(of_link).collect();
+        let clients: Option<Vec<_>> =
+            link_plans(&self.paths, &self.links(shard)).into_iter().map(of_link).collect();
         // Whoever found the servers has seen to it, so that this is a mistake of ours.
         clients.ok_or_else(|| io::Error::other("a server without its client of TLS"))
     }
@@ -267,13 +298,15 @@ impl Blueprint {
             return lanes;
         }
         for (set, ids) in self.data_sets.iter().zip(&shard.preload) {
-            let of_class = &links[set.class];
-            let spans: Vec<&[Range<u32>]> = match self.router.is_some() || self.board.is_some() {
-                true => vec![of_class.as_slice()],
-                false => of_class.chunks(1).collect(),
+            let Some(of_path) = links[set.class].get(set.path) else { continue };
+            let router = &self.paths[set.class][set.path].router;
+            let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
+                true => vec![of_path.as_slice()],
+                false => of_path.chunks(1).collect(),
             };
+            let replicas = self.plan.classes[set.class].replicas;
             for span in spans {
-                let count = span.iter().map(|range| range.len() as u32).sum();
+                let count = span.iter().map(|range| range.len() as u32).sum::<u32>() / replicas;
                 let session = Session::preload(
                     set.class as u16,
                     lanes.lanes.len() as u32,
@@ -285,21 +318,32 @@ impl Blueprint {
                 );
                 let slots = count as usize * depth as usize;
                 let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
-                let lane = self.lane(session, set, true, Routing::Only);
-                self.add_lane(&mut lanes, lane, span, room);
+                let routing = match router {
+                    Some(router) if span.len() > 1 => Routing::ByKey(router.clone()),
+                    _ => Routing::Only,
+                };
+                let lane = self.lane(session, set, true);
+                self.add_lane(
+                    &mut lanes,
+                    lane,
+                    &[Span { ranges: span.to_vec(), routing }],
+                    replicas,
+                    None,
+                    room,
+                );
             }
         }
         lanes
     }
 
     /// A lane that has no routes yet.
-    fn lane(&self, session: Session, set: &DataSet, is_preload: bool, routing: Routing) -> Lane {
+    fn lane(&self, session: Session, set: &DataSet, is_preload: bool) -> Lane {
         Lane {
             session,
             keyspace: set.keys.clone(),
             is_preload,
             routes: 0..0,
-            routing,
+            routing: Routing::Only,
             pins: false,
             depth: 0,
             begins_taken: false,
@@ -313,18 +357,39 @@ impl Blueprint {
         }
     }
 
-    /// Adds a lane with a route for each of these spans of connections.
-    fn add_lane(&self, lanes: &mut Lanes, mut lane: Lane, spans: &[Range<u32>], room: RouteRoom) {
-        let first = lanes.routes.len() as u32;
-        lane.routes = first..first + spans.len() as u32;
-        if let (Some(router), true) = (&self.router, spans.len() > 1) {
-            lane.routing = Routing::ByKey(router.clone());
-        }
-        if self.board.is_some() {
-            lane.routing = Routing::BySlot;
-        }
+    /// Adds a lane with a route for each server of these paths. `class`: where kinds of operations have paths of their own, whose.
+    fn add_lane(
+        &self,
+        lanes: &mut Lanes,
+        mut lane: Lane,
+        paths: &[Span],
+        replicas: u32,
+        class: Option<&Class>,
+        room: RouteRoom,
+    ) {
         let index = lanes.lanes.len() as u32;
-        lanes.routes.extend(spans.iter().map(|span| Route::new(index, span.clone(), room)));
+        let first = lanes.routes.len() as u32;
+        let mut branches = Vec::new();
+        for path in paths {
+            let start = lanes.routes.len() as u32;
+            lanes.routes.extend(path.ranges.iter().map(|range| Route::new(index, range.clone(), room)));
+            branches.push(Branch { routes: start..lanes.routes.len() as u32, routing: path.routing.clone() });
+        }
+        lane.routes = first..lanes.routes.len() as u32;
+        let of_kind = |kind| class.map_or(0, |class| path_of(&self.plan, class, kind) as u8);
+        lane.routing = match branches.pop() {
+            _ if self.board.is_some() => Routing::BySlot,
+            Some(only) if branches.is_empty() && replicas == 1 => only.routing,
+            last => {
+                branches.extend(last);
+                Routing::ByKind(Box::new(KindRouting {
+                    of_kind: OpKind::ALL.map(of_kind),
+                    branches,
+                    replicas,
+                    turn: 0,
+                }))
+            }
+        };
         lanes.lanes.push(lane);
     }
 
@@ -333,7 +398,7 @@ impl Blueprint {
         let mut lanes = Lanes::default();
         let routes: usize =
             self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
-        for (class_index, links) in links.iter().enumerate() {
+        for (class_index, links) in links.iter().enumerate().filter(|(_, links)| !links.is_empty()) {
             for part in self.parts(shard, class_index, links) {
                 self.add_session(&mut lanes, class_index, &part, window, routes);
             }
@@ -344,24 +409,24 @@ impl Blueprint {
     /// How a class's connections on a worker are grouped into sessions.
     fn parts(&self, shard: &Shard, class_index: usize, links: &ClassLinks) -> Vec<SessionPart> {
         let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
+        let &ClassShard { part, portion, .. } = own;
         match class.sessions {
             SessionScope::Worker => {
-                let (part, portion) = (shard.part, shard.portion);
-                vec![SessionPart { spans: links.clone(), part, portion, budget: own.requests }]
+                vec![SessionPart { paths: links.clone(), part, portion, budget: own.requests }]
             }
             SessionScope::Connection => {
                 let count = own.connections.len() as u32;
                 let of_connection = |(nth, link): (u32, u32)| {
                     let part = StreamPart { index: own.connections.start + nth, of: class.connections };
                     SessionPart {
-                        spans: std::iter::once(link..link + 1).collect(),
+                        paths: vec![std::iter::once(link..link + 1).collect()],
                         part,
                         // Here connections weigh the same, and no worker.
                         portion: Portion::even(part),
                         budget: own.requests.map(|total| share_of(total, nth, count)),
                     }
                 };
-                (0..).zip(links.iter().flat_map(Range::clone)).map(of_connection).collect()
+                (0..).zip(links[0].iter().flat_map(Range::clone)).map(of_connection).collect()
             }
         }
     }
@@ -375,10 +440,12 @@ impl Blueprint {
         routes: usize,
     ) {
         let class = &self.plan.classes[class_index];
-        let connections: u32 = part.spans.iter().map(|span| span.len() as u32).sum();
+        // Every path has as many connections, and a change to several replicas takes one of each of them.
+        let connections: u32 =
+            part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
         // A slot has a connection of its own only where its operations can go nowhere else.
         // In a cluster its operations may be handed out in parts, or go elsewhere.
-        let has_one_route = part.spans.len() == 1 && self.board.is_none();
+        let has_one_route = part.paths.len() == 1 && part.paths[0].len() == 1 && self.board.is_none();
         let lifetime = &class.lifetime;
         // Slots that a connection has no call for must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
@@ -393,7 +460,7 @@ impl Blueprint {
             budget: part.budget,
             seed: self.plan.seed,
             chooser: self.choosers[class_index].clone(),
-            copies: self.plan.copies() as u32,
+            copies: self.plan.copies_of(class) as u32,
             begins_taken,
             window: brunt_workload::session::Window {
                 start_ns: window.start_ns,
@@ -419,7 +486,7 @@ impl Blueprint {
             parks: !is_open && has_one_route,
         };
         let set = &self.data_sets[self.data_set_of_class[class_index]];
-        let mut lane = self.lane(session, set, false, self.routing(class_index, part));
+        let mut lane = self.lane(session, set, false);
         lane.pins = room.parks;
         lane.depth = class.depth;
         lane.begins_taken = begins_taken;
@@ -429,7 +496,13 @@ impl Blueprint {
         lane.noreply = class.noreply;
         lane.is_audited = self.plan.verify.is_some();
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
-        self.add_lane(lanes, lane, &part.spans, room);
+        let paths = part.paths.iter().zip(&self.paths[class_index]);
+        let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| Span {
+            ranges: ranges.clone(),
+            routing: self.routing(class_index, part, ranges.len(), path),
+        };
+        let spans: Vec<Span> = paths.map(span).collect();
+        self.add_lane(lanes, lane, &spans, class.replicas, Some(class), room);
     }
 
     /// Operations that may wait on a route because another node has sent them there, or because they are parts of one; those
@@ -453,26 +526,38 @@ impl Blueprint {
         Some(Slots::new(board, self.commands.clone(), room, worker))
     }
 
-    /// Which server an operation goes to, where its key does not decide.
-    fn routing(&self, class_index: usize, part: &SessionPart) -> Routing {
-        match self.plan.placement {
-            _ if part.spans.len() == 1 => Routing::Only,
-            Placement::Random => {
+    /// Which of so many servers of a path an operation goes to.
+    fn routing(&self, class_index: usize, part: &SessionPart, servers: usize, path: &ClassPath) -> Routing {
+        match (&path.router, self.plan.placement) {
+            _ if servers == 1 => Routing::Only,
+            (Some(router), _) => Routing::ByKey(router.clone()),
+            (None, Placement::Random) => {
                 let mut rng =
                     Rng::for_stream(self.plan.seed, Purpose::Ops, class_index as u16, part.part.index);
                 let seed = brunt_workload::rng::Draw::next_u64(&mut rng);
                 Routing::AtRandom(DrawRng::from_draw(seed))
             }
             // Workers do not all begin with the same server.
-            _ => Routing::InTurn(part.part.index % self.servers()),
+            (None, _) => Routing::InTurn(part.part.index % servers as u32),
         }
     }
 }
 
+/// A worker's connections to the servers of a path, and which of these an operation goes to.
+struct Span {
+    ranges: Vec<Range<u32>>,
+    routing: Routing,
+}
+
+/// Which of a class's paths operations of a kind take.
+fn path_of(plan: &Plan, class: &Class, kind: OpKind) -> usize {
+    plan.paths(class).iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
+}
+
 /// A session's share of a class on a worker.
 struct SessionPart {
-    /// Its connections, by server.
-    spans: Vec<Range<u32>>,
+    /// Its connections, by path and server.
+    paths: ClassLinks,
     part: StreamPart,
     portion: Portion,
     budget: Option<u64>,
@@ -481,8 +566,8 @@ struct SessionPart {
 /// How many routes a worker has for a class.
 fn routes_of(class: &Class, links: &ClassLinks) -> usize {
     match class.sessions {
-        SessionScope::Worker => links.len(),
-        SessionScope::Connection => links.iter().map(|range| range.len()).sum(),
+        SessionScope::Worker => links.iter().map(Vec::len).sum(),
+        SessionScope::Connection => links_in(links),
     }
 }
 
@@ -509,13 +594,18 @@ struct Bounds {
 
 impl Bounds {
     fn of(blueprint: &Blueprint, links: &[ClassLinks], preload_depth: u32) -> Self {
-        let servers = blueprint.endpoints.len();
         let mut bounds = Self { in_flight: 0, groups: 0, leases: 0, waiting: 0 };
         let routes: usize =
             blueprint.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class, links) in blueprint.plan.classes.iter().zip(links) {
-            let connections: usize = links.iter().map(|range| range.len()).sum();
+            let connections = links_in(links);
             let slots = connections * class.depth as usize;
+            // In a cluster the nodes may be others by then.
+            let servers = if blueprint.board.is_some() {
+                blueprint.endpoints.len()
+            } else {
+                links.iter().map(Vec::len).sum()
+            };
             let follows = class.on_miss == OnMiss::Set;
             let extra = if follows { slots * follow_ups_of(class) } else { 0 };
             bounds.in_flight += (connections * preload_depth as usize).max(slots + extra);
@@ -527,7 +617,9 @@ impl Bounds {
             };
             bounds.waiting += waiting;
             let splits = servers > 1 || blueprint.board.is_some();
-            if splits && class.mix.contains(OpKind::Mget) {
+            if class.replicas > 1 {
+                bounds.groups += (connections * preload_depth as usize).max(slots) + waiting;
+            } else if splits && class.mix.contains(OpKind::Mget) {
                 bounds.groups += slots + waiting;
             }
         }
@@ -541,10 +633,10 @@ fn templates(plan: &Plan) -> io::Result<Vec<Template>> {
 }
 
 /// The codec of a connection to a Redis.
-pub(crate) fn resp_codec(plan: &Plan) -> io::Result<RespCodec> {
+pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCodec> {
     let login = &plan.login;
     let handshake = Handshake::new(&handshake::Login {
-        version: if plan.protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
+        version: if protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
         user: login.user.clone(),
         password: login.password.as_ref().map(|password| password.secret().to_owned()),
         client_name: login.client_name.clone(),
@@ -566,7 +658,7 @@ pub(crate) fn build<C: Codec, I: Io>(
 ) -> Worker<C, I> {
     let plan = &blueprint.plan;
     let links = blueprint.links(&shard);
-    let preload_depth = blueprint.preload_depth(links_of(&shard));
+    let preload_depth = blueprint.preload_depth(&shard);
     let bounds = Bounds::of(blueprint, &links, preload_depth);
     let (keys_max, key_bytes_max, value_copied) = blueprint.longest_request();
     let samples_max = share_of(plan.samples_max, shard.part.index, shard.part.of) as usize;
@@ -585,10 +677,10 @@ pub(crate) fn build<C: Codec, I: Io>(
             .max(ROOM_MIN)
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
-        links: link_plans(&links),
+        links: link_plans(&blueprint.paths, &links),
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
-        lifetimes: lifetimes(plan, &shard, &links),
+        lifetimes: lifetimes(blueprint, &shard, &links),
         keys_max,
         key_bytes_max,
         in_flight_max: bounds.in_flight,
@@ -624,27 +716,42 @@ pub(crate) fn build<C: Codec, I: Io>(
 }
 
 /// Class and server of every connection of a worker, in the order of their numbers.
-fn link_plans(links: &[ClassLinks]) -> Vec<LinkPlan> {
+fn link_plans(paths: &[Vec<ClassPath>], links: &[ClassLinks]) -> Vec<LinkPlan> {
     let mut plans = Vec::new();
-    for (class, of_class) in links.iter().enumerate() {
-        for (server, range) in of_class.iter().enumerate() {
-            let link = LinkPlan { class: class as u16, server: server as u16 };
-            plans.extend(std::iter::repeat_n(link, range.len()));
+    for (class, (of_class, paths)) in links.iter().zip(paths).enumerate() {
+        for (of_path, path) in of_class.iter().zip(paths) {
+            for (range, server) in of_path.iter().zip(&path.servers) {
+                let link = LinkPlan { class: class as u16, server: *server };
+                plans.extend(std::iter::repeat_n(link, range.len()));
+            }
         }
     }
     plans
 }
 
-fn lifetimes(plan: &Plan, shard: &Shard, links: &[ClassLinks]) -> Vec<Lifetimes> {
-    let of_class = |(class, own): (usize, &brunt_plan::shard::ClassShard)| {
-        Lifetimes::new(&plan.classes[class], own, &links[class], shard.part)
+/// How many connections a worker has of a class.
+fn links_in(links: &ClassLinks) -> usize {
+    links.iter().flatten().map(|range| range.len()).sum()
+}
+
+fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<Lifetimes> {
+    let of_class = |(class, own): (usize, &ClassShard)| {
+        let mut by_server = vec![0..0; blueprint.endpoints.len()];
+        // Where connections come and go by plan there is one path.
+        for (range, server) in
+            links[class].iter().flatten().zip(blueprint.paths[class].iter().flat_map(|path| &path.servers))
+        {
+            by_server[usize::from(*server)] = range.clone();
+        }
+        Lifetimes::new(&blueprint.plan.classes[class], own, &by_server)
     };
     shard.classes.iter().enumerate().map(of_class).collect()
 }
 
 /// How many connections a worker has.
-fn links_of(shard: &Shard) -> usize {
-    shard.classes.iter().map(|class| class.connections.len()).sum()
+fn links_of(plan: &Plan, shard: &Shard) -> usize {
+    let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
+    plan.classes.iter().zip(&shard.classes).map(of_class).sum()
 }
 
 /// Which worker of this host, and the traces that it replays.
@@ -698,8 +805,9 @@ impl Own {
     /// Does the work of this thread in the dialect of the plan.
     #[cfg(not(test))]
     fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
-        let is_by_datagram = blueprint.plan.transport == Transport::Udp;
-        match blueprint.plan.protocol {
+        let is_by_datagram = blueprint.goes_by(&self.shard, Transport::Udp);
+        let protocol = self.shard.protocol;
+        match protocol {
             Protocol::MemcachedText if is_by_datagram => {
                 self.work_by_datagram(blueprint, TextCodec::default(), notices)
             }
@@ -709,7 +817,9 @@ impl Own {
             Protocol::MemcachedText => self.work(blueprint, TextCodec::default(), notices),
             Protocol::MemcachedMeta => self.work(blueprint, MetaCodec::new(), notices),
             Protocol::MemcachedBinary => self.work(blueprint, blueprint.binary_codec(), notices),
-            Protocol::Resp2 | Protocol::Resp3 => self.work(blueprint, resp_codec(&blueprint.plan)?, notices),
+            Protocol::Resp2 | Protocol::Resp3 => {
+                self.work(blueprint, resp_codec(&blueprint.plan, protocol)?, notices)
+            }
         }
     }
 
@@ -717,10 +827,10 @@ impl Own {
     /// each over each kind of socket. To build all of it twice would take most of the time that this crate's tests take.
     #[cfg(test)]
     fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
-        assert_eq!(blueprint.plan.protocol, Protocol::MemcachedText);
-        match blueprint.plan.transport {
-            Transport::Udp => self.work_by_datagram(blueprint, TextCodec::default(), notices),
-            _ => self.work(blueprint, TextCodec::default(), notices),
+        assert_eq!(self.shard.protocol, Protocol::MemcachedText);
+        match blueprint.goes_by(&self.shard, Transport::Udp) {
+            true => self.work_by_datagram(blueprint, TextCodec::default(), notices),
+            false => self.work(blueprint, TextCodec::default(), notices),
         }
     }
 
@@ -735,7 +845,7 @@ impl Own {
         Ok(match self.interface {
             KernelInterface::Epoll => {
                 let gather = Gather::of(&blueprint.plan);
-                let io = Epoll::of_datagrams(links_of(&self.shard), gather, self.clock)?;
+                let io = Epoll::of_datagrams(links_of(&blueprint.plan, &self.shard), gather, self.clock)?;
                 self.take_turns(blueprint, codec, io, notices)
             }
             KernelInterface::Uring => {
@@ -752,16 +862,18 @@ impl Own {
         codec: C,
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
-        let links = links_of(&self.shard);
         let plan = &blueprint.plan;
+        let links = links_of(plan, &self.shard);
         let (gather, nodelay) = (Gather::of(plan), plan.nodelay);
-        if plan.transport == Transport::Udp {
+        let [is_by_udp, is_by_tls] =
+            [Transport::Udp, Transport::Tls].map(|transport| blueprint.goes_by(&self.shard, transport));
+        if is_by_udp {
             // Whoever made the plan has seen to it, so that this is a mistake of ours.
             return Err(io::Error::other("a protocol that has no datagrams"));
         }
         // Plain transports differ in their sockets alone, which are connected by the kind of their address.
-        Ok(match (self.interface, plan.timestamps, plan.transport) {
-            (KernelInterface::Epoll, Timestamps::Off, Transport::Tcp | Transport::Unix | Transport::Udp) => {
+        Ok(match (self.interface, plan.timestamps, is_by_tls) {
+            (KernelInterface::Epoll, Timestamps::Off, false) => {
                 let io = Epoll::new(links, gather, self.clock)?.with_nodelay(nodelay);
                 self.take_turns(blueprint, codec, io, notices)
             }
@@ -770,16 +882,16 @@ impl Own {
                 let io = Epoll::stamping(links, gather, self.clock)?.with_nodelay(nodelay);
                 self.take_turns(blueprint, codec, io, notices)
             }
-            (KernelInterface::Uring, _, Transport::Tcp | Transport::Unix | Transport::Udp) => {
+            (KernelInterface::Uring, _, false) => {
                 let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
                 self.take_turns(blueprint, codec, io, notices)
             }
-            (KernelInterface::Epoll, Timestamps::Off, Transport::Tls) => {
+            (KernelInterface::Epoll, Timestamps::Off, true) => {
                 let io = Epoll::new(links, gather, self.clock)?.with_nodelay(nodelay);
                 let io = Tls::new(io, blueprint.tls_clients(&self.shard)?);
                 self.take_turns(blueprint, codec, io, notices)
             }
-            (KernelInterface::Uring, _, Transport::Tls) => {
+            (KernelInterface::Uring, _, true) => {
                 let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
                 let io = Tls::new(io, blueprint.tls_clients(&self.shard)?);
                 self.take_turns(blueprint, codec, io, notices)

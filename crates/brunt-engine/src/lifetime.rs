@@ -29,16 +29,17 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// `links`: the class's connections to each server, which are neighbours.
-    pub(crate) fn new(class: &Class, shard: &ClassShard, by_server: &[Range<u32>], part: StreamPart) -> Self {
-        let links =
-            by_server.first().map_or(0, |range| range.start)..by_server.last().map_or(0, |range| range.end);
+    /// `by_server`: the class's connections to each server of the run; all of them are neighbours.
+    pub(crate) fn new(class: &Class, shard: &ClassShard, by_server: &[Range<u32>]) -> Self {
+        let own = by_server.iter().filter(|range| !range.is_empty());
+        let links = own.clone().map(|range| range.start).min().unwrap_or(0)
+            ..own.map(|range| range.end).max().unwrap_or(0);
         Self {
             plan: class.lifetime,
             idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
             turn: 0,
             links,
-            part,
+            part: shard.part,
             start_ns: u64::MAX,
             born: 0,
             left: shard.connections_total.unwrap_or(u64::MAX),
@@ -157,7 +158,7 @@ mod tests {
         let shard = brunt_plan::shard::shards(&plan).remove(0);
         let by_server = [0..6, 6..11, 11..16];
         let server_of = |link: u32| by_server.iter().position(|range| range.contains(&link)).unwrap();
-        let mut lifetimes = Lifetimes::new(&plan.classes[0], &shard.classes[0], &by_server, shard.part);
+        let mut lifetimes = Lifetimes::new(&plan.classes[0], &shard.classes[0], &by_server);
         lifetimes.begin(0);
         (0..16).for_each(|link| lifetimes.lay_idle(link, server_of(link) as u16));
         let mut births = vec![0; 16];

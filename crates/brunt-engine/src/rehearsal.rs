@@ -175,7 +175,8 @@ fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
         Protocol::MemcachedMeta => lead_with(MetaCodec::new(), blueprint, part, io),
         Protocol::MemcachedBinary => lead_with(blueprint.binary_codec(), blueprint, part, io),
         Protocol::Resp2 | Protocol::Resp3 => {
-            let codec = resp_codec(&blueprint.plan).expect("a rehearsal has no commands");
+            let codec =
+                resp_codec(&blueprint.plan, blueprint.plan.protocol).expect("a rehearsal has no commands");
             lead_with(codec, blueprint, part, io)
         }
     }
@@ -347,7 +348,7 @@ mod tests {
                 Protocol::MemcachedMeta => allocations_of(MetaCodec::new(), &blueprint),
                 Protocol::MemcachedBinary => allocations_of(blueprint.binary_codec(), &blueprint),
                 Protocol::Resp2 | Protocol::Resp3 => {
-                    allocations_of(resp_codec(&blueprint.plan).unwrap(), &blueprint)
+                    allocations_of(resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap(), &blueprint)
                 }
             };
             assert_eq!(sum, 0, "{protocol}");

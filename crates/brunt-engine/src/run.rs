@@ -20,7 +20,7 @@ use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quotation::Quotation;
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::{Shard, StreamPart, shard};
+use brunt_plan::shard::{Shard, shard};
 use brunt_stats::cluster::ClusterRecord;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::interval::{Interval, Move};
@@ -158,8 +158,7 @@ impl Setting<'_> {
             own.map(|(nth, index)| shard(part.plan, index, part.portion.nth(nth))).collect();
         let rings: Vec<_> = own.iter().map(|shard| blueprint.ring_of(shard)).collect();
         let chosen = chosen.map_or_else(|| choose(plan, &rings), Ok).map_err(RunError::NoInterface)?;
-        let parts: Vec<StreamPart> = own.iter().map(|shard| shard.part).collect();
-        let (readers, feeds) = TraceReaders::start(part.plan, &parts).map_err(RunError::NoTrace)?;
+        let (readers, feeds) = TraceReaders::start(part.plan, &own).map_err(RunError::NoTrace)?;
         let clock = Clock::start();
         let orders = Arc::new(Orders::default());
         let (notices, incoming) = mpsc::channel();
@@ -238,11 +237,16 @@ fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
     if !plan.server_stats {
         return Ok(Witnesses::none());
     }
-    let question = match plan.protocol.is_resp() {
-        true => Question::Info(Box::new(resp_codec(plan)?)),
-        false => Question::Stats,
+    let servers = plan.servers();
+    let asked = |place: usize| {
+        let question = match servers[place].protocol {
+            protocol if protocol.is_resp() => Question::Info(Box::new(resp_codec(plan, protocol)?)),
+            _ => Question::Stats,
+        };
+        Ok((endpoints[place].clone(), question))
     };
-    Witnesses::start(endpoints, &question, clock)
+    let asked = plan.witnesses().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
+    Witnesses::start(asked, clock)
 }
 
 /// Completes what one worker found by what all of them met.
@@ -283,7 +287,7 @@ fn worker_gone() -> RunError {
 pub(crate) const TLS_HINT: &str = "; is it a port for TLS (--transport tls)?";
 
 fn tls_hint(plan: &Plan) -> &'static str {
-    if plan.transport == Transport::Tcp { TLS_HINT } else { "" }
+    if plan.goes_by(Transport::Tcp) { TLS_HINT } else { "" }
 }
 
 /// What to tell a user whose server would not store.

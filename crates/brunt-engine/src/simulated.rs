@@ -34,6 +34,7 @@ use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
 use crate::trace_reader::TraceReaders;
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
+use brunt_plan::destination::Server;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -208,14 +209,12 @@ fn simulate(toml: &str, options: SimOptions) -> Outcome {
 
 /// The world's server `n` has port `n + 1` and whatever name the plan gives it.
 fn endpoints(plan: &Plan) -> Vec<Endpoint> {
-    let embedded = [ServerAddress::network("sim", 1)];
-    let servers = if plan.servers().is_empty() { &embedded } else { plan.servers() };
-    let endpoint = |(port, server): (u16, &ServerAddress)| Endpoint {
-        server: server.clone(),
+    let endpoint = |(port, server): (u16, Server)| Endpoint {
+        server: server.address.unwrap_or_else(|| ServerAddress::network("sim", 1)),
         addresses: vec![std::net::SocketAddr::from(([127, 0, 0, 1], port)).into()],
         tls: None,
     };
-    (1..).zip(servers).map(endpoint).collect()
+    (1..).zip(plan.servers()).map(endpoint).collect()
 }
 
 /// How many stores of the preload each server gets.
@@ -229,7 +228,11 @@ fn preload_stores(plan: &Plan) -> Vec<u64> {
             let mut key = Vec::new();
             keys.write_key(id, &mut key);
             match &router {
-                Some(router) => stores[router.route(&key) as usize] += 1,
+                Some(router) => {
+                    let home = router.route(&key) as usize;
+                    (0..set.replicas as usize)
+                        .for_each(|behind| stores[(home + behind) % servers.len()] += 1);
+                }
                 None => stores.iter_mut().for_each(|count| *count += 1),
             }
         }
@@ -280,7 +283,8 @@ impl<C: Codec> Run<C> {
         let codec = codec(&blueprint, &shard);
         let may_spin = !options.is_crowded;
         let sim = Sim::new(links, options);
-        let (readers, mut feeds) = TraceReaders::start(&blueprint.plan, &[shard.part]).unwrap();
+        let (readers, mut feeds) =
+            TraceReaders::start(&blueprint.plan, std::slice::from_ref(&shard)).unwrap();
         // Traces of these tests have room in the blocks, and in this world no thread but ours takes time.
         readers.await_end();
         let worker = build(&blueprint, shard, orders.clone(), exchange, codec, sim, may_spin);

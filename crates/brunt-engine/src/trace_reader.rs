@@ -8,7 +8,7 @@
 use crate::trace_feed::TraceFeed;
 use brunt_plan::mix::Mix;
 use brunt_plan::plan::{Plan, Trace};
-use brunt_plan::shard::StreamPart;
+use brunt_plan::shard::{Shard, StreamPart};
 use brunt_stats::trace::{FirstUnreadable, TraceRecord};
 use brunt_workload::trace::line::{self, Unreadable};
 use brunt_workload::trace::{Block, KEY_LEN_MAX, Record, within};
@@ -49,32 +49,35 @@ pub(crate) type Feeds = Vec<Option<TraceFeed>>;
 
 impl TraceReaders {
     /// Opens every trace of a plan, and begins to read for these workers of ours. Yields the feeds of each.
-    pub(crate) fn start(plan: &Plan, own: &[StreamPart]) -> Result<(Self, Vec<Feeds>), NoTrace> {
-        debug_assert!(
-            own.windows(2).all(|pair| pair[1].index == pair[0].index + 1),
-            "workers of a host are neighbours"
-        );
+    pub(crate) fn start(plan: &Plan, own: &[Shard]) -> Result<(Self, Vec<Feeds>), NoTrace> {
         let is_over = Arc::new(AtomicBool::new(false));
         let mut feeds: Vec<Feeds> = own.iter().map(|_| Vec::new()).collect();
         let mut threads = Vec::new();
-        for class in &plan.classes {
+        for (index, class) in plan.classes.iter().enumerate() {
             let Some(trace) = &class.trace else {
                 feeds.iter_mut().for_each(|of_worker| of_worker.push(None));
                 continue;
             };
             let refused = |error| NoTrace { file: trace.file.clone(), error };
             let lines = open(trace).map_err(refused)?;
-            let mut ends = Vec::new();
-            for (part, of_worker) in own.iter().zip(&mut feeds) {
-                let (end, feed) = connect(*part);
-                ends.push(end);
-                of_worker.push(Some(feed));
+            let (mut ends, mut workers) = (Vec::new(), 1);
+            for (shard, of_worker) in own.iter().zip(&mut feeds) {
+                let slice = &shard.classes[index];
+                let connected = (!slice.connections.is_empty()).then(|| connect(slice.part));
+                let (end, feed) = connected.unzip();
+                workers = end.as_ref().map_or(workers, |_| u64::from(slice.part.of));
+                ends.extend(end);
+                of_worker.push(feed);
             }
+            debug_assert!(
+                ends.windows(2).all(|pair| pair[1].index == pair[0].index + 1),
+                "workers of a host are neighbours"
+            );
             let reader = Reader {
                 trace: trace.clone(),
                 prefix: class.keyspace.prefix.clone().into_bytes(),
                 mix: class.mix.clone(),
-                workers: own.first().map_or(1, |part| u64::from(part.of)),
+                workers,
                 ends,
                 is_over: is_over.clone(),
                 record: TraceRecord::new(&class.name, trace),
@@ -383,6 +386,7 @@ mod tests {
     use super::*;
     use brunt_plan::op::OpKind;
     use brunt_plan::resolve::{Host, resolve};
+    use brunt_plan::shard::shards;
     use brunt_plan::spec::PlanSpec;
     use brunt_workload::trace::Replay;
     use std::path::PathBuf;
@@ -401,8 +405,9 @@ mod tests {
         resolve(&PlanSpec::from_toml(&text).unwrap(), &host).unwrap()
     }
 
-    fn parts(of: u32) -> Vec<StreamPart> {
-        (0..of).map(|index| StreamPart { index, of }).collect()
+    /// The shards of a plan for so many workers.
+    fn parts(plan: &Plan, of: u32) -> Vec<Shard> {
+        shards(&Plan { threads: of, ..plan.clone() })
     }
 
     /// What a worker gets, as kinds, keys and lengths, until its last block; blocks go back as a session gives them back.
@@ -424,7 +429,7 @@ mod tests {
     }
 
     fn feeds(plan: &Plan, of: u32) -> (TraceReaders, Vec<TraceFeed>) {
-        let (readers, feeds) = TraceReaders::start(plan, &parts(of)).unwrap();
+        let (readers, feeds) = TraceReaders::start(plan, &parts(plan, of)).unwrap();
         (readers, feeds.into_iter().map(|mut of_worker| of_worker.remove(0).unwrap()).collect())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
 //! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `matching` finds out whose it is,
-//! `stamping` knows which of these the kernel's timestamps belong to, `connecting` lets connections come and go,
+//! `choosing` knows which of several servers an operation goes to, `stamping` which of them the kernel's timestamps belong to, `connecting` lets connections come and go,
 //! `datagrams` puts replies together where they come in such, `losing` books what goes wrong, `giving_up` what waits for a
 //! server in vain.
 //! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
@@ -10,6 +10,7 @@
 //! unsent.
 
 mod asking;
+mod choosing;
 mod connecting;
 mod datagrams;
 mod finding;
@@ -31,7 +32,7 @@ use crate::detour::NO_DETOUR;
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
 use crate::in_flight::{EntryId, InFlight, NO_ENTRY};
-use crate::lane::{Lane, Lanes, Picked, Route, RouteId, Routing};
+use crate::lane::{Lane, Lanes, Picked, Route, RouteId};
 use crate::lease::{Leases, NO_LEASE};
 use crate::lifetime::Lifetimes;
 use crate::recording::Recording;
@@ -401,55 +402,6 @@ impl<C: Codec> Traffic<C> {
         self.submit(picked)
     }
 
-    /// The route of an operation that goes to one server.
-    #[inline]
-    fn route_of(&mut self, lane_index: u32, op: &Op) -> RouteId {
-        let lane = &mut self.lanes[lane_index as usize];
-        let first = lane.routes.start;
-        match &lane.routing {
-            Routing::Only => first,
-            Routing::ByKey(router) => {
-                self.key_bytes.clear();
-                if let KeyRef::Offset(place) = op.key {
-                    self.key_bytes.extend_from_slice(lane.session.records().key(place));
-                } else if let Some(id) = lane.session.ids(op).next() {
-                    lane.keyspace.write_key(id, &mut self.key_bytes);
-                }
-                first + router.route(&self.key_bytes)
-            }
-            Routing::BySlot => first + self.node_of(lane_index, op),
-            Routing::InTurn(_) | Routing::AtRandom(_) => first + lane.routing.any(lane.routes.len() as u32),
-        }
-    }
-
-    /// Hands a multi-get out in as many parts as there are servers that hold its keys.
-    fn split(&mut self, lane_index: u32, picked: Picked) -> bool {
-        let lane = &self.lanes[lane_index as usize];
-        let Routing::ByKey(router) = &lane.routing else { return self.split_by_slot(lane_index, picked) };
-        self.route_keys.fill(0);
-        for id in lane.session.ids(&picked.op) {
-            self.key_bytes.clear();
-            lane.keyspace.write_key(id, &mut self.key_bytes);
-            self.route_keys[router.route(&self.key_bytes) as usize] += 1;
-        }
-        let first_route = lane.routes.start;
-        let parts = self.route_keys.iter().filter(|keys| **keys > 0).count() as u32;
-        let group = match parts {
-            0 | 1 => NO_GROUP,
-            _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
-        };
-        let mut flush_first = false;
-        for server in 0..self.route_keys.len() {
-            let count = self.route_keys[server];
-            if count > 0 {
-                let op = Op { count, ..picked.op };
-                flush_first |=
-                    self.submit(Picked { op, route: first_route + server as u32, group, ..picked });
-            }
-        }
-        flush_first
-    }
-
     /// Places an operation, or lets it wait.
     #[inline]
     fn submit(&mut self, picked: Picked) -> bool {
@@ -577,17 +529,14 @@ impl<C: Codec> Traffic<C> {
         }
         let mut first_id = None;
         let is_part = picked.group != NO_GROUP;
-        let (router, op) = match &lane.routing {
-            Routing::ByKey(router) if is_part => (Some(router), &self.groups.get(picked.group).op),
-            Routing::BySlot if is_part => (None, &self.groups.get(picked.group).op),
-            _ => (None, &picked.op),
-        };
+        let op = if is_part { &self.groups.get(picked.group).op } else { &picked.op };
+        let spread = if is_part { lane.spread(op.kind) } else { None };
         let slot = (C::REDIRECTS && is_part).then_some(picked.op.operand);
         for id in lane.session.ids(op) {
             let start = self.key_bytes.len();
             lane.keyspace.write_key(id, &mut self.key_bytes);
-            if let Some(router) = router
-                && lane.routes.start + router.route(&self.key_bytes[start..]) != picked.route
+            if let Some(spread) = &spread
+                && spread.route(&self.key_bytes[start..], picked.op.operand as u32) != picked.route
             {
                 self.key_bytes.truncate(start);
                 continue;

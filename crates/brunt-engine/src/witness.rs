@@ -57,7 +57,7 @@ struct Hand {
     thread: JoinHandle<ServerRecord>,
 }
 
-/// All of them, in the order of the plan. Dropping them ends them, without a word.
+/// All of them, in the order of [`brunt_plan::plan::Plan::witnesses`]. Dropping them ends them, without a word.
 pub(crate) struct Witnesses {
     hands: Vec<Hand>,
 }
@@ -68,10 +68,10 @@ impl Witnesses {
         Self { hands: Vec::new() }
     }
 
-    /// Asks every server for the first time and waits for the answers.
-    pub(crate) fn start(endpoints: &[Endpoint], question: &Question, clock: Clock) -> io::Result<Self> {
-        let witness = |endpoint: &Endpoint| Witness::new(endpoint.clone(), question.clone(), clock);
-        let hands = endpoints.iter().map(|endpoint| spawn(witness(endpoint)));
+    /// Asks these servers, each in its words, for the first time and waits for the answers.
+    pub(crate) fn start(asked: Vec<(Endpoint, Question)>, clock: Clock) -> io::Result<Self> {
+        let hands =
+            asked.into_iter().map(|(endpoint, question)| spawn(Witness::new(endpoint, question, clock)));
         let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
         witnesses.await_answers();
         Ok(witnesses)

@@ -8,6 +8,7 @@
 
 pub mod carrier;
 pub mod cpus;
+pub mod destination;
 pub mod distribution;
 pub mod gather;
 pub mod law;

@@ -55,7 +55,7 @@ macro_rules! words {
 }
 
 words! {
-    /// The dialect on the wire; one per plan.
+    /// The dialect on the wire.
     Protocol {
         /// memcached's classic text protocol.
         MemcachedText = "memcached-text",
@@ -349,6 +349,28 @@ impl KeyForm {
     }
 }
 
+/// Servers, and how they are spoken to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// The servers; none: those of the plan.
+    pub servers: Vec<ServerAddress>,
+    /// The dialect.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
+}
+
+/// A way of its own for some kinds of operations of a class, in the dialect of the class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpRoute {
+    /// Which kinds, at least one; no kind has two routes, and one at least has none.
+    pub ops: Vec<OpKind>,
+    /// The servers; none: those of the class.
+    pub servers: Vec<ServerAddress>,
+    /// What carries them.
+    pub transport: Transport,
+}
+
 /// The keys and values that a class works on. Two classes with equal keyspaces share one data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyspace {
@@ -449,6 +471,13 @@ pub enum SessionScope {
 pub struct Class {
     /// Name in reports; unique within the plan.
     pub name: String,
+    /// Whom it talks to and how, where that is not as the plan says.
+    pub own: Option<Destination>,
+    /// Kinds of operations that go elsewhere, or otherwise. Each route has as many connections as the class.
+    pub routes: Vec<OpRoute>,
+    /// Every change goes to so many servers of its path, at least 1: to the one where its key lives and those behind it. A retrieval
+    /// goes to one of them.
+    pub replicas: u32,
     /// When it sends.
     pub load: Load,
     /// Its connections in all, at least one per worker.
@@ -628,11 +657,19 @@ pub struct Plan {
     pub classes: Vec<Class>,
 }
 
-/// A data set of a plan: what classes with equal keyspaces share.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A data set of a plan: what classes share that have equal keyspaces and store at the same servers.
+#[derive(Clone, Debug, PartialEq)]
 pub struct DataSet<'a> {
     /// Its keys and values.
     pub keyspace: &'a Keyspace,
+    /// The classes that use it, at least one, of which the first preloads it.
+    pub classes: Vec<usize>,
+    /// Where it is stored; nothing: at the server that is started for the run.
+    pub home: Vec<Option<ServerAddress>>,
+    /// How many times preload stores each key: at every server, unless the key decides where it lives.
+    pub copies: u64,
+    /// How many servers each of those stores goes to.
+    pub replicas: u32,
     /// It has a counter beside every key: ids from `keys` to `2 · keys − 1`, for incr and decr.
     pub counts: bool,
     /// Values grow by append and prepend, so that only their heads can be checked.
@@ -658,50 +695,54 @@ impl Plan {
         self.classes.iter().any(writes)
     }
 
-    /// The servers, as far as the plan names them: none for the embedded one.
-    pub fn servers(&self) -> &[ServerAddress] {
-        match &self.target {
-            Target::Embedded => &[],
-            Target::Servers(servers) => servers,
-        }
-    }
-
-    /// How many servers there are.
-    pub fn server_count(&self) -> usize {
-        self.servers().len().max(1)
-    }
-
     /// Distinct data sets in the order of the classes, for preload.
     pub fn data_sets(&self) -> Vec<DataSet<'_>> {
+        let servers = self.servers();
         let mut distinct: Vec<DataSet<'_>> = Vec::new();
-        for class in &self.classes {
+        for (index, class) in self.classes.iter().enumerate() {
             // What a trace asks for is no part of the data set.
             let is_drawn = class.trace.is_none();
             let (counts, extends) = (is_drawn && class.mix.counts(), is_drawn && class.mix.extends());
-            match distinct.iter_mut().find(|held| *held.keyspace == class.keyspace) {
+            let stored_at = self.path_of(class, OpKind::Set).servers;
+            let home: Vec<_> =
+                stored_at.iter().map(|server| servers[usize::from(*server)].address.clone()).collect();
+            let is_same = |held: &DataSet<'_>| {
+                *held.keyspace == class.keyspace && held.home == home && held.replicas == class.replicas
+            };
+            match distinct.iter_mut().find(|held| is_same(held)) {
                 Some(held) => {
+                    held.classes.push(index);
                     held.counts |= counts;
                     held.extends |= extends;
                 }
-                None => {
-                    distinct.push(DataSet { keyspace: &class.keyspace, counts, extends, ttl_s: class.ttl_s })
-                }
+                None => distinct.push(DataSet {
+                    keyspace: &class.keyspace,
+                    classes: vec![index],
+                    copies: self.copies_at(home.len()),
+                    home,
+                    replicas: class.replicas,
+                    counts,
+                    extends,
+                    ttl_s: class.ttl_s,
+                }),
             }
         }
         distinct
     }
 
-    /// How many times preload stores each key: on every server, unless the key decides where it lives.
-    pub fn copies(&self) -> u64 {
-        if self.is_cluster || self.placement.is_by_key() { 1 } else { self.server_count() as u64 }
+    /// How many times preload stores each key where there are so many servers.
+    fn copies_at(&self, servers: usize) -> u64 {
+        if self.is_cluster || self.placement.is_by_key() { 1 } else { servers as u64 }
+    }
+
+    /// How many servers hold each key that a class changes, and have to be told one by one.
+    pub fn copies_of(&self, class: &Class) -> u64 {
+        self.copies_at(self.path_of(class, OpKind::Delete).servers.len())
     }
 
     /// Stores that preload makes.
     pub fn preload_stores(&self) -> u64 {
-        self.data_sets()
-            .iter()
-            .map(|set| set.ids().saturating_mul(self.copies()))
-            .fold(0, u64::saturating_add)
+        self.data_sets().iter().map(|set| set.ids().saturating_mul(set.copies)).fold(0, u64::saturating_add)
     }
 
     /// Does any class run open loop, so that lateness of the client is an error of the measurement?

@@ -5,11 +5,13 @@
 
 mod cluster;
 mod datagrams;
+mod destination;
 pub mod fleet;
 mod hash;
 mod trace;
 mod transport;
 mod url;
+mod used;
 
 use crate::carrier::Carrier;
 use crate::cpus::CpuList;
@@ -19,11 +21,11 @@ use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate, Placement,
-    Plan, Profile, Protocol, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Class, Destination, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate,
+    Placement, Plan, Profile, Protocol, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
-use crate::server::ServerAddress;
+use crate::server::{ServerAddress, ServerList};
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
 use crate::units::{Count, DurationNs};
 use crate::until::Until;
@@ -32,6 +34,7 @@ use crate::version::Version;
 use crate::warmup::Warmup;
 pub use cluster::of_nodes;
 use std::fmt;
+use used::Used;
 
 /// What the defaults need to know of the machine and the moment.
 #[derive(Clone, Debug)]
@@ -74,6 +77,7 @@ const IN_FLIGHT_MAX: u64 = 16 << 20;
 
 /// Every worker has a queue and a connection for each.
 const SERVERS_MAX: usize = 1024;
+const WORKERS_MAX: u32 = 1024;
 /// memcached takes a longer time to live as a date.
 const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
 
@@ -116,7 +120,7 @@ impl Complaint<'_> {
 
     fn of_option(&self, option: &str, given: Option<String>, accepted: impl Into<String>) -> PlanError {
         // Classes are named in plan files only: that is no flag.
-        let dashes = if option == "name" { "" } else { "--" };
+        let dashes = if matches!(option, "name" | "ops" | "route") { "" } else { "--" };
         let option = match self.class {
             Some(class) => format!("{dashes}{option} (class '{class}')"),
             None => format!("{dashes}{option}"),
@@ -145,39 +149,37 @@ impl Complaint<'_> {
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
-    let run = &url::fill_in(&spec.run)?;
+    let mut run = url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
     let mut classes = resolve_classes(spec)?;
-    let protocol = run.protocol.unwrap_or(Protocol::MemcachedText);
-    trace::settle(run, protocol, &mut classes)?;
-    check_dialect(spec, protocol, &classes)?;
-    let servers = run.server.as_ref().map_or(1, |servers| servers.0.len().max(1));
-    // Those of a cluster are not the nodes that it will turn out to have.
-    let known = if run.cluster == Some(true) { 1 } else { servers };
-    let threads = resolve_threads(&complaint, run, &classes, known, host)?;
-    let transport = transport::resolve(&complaint, run)?;
+    let plans = destination::of_run(&run, &spec.classes)?;
+    destination::settle(&mut run, &plans, spec, &mut classes)?;
+    let run = &run;
+    trace::settle(run, &plans, &mut classes)?;
+    check_dialect(spec, &plans, &classes)?;
+    let used = Used::of(&plans, &classes);
+    let threads = resolve_threads(&complaint, run, &used, &classes, host)?;
     let preload = run.preload.unwrap_or(true);
-    let default_timeout = match transport {
-        Transport::Udp => {
-            datagrams::check(&complaint, protocol, preload, &classes)?;
-            datagrams::DEFAULT_TIMEOUT
-        }
-        Transport::Tcp | Transport::Unix | Transport::Tls => DEFAULT_TIMEOUT,
+    let default_timeout = if used.goes_by(Transport::Udp) {
+        datagrams::check(&plans, preload, &classes)?;
+        datagrams::DEFAULT_TIMEOUT
+    } else {
+        DEFAULT_TIMEOUT
     };
+    let servers = used.servers_max();
     let timeout = positive(&complaint, "timeout", run.timeout, default_timeout)?;
     let profile = run.profile.unwrap_or(Profile::Latency);
     Ok(Plan {
-        target: resolve_target(&complaint, run, protocol)?,
         agents: fleet::resolve(&complaint, run, &classes)?,
-        protocol,
-        login: resolve_login(&complaint, run, protocol)?,
-        hash_field: hash::resolve(&complaint, run, protocol, &classes)?,
+        protocol: plans.protocol,
+        login: resolve_login(&complaint, run, &used)?,
+        hash_field: hash::resolve(&complaint, run, &plans, &classes)?,
         commands: run.command.clone().unwrap_or_default(),
-        transport,
-        nodelay: transport::resolve_nodelay(&complaint, run)?,
-        tls: transport::resolve_tls(&complaint, run)?,
+        transport: plans.transport,
+        nodelay: transport::resolve_nodelay(&complaint, run, &used)?,
+        tls: transport::resolve_tls(&complaint, run, &used)?,
         placement: resolve_placement(&complaint, run, servers)?,
-        is_cluster: cluster::resolve(&complaint, run, protocol)?,
+        is_cluster: cluster::resolve(&complaint, run, plans.protocol)?,
         threads,
         cpus: resolve_cpus(&complaint, run, host)?,
         io: resolve_io(&complaint, run)?,
@@ -195,12 +197,13 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         stop: resolve_stop(&complaint, run, &classes)?,
         preload,
         verify: resolve_verify(&complaint, run, &classes, threads, servers)?,
-        server_stats: resolve_server_stats(&complaint, run, protocol)?,
+        server_stats: resolve_server_stats(&complaint, run, &used)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
-        meters: resolve_meters(&complaint, run)?,
-        timestamps: transport::resolve_timestamps(&complaint, run)?,
+        meters: resolve_meters(&complaint, run, &used)?,
+        timestamps: transport::resolve_timestamps(&complaint, run, &used)?,
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
+        target: if plans.servers.is_empty() { Target::Embedded } else { Target::Servers(plans.servers) },
         classes,
     })
 }
@@ -303,10 +306,11 @@ fn positive(
 }
 
 /// Is everything that the classes send in the dialect, and every command of the user's in a mix?
-fn check_dialect(spec: &PlanSpec, protocol: Protocol, classes: &[Class]) -> Result<(), PlanError> {
+fn check_dialect(spec: &PlanSpec, plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
     let commands = spec.run.command.as_deref().unwrap_or_default();
-    check_commands(commands, protocol, classes)?;
+    check_commands(commands, Used::of(plans, classes).speaks(Protocol::is_resp), classes)?;
     for class in classes {
+        let protocol = class.own.as_ref().unwrap_or(plans).protocol;
         let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
         if let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.speaks(*kind)) {
             let names = OpKind::ALL.into_iter().filter(|kind| protocol.speaks(*kind)).map(OpKind::name);
@@ -338,14 +342,14 @@ fn check_dialect(spec: &PlanSpec, protocol: Protocol, classes: &[Class]) -> Resu
 }
 
 /// Does every command of the user's belong here?
-fn check_commands(commands: &[String], protocol: Protocol, classes: &[Class]) -> Result<(), PlanError> {
+fn check_commands(commands: &[String], is_resp: bool, classes: &[Class]) -> Result<(), PlanError> {
     let complaint = Complaint { class: None };
     if commands.len() > COMMANDS_MAX {
         let given = format!("{} commands", commands.len());
         return Err(complaint.error("command", given, format!("up to {COMMANDS_MAX}")));
     }
     let mut with_indices = commands.iter().enumerate();
-    if let (Some((_, command)), false) = (with_indices.clone().next(), protocol.is_resp()) {
+    if let (Some((_, command)), false) = (with_indices.clone().next(), is_resp) {
         return Err(complaint.error("command", command, "--command together with --protocol resp2 or resp3"));
     }
     let is_sent = |index: usize| {
@@ -363,14 +367,15 @@ fn check_commands(commands: &[String], protocol: Protocol, classes: &[Class]) ->
     }
 }
 
-fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Login, PlanError> {
+fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<Login, PlanError> {
+    let (has_users, is_resp) = (used.speaks(Protocol::has_users), used.speaks(Protocol::is_resp));
     let text = |value: &Option<String>| value.clone();
     let (of_users, of_resp) = ("memcached-binary, resp2 or resp3", "resp2 or resp3");
     let given = [
-        ("user", text(&run.user), protocol.has_users(), of_users),
-        ("password", run.password.as_ref().map(ToString::to_string), protocol.has_users(), of_users),
-        ("database", run.database.as_ref().map(ToString::to_string), protocol.is_resp(), of_resp),
-        ("client-name", text(&run.client_name), protocol.is_resp(), of_resp),
+        ("user", text(&run.user), has_users, of_users),
+        ("password", run.password.as_ref().map(ToString::to_string), has_users, of_users),
+        ("database", run.database.as_ref().map(ToString::to_string), is_resp, of_resp),
+        ("client-name", text(&run.client_name), is_resp, of_resp),
     ];
     for (option, given, is_spoken, protocols) in given {
         if let (Some(given), false) = (given, is_spoken) {
@@ -381,14 +386,15 @@ fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -
     if let (Some(user), None) = (&run.user, &run.password) {
         return Err(complaint.error("user", user, "--user together with --password"));
     }
-    if let (None, Some(password), Protocol::MemcachedBinary) = (&run.user, &run.password, protocol) {
+    let is_binary = used.speaks(|protocol| protocol == Protocol::MemcachedBinary);
+    if let (None, Some(password), true) = (&run.user, &run.password, is_binary) {
         return Err(complaint.error("password", password, "--password together with --user"));
     }
     if let Some(hidden) = run.password.as_ref().filter(|password| password.is_hidden()) {
         let accepted = "the password itself, which no printed plan holds, or @FILE";
         return Err(complaint.error("password", hidden, accepted));
     }
-    if let (None, Some(password)) = (&run.server, &run.password) {
+    if let (true, Some(password)) = (used.embedded, &run.password) {
         let accepted = "--password together with a --server: the reference server of a run asks for none";
         return Err(complaint.error("password", password, accepted));
     }
@@ -404,13 +410,9 @@ fn resolve_login(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -
     })
 }
 
-fn resolve_server_stats(
-    complaint: &Complaint<'_>,
-    run: &RunSpec,
-    protocol: Protocol,
-) -> Result<bool, PlanError> {
+fn resolve_server_stats(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<bool, PlanError> {
     // A memcached's are asked for in text, which one with users does not speak.
-    let is_mute = run.password.is_some() && !protocol.is_resp();
+    let is_mute = run.password.is_some() && used.speaks(|protocol| protocol == Protocol::MemcachedBinary);
     match run.server_stats {
         Some(true) if run.hash_field.is_some() => {
             let accepted = "false beside --hash-field: a Redis counts hashes, and we count keys";
@@ -424,8 +426,13 @@ fn resolve_server_stats(
     }
 }
 
-fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) -> Result<Target, PlanError> {
-    let given = run.server.as_ref().map(|list| list.0.as_slice()).unwrap_or_default();
+/// Servers by their addresses, at the usual port of the dialect where none is given.
+fn resolve_servers(
+    complaint: &Complaint<'_>,
+    given: Option<&ServerList>,
+    protocol: Protocol,
+) -> Result<Vec<ServerAddress>, PlanError> {
+    let given = given.map(|list| list.0.as_slice()).unwrap_or_default();
     let servers: Vec<ServerAddress> = given
         .iter()
         .filter_map(NamedServer::address)
@@ -443,7 +450,7 @@ fn resolve_target(complaint: &Complaint<'_>, run: &RunSpec, protocol: Protocol) 
             format!("up to {SERVERS_MAX}"),
         ));
     }
-    Ok(if servers.is_empty() { Target::Embedded } else { Target::Servers(servers) })
+    Ok(servers)
 }
 
 fn resolve_placement(
@@ -528,7 +535,11 @@ fn resolve_until(
     Ok(Stop { time: Some(max_time), requests: None, until: Some(until) })
 }
 
-fn resolve_meters(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<MeterKind>, PlanError> {
+fn resolve_meters(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    used: &Used,
+) -> Result<Vec<MeterKind>, PlanError> {
     let mut meters = Vec::new();
     for meter in run.meter.iter().flatten() {
         if meters.contains(meter) {
@@ -537,7 +548,7 @@ fn resolve_meters(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<MeterK
         if MeterKind::OF_TIMESTAMPS.contains(meter) && run.timestamps != Some(Timestamps::Kernel) {
             return Err(complaint.error("meter", meter, "this quantity together with --timestamps kernel"));
         }
-        if *meter == MeterKind::HandshakeTime && transport::resolve(complaint, run)? != Transport::Tls {
+        if *meter == MeterKind::HandshakeTime && !used.goes_by(Transport::Tls) {
             return Err(complaint.error("meter", meter, "this quantity together with --transport tls"));
         }
         meters.push(*meter);
@@ -545,23 +556,30 @@ fn resolve_meters(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<MeterK
     Ok(meters)
 }
 
+/// Every class has a connection to every server on every worker that carries it out, so that rates split evenly. Workers speak one
+/// dialect each.
 fn resolve_threads(
     complaint: &Complaint<'_>,
     run: &RunSpec,
+    used: &Used,
     classes: &[Class],
-    servers: usize,
     host: &Host,
 ) -> Result<u32, PlanError> {
-    // Every class has a connection to every server on every worker, so that rates split evenly.
     // Where there are agents, threads are theirs, and so are not all classes.
     let is_split = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
-    let on_them = classes.iter().filter(|class| !is_split || class.carrier == Carrier::Agents);
-    let fewest = on_them.map(|class| class.connections).min().unwrap_or(1);
-    let most = (fewest as usize / servers).min(1024) as u32;
-    if most == 0 {
+    let on_them = |class: &Class| !is_split || class.carrier == Carrier::Agents;
+    // The servers of a cluster are not the nodes that it will turn out to have.
+    let known = |servers: usize| if run.cluster == Some(true) { 1 } else { servers as u32 };
+    let rooms = classes.iter().zip(&used.servers).filter(|(class, _)| on_them(class));
+    let rooms = rooms
+        .map(|(class, servers)| (class.connections / known(*servers), class.connections, known(*servers)));
+    let (least, fewest, servers) = rooms.min().unwrap_or((1, 1, 1));
+    if least == 0 {
         let accepted = format!("at least {servers}, one for each server");
         return Err(complaint.error("connections", fewest, accepted));
     }
+    let groups = used.protocols.len() as u32;
+    let most = least.saturating_mul(groups).min(WORKERS_MAX);
     // One processor is left to the server or the kernel; those that were named are all for workers.
     let default = match &run.cpus {
         Some(list) => list.0.len() as u32,
@@ -574,7 +592,7 @@ fn resolve_threads(
             format!("from 1 to {most}: every worker needs at least one connection of every class{each}");
         return Err(complaint.error("threads", threads, accepted));
     }
-    Ok(threads as u32)
+    Ok((threads as u32).max(groups))
 }
 
 fn resolve_classes(spec: &PlanSpec) -> Result<Vec<Class>, PlanError> {
@@ -653,6 +671,10 @@ fn resolve_class(
         on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
         lifetime: resolve_lifetime(complaint, spec, connections)?,
         carrier: spec.carried_by.unwrap_or_default(),
+        replicas: complaint.count("replicas", spec.replicas, 1, 1, SERVERS_MAX as u64)? as u32,
+        // Where its operations go is settled when the classes are known.
+        own: None,
+        routes: Vec::new(),
         purge: resolve_purge(complaint, plan, spec, &mix)?,
         trace,
         mix,
@@ -911,7 +933,7 @@ mod tests {
     fn commands_alone_are_sent_alike() {
         let plan = resolved("protocol = 'resp2'\nserver = 'a'\ncommand = ['A', 'B']").unwrap();
         assert_eq!(plan.classes[0].mix.to_string(), "raw=1+1");
-        assert_eq!(plan.servers()[0].to_string(), "a:6379");
+        assert_eq!(plan.addresses()[0].to_string(), "a:6379");
         assert!(plan.server_stats, "a Redis says enough of itself");
     }
 

@@ -4,7 +4,7 @@
 //! the worker keeps the whole rate and its portion of the arrivals (DESIGN of the schedule: evenly spaced arrivals are
 //! dealt out slot by slot, Poisson arrivals split into independent streams of a fraction of the rate).
 
-use crate::plan::{Class, Load, Plan};
+use crate::plan::{Class, DataSet, Load, Plan, Protocol};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -52,9 +52,13 @@ impl Portion {
     }
 }
 
-/// A worker's slice of one class.
+/// A worker's slice of one class; of one that other workers carry out, nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassShard {
+    /// Which worker this is among those that carry the class out.
+    pub part: StreamPart,
+    /// What of its arrivals in open loop is the worker's own.
+    pub portion: Portion,
     /// Its connections, as numbers within the class.
     pub connections: Range<u32>,
     /// Its share of the requests of the measured window, where the plan bounds them.
@@ -68,8 +72,8 @@ pub struct ClassShard {
 pub struct Shard {
     /// Which worker this is among all of the run.
     pub part: StreamPart,
-    /// What of the arrivals of every class in open loop is its own.
-    pub portion: Portion,
+    /// What it speaks.
+    pub protocol: Protocol,
     /// One entry per class of the plan.
     pub classes: Vec<ClassShard>,
     /// For every data set of [`Plan::data_sets`], the ids this worker preloads.
@@ -98,28 +102,63 @@ pub fn shards(plan: &Plan) -> Vec<Shard> {
     (0..plan.threads).map(|index| shard(plan, index, Portion::even(part(index)))).collect()
 }
 
-/// The slice of one worker, with these arrivals.
+/// The slice of one worker, with these arrivals where it carries out every class.
 pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
-    let of = plan.threads;
-    let classes = plan.classes.len() as u64;
+    let (all, groups) = (0..plan.threads, plan.worker_groups());
+    let group = groups.iter().find(|group| group.workers.contains(&index));
+    let (protocol, own) =
+        group.map_or((plan.protocol, all.clone()), |group| (group.protocol, group.workers.clone()));
+    let part = StreamPart { index: index - own.start, of: own.end - own.start };
+    let slice = Slice { portion: if own == all { portion } else { Portion::even(part) }, part };
+    let carries = |class: &Class| plan.protocol_of(class) == protocol;
     let of_class = |(class_index, class): (usize, &Class)| {
-        let connections = share(u64::from(class.connections), index, of);
         // The requests of the plan are first divided among classes, then among workers.
-        let requests = plan.stop.requests.map(|total| share_of(total, class_index as u32, classes as u32));
+        let requests =
+            plan.stop.requests.map(|total| share_of(total, class_index as u32, plan.classes.len() as u32));
+        slice.of_class(class, requests, carries(class))
+    };
+    let of_set = |set: &DataSet<'_>| match carries(&plan.classes[set.classes[0]]) {
+        true => share(set.ids(), part.index, part.of),
+        false => 0..0,
+    };
+    Shard {
+        part: StreamPart { index, of: plan.threads },
+        protocol,
+        classes: plan.classes.iter().enumerate().map(of_class).collect(),
+        preload: plan.data_sets().iter().map(of_set).collect(),
+    }
+}
+
+/// Which part of each of its classes is a worker's.
+struct Slice {
+    portion: Portion,
+    part: StreamPart,
+}
+
+impl Slice {
+    fn of_class(&self, class: &Class, requests: Option<u64>, is_carried: bool) -> ClassShard {
+        let Self { portion, part } = *self;
+        if !is_carried {
+            let total = class.lifetime.total.map(|_| 0);
+            return ClassShard {
+                part,
+                portion,
+                connections: 0..0,
+                requests: requests.map(|_| 0),
+                connections_total: total,
+            };
+        }
+        let connections = share(u64::from(class.connections), part.index, part.of);
         ClassShard {
+            part,
+            portion,
             connections: connections.start as u32..connections.end as u32,
             requests: requests.map(|total| match class.load {
                 Load::Open { .. } => portion.share_of(total),
-                Load::Closed { .. } => share_of(total, index, of),
+                Load::Closed { .. } => share_of(total, part.index, part.of),
             }),
-            connections_total: class.lifetime.total.map(|total| share_of(total, index, of)),
+            connections_total: class.lifetime.total.map(|total| share_of(total, part.index, part.of)),
         }
-    };
-    Shard {
-        part: StreamPart { index, of },
-        portion,
-        classes: plan.classes.iter().enumerate().map(of_class).collect(),
-        preload: plan.data_sets().iter().map(|set| share(set.ids(), index, of)).collect(),
     }
 }
 
@@ -166,6 +205,29 @@ mod tests {
                 prop_assert_eq!(sum, keys);
             }
         }
+    }
+
+    /// Classes of two dialects on three workers: each class is divided among its own.
+    #[test]
+    fn dialects_have_workers_of_their_own() {
+        let toml = "threads=3\nrequests=90\nkeys=12\nserver='a'\n[[class]]\nname='x'\nrate=5\n[[class]]\nname='y'\nserver='redis://b'";
+        let spec = PlanSpec::from_toml(toml).unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).unwrap();
+        let of_class =
+            |class: &ClassShard| (class.connections.clone(), class.requests.unwrap(), class.portion.of);
+        let shown = |shard: &Shard| {
+            (shard.protocol, of_class(&shard.classes[0]), of_class(&shard.classes[1]), shard.preload.clone())
+        };
+        let found: Vec<_> = shards(&plan).iter().map(shown).collect();
+        let (text, redis) = (Protocol::MemcachedText, Protocol::Resp2);
+        assert_eq!(
+            found,
+            [
+                (text, (0..8, 23, 2), (0..0, 0, 2), vec![0..6, 0..0]),
+                (text, (8..16, 22, 2), (0..0, 0, 2), vec![6..12, 0..0]),
+                (redis, (0..0, 0, 1), (0..16, 45, 1), vec![0..0, 0..12]),
+            ]
+        );
     }
 
     proptest! {

@@ -11,13 +11,14 @@ use crate::gather::Gather;
 use crate::login::Password;
 use crate::mix::Mix;
 use crate::objective::Share;
+use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Refill,
-    Target, Timestamps, TraceLayout, Transport, Wait,
+    Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan, Profile, Protocol,
+    Refill, Target, Timestamps, TraceLayout, Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
-use crate::server::ServerList;
+use crate::server::{ServerAddress, ServerList};
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::NamedServer;
@@ -28,12 +29,16 @@ use serde::{Deserialize, Serialize};
 /// the top level. (`#[serde(flatten)]` would be shorter, but it cannot be combined with `deny_unknown_fields`, and it
 /// loses the position of an error.)
 macro_rules! options {
-    (run { $($run:ident: $run_type:ty),+ $(,)? } class { $($class:ident: $class_type:ty),+ $(,)? }) => {
+    (
+        run { $($run:ident: $run_type:ty),+ $(,)? }
+        class { $($class:ident: $class_type:ty),+ $(,)? }
+        only_class { $($own:ident: $own_type:ty),+ $(,)? }
+    ) => {
         options!(@table
             "The options that belong to the run as a whole." RunSpec { $($run: $run_type),+ });
         options!(@table
-            "The options that belong to a class of traffic. At the top level of a plan file they are the defaults of every class."
-            ClassSpec { $($class: $class_type),+ });
+            "The options that belong to a class of traffic. At the top level of a plan file those that the run has none of are the defaults of every class."
+            ClassSpec { $($class: $class_type,)+ $($own: $own_type),+ });
 
         /// The shape of a plan file.
         #[derive(Default, Serialize, Deserialize)]
@@ -49,7 +54,7 @@ macro_rules! options {
             fn from(file: PlanFile) -> Self {
                 Self {
                     run: RunSpec { $($run: file.$run),+ },
-                    base: ClassSpec { $($class: file.$class),+ },
+                    base: ClassSpec { $($class: file.$class,)+ ..ClassSpec::default() },
                     classes: file.classes,
                 }
             }
@@ -163,7 +168,28 @@ options! {
         connections_total: Count,
         reconnect_every: DurationNs,
         carried_by: Carrier,
+        replicas: Count,
     }
+    only_class {
+        server: ServerList,
+        protocol: Protocol,
+        transport: Transport,
+        route: Vec<RouteSpec>,
+    }
+}
+
+/// A way of its own for some kinds of operations of a class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct RouteSpec {
+    /// Which kinds.
+    pub ops: Vec<OpKind>,
+    /// To which servers; none: the class's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerList>,
+    /// By what; none: what carries the class's other operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
 }
 
 /// A whole plan as asked for.
@@ -250,47 +276,63 @@ impl<'de> Deserialize<'de> for PlanSpec {
     }
 }
 
-impl From<&Class> for ClassSpec {
-    fn from(class: &Class) -> Self {
-        let (rate, rate_profile, arrival, think) = match &class.load {
-            Load::Open { rate: OpenRate::Constant(rate), arrival } => {
-                (Some(*rate), None, Some(arrival.clone()), None)
-            }
-            Load::Open { rate: OpenRate::Profile(profile), arrival } => {
-                (None, Some(profile.clone()), Some(arrival.clone()), None)
-            }
-            Load::Closed { think } => (None, None, None, Some(*think)),
-        };
-        Self {
-            name: Some(class.name.clone()),
-            rate,
-            rate_profile,
-            arrival,
-            think,
-            connections: Some(Count(u64::from(class.connections))),
-            depth: Some(Count(u64::from(class.depth))),
-            mix: class.trace.is_none().then(|| class.mix.clone()),
-            purge: class.purge.map(Count),
-            trace: class.trace.as_ref().map(|trace| trace.file.clone()),
-            trace_layout: class.trace.as_ref().map(|trace| trace.layout),
-            multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
-            ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
-            noreply: class.noreply.then_some(true),
-            on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
-            keys: Some(Count(class.keyspace.keys)),
-            prefix: Some(class.keyspace.prefix.clone()),
-            key_form: (class.keyspace.key_form != KeyForm::default()).then_some(class.keyspace.key_form),
-            key_size: Some(class.keyspace.key_size.clone()),
-            value_size: Some(class.keyspace.value_size.clone()),
-            popularity: Some(class.popularity.clone()),
-            drift: class.drift,
-            connect_rate: class.lifetime.connect_rate,
-            calls_per_connection: class.lifetime.calls.map(Count),
-            connections_total: class.lifetime.total.map(Count),
-            reconnect_every: class.lifetime.reconnect_every,
-            carried_by: (class.carrier != Carrier::Agents).then_some(class.carrier),
+/// A class of a plan, with what is its own of what the run has, too.
+fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
+    let (rate, rate_profile, arrival, think) = match &class.load {
+        Load::Open { rate: OpenRate::Constant(rate), arrival } => {
+            (Some(*rate), None, Some(arrival.clone()), None)
         }
+        Load::Open { rate: OpenRate::Profile(profile), arrival } => {
+            (None, Some(profile.clone()), Some(arrival.clone()), None)
+        }
+        Load::Closed { think } => (None, None, None, Some(*think)),
+    };
+    let own = class.own.as_ref();
+    ClassSpec {
+        name: Some(class.name.clone()),
+        rate,
+        rate_profile,
+        arrival,
+        think,
+        connections: Some(Count(u64::from(class.connections))),
+        depth: Some(Count(u64::from(class.depth))),
+        mix: class.trace.is_none().then(|| class.mix.clone()),
+        purge: class.purge.map(Count),
+        trace: class.trace.as_ref().map(|trace| trace.file.clone()),
+        trace_layout: class.trace.as_ref().map(|trace| trace.layout),
+        multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
+        ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
+        noreply: class.noreply.then_some(true),
+        on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
+        keys: Some(Count(class.keyspace.keys)),
+        prefix: Some(class.keyspace.prefix.clone()),
+        key_form: (class.keyspace.key_form != KeyForm::default()).then_some(class.keyspace.key_form),
+        key_size: Some(class.keyspace.key_size.clone()),
+        value_size: Some(class.keyspace.value_size.clone()),
+        popularity: Some(class.popularity.clone()),
+        drift: class.drift,
+        connect_rate: class.lifetime.connect_rate,
+        calls_per_connection: class.lifetime.calls.map(Count),
+        connections_total: class.lifetime.total.map(Count),
+        reconnect_every: class.lifetime.reconnect_every,
+        carried_by: (class.carrier != Carrier::Agents).then_some(class.carrier),
+        replicas: (class.replicas > 1).then_some(Count(u64::from(class.replicas))),
+        server: own.and_then(|own| listed(&own.servers)),
+        protocol: own.map(|own| own.protocol).filter(|protocol| *protocol != plan.protocol),
+        transport: own.map(|own| own.transport).filter(|transport| *transport != plan.transport),
+        route: (!class.routes.is_empty()).then(|| class.routes.iter().map(of_route).collect()),
     }
+}
+
+fn of_route(route: &OpRoute) -> RouteSpec {
+    let OpRoute { ops, servers, transport } = route;
+    RouteSpec { ops: ops.clone(), server: listed(servers), transport: Some(*transport) }
+}
+
+/// Servers as a plan names them, if it does.
+fn listed(servers: &[ServerAddress]) -> Option<ServerList> {
+    let named = || ServerList(servers.iter().cloned().map(NamedServer::Plain).collect());
+    (!servers.is_empty()).then(named)
 }
 
 impl From<&Plan> for PlanSpec {
@@ -298,16 +340,14 @@ impl From<&Plan> for PlanSpec {
         let run = RunSpec {
             server: match &plan.target {
                 Target::Embedded => None,
-                Target::Servers(servers) => {
-                    Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect()))
-                }
+                Target::Servers(servers) => listed(servers),
             },
             agent: (!plan.agents.is_empty()).then(|| plan.agents.clone()),
             // They stand in the plan as a class.
             measure_rate: None,
             measure_connections: None,
             measure_depth: None,
-            placement: (plan.server_count() > 1 && !plan.is_cluster).then_some(plan.placement),
+            placement: (plan.has_placement() && !plan.is_cluster).then_some(plan.placement),
             cluster: plan.is_cluster.then_some(true),
             protocol: Some(plan.protocol),
             user: plan.login.user.clone(),
@@ -346,7 +386,11 @@ impl From<&Plan> for PlanSpec {
             timestamps: (plan.timestamps != Timestamps::Off).then_some(plan.timestamps),
             samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
         };
-        Self { run, base: ClassSpec::default(), classes: plan.classes.iter().map(ClassSpec::from).collect() }
+        Self {
+            run,
+            base: ClassSpec::default(),
+            classes: plan.classes.iter().map(|class| of_class(plan, class)).collect(),
+        }
     }
 }
 

@@ -7,7 +7,12 @@ use brunt_stats::summary::Summary;
 
 /// The name of a server of the plan; the plan does not name the one that is started for it.
 pub(crate) fn name(summary: &Summary, index: usize) -> String {
-    summary.record.plan.servers().get(index).map_or_else(|| "embedded".to_owned(), ToString::to_string)
+    summary.record.plan.server_name(index).unwrap_or_else(|| "embedded".to_owned())
+}
+
+/// That of one which was asked for its statistics, by its place among those.
+pub(crate) fn witness_name(summary: &Summary, index: usize) -> String {
+    summary.record.plan.witness_name(index).unwrap_or_else(|| "embedded".to_owned())
 }
 
 /// What went on in the measured window by the servers' own account, all of them together; `None` where one does not say.

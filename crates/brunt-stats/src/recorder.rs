@@ -46,7 +46,7 @@ impl Layout {
         let mut meters = plan.meters.clone();
         let of_timestamps = MeterKind::OF_TIMESTAMPS.iter().filter(|_| plan.timestamps == Timestamps::Kernel);
         let of_tls = [MeterKind::HandshakeTime];
-        let of_tls = of_tls.iter().filter(|_| plan.transport == Transport::Tls);
+        let of_tls = of_tls.iter().filter(|_| plan.goes_by(Transport::Tls));
         let always = ALWAYS_METERED.iter().chain(of_tls).chain(of_timestamps);
         meters.extend(always.filter(|kind| !plan.meters.contains(kind)));
         Self {

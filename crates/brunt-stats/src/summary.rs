@@ -397,7 +397,7 @@ impl Summary {
 
     /// Datagrams that were of no use, where they carry the bytes.
     pub fn datagrams(&self) -> Option<&DatagramCounts> {
-        (self.record.plan.transport == Transport::Udp).then_some(&self.counts().datagrams)
+        self.record.plan.goes_by(Transport::Udp).then_some(&self.counts().datagrams)
     }
 
     /// What each server did, in the order of the plan, over all phases.
@@ -667,9 +667,9 @@ fn evidence<'a>(
         faults: fault_evidence(run),
         is_verified: record.values_checked,
         is_verify_asked: plan.verify.is_some(),
-        is_by_unix_socket: plan.transport == Transport::Unix,
-        is_by_udp: plan.transport == Transport::Udp,
-        is_peer_verified: (plan.transport == Transport::Tls).then_some(!plan.tls.is_insecure),
+        is_by_unix_socket: plan.servers().iter().all(|server| server.transport == Transport::Unix),
+        is_by_udp: plan.goes_by(Transport::Udp),
+        is_peer_verified: plan.goes_by(Transport::Tls).then_some(!plan.tls.is_insecure),
         connects_in_schedule: [Phase::Warmup, Phase::Measure, Phase::Drain]
             .iter()
             .any(|phase| store.connections[*phase as usize].begun > 0),

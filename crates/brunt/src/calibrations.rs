@@ -63,10 +63,11 @@ pub(crate) fn lookup(plan: &Plan, usage: &ClientUsage) -> Lookup {
 /// A calibration is of the text protocol over TCP, whatever the run speaks and by what.
 fn spoken(found: Lookup, plan: &Plan) -> Lookup {
     let Lookup::Fit(mut fit) = found else { return found };
-    if plan.protocol != Protocol::MemcachedText {
+    let servers = plan.servers();
+    if servers.iter().any(|server| server.protocol != Protocol::MemcachedText) {
         fit.differences.push(format!("with {}", Protocol::MemcachedText));
     }
-    if plan.transport != Transport::Tcp {
+    if servers.iter().any(|server| server.transport != Transport::Tcp) {
         fit.differences.push(format!("over {}", Transport::Tcp));
     }
     Lookup::Fit(fit)

@@ -440,6 +440,9 @@ pub(crate) struct TargetFlags {
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
     pub placement: Option<Placement>,
+    /// With several servers: every change goes to so many of them, such as 2, and a retrieval to one of these [default: 1]
+    #[arg(long, value_name = "N")]
+    pub replicas: Option<Count>,
     /// Redis, Valkey: the servers are nodes of a cluster, and any of them says who has which key
     #[arg(long)]
     pub cluster: bool,
@@ -977,6 +980,7 @@ impl PlanFlags {
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
+            replicas: target.replicas,
             ..data.spec()
         };
         (run, class)
@@ -991,6 +995,7 @@ impl Load {
             connections: self.target.connections,
             mix: self.stored.mix.clone(),
             ttl: self.stored.ttl,
+            replicas: self.target.replicas,
             ..self.data.spec()
         };
         (run, class)
@@ -1100,6 +1105,7 @@ mod tests {
         ("server", "unix:/run/cache.sock"),
         ("server", "rediss://me:pw@cache/1"),
         ("placement", "ketama-weighted"),
+        ("replicas", "2"),
         ("protocol", "memcached-text"),
         ("protocol", "memcached-binary"),
         ("protocol", "resp3"),
@@ -1303,9 +1309,13 @@ mod tests {
                 *flag = switched_off.to_owned();
             }
         }
-        let in_files_only = ["name", "carried-by", "purge", "trace", "trace-layout"];
+        let in_files_only = ["name", "carried-by", "purge", "trace", "trace-layout", "route"];
         let mut keys = RunSpec::names();
-        keys.extend(ClassSpec::names().into_iter().filter(|key| !in_files_only.contains(&key.as_str())));
+        // What a class may have of its own, in a file, is a flag for all.
+        let of_classes = ClassSpec::names().into_iter().filter(|key| !keys.contains(key));
+        let of_classes: Vec<String> =
+            of_classes.filter(|key| !in_files_only.contains(&key.as_str())).collect();
+        keys.extend(of_classes);
         flags.sort();
         keys.sort();
         assert_eq!(flags, keys);

@@ -11,7 +11,8 @@ use crate::limits::{MORE_PORTS, Needs};
 use crate::terminal::show;
 use crate::{measurement, run};
 use brunt_engine::{Address, TlsSettings};
-use brunt_plan::plan::{IoChoice, Plan, Target, Timestamps, Transport};
+use brunt_plan::destination::Server;
+use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
 use brunt_stats::host::is_fast_clocksource;
@@ -93,7 +94,7 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
             Vec::new()
         }
     };
-    if plan.transport == Transport::Tls {
+    if plan.goes_by(Transport::Tls) {
         findings.push(match TlsSettings::read(&plan.tls) {
             Ok(_) => Finding::ok("TLS", "the files are in order"),
             Err(reason) => {
@@ -112,16 +113,18 @@ pub(crate) fn doctor(flags: &cli::Doctor) -> Result<Exit, Failure> {
 
 /// The first address of every server, which is the one that is tried first.
 fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
-    match &plan.target {
+    let first = |server: Server| match &server.address {
         // The reference server takes any free port.
-        Target::Embedded => Ok(vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()]),
-        Target::Servers(servers) => {
-            let first = |server| {
-                measurement::find(server, plan.transport, None).map(|endpoint| endpoint.addresses[0].clone())
-            };
-            servers.iter().map(first).collect::<Result<_, _>>().map_err(|failure| failure.error.to_string())
+        None => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()),
+        Some(address) => {
+            measurement::find(address, server.transport, None).map(|endpoint| endpoint.addresses[0].clone())
         }
-    }
+    };
+    plan.servers()
+        .into_iter()
+        .map(first)
+        .collect::<Result<_, _>>()
+        .map_err(|failure| failure.error.to_string())
 }
 
 /// A line, or where that would be too long several: the remedy begins one of its own, so that a command in it stays

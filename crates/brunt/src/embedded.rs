@@ -5,6 +5,7 @@
 
 use anyhow::{Context, bail};
 use brunt_plan::cpus::CpuList;
+use brunt_plan::destination::Server;
 use brunt_plan::distribution::SizeDistribution;
 use brunt_plan::plan::{DataSet, Plan, Transport};
 use brunt_plan::server::ServerAddress;
@@ -17,6 +18,11 @@ use std::process::{Child, Command, Stdio};
 const ITEM_OVERHEAD_BYTES: u64 = 128;
 const MEMORY_MIN_BYTES: u64 = 64 << 20;
 const VALUE_MIN_BYTES: u64 = 1 << 20;
+
+/// Is it to be reached by UDP?
+fn is_own_by_udp(server: &Server) -> bool {
+    server.address.is_none() && server.transport == Transport::Udp
+}
 
 /// A running reference server; dropping it ends it.
 #[derive(Debug)]
@@ -34,7 +40,7 @@ impl Embedded {
             .args(["serve", "--port", "0", "--die-with-parent"])
             .arg(format!("--memory={}", memory_bytes(plan)))
             .arg(format!("--value-max={}", value_max_bytes(plan)))
-            .args((plan.transport == Transport::Udp).then_some("--udp"))
+            .args(plan.servers().iter().any(is_own_by_udp).then_some("--udp"))
             .args(left_over(&brunt_engine::allowed_cpus(), &plan.cpus).map(|cpus| format!("--cpus={cpus}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -92,7 +92,8 @@ pub(crate) struct Needs {
 impl Needs {
     /// Of a plan whose servers have these addresses, one for each.
     pub(crate) fn of(plan: &Plan, addresses: &[Address], reuse: TimeWaitReuse) -> Self {
-        let connections = plan.classes.iter().map(|class| u64::from(class.connections)).sum();
+        let open = |class: &Class| u64::from(class.connections) * class.path_count() as u64;
+        let connections = plan.classes.iter().map(open).sum();
         // A server that is named twice has both shares.
         let same = |address: &&Address| addresses.iter().filter(|other| other == address).count();
         let part = addresses.iter().map(|address| same(&address)).max().unwrap_or(1) as f64
@@ -106,7 +107,8 @@ impl Needs {
         // No more can rest than were closed since the beginning.
         let schedule_s = plan.stop.time.map(|time| (plan.warmup.longest().0 + time.0) as f64 / 1e9);
         // A port of UDP is free as soon as its socket is closed.
-        let wait_s = if plan.transport == Transport::Udp { 0.0 } else { wait_s };
+        let wait_s =
+            if plan.servers().iter().all(|server| server.transport == Transport::Udp) { 0.0 } else { wait_s };
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));
         // Unix sockets have none; a plan whose servers were not found counts as one that has.
         let has_ports = addresses.is_empty() || addresses.iter().any(|address| address.network().is_some());
@@ -115,7 +117,7 @@ impl Needs {
                 return 0;
             }
             let of_class = |class: &Class| {
-                let taken = f64::from(class.connections) + churn(Churn::of(class)) * rest_s;
+                let taken = open(class) as f64 + churn(Churn::of(class)) * rest_s;
                 class.lifetime.total.map_or(taken, |total| taken.min(total as f64))
             };
             (plan.classes.iter().map(of_class).sum::<f64>() * part).ceil() as u64

@@ -15,7 +15,8 @@ use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError,
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::carrier::Shares;
-use brunt_plan::plan::{Plan, Target, Timestamps, Transport};
+use brunt_plan::destination::WorkerGroup;
+use brunt_plan::plan::{Plan, Timestamps, Transport};
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;
@@ -72,28 +73,42 @@ impl Servers {
     pub(crate) fn open(plan: &Plan) -> Result<Self, Failure> {
         // Before the server is started, which inherits it.
         limits::raise_open_files();
-        let (embedded, servers) = match &plan.target {
-            Target::Servers(servers) => (None, servers.clone()),
-            Target::Embedded => {
+        let embedded = match plan.needs_embedded() {
+            false => None,
+            true => {
                 embedded::check_memory(plan).map_err(Failure::usage)?;
-                let embedded =
-                    Embedded::start(plan).map_err(|error| Failure::new(Exit::Unreachable, error))?;
-                let address = embedded.address.clone();
-                (Some(embedded), vec![address])
+                Some(Embedded::start(plan).map_err(|error| Failure::new(Exit::Unreachable, error))?)
             }
         };
-        let tls = (plan.transport == Transport::Tls).then(|| TlsSettings::read(&plan.tls));
+        let started = embedded.as_ref().map(|embedded| &embedded.address);
+        let tls = plan.goes_by(Transport::Tls).then(|| TlsSettings::read(&plan.tls));
         let tls = tls.transpose().map_err(Failure::usage)?;
         let (servers, cluster_notes) = match plan.is_cluster {
-            true => nodes_of(plan, &servers, tls.as_ref())?,
-            false => (servers, Vec::new()),
+            true => nodes_of(plan, &plan.addresses(), tls.as_ref())?,
+            false => (
+                plan.servers()
+                    .iter()
+                    .filter_map(|server| server.address.as_ref().or(started))
+                    .cloned()
+                    .collect(),
+                Vec::new(),
+            ),
         };
-        let names = servers.iter().map(ServerAddress::to_string).collect::<Vec<_>>().join(", ");
+        // Nodes of a cluster are all reached by its transport.
+        let mut transports = plan.servers().into_iter().map(|server| server.transport);
+        let mut found = |server: &ServerAddress| {
+            let transport = transports.next().unwrap_or(plan.transport);
+            find(server, transport, tls.as_ref().filter(|_| transport == Transport::Tls))
+        };
+        let mut names: Vec<String> = Vec::new();
+        for name in servers.iter().map(ServerAddress::to_string) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let names = names.join(", ");
         Ok(Self {
-            endpoints: servers
-                .iter()
-                .map(|server| find(server, plan.transport, tls.as_ref()))
-                .collect::<Result<Vec<_>, _>>()?,
+            endpoints: servers.iter().map(&mut found).collect::<Result<Vec<_>, _>>()?,
             name: match embedded {
                 Some(_) => format!("reference server, started for this run at {names}"),
                 None if plan.is_cluster => format!("cluster of {names}"),
@@ -302,6 +317,18 @@ fn notes_on(nodes: &Nodes) -> Vec<String> {
 
 /// The plan that runs: that for the nodes, where the servers are a cluster.
 fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Result<Plan, Failure> {
+    let groups = plan.worker_groups();
+    if groups.len() > 1 {
+        let group = |group: &WorkerGroup| {
+            format!("{} for {}", group.workers.end - group.workers.start, group.protocol)
+        };
+        let shares: Vec<String> = groups.iter().map(group).collect();
+        observers.note(&format!(
+            "--threads {}: classes of different protocols run on different workers, at least one each: {}",
+            plan.threads,
+            shares.join(", ")
+        ));
+    }
     let Some(nodes) = &servers.nodes else { return Ok(plan.clone()) };
     let own = of_nodes(plan, nodes.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
     servers.cluster_notes.iter().for_each(|note| observers.note(note));

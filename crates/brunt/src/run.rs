@@ -17,7 +17,7 @@ use anyhow::Context;
 use brunt_fleet::Fleet;
 use brunt_plan::login::Password;
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::plan::{Plan, Target};
+use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_plan::units::DurationNs;
@@ -72,7 +72,7 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let (run, class) = flags.spec();
     let mut plan = read_plan(flags.plan.as_deref(), run, class)?;
-    if !plan.preload || plan.target == Target::Embedded {
+    if !plan.preload || plan.needs_embedded() {
         return Err(Failure::usage(
             "--server: nothing was given (or preload is off); accepted: the address of a server that goes on running",
         ));

@@ -271,7 +271,7 @@ fn run(toml: &str, script: Script) -> Ended {
         silent: [false; 3],
         allocations: 0,
     };
-    let codec = resp_codec(&plan).unwrap();
+    let codec = resp_codec(&plan, plan.protocol).unwrap();
     let blueprint = Blueprint::new(plan.clone(), endpoints(&plan), DataSets::ToStore);
     let blueprint = Arc::new(blueprint.with_slots(Some(board)).unwrap());
     let (filled, mut filled_out) = rtrb::RingBuffer::new(2);

@@ -392,27 +392,31 @@ impl<C: Codec> Traffic<C> {
         let route = self.connections[index as usize].route;
         let lane = &self.lanes[self.routes[route as usize].lane as usize];
         let entry = self.in_flight.get(head);
-        match &lane.routing {
-            Routing::ByKey(router) if entry.rest.group != NO_GROUP => {
+        if entry.rest.group == NO_GROUP {
+            self.reply_ids.extend(lane.session.ids(&entry.op()));
+            return;
+        }
+        let operand = entry.op().operand;
+        match lane.spread(entry.kind) {
+            Some(spread) => {
                 for id in lane.session.ids(&self.groups.get(entry.rest.group).op) {
                     self.key_bytes.clear();
                     lane.keyspace.write_key(id, &mut self.key_bytes);
-                    if lane.routes.start + router.route(&self.key_bytes) == route {
+                    if spread.route(&self.key_bytes, operand as u32) == route {
                         self.reply_ids.push(id);
                     }
                 }
             }
-            Routing::BySlot if entry.rest.group != NO_GROUP => {
-                let slot = entry.op().operand;
+            // In a cluster.
+            None => {
                 for id in lane.session.ids(&self.groups.get(entry.rest.group).op) {
                     self.key_bytes.clear();
                     lane.keyspace.write_key(id, &mut self.key_bytes);
-                    if u64::from(slot_of(&self.key_bytes)) == slot {
+                    if u64::from(slot_of(&self.key_bytes)) == operand {
                         self.reply_ids.push(id);
                     }
                 }
             }
-            _ => self.reply_ids.extend(lane.session.ids(&entry.op())),
         }
     }
 
@@ -464,7 +468,9 @@ impl<C: Codec> Traffic<C> {
         // A server that others could stand in for is filled itself, and the others keep their turns.
         let route = match self.lanes[lane_index as usize].routing {
             Routing::InTurn(_) | Routing::AtRandom(_) => self.connections[index as usize].route,
-            Routing::Only | Routing::ByKey(_) | Routing::BySlot => self.route_of(lane_index, &op),
+            Routing::Only | Routing::ByKey(_) | Routing::BySlot | Routing::ByKind(_) => {
+                self.route_of(lane_index, &op)
+            }
         };
         self.enqueue(Picked {
             op,
@@ -655,7 +661,7 @@ impl<C: Codec> Traffic<C> {
             let first_byte_ns =
                 if group.first_byte_ns == 0 { done_ns } else { group.first_byte_ns.max(sent_ns) };
             let sample = Sample {
-                op: OpKind::Mget,
+                op: group.op.kind,
                 class: group.op.class,
                 outcome,
                 busy_lag_ns: group.busy_lag_ns,
@@ -669,7 +675,8 @@ impl<C: Codec> Traffic<C> {
                 },
             };
             let account = self.recording.account(group.phase, &group.op);
-            self.recording.record(account, &sample, u32::from(group.op.count), group.hits);
+            let asked = if group.op.kind.is_retrieval() { u32::from(group.op.count) } else { 0 };
+            self.recording.record(account, &sample, asked, group.hits);
         }
         done_ns
     }

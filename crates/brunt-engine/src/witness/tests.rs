@@ -32,7 +32,8 @@ fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Re
 }
 
 fn ask_all(address: SocketAddr) -> ServerRecord {
-    let witnesses = Witnesses::start(&endpoint(address), &Question::Stats, Clock::start()).unwrap();
+    let witnesses =
+        Witnesses::start(vec![(endpoint(address).remove(0), Question::Stats)], Clock::start()).unwrap();
     witnesses.prepared();
     witnesses.end().remove(0)
 }
@@ -166,7 +167,7 @@ fn who_does_not_answer_info_says_why() {
     let greets = "protocol = 'resp3'\nserver = 'a'";
     let codec = |toml: &str| {
         let blueprint = Blueprint::new(plan(toml), endpoint(([127, 0, 0, 1], 1).into()), DataSets::ToStore);
-        Box::new(crate::launch::resp_codec(&blueprint.plan).unwrap())
+        Box::new(crate::launch::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap())
     };
     for (toml, says, reason) in [
         ("protocol = 'resp2'\nserver = 'a'", &b"-NOPERM no\r\n"[..], "it answers \"NOPERM no\""),
@@ -177,7 +178,10 @@ fn who_does_not_answer_info_says_why() {
         (greets, b"", "it closes the connection"),
     ] {
         let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
-        let witnesses = Witnesses::start(&endpoint(address), &Question::Info(codec(toml)), Clock::start());
+        let witnesses = Witnesses::start(
+            vec![(endpoint(address).remove(0), Question::Info(codec(toml)))],
+            Clock::start(),
+        );
         let witnesses = witnesses.unwrap();
         witnesses.prepared();
         let record = witnesses.end().remove(0);

@@ -121,9 +121,9 @@ mod tests {
             |count: u16| (0..count).map(|port| ServerAddress::network("n", 7_000 + port)).collect::<Vec<_>>();
         let cluster = "cluster = true\nprotocol = 'resp3'\nserver = ['a', 'b', 'c']\n";
         let plan = resolved(&format!("{cluster}connections = 2\nthreads = 2")).unwrap();
-        assert_eq!((plan.threads, plan.copies()), (2, 1));
+        assert_eq!((plan.threads, plan.copies_of(&plan.classes[0])), (2, 1));
         let two = of_nodes(&plan, nodes(2)).unwrap();
-        assert_eq!((two.threads, two.servers()), (1, &nodes(2)[..]));
+        assert_eq!((two.threads, two.addresses()), (1, nodes(2)));
         assert_eq!(of_nodes(&plan, nodes(1)).unwrap().threads, 2);
         assert_eq!(
             of_nodes(&plan, nodes(3)).unwrap_err().to_string(),

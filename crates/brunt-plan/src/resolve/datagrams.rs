@@ -5,7 +5,7 @@
 
 use super::{Complaint, PlanError};
 use crate::op::OpKind;
-use crate::plan::{Class, OnMiss, Protocol, Transport};
+use crate::plan::{Class, Destination, OnMiss, Protocol, Transport};
 use crate::units::DurationNs;
 
 /// The longest request with its header, in bytes: memcached takes no request in several datagrams, and longer ones are not certain to
@@ -32,23 +32,31 @@ const LINE_ENDS: u64 = 4;
 const VALUE_LINE: u64 = "VALUE ".len() as u64 + 3 * NUMBER + OPAQUE + 2 * LINE_ENDS;
 const NOREPLY: u64 = " noreply".len() as u64;
 
-/// Is a plan of these classes one for UDP?
-pub(super) fn check(
-    complaint: &Complaint<'_>,
-    protocol: Protocol,
-    preload: bool,
-    classes: &[Class],
-) -> Result<(), PlanError> {
-    if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
-        let accepted = format!(
-            "tcp, unix or tls with --protocol {protocol}: over UDP there are memcached-text and memcached-meta"
-        );
-        return Err(complaint.error("transport", Transport::Udp, accepted));
-    }
+/// Has everything that these classes send over UDP room there?
+pub(super) fn check(plans: &Destination, preload: bool, classes: &[Class]) -> Result<(), PlanError> {
     for class in classes {
+        let own = class.own.as_ref().unwrap_or(plans);
+        let is_by_udp = |kind: &OpKind| class.transport_of(*kind, own.transport) == Transport::Udp;
+        if own.transport != Transport::Udp
+            && !class.routes.iter().any(|route| route.transport == Transport::Udp)
+        {
+            continue;
+        }
+        let protocol = own.protocol;
         let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
-        check_store(&complaint, protocol, preload, class)?;
-        check_retrieval(&complaint, protocol, class)?;
+        if !matches!(protocol, Protocol::MemcachedText | Protocol::MemcachedMeta) {
+            let accepted = format!(
+                "tcp, unix or tls with --protocol {protocol}: over UDP there are memcached-text and memcached-meta"
+            );
+            return Err(complaint.error("transport", Transport::Udp, accepted));
+        }
+        let stores = class.kinds().into_iter().chain(preload.then_some(OpKind::Set));
+        if stores.filter(|kind| kind.carries_value()).any(|kind| is_by_udp(&kind)) {
+            check_store(&complaint, protocol, preload, class)?;
+        }
+        if is_by_udp(&OpKind::Mget) {
+            check_retrieval(&complaint, protocol, class)?;
+        }
         let follow_ups = if class.mix.contains(OpKind::Mget) { u64::from(class.multiget) } else { 1 };
         let each = if class.on_miss == OnMiss::Set { follow_ups } else { 1 };
         if u64::from(class.depth) * each > WAITING_MAX {
@@ -65,10 +73,6 @@ fn check_store(
     preload: bool,
     class: &Class,
 ) -> Result<(), PlanError> {
-    let stores = |(kind, _): &(OpKind, u32)| kind.carries_value();
-    if !preload && class.on_miss != OnMiss::Set && !class.mix.weights.iter().any(stores) {
-        return Ok(());
-    }
     let key = u64::from(class.keyspace.key_size.max());
     let beside = HEADER + WORD + key + 4 * NUMBER + LINE_ENDS;
     let beside = beside + if protocol == Protocol::MemcachedMeta { OPAQUE } else { NOREPLY };

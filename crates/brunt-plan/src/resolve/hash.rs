@@ -4,7 +4,7 @@
 
 use super::{Complaint, PlanError};
 use crate::op::OpKind;
-use crate::plan::{Class, Protocol};
+use crate::plan::{Class, Destination};
 use crate::spec::RunSpec;
 
 /// A field is shorter than the longest key.
@@ -17,19 +17,20 @@ const OF_FIELDS: [OpKind; 3] = [OpKind::Get, OpKind::Set, OpKind::Delete];
 pub(super) fn resolve(
     complaint: &Complaint<'_>,
     run: &RunSpec,
-    protocol: Protocol,
+    plans: &Destination,
     classes: &[Class],
 ) -> Result<Option<u32>, PlanError> {
     let Some(given) = run.hash_field else { return Ok(None) };
     let refuse = |accepted: &str| Err(complaint.error("hash-field", given, accepted));
     let bytes = complaint.count("hash-field", run.hash_field, 0, 1, FIELD_MAX)?;
-    if !protocol.is_resp() {
+    let is_resp = |class: &&Class| class.own.as_ref().unwrap_or(plans).protocol.is_resp();
+    if !classes.iter().any(|class| is_resp(&class)) {
         return refuse("--hash-field together with --protocol resp2 or resp3, for hashes are Redis's");
     }
     if run.cluster == Some(true) {
         return refuse("no --hash-field together with --cluster, where the whole key says who has it");
     }
-    for class in classes {
+    for class in classes.iter().filter(is_resp) {
         if class.ttl_s > 0 {
             return refuse("no --ttl beside --hash-field: hashes expire as a whole");
         }

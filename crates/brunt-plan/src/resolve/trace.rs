@@ -5,7 +5,7 @@
 use super::{Complaint, PlanError};
 use crate::mix::Mix;
 use crate::op::OpKind;
-use crate::plan::{Class, Protocol, Trace, Transport};
+use crate::plan::{Class, Destination, Trace, Transport};
 use crate::spec::{ClassSpec, RunSpec};
 
 /// The trace of a class, if it has one.
@@ -39,8 +39,9 @@ pub(super) fn mix(trace: &Trace) -> Mix {
 }
 
 /// What the protocol has no request for stands in no mix: whoever reads the trace takes another for it.
-pub(super) fn settle(run: &RunSpec, protocol: Protocol, classes: &mut [Class]) -> Result<(), PlanError> {
+pub(super) fn settle(run: &RunSpec, plans: &Destination, classes: &mut [Class]) -> Result<(), PlanError> {
     for class in classes.iter_mut().filter(|class| class.trace.is_some()) {
+        let protocol = class.own.as_ref().unwrap_or(plans).protocol;
         let is_plain = |kind: OpKind| {
             run.hash_field.is_none() || matches!(kind, OpKind::Get | OpKind::Set | OpKind::Delete)
         };
@@ -51,7 +52,10 @@ pub(super) fn settle(run: &RunSpec, protocol: Protocol, classes: &mut [Class]) -
     if run.cluster == Some(true) {
         return refuse("no trace together with --cluster");
     }
-    if run.transport == Some(Transport::Udp) {
+    let goes_by_udp = |class: &Class| {
+        class.kinds().iter().any(|kind| class.transport_of(*kind, plans.transport) == Transport::Udp)
+    };
+    if classes.iter().any(|class| class.trace.is_some() && goes_by_udp(class)) {
         return refuse("no trace together with --transport udp, whose requests have to fit into datagrams");
     }
     if run.verify.is_some() {

@@ -2,6 +2,7 @@
 //!
 //! Not where the servers are (that is the target's).
 
+use super::used::Used;
 use super::{Complaint, PlanError};
 use crate::plan::{Timestamps, Transport};
 use crate::spec::RunSpec;
@@ -36,7 +37,11 @@ pub(super) fn resolve(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Transp
 }
 
 /// What is said of TLS, where it is spoken.
-pub(super) fn resolve_tls(complaint: &Complaint<'_>, run: &RunSpec) -> Result<TlsOptions, PlanError> {
+pub(super) fn resolve_tls(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    used: &Used,
+) -> Result<TlsOptions, PlanError> {
     let is_insecure = run.tls_insecure.unwrap_or(false);
     let given = [
         ("tls-ca", run.tls_ca.as_deref()),
@@ -47,7 +52,7 @@ pub(super) fn resolve_tls(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Tl
     let mut given = given.into_iter().filter_map(|(option, given)| Some((option, given?)));
     let accepted = |option: &str| format!("--{option} together with --transport tls");
     match given.next() {
-        _ if resolve(complaint, run)? == Transport::Tls => {}
+        _ if used.goes_by(Transport::Tls) => {}
         Some((option, given)) => return Err(complaint.error(option, given, accepted(option))),
         None if is_insecure => return Err(complaint.flag_error("tls-insecure", accepted("tls-insecure"))),
         None => {}
@@ -72,12 +77,16 @@ pub(super) fn resolve_tls(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Tl
 }
 
 /// Small segments are kept back by TCP alone.
-pub(super) fn resolve_nodelay(complaint: &Complaint<'_>, run: &RunSpec) -> Result<bool, PlanError> {
+pub(super) fn resolve_nodelay(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    used: &Used,
+) -> Result<bool, PlanError> {
     let nodelay = run.nodelay.unwrap_or(true);
-    match resolve(complaint, run)? {
-        Transport::Tcp | Transport::Tls => Ok(nodelay),
-        _ if nodelay => Ok(true),
-        other => {
+    match used.transports.first() {
+        _ if nodelay || used.goes_by(Transport::Tcp) || used.goes_by(Transport::Tls) => Ok(nodelay),
+        None => Ok(nodelay),
+        Some(other) => {
             let accepted = format!("true with --transport {other}: TCP alone keeps small requests back");
             Err(complaint.error("nodelay", false, accepted))
         }
@@ -85,11 +94,16 @@ pub(super) fn resolve_nodelay(complaint: &Complaint<'_>, run: &RunSpec) -> Resul
 }
 
 /// The kernel stamps the segments of TCP.
-pub(super) fn resolve_timestamps(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Timestamps, PlanError> {
+pub(super) fn resolve_timestamps(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    used: &Used,
+) -> Result<Timestamps, PlanError> {
     let timestamps = run.timestamps.unwrap_or(Timestamps::Off);
-    match (timestamps, resolve(complaint, run)?) {
-        (Timestamps::Off, _) | (_, Transport::Tcp) => Ok(timestamps),
-        (Timestamps::Kernel, other) => {
+    let other = used.transports.iter().find(|transport| **transport != Transport::Tcp);
+    match (timestamps, other) {
+        (Timestamps::Off, _) | (_, None) => Ok(timestamps),
+        (Timestamps::Kernel, Some(other)) => {
             Err(complaint.error("timestamps", timestamps, format!("off with --transport {other}")))
         }
     }

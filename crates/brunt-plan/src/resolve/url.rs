@@ -146,7 +146,7 @@ mod tests {
             let login = &plan.login;
             let secret = login.password.as_ref().map(Password::secret);
             assert_eq!((login.user.as_deref(), secret, login.database), (user, password, database), "{toml}");
-            let names: Vec<String> = plan.servers().iter().map(ToString::to_string).collect();
+            let names: Vec<String> = plan.addresses().iter().map(ToString::to_string).collect();
             assert_eq!(names.join(" "), servers, "{toml}");
         }
     }

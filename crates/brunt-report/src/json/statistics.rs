@@ -40,7 +40,7 @@ fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
     let window = &summary.window;
     let (first, last) = (record.snapshots().first(), record.snapshots().last());
     json!({
-        "server": server::name(summary, index),
+        "server": server::witness_name(summary, index),
         "version": last.and_then(|snapshot| snapshot.version.as_ref()),
         "trouble": record.trouble,
         "first": first.map(|held| snapshot(summary, held)),

@@ -4,8 +4,10 @@
 
 use crate::paragraph::{self, printable};
 use crate::quantity;
+use brunt_plan::destination::Server;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
-use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpenRate};
+use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Protocol, Transport};
+use brunt_plan::server::ServerAddress;
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
 use brunt_stats::steady::WarmUp;
@@ -40,8 +42,11 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
     }
     let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
     let delayed = if plan.nodelay { "" } else { ", without TCP_NODELAY" };
-    let wire = [plan.protocol.name().to_owned(), format!("{}{delayed}{unverified}", plan.transport)];
-    paragraph::facts(out, "server", &[&[printable(&summary.record.server)], wire.as_slice()].concat());
+    for (servers, protocol, transport) in ways(summary) {
+        let wire =
+            [printable(&servers), protocol.name().to_owned(), format!("{transport}{delayed}{unverified}")];
+        paragraph::facts(out, "server", &wire);
+    }
     for agent in &summary.record.agents {
         paragraph::facts(out, "agent", &agent_facts(agent));
     }
@@ -50,6 +55,23 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
         summary.record.environment.facts.iter().map(|(name, fact)| printable(&format!("{name} {fact}")));
     let version = format!("brunt {}", summary.record.environment.brunt_version);
     paragraph::facts(out, "host", &std::iter::once(version).chain(facts).collect::<Vec<_>>());
+}
+
+/// The servers, by what is spoken to them and what carries it.
+fn ways(summary: &Summary) -> Vec<(String, Protocol, Transport)> {
+    let plan = &summary.record.plan;
+    if !plan.has_destinations() {
+        return vec![(summary.record.server.clone(), plan.protocol, plan.transport)];
+    }
+    let mut ways: Vec<(String, Protocol, Transport)> = Vec::new();
+    for Server { address, protocol, transport } in plan.servers() {
+        let name = address.map_or_else(|| summary.record.server.clone(), |address| address.to_string());
+        match ways.iter_mut().find(|way| (way.1, way.2) == (protocol, transport)) {
+            Some((names, ..)) => names.push_str(&format!(", {name}")),
+            None => ways.push((name, protocol, transport)),
+        }
+    }
+    ways
 }
 
 fn agent_facts(agent: &AgentRecord) -> [String; 3] {
@@ -115,7 +137,27 @@ fn beside_model(class: &Class) -> Vec<String> {
     if class.mix.contains(brunt_plan::op::OpKind::Mget) {
         facts.push(format!("{} keys per mget", class.multiget));
     }
+    if class.replicas > 1 {
+        facts.push(format!("changes to {} replicas", class.replicas));
+    }
+    facts.extend(destinations(class));
     facts
+}
+
+/// Where its operations go, as far as that is not said of all classes.
+fn destinations(class: &Class) -> Vec<String> {
+    let to = |servers: &[ServerAddress]| {
+        let names: Vec<String> = servers.iter().map(ToString::to_string).collect();
+        if names.is_empty() { String::new() } else { format!(" to {}", names.join(", ")) }
+    };
+    let own = class.own.as_ref();
+    let own =
+        own.map(|own| printable(&format!("{} over {}{}", own.protocol, own.transport, to(&own.servers))));
+    let route = |route: &OpRoute| {
+        let ops: Vec<&str> = route.ops.iter().map(|kind| kind.name()).collect();
+        printable(&format!("{} over {}{}", ops.join(" and "), route.transport, to(&route.servers)))
+    };
+    own.into_iter().chain(class.routes.iter().map(route)).collect()
 }
 
 fn arrival_text(arrival: &Arrival) -> String {

@@ -77,7 +77,9 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
         heading.extend(statistics::HEADING);
     }
     let mut table = Table::new(&heading);
+    let witnesses = summary.record.plan.witnesses();
     for (index, counts) in summary.servers().iter().enumerate() {
+        let record = witnesses.iter().position(|server| *server == index);
         let mut row = vec![
             printable(&server::name(summary, index)),
             count(counts.answered),
@@ -86,11 +88,8 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
             count(counts.unsent),
         ];
         row.extend(
-            summary
-                .record
-                .run
-                .server_records
-                .get(index)
+            record
+                .and_then(|record| summary.record.run.server_records.get(record))
                 .into_iter()
                 .flat_map(|record| statistics::cells(summary, record)),
         );

@@ -42,18 +42,47 @@ impl Comparison {
 
 /// Every statistic that all servers give and whose counters went on from the first snapshot to the last.
 pub fn agreement(plan: &Plan, books: &[BookEntry], records: &[ServerRecord]) -> Vec<Comparison> {
-    let ours = Ours { plan, books };
+    // What such a server counts of the one and of the other is not known.
+    if plan.has_server_of_both() {
+        return Vec::new();
+    }
+    let families = [false, true].map(|is_resp| Family::of(plan, books, records, is_resp));
     let comparison = |statistic: &Statistic| {
-        let (least, most) = ours.range(*statistic)?;
-        let counted = counted(records, *statistic)?;
-        Some(Comparison { statistic: *statistic, least, most, counted })
+        families.iter().find_map(|Family { ours, records }| {
+            let (least, most) = ours.range(*statistic)?;
+            let counted = counted(records, *statistic)?;
+            Some(Comparison { statistic: *statistic, least, most, counted })
+        })
     };
     Statistic::ALL.iter().filter_map(comparison).collect()
 }
 
+/// The classes of a plan that speak as memcached's clients do, or as Redis's, and the servers that they talk to.
+struct Family<'a> {
+    ours: Ours<'a>,
+    records: Vec<&'a ServerRecord>,
+}
+
+impl<'a> Family<'a> {
+    fn of(plan: &'a Plan, books: &'a [BookEntry], records: &'a [ServerRecord], is_resp: bool) -> Self {
+        let protocol = |entry: &&BookEntry| plan.protocol_of(&plan.classes[usize::from(entry.class)]);
+        let books = books.iter().filter(|entry| protocol(entry).is_resp() == is_resp).collect();
+        let (servers, witnesses) = (plan.servers(), plan.witnesses());
+        let is_its = |index: usize| {
+            let server = witnesses.get(index).map(|server| &servers[*server]);
+            server.unwrap_or(&servers[0]).protocol.is_resp() == is_resp
+        };
+        let records =
+            records.iter().enumerate().filter(|(index, _)| is_its(*index)).map(|(_, record)| record);
+        Self { ours: Ours { plan, books, is_resp }, records: records.collect() }
+    }
+}
+
 /// What all servers counted from the first snapshot to the last; `None` where one of them does not say.
-fn counted(records: &[ServerRecord], statistic: Statistic) -> Option<u64> {
-    let of = |record: &ServerRecord| {
+fn counted(records: &[&ServerRecord], statistic: Statistic) -> Option<u64> {
+    // Nobody was asked who could say so.
+    records.first()?;
+    let of = |record: &&ServerRecord| {
         let (first, last) = (record.snapshots().first()?, record.snapshots().last()?);
         last.get(statistic)?.checked_sub(first.get(statistic)?)
     };
@@ -64,9 +93,6 @@ fn counted(records: &[ServerRecord], statistic: Statistic) -> Option<u64> {
 const STORES: [OpKind; 6] =
     [OpKind::Set, OpKind::Add, OpKind::Replace, OpKind::Append, OpKind::Prepend, OpKind::Cas];
 
-/// Nothing was done.
-const NONE: (u64, u64) = (0, 0);
-
 /// Two ranges together.
 fn sum(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
     (one.0 + other.0, one.1 + other.1)
@@ -74,13 +100,14 @@ fn sum(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
 
 struct Ours<'a> {
     plan: &'a Plan,
-    books: &'a [BookEntry],
+    books: Vec<&'a BookEntry>,
+    is_resp: bool,
 }
 
 impl Ours<'_> {
     /// At least and at most so many; `None` for a statistic that does not count our requests.
     fn range(&self, statistic: Statistic) -> Option<(u64, u64)> {
-        if self.plan.protocol.is_resp() { self.of_redis(statistic) } else { self.of_memcached(statistic) }
+        if self.is_resp { self.of_redis(statistic) } else { self.of_memcached(statistic) }
     }
 
     fn of_redis(&self, statistic: Statistic) -> Option<(u64, u64)> {
@@ -123,12 +150,14 @@ impl Ours<'_> {
     fn of_memcached(&self, statistic: Statistic) -> Option<(u64, u64)> {
         let replied =
             |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], |book| book.requests.reply(reply)));
-        let touched = |reply| self.changes(&[OpKind::Touch], |book| book.requests.reply(reply));
-        let untouched = touched(ReplyKind::NotFound);
-        let (as_get, as_touch) = match self.plan.protocol {
-            Protocol::MemcachedMeta => (untouched, NONE),
-            _ => (NONE, untouched),
+        let is_meta = |entry: &BookEntry| {
+            let class = &self.plan.classes[usize::from(entry.class)];
+            self.plan.protocol_of(class) == Protocol::MemcachedMeta
         };
+        let touches = |of_meta: bool, certain: fn(&Book) -> u64| {
+            self.changes_of(|entry| entry.op == OpKind::Touch && is_meta(entry) == of_meta, certain)
+        };
+        let as_get = touches(true, |book| book.requests.reply(ReplyKind::NotFound));
         match statistic {
             Statistic::CmdGet => Some(sum(self.keys(|book| book.keys.hit + book.keys.miss), as_get)),
             Statistic::GetHits => Some(self.keys(|book| book.keys.hit)),
@@ -143,12 +172,12 @@ impl Ours<'_> {
             Statistic::DecrMisses => replied(OpKind::Decr, ReplyKind::NotFound),
             Statistic::DeleteHits => replied(OpKind::Delete, ReplyKind::Deleted),
             Statistic::DeleteMisses => replied(OpKind::Delete, ReplyKind::NotFound),
-            Statistic::CmdTouch => match self.plan.protocol {
-                Protocol::MemcachedMeta => Some(touched(ReplyKind::Touched)),
-                _ => Some(self.changes(&[OpKind::Touch], |book| book.requests.completed())),
-            },
-            Statistic::TouchHits => Some(touched(ReplyKind::Touched)),
-            Statistic::TouchMisses => Some(as_touch),
+            Statistic::CmdTouch => Some(sum(
+                touches(false, |book| book.requests.completed()),
+                touches(true, |book| book.requests.reply(ReplyKind::Touched)),
+            )),
+            Statistic::TouchHits => replied(OpKind::Touch, ReplyKind::Touched),
+            Statistic::TouchMisses => Some(touches(false, |book| book.requests.reply(ReplyKind::NotFound))),
             _ => None,
         }
     }
@@ -163,12 +192,21 @@ impl Ours<'_> {
         is_meant: impl Fn(&BookEntry) -> bool,
         certain: impl Fn(&Book) -> u64,
     ) -> (u64, u64) {
-        let (mut least, mut open) = (0, 0);
-        for BookEntry { book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
-            least += certain(book);
-            open += book.requests.sent - book.requests.completed();
+        let (mut least, mut most) = (0, 0);
+        for BookEntry { class, book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
+            let requests = &book.requests;
+            let replicas = u64::from(self.plan.classes[usize::from(*class)].replicas);
+            let certain = certain(book);
+            // What one replica says, all of them have said where nothing else was ever said.
+            let is_said_by_all = certain == requests.completed();
+            least += certain * if is_said_by_all { replicas } else { 1 };
+            // Of a change that was not sent to one replica others may have had theirs.
+            let in_parts = if replicas > 1 { requests.unsent } else { 0 };
+            let open = requests.sent - requests.completed() + in_parts;
+            most += (certain + open) * replicas
+                + if replicas > 1 { requests.completed() - certain } else { 0 } * replicas;
         }
-        (least, least + open)
+        (least, most)
     }
 
     /// The same for multi-gets as commands, of which one that was split is several.

@@ -20,7 +20,7 @@ pub(crate) fn evidence(
 ) -> ServerEvidence {
     let mut evidence =
         ServerEvidence { cache: cache(plan, is_earlier, records, window), ..ServerEvidence::default() };
-    let name = |index: usize| plan.servers().get(index).map_or("the server".to_owned(), ToString::to_string);
+    let name = |index: usize| plan.witness_name(index).unwrap_or_else(|| "the server".to_owned());
     let silent = records.iter().enumerate().find(|(_, record)| !record.is_complete);
     if records.is_empty() {
         evidence.silence = "the servers' statistics were not asked for".to_owned();
@@ -72,7 +72,8 @@ fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> O
     if !plan.preload || (is_earlier && deletes) || sets.iter().any(|set| set.ttl_s > 0) {
         return None;
     }
-    let stored = sets.iter().map(|set| set.ids().saturating_mul(plan.copies())).max()?;
+    let stored =
+        sets.iter().map(|set| set.ids().saturating_mul(set.copies * u64::from(set.replicas))).max()?;
     let present = |record: &ServerRecord| record.prepared.as_ref()?.items();
     Some((stored, records.iter().map(present).sum::<Option<u64>>()?))
 }

@@ -42,7 +42,7 @@ impl GoneServer {
                 own.clone().map(|outage| overlap_ns(outage, &span, window.drained_ns)).sum()
             };
             Self {
-                name: plan.servers().get(index).map_or("the server".to_owned(), ToString::to_string),
+                name: plan.server_name(index).unwrap_or_else(|| "the server".to_owned()),
                 gone_ns: within(window.start_ns..window.drained_ns),
                 late_ns: within(half_ns..window.end_ns),
                 given_up: counts.given_up,

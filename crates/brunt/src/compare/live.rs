@@ -39,6 +39,12 @@ struct Side {
 /// Measures both and compares what they came to.
 pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Failure> {
     let stop = interrupt::flag()?;
+    if plan.has_destinations() || plan.classes.iter().any(|class| class.replicas > 1) {
+        return Err(Failure::usage(
+            "--live: the plan has classes with servers, routes or replicas of their own; accepted: a plan whose classes all go to the \
+             server that is compared",
+        ));
+    }
     let mut sides = Vec::new();
     for (name, server) in ["A", "B"].into_iter().zip(&flags.sides.live) {
         // One that could not be read has been refused with the plan.

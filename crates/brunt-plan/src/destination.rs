@@ -1,0 +1,230 @@
+//! Where operations go: the servers of a plan with how each is spoken to, the paths of its classes, and the workers that carry them out.
+//!
+//! Not connections, and not which of several servers an operation goes to (that is the placement's). Invariant: every server in a
+//! [`Path`] is a place in [`Plan::servers`], by which reports, books and the engine refer to it.
+
+use crate::op::OpKind;
+use crate::plan::{Class, Destination, Plan, Protocol, Target, Transport};
+use crate::server::ServerAddress;
+use std::ops::Range;
+
+/// A server as a run talks to it. One that is spoken to in two ways is two of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Where it is; none: it is started for the run.
+    pub address: Option<ServerAddress>,
+    /// The dialect.
+    pub protocol: Protocol,
+    /// What carries it.
+    pub transport: Transport,
+}
+
+/// The servers that operations of a class go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// Which kinds; none: all that have no other path.
+    pub ops: Vec<OpKind>,
+    /// Places in [`Plan::servers`], at least one.
+    pub servers: Vec<u16>,
+    /// What carries them.
+    pub transport: Transport,
+}
+
+/// Workers that carry out classes of one dialect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerGroup {
+    /// What they speak.
+    pub protocol: Protocol,
+    /// Their numbers, at least one.
+    pub workers: Range<u32>,
+}
+
+impl Class {
+    /// What carries operations of this kind, where `plan` is the transport of the plan.
+    pub fn transport_of(&self, kind: OpKind, plan: Transport) -> Transport {
+        let own = self.own.as_ref().map_or(plan, |own| own.transport);
+        self.routes.iter().find(|route| route.ops.contains(&kind)).map_or(own, |route| route.transport)
+    }
+
+    /// How many paths its operations take.
+    pub const fn path_count(&self) -> usize {
+        1 + self.routes.len()
+    }
+}
+
+impl Plan {
+    /// What a class speaks.
+    pub fn protocol_of(&self, class: &Class) -> Protocol {
+        class.own.as_ref().map_or(self.protocol, |own| own.protocol)
+    }
+
+    /// Is anything said of a class's servers that is not said of all?
+    pub fn has_destinations(&self) -> bool {
+        self.classes.iter().any(|class| class.own.is_some() || !class.routes.is_empty())
+    }
+
+    /// The ways of a class's operations: first that of whatever has no other.
+    fn ways<'a>(&'a self, class: &'a Class) -> Vec<(&'a [OpKind], Destination)> {
+        let plans = match &self.target {
+            Target::Embedded => &[][..],
+            Target::Servers(servers) => servers,
+        };
+        let named =
+            |own: &'a [ServerAddress], other: &'a [ServerAddress]| if own.is_empty() { other } else { own };
+        let (protocol, transport, servers) = match &class.own {
+            None => (self.protocol, self.transport, plans),
+            Some(own) => (own.protocol, own.transport, named(&own.servers, plans)),
+        };
+        let way = |servers: &[ServerAddress], transport| Destination {
+            servers: servers.to_vec(),
+            protocol,
+            transport,
+        };
+        let own = std::iter::once((&[][..], way(servers, transport)));
+        let routes = class
+            .routes
+            .iter()
+            .map(|route| (&route.ops[..], way(named(&route.servers, servers), route.transport)));
+        own.chain(routes).collect()
+    }
+
+    /// Every server that the run talks to, at least one, in the order in which reports name them.
+    pub fn servers(&self) -> Vec<Server> {
+        let mut servers = Vec::new();
+        for (_, way) in self.classes.iter().flat_map(|class| self.ways(class)) {
+            for server in servers_of(&way) {
+                if !servers.contains(&server) {
+                    servers.push(server);
+                }
+            }
+        }
+        servers
+    }
+
+    /// Where these are, as far as the plan names them.
+    pub fn addresses(&self) -> Vec<ServerAddress> {
+        self.servers().into_iter().filter_map(|server| server.address).collect()
+    }
+
+    /// How many these are.
+    pub fn server_count(&self) -> usize {
+        self.servers().len()
+    }
+
+    /// Is there anything to choose between servers?
+    pub fn has_placement(&self) -> bool {
+        let has_several = |class: &Class| self.ways(class).iter().any(|(_, way)| way.servers.len() > 1);
+        self.classes.iter().any(has_several)
+    }
+
+    /// The paths of a class's operations, the first of which is that of whatever has no other.
+    pub fn paths(&self, class: &Class) -> Vec<Path> {
+        let servers = self.servers();
+        let place = |server: &Server| servers.iter().position(|held| held == server).unwrap_or(0) as u16;
+        let path = |(ops, way): (&[OpKind], Destination)| Path {
+            ops: ops.to_vec(),
+            servers: servers_of(&way).iter().map(place).collect(),
+            transport: way.transport,
+        };
+        self.ways(class).into_iter().map(path).collect()
+    }
+
+    /// The path that operations of a kind take.
+    pub fn path_of(&self, class: &Class, kind: OpKind) -> Path {
+        let mut paths = self.paths(class);
+        let place = paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0);
+        paths.swap_remove(place)
+    }
+
+    /// The name of a server in reports: its address; with what it speaks or what carries that, where others have the same address.
+    /// `None` where the plan does not name it.
+    pub fn server_name(&self, index: usize) -> Option<String> {
+        let servers = self.servers();
+        let server = servers.get(index)?;
+        let address = server.address.as_ref();
+        let same = || servers.iter().filter(|other| other.address == server.address && *other != server);
+        match (address, same().next(), same().any(|other| other.transport == server.transport)) {
+            (None, None, _) => None,
+            (Some(address), None, _) => Some(address.to_string()),
+            (address, Some(_), is_alike) => {
+                let named = address.map_or("embedded".to_owned(), ToString::to_string);
+                let way = if is_alike { server.protocol.name() } else { server.transport.name() };
+                Some(format!("{named} ({way})"))
+            }
+        }
+    }
+
+    /// Of the servers those that are asked for their statistics: each address once, however many ways lead to it.
+    pub fn witnesses(&self) -> Vec<usize> {
+        let servers = self.servers();
+        let is_first = |index: &usize| {
+            servers[..*index].iter().all(|earlier| earlier.address != servers[*index].address)
+        };
+        (0..servers.len()).filter(is_first).collect()
+    }
+
+    /// The address of one that is asked, by its place among these.
+    pub fn witness_name(&self, index: usize) -> Option<String> {
+        let server = *self.witnesses().get(index)?;
+        self.servers()[server].address.as_ref().map(ToString::to_string)
+    }
+
+    /// Is one address spoken to as a memcached and as a Redis? Then nobody can tell what it counts of either.
+    pub fn has_server_of_both(&self) -> bool {
+        let servers = self.servers();
+        servers.iter().any(|one| {
+            servers.iter().any(|other| {
+                one.address == other.address && one.protocol.is_resp() != other.protocol.is_resp()
+            })
+        })
+    }
+
+    /// Does anything go by this transport?
+    pub fn goes_by(&self, transport: Transport) -> bool {
+        self.servers().iter().any(|server| server.transport == transport)
+    }
+
+    /// Does a class talk to a server that is started for the run?
+    pub fn needs_embedded(&self) -> bool {
+        self.servers().iter().any(|server| server.address.is_none())
+    }
+
+    /// The dialects of the classes, in their order.
+    pub fn protocols(&self) -> Vec<Protocol> {
+        let mut protocols = Vec::new();
+        for protocol in self.classes.iter().map(|class| self.protocol_of(class)) {
+            if !protocols.contains(&protocol) {
+                protocols.push(protocol);
+            }
+        }
+        protocols
+    }
+
+    /// Who carries out what: the workers are divided evenly among the dialects, of each of which at least one is there.
+    pub fn worker_groups(&self) -> Vec<WorkerGroup> {
+        let protocols = self.protocols();
+        let of = protocols.len() as u32;
+        let group = |(index, protocol): (u32, Protocol)| {
+            let workers = crate::shard::share(u64::from(self.threads), index, of);
+            WorkerGroup { protocol, workers: workers.start as u32..workers.end as u32 }
+        };
+        (0..).zip(protocols).map(group).collect()
+    }
+
+    /// The workers that carry out a class.
+    pub fn workers_of(&self, class: &Class) -> Range<u32> {
+        let protocol = self.protocol_of(class);
+        let group = self.worker_groups().into_iter().find(|group| group.protocol == protocol);
+        group.map_or(0..self.threads, |group| group.workers)
+    }
+}
+
+/// The servers of a way; without any that are named, the one that is started for the run.
+fn servers_of(way: &Destination) -> Vec<Server> {
+    let Destination { protocol, transport, .. } = *way;
+    let server = |address| Server { address, protocol, transport };
+    match way.servers.as_slice() {
+        [] => vec![server(None)],
+        named => named.iter().map(|address| server(Some(address.clone()))).collect(),
+    }
+}

@@ -1,0 +1,229 @@
+//! Classes with servers, dialects and transports of their own, routes by kind of operation, and replicas: against real servers, whose
+//! own counts are ours to the last request.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt, lasting_port, temporary};
+use crate::transports::INTERFACES;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Carries out a plan.
+fn run(plan: &str) -> Measured {
+    let file = temporary("toml");
+    std::fs::write(&file, plan).unwrap();
+    let output = brunt(&["run", "--json", "-", "--no-progress"]).arg(&file).output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let measured = Measured::of(&output);
+    measured.check_books();
+    measured.check_connections();
+    let text = &measured.text;
+    let requests = |key: &str| measured.over_phases(&format!("requests.{key}"));
+    assert_eq!(["error", "mismatch", "lost", "unsent"].map(requests), [0; 4], "{text}");
+    measured
+}
+
+/// A real memcached that takes datagrams at the port of its streams.
+fn memcached() -> Option<Server> {
+    let port = i32::from(lasting_port());
+    Server::memcached_at("127.0.0.1", port, &["-U", &port.to_string()])
+}
+
+/// What the program itself compared of its books and the servers' counters: each of these statistics, and all are equal.
+fn check_agreement(measured: &Measured, expected: &[&str]) {
+    let rows = measured.at("server_stats.agreement").as_array().unwrap();
+    for row in rows {
+        let [least, most, counted] = ["least", "most", "counted"].map(|key| row[key].as_u64().unwrap());
+        assert_eq!((least, most), (counted, counted), "{row}\n{}", measured.text);
+    }
+    let names: Vec<&str> = rows.iter().map(|row| row["statistic"].as_str().unwrap()).collect();
+    assert!(expected.iter().all(|name| names.contains(name)), "{names:?}");
+}
+
+/// How many requests of a kind a class has sent in the window.
+fn sent(measured: &Measured, class: &str, op: &str) -> u64 {
+    let row: &Value = &measured.json["classes"][class]["ops"][op]["requests"]["sent"];
+    row.as_u64().unwrap()
+}
+
+/// The names of the servers and how many answers came from each.
+fn answered(measured: &Measured) -> Vec<(String, u64)> {
+    let rows = measured.at("servers").as_array().unwrap();
+    rows.iter()
+        .map(|row| (row["server"].as_str().unwrap().to_owned(), row["answered"].as_u64().unwrap()))
+        .collect()
+}
+
+fn counted(statistics: &BTreeMap<String, u64>, name: &str) -> u64 {
+    statistics.get(name).copied().unwrap_or(0)
+}
+
+/// A memcached class and a Redis class run side by side on workers of their own.
+#[test]
+fn a_memcached_beside_a_redis() {
+    let _beside = beside_others();
+    for io in INTERFACES {
+        let (Some(cache), Some(redis)) = (Server::memcached(&[]), Server::redis(&[])) else { return };
+        let plan = format!(
+            "threads = 1\nwarmup = '0s'\nrequests = 20000\nkeys = 500\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
+             [[class]]\nname = 'cache'\nmix = 'get=3,set=1,mget=1'\n[[class]]\nname = 'store'\nserver = 'redis://{}'\n\
+             mix = 'get=1,set=2,incr=1'\ndepth = 3\n",
+            cache.address, redis.address
+        );
+        let measured = run(&plan);
+        measured.check_exit();
+        let text = &measured.text;
+        assert_eq!(measured.count("requests.completed"), 20_000, "{text}");
+        assert_eq!(measured.count("client.threads"), 2, "{text}");
+        assert!(
+            text.contains("note: --threads 2: classes of different protocols run on different workers"),
+            "{text}"
+        );
+        check_agreement(&measured, &["cmd_get", "cmd_set", "cmdstat_get", "cmdstat_set", "cmdstat_incrby"]);
+        let (memcached, calls) = (cache.statistics(), redis.redis_counts("commandstats"));
+        let sent = |class, op| sent(&measured, class, op);
+        assert_eq!(
+            counted(&memcached, "cmd_get"),
+            sent("cache", "get") + 10 * sent("cache", "mget"),
+            "{text}"
+        );
+        assert_eq!(counted(&memcached, "cmd_set"), sent("cache", "set") + 500, "{text}");
+        assert_eq!(counted(&calls, "cmdstat_get"), sent("store", "get"), "{text}");
+        // Counters are stored beside the keys.
+        assert_eq!(counted(&calls, "cmdstat_set"), sent("store", "set") + 1000, "{text}");
+        assert_eq!(counted(&calls, "cmdstat_incrby"), sent("store", "incr"), "{text}");
+        let names: Vec<String> = answered(&measured).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, [&cache.address[..], &redis.address], "{text}");
+    }
+}
+
+/// One server, by TCP from one class and by UDP from another, which share its keys.
+#[test]
+fn a_class_over_tcp_beside_one_over_udp() {
+    let _beside = beside_others();
+    for io in INTERFACES {
+        let Some(server) = memcached() else { return };
+        let plan = format!(
+            "threads = 1\nwarmup = '0s'\nrequests = 20000\nkeys = 700\nconnections = 4\nio = '{io}'\nserver = '{}'\n[[class]]\n\
+             name = 'streams'\nmix = 'get=3,set=1'\n[[class]]\nname = 'datagrams'\ntransport = 'udp'\nmix = 'mget=3,touch=1'\n",
+            server.address
+        );
+        let measured = run(&plan);
+        let text = &measured.text;
+        assert_eq!(measured.count("requests.scheduled"), 20_000, "{text}");
+        check_datagrams(&measured, &server, |class, op| sent(&measured, class, op), 700);
+        let [by_tcp, by_udp] = &answered(&measured)[..] else { panic!("{text}") };
+        assert_eq!(by_tcp.0, format!("{} (tcp)", server.address));
+        assert_eq!(
+            by_tcp.1,
+            700 + sent(&measured, "streams", "get") + sent(&measured, "streams", "set"),
+            "{text}"
+        );
+        assert_eq!(by_udp.0, format!("{} (udp)", server.address));
+    }
+}
+
+/// What was asked over UDP and what was served differ by what was lost on the way, and by nothing else.
+fn check_datagrams(measured: &Measured, server: &Server, sent: impl Fn(&str, &str) -> u64, preloaded: u64) {
+    let (statistics, text) = (server.statistics(), &measured.text);
+    let timeouts = measured.over_phases("requests.timeout");
+    let gets = sent("streams", "get") + 10 * sent("datagrams", "mget");
+    let served = counted(&statistics, "cmd_get");
+    assert!((gets - 10 * timeouts..=gets).contains(&served), "{gets} {served}\n{text}");
+    assert_eq!(counted(&statistics, "get_misses"), 0, "{text}");
+    assert_eq!(counted(&statistics, "cmd_set"), preloaded + sent("streams", "set"), "{text}");
+    let (touches, served) = (sent("datagrams", "touch"), counted(&statistics, "cmd_touch"));
+    assert!((touches - timeouts..=touches).contains(&served), "{touches} {served}\n{text}");
+    if timeouts == 0 {
+        check_agreement(measured, &["cmd_get", "cmd_set", "cmd_touch"]);
+        measured.check_exit();
+    }
+}
+
+/// memaslap's facebook test: sets over TCP and multi-gets over UDP, by one session.
+#[test]
+fn sets_over_tcp_and_gets_over_udp() {
+    let _beside = beside_others();
+    for (io, dialect) in [(INTERFACES[0], "memcached-text"), (INTERFACES[1], "memcached-meta")] {
+        let Some(server) = memcached() else { return };
+        let plan = format!(
+            "threads = 1\nwarmup = '0s'\nrequests = 10000\nkeys = 900\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
+             protocol = '{dialect}'\nmix = 'mget=9,set=1'\nmultiget = 8\n[[class]]\nname = 'facebook'\n[[class.route]]\n\
+             ops = ['mget']\ntransport = 'udp'\n",
+            server.address
+        );
+        let measured = run(&plan);
+        let text = &measured.text;
+        let timeouts = measured.over_phases("requests.timeout");
+        let (gets, sets) = (sent(&measured, "facebook", "mget"), sent(&measured, "facebook", "set"));
+        assert_eq!(gets + sets, 10_000, "{text}");
+        let statistics = server.statistics();
+        assert_eq!(counted(&statistics, "cmd_set"), 900 + sets, "{text}");
+        let served = counted(&statistics, "cmd_get");
+        assert!((8 * (gets - timeouts)..=8 * gets).contains(&served), "{gets} {served}\n{text}");
+        assert_eq!(counted(&statistics, "get_misses"), 0, "{text}");
+        let name = |transport: &str| format!("{} ({transport})", server.address);
+        assert_eq!(
+            answered(&measured),
+            [(name("tcp"), 900 + sets), (name("udp"), gets - timeouts)],
+            "{text}"
+        );
+        if timeouts == 0 {
+            check_agreement(&measured, &["cmd_get", "cmd_set"]);
+            measured.check_exit();
+        }
+    }
+}
+
+/// Sets go to two of three servers, gets to one of those: nothing is missed, each server has what it should.
+#[test]
+fn sets_to_replicas_and_gets_from_them() {
+    let _beside = beside_others();
+    for (rate, threads) in [("", 1), ("rate = '20k'\n", 2)] {
+        let servers: Vec<Server> = (0..3).map_while(|_| Server::memcached(&[])).collect();
+        let [one, two, three] = &servers[..] else { return };
+        let plan = format!(
+            "threads = {threads}\nwarmup = '0s'\nrequests = 12000\nkeys = 900\nconnections = 12\nreplicas = 2\n{rate}\
+             server = ['{}', '{}', '{}']\nmix = 'get=4,mget=2,set=4'\n[[class]]\nname = 'replicated'\n",
+            one.address, two.address, three.address
+        );
+        let measured = run(&plan);
+        let text = &measured.text;
+        measured.check_exit();
+        assert_eq!(measured.count("requests.completed"), 12_000, "{text}");
+        let sent = |op: &str| sent(&measured, "replicated", op);
+        let all = |name: &str| servers.iter().map(|server| counted(&server.statistics(), name)).sum::<u64>();
+        assert_eq!(all("cmd_set"), 2 * (900 + sent("set")), "{text}");
+        assert_eq!(all("cmd_get"), sent("get") + 10 * sent("mget"), "{text}");
+        assert_eq!(all("get_misses"), 0, "{text}");
+        assert_eq!(all("curr_items"), 2 * 900, "{text}");
+        // Every server is asked for some.
+        for server in &servers {
+            assert!(counted(&server.statistics(), "get_hits") > 0, "{text}");
+        }
+        check_agreement(&measured, &["cmd_get", "cmd_set"]);
+        assert_eq!(measured.count("ops.set.requests.wire_requests"), 2 * sent("set"), "{text}");
+    }
+}
+
+/// Deletes, touches and counters of replicas are as many on each of them.
+#[test]
+fn changes_of_replicas_agree() {
+    let _beside = beside_others();
+    let servers: Vec<Server> = (0..2).map_while(|_| Server::memcached(&[])).collect();
+    let [one, two] = &servers[..] else { return };
+    let plan = format!(
+        "threads = 1\nwarmup = '0s'\nrequests = 8000\nkeys = 300\nconnections = 8\nreplicas = 2\nserver = ['{}', '{}']\n\
+         mix = 'get=2,set=2,incr=1,touch=1,add=1'\nttl = '1h'\n",
+        one.address, two.address
+    );
+    let measured = run(&plan);
+    measured.check_exit();
+    check_agreement(&measured, &["cmd_set", "incr_hits", "touch_hits"]);
+    let counts = servers.iter().map(|server| server.statistics());
+    let counts: Vec<Vec<u64>> = counts
+        .map(|held| {
+            ["cmd_set", "incr_hits", "touch_hits", "curr_items"].map(|name| counted(&held, name)).to_vec()
+        })
+        .collect();
+    assert_eq!(counts[0], counts[1], "{}", measured.text);
+}
