@@ -2,13 +2,13 @@
 //!
 //! Not an engine: everything runs as any other plan does, and the numbers are ours. Each tool has a folder, and there its own
 //! defaults; what several tools share of reading options is in [`options`], what they
-//! all are to the program that carries them out in [`session`], and their names are in [`tools`]. Invariants: an option is honoured, repaired or
+//! all are to the program that carries them out in [`front_end`], and their names are in [`tools`]. Invariants: an option is honoured, repaired or
 //! refused, never ignored in silence; docs/compat.md says which.
 
 #![forbid(unsafe_code)]
 
+pub mod front_end;
 pub mod hosts;
 pub mod mutilate;
 pub mod options;
-pub mod session;
 pub mod tools;

@@ -2,8 +2,8 @@
 //!
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
-use crate::mutilate::{Generation, session as mutilate};
-use crate::session::{Asked, Caller};
+use crate::front_end::{Asked, Caller};
+use crate::mutilate::{Generation, front_end as mutilate};
 
 /// A name that a tool is called by.
 #[derive(Clone, Copy)]

@@ -1,8 +1,8 @@
 //! What those who watch a run are told of it while it goes on, and when it is over.
 //!
 //! Not how a run is made: that is the engine's and the binary's. An observer may print, draw or send; it is told on the control
-//! thread, between two looks at the workers, and no worker knows of it. Invariant: of every run an observer is told
-//! [`Event::Run`] first and [`Event::Ended`] last, whatever becomes of it.
+//! thread, between two looks at the workers, and no worker knows of it. Invariant: of every run an observer is told [`Event::Run`] first,
+//! but for notes, and [`Event::Ended`] last, whatever becomes of it.
 
 use crate::interval::Interval;
 use crate::period::Period;

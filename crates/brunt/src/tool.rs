@@ -1,8 +1,8 @@
 //! Another tool's command line, carried out: its runs are made, its text is printed, its files are written.
 //!
-//! Not what it comes to, nor a word of what it says: that is the tool's session, of `brunt-compat`. Invariants: what a session prints
-//! comes out in its order and in pieces that do not mix with others'; where standard output has no reader any more no further run is
-//! begun; every end has an exit code of the session's.
+//! Not what it comes to, nor a word of what it says: that is the tool's front end, of `brunt-compat`. Invariants: what a front end prints
+//! comes out in its order and in pieces that do not mix with others'; where standard output has no reader any more a run ends and no
+//! further one is begun; every end has an exit code of the front end's.
 
 mod agents;
 
@@ -14,8 +14,8 @@ use crate::measurement::{Lead, Servers, Step, Told, measure};
 use crate::observers::Observers;
 use crate::output::note_files;
 use crate::terminal::show;
-use brunt_compat::session::{
-    Asked, Caller, Console, End, FailureKind, Next, Printed, Run, RunFailure, Runs, Session, Setup,
+use brunt_compat::front_end::{
+    Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Printed, Run, RunFailure, Runs, Setup,
 };
 use brunt_compat::tools::Tool;
 use brunt_engine::run::DataSets;
@@ -32,7 +32,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Agents that have nothing to do hear from us this often.
@@ -55,8 +55,8 @@ pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> Exi
             show(answer.err, true);
             ExitCode::from(answer.code)
         }
-        Asked::Session(mut session) => {
-            let mut screen = Screen { session: &mut *session, began, is_read: true, period: None };
+        Asked::FrontEnd(mut front_end) => {
+            let mut screen = Screen::new(&mut *front_end, began);
             let code = match Driver::new(&mut screen, host) {
                 Ok(mut driver) => driver.drive(),
                 Err(failure) => screen.fail(failure).code,
@@ -66,24 +66,30 @@ pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> Exi
     }
 }
 
-/// A session and what becomes of its text.
+/// A front end and what becomes of its text.
 struct Screen<'a> {
-    session: &'a mut dyn Session,
+    front_end: &'a mut dyn FrontEnd,
     /// When the program began.
     began: Instant,
     /// Standard output has a reader, as far as is known.
     is_read: bool,
-    /// Of the periods that the session asks for.
+    /// Of the periods that the front end asks for.
     period: Option<DurationNs>,
+    /// Ends the present run.
+    stop: Arc<AtomicBool>,
 }
 
-impl Screen<'_> {
-    /// Asks the session, and prints what it says to that.
-    fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn Session, &mut Console) -> T) -> T {
+impl<'a> Screen<'a> {
+    fn new(front_end: &'a mut dyn FrontEnd, began: Instant) -> Self {
+        Self { front_end, began, is_read: true, period: None, stop: Arc::default() }
+    }
+
+    /// Asks the front end, and prints what it says to that.
+    fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn FrontEnd, &mut Console) -> T) -> T {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let ns = |duration: Duration| DurationNs(duration.as_nanos() as u64);
         let mut console = Console::at(ns(self.began.elapsed()), ns(unix));
-        let answer = ask(self.session, &mut console);
+        let answer = ask(self.front_end, &mut console);
         for printed in console.take() {
             match printed {
                 Printed::Out(text) => self.is_read &= show(text, false),
@@ -96,7 +102,7 @@ impl Screen<'_> {
     }
 
     fn fail(&mut self, failure: RunFailure) -> End {
-        self.ask(|session, console| session.fail(&failure, console))
+        self.ask(|front_end, console| front_end.fail(&failure, console))
     }
 }
 
@@ -106,39 +112,40 @@ impl Observer for &mut Screen<'_> {
     }
 
     fn observe(&mut self, event: &Event<'_>) {
-        self.ask(|session, console| session.observe(event, console));
+        self.ask(|front_end, console| front_end.observe(event, console));
+        if !self.is_read {
+            self.stop.store(true, Ordering::Relaxed);
+        }
     }
 }
 
-/// A session that is being carried out.
+/// A front end that is being carried out.
 struct Driver<'a, 'b> {
     screen: &'a mut Screen<'b>,
     host: Host,
-    stop: Arc<AtomicBool>,
     servers: Servers,
     files: Vec<Destination>,
 }
 
 impl<'a, 'b> Driver<'a, 'b> {
-    /// Finds everything that the session takes. One that waits to be led does so here, until a signal ends the process.
+    /// Finds everything that the front end takes. One that waits to be led does so here, until a signal ends the process.
     fn new(screen: &'a mut Screen<'b>, host: Host) -> Result<Self, RunFailure> {
-        let runs = match screen.ask(|session, console| session.setup(console)) {
+        let runs = match screen.ask(|front_end, console| front_end.setup(console)) {
             Setup::Agent(mode) => match agents::serve(&mode).map_err(failure_of)? {},
             Setup::Runs(runs) => runs,
         };
         let Runs { plans, files, leading, period } = runs;
         screen.period = period;
-        let stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
+        screen.stop = interrupt::flag().map_err(|error| failure_of(error.into()))?;
         let fleet = leading.as_ref().map(agents::enlist).transpose().map_err(failure_of)?;
         if let Some(fleet) = &fleet {
             let crews = agents::crews(fleet);
-            screen.ask(|session, console| session.met(&crews, console));
+            screen.ask(|front_end, console| front_end.met(&crews, console));
         }
-        let mut lead = Lead::default();
-        if let Some(leading) = leading {
-            let told = if leading.meters { Told::Meters } else { Told::Nothing };
-            lead = Lead { threads: Some(leading.threads), told };
-        }
+        let lead = leading.map_or_else(Lead::default, |leading| Lead {
+            threads: Some(leading.threads),
+            told: if leading.meters { Told::Meters } else { Told::Nothing },
+        });
         let plans = plans.iter().map(|spec| plan(spec, &host)).collect::<Result<Vec<_>, _>>()?;
         for plan in &plans {
             check_traces(plan).map_err(|NoTrace { file, error }| RunFailure {
@@ -150,16 +157,16 @@ impl<'a, 'b> Driver<'a, 'b> {
         let asked: Vec<_> =
             files.iter().map(|(option, path)| (Document::OfTool(option), Path::new(path))).collect();
         let files = Destination::open_all(&asked).map_err(failure_of)?;
-        let first = plans.first().expect("a session that makes runs has a plan");
+        let first = plans.first().expect("a front end that makes runs has a plan");
         let servers = Servers::open(first).map_err(failure_of)?.led(fleet, lead);
-        Ok(Self { screen, host, stop, servers, files })
+        Ok(Self { screen, host, servers, files })
     }
 
-    /// Makes runs until the session has no more. Returns the exit code.
+    /// Makes runs until the front end has no more. Returns the exit code.
     fn drive(&mut self) -> u8 {
         let mut ended = None;
         loop {
-            let end = match self.screen.ask(|session, console| session.next(ended.take(), console)) {
+            let end = match self.screen.ask(|front_end, console| front_end.next(ended.take(), console)) {
                 // Nothing else comes of it.
                 Next::Run(_) if !self.screen.is_read => End::with(0),
                 Next::Run(run) => match self.run(&run) {
@@ -183,8 +190,9 @@ impl<'a, 'b> Driver<'a, 'b> {
         self.wait(run.begins_after).map_err(failure_of)?;
         let data = if run.is_stored { DataSets::Stored } else { DataSets::ToStore };
         let step = Step { data, place: run.place.clone(), ..Step::default() };
+        let stop = self.screen.stop.clone();
         let mut observers = Observers::only(&mut *self.screen);
-        measure(&plan, &self.servers, &self.stop, &mut observers, &step).map_err(failure_of)
+        measure(&plan, &self.servers, &stop, &mut observers, &step).map_err(failure_of)
     }
 
     /// Until the program has run for so long.
@@ -212,8 +220,8 @@ impl<'a, 'b> Driver<'a, 'b> {
     /// Writes what is to be written. Returns the exit code.
     fn end(&mut self, End { code, saves }: End) -> u8 {
         for file in self.files.drain(..).filter(|_| saves) {
-            let (option, session) = (file.document.option(), &*self.screen.session);
-            if let Err(message) = file.write(|out| session.write_file(option, out)) {
+            let (option, front_end) = (file.document.option(), &*self.screen.front_end);
+            if let Err(message) = file.write(|out| front_end.write_file(option, out)) {
                 return self.screen.fail(RunFailure { kind: FailureKind::Other, message }).code;
             }
         }
@@ -253,7 +261,7 @@ mod tests {
         ended: Option<Summary>,
     }
 
-    impl Session for Listener {
+    impl FrontEnd for Listener {
         fn setup(&mut self, _console: &mut Console) -> Setup {
             let period = Some(DurationNs::from_millis(200));
             Setup::Runs(Runs { plans: vec![self.spec()], period, ..Runs::default() })
@@ -305,21 +313,21 @@ mod tests {
         }
     }
 
-    fn carried_out(session: &mut Listener) -> u8 {
+    /// Carries it out, against a reference server of its own, as far as `drive` does.
+    fn driven<T>(listener: &mut Listener, drive: impl FnOnce(&mut Driver<'_, '_>) -> T) -> T {
+        listener.server =
+            brunt_server::serve_beside(brunt_server::CoreOptions::default()).unwrap().to_string();
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7 };
-        let mut screen = Screen { session, began: Instant::now(), is_read: true, period: None };
-        match Driver::new(&mut screen, host) {
-            Ok(mut driver) => driver.drive(),
-            Err(failure) => screen.fail(failure).code,
-        }
+        let mut screen = Screen::new(listener, Instant::now());
+        let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));
+        drive(&mut driver)
     }
 
     /// Of a run that really was: whatever was counted or timed is in one of the periods.
     #[test]
     fn all_periods_together_are_the_summary() {
-        let server = brunt_server::serve_beside(brunt_server::CoreOptions::default()).unwrap();
-        let mut listener = Listener { server: server.to_string(), ..Listener::default() };
-        assert_eq!(carried_out(&mut listener), 3);
+        let mut listener = Listener::default();
+        assert_eq!(driven(&mut listener, |driver| driver.drive()), 3);
         let expected = ["next false", "run 0 of Some(1)", "started for 700 ms", "ended true", "next true"];
         assert_eq!(listener.told, expected);
         let summary = listener.ended.as_ref().unwrap();
@@ -332,5 +340,24 @@ mod tests {
         assert_eq!((of(Phase::Warmup).count(), of(Phase::Measure).count()), (1, 4), "{:?}", listener.periods);
         let measured_s = of(Phase::Measure).map(|(_, seconds)| seconds).sum::<f64>();
         assert!((measured_s - 0.7).abs() < 1e-6, "{measured_s} s");
+    }
+
+    #[test]
+    fn without_a_reader_nothing_goes_on() {
+        let mut listener = Listener::default();
+        let code = driven(&mut listener, |driver| {
+            driver.screen.is_read = false;
+            driver.drive()
+        });
+        assert_eq!((code, listener.told.as_slice()), (0, &["next false".to_owned()][..]));
+        // Whose reader goes away while it runs.
+        let ended = driven(&mut listener, |driver| {
+            driver.screen.is_read = false;
+            let Next::Run(run) = driver.screen.front_end.next(None, &mut Console::default()) else {
+                return None;
+            };
+            driver.run(&run).err()
+        });
+        assert_eq!(ended.map(|failure| failure.kind), Some(FailureKind::Interrupted));
     }
 }

@@ -1,16 +1,16 @@
-//! mutilate, both generations: [`command_line`] → [`invocation`], which has the plans; [`report`] from a summary; and the session
+//! mutilate, both generations: [`command_line`] → [`invocation`], which has the plans; [`report`] from a summary; and the front end
 //! that leads from one to the other.
 //!
-//! Not what carries out a session: that is the binary.
+//! Not what carries out a front end: that is the binary.
 
 pub mod agents;
 pub mod command_line;
+pub mod front_end;
 pub mod generator;
 pub mod help;
 pub mod invocation;
 pub mod report;
 mod search;
-pub mod session;
 
 /// Exit code where the command line cannot be read.
 pub const EXIT_SYNTAX: u8 = 1;

@@ -9,10 +9,10 @@ use super::invocation::{Campaign, Invocation};
 use super::report::{self, Layout};
 use super::search::Search;
 use super::{EXIT_REFUSED, Generation, VERSION};
-use crate::hosts::{AgentMode, Crew, Leading};
-use crate::session::{
-    Answer, Asked, Caller, Console, End, FailureKind, Next, Run, RunFailure, Runs, Session, Setup,
+use crate::front_end::{
+    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Run, RunFailure, Runs, Setup,
 };
+use crate::hosts::{AgentMode, Crew, Leading};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Place};
@@ -29,10 +29,10 @@ pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -
         Ok(match asked {
             command_line::Asked::Help => text(HELP.to_owned()),
             command_line::Asked::Version => text(format!("{VERSION}\n")),
-            command_line::Asked::Agent(mode) => Asked::Session(Box::new(Led(*mode))),
+            command_line::Asked::Agent(mode) => Asked::FrontEnd(Box::new(Led(*mode))),
             command_line::Asked::Run(line) => {
                 let invocation = Invocation::new(&line, generation, caller.allowed_cpus)?;
-                Asked::Session(Box::new(Master::new(invocation)))
+                Asked::FrontEnd(Box::new(Master::new(invocation)))
             }
         })
     });
@@ -50,7 +50,7 @@ fn refuse(message: &str, console: &mut Console) -> End {
 /// `--agentmode`.
 struct Led(AgentMode);
 
-impl Session for Led {
+impl FrontEnd for Led {
     fn setup(&mut self, console: &mut Console) -> Setup {
         let said = self.0.warnings.iter().filter(|_| !self.0.quiet);
         said.for_each(|warning| console.say(format_args!("warning: {warning}")));
@@ -111,7 +111,7 @@ struct Measured {
     after_s: f64,
 }
 
-impl Session for Master {
+impl FrontEnd for Master {
     fn setup(&mut self, console: &mut Console) -> Setup {
         let invocation = &self.invocation;
         invocation.warnings.iter().for_each(|warning| self.say(console, &format!("warning: {warning}")));
@@ -450,7 +450,7 @@ fn seconds(time: DurationNs) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Printed;
+    use crate::front_end::Printed;
     use brunt_stats::summary::MeasuredWindow;
     use std::io::ErrorKind;
 
@@ -468,14 +468,14 @@ mod tests {
 
     /// What is said on standard error until the window of the first run has begun, at 5.25 s after 1970.
     fn said(line: &str) -> String {
-        let Asked::Session(mut session) = asked(line) else { panic!("{line}: no session") };
+        let Asked::FrontEnd(mut front_end) = asked(line) else { panic!("{line}: no front end") };
         let mut console = Console::at(DurationNs(0), DurationNs(5_250_000_000));
-        session.setup(&mut console);
-        session.next(None, &mut console);
+        front_end.setup(&mut console);
+        front_end.next(None, &mut console);
         let window = MeasuredWindow { measure_ns: 1_000_000_000, ..MeasuredWindow::default() };
-        session.observe(&Event::Started(window), &mut console);
+        front_end.observe(&Event::Started(window), &mut console);
         for now_ns in [990_000_000, 1_250_000_000, 1_350_000_000] {
-            session.observe(&Event::Tick { now_ns }, &mut console);
+            front_end.observe(&Event::Tick { now_ns }, &mut console);
         }
         let text = |printed: Printed| match printed {
             Printed::Out(_) => String::new(),
@@ -526,9 +526,9 @@ mod tests {
             (FailureKind::Other, 255, "mutilate: why\n"),
         ];
         for (kind, code, said) in table {
-            let Asked::Session(mut session) = asked("-s h --quiet") else { panic!("a session") };
+            let Asked::FrontEnd(mut front_end) = asked("-s h --quiet") else { panic!("a front end") };
             let mut console = Console::default();
-            let end = session.fail(&RunFailure { kind, message: "why".to_owned() }, &mut console);
+            let end = front_end.fail(&RunFailure { kind, message: "why".to_owned() }, &mut console);
             assert_eq!(end, End::with(code));
             let expected: Vec<Printed> =
                 if said.is_empty() { Vec::new() } else { vec![Printed::Err(said.to_owned())] };

@@ -1,6 +1,6 @@
 //! What a tool's command line is to the program that carries it out: plans and text one way, events and summaries the other.
 //!
-//! Not the program: runs, signals, files, agents and streams are the driver's, in the binary. Invariant: a session reads no clock and
+//! Not the program: runs, signals, files, agents and streams are the driver's, in the binary. Invariant: a front end reads no clock and
 //! writes nothing itself. What it knows of the world stands in its arguments, so that a test can carry out any command line.
 
 use crate::hosts::{AgentMode, Crew, Leading};
@@ -32,7 +32,7 @@ pub enum Asked {
     /// Text, and nothing is run: help, a version, a mistake.
     Answer(Answer),
     /// Runs, or what else takes its time.
-    Session(Box<dyn Session>),
+    FrontEnd(Box<dyn FrontEnd>),
 }
 
 /// Text to print, and the exit code.
@@ -47,7 +47,7 @@ pub struct Answer {
 }
 
 /// A command line that is being carried out.
-pub trait Session {
+pub trait FrontEnd {
     /// What it takes. Called once, and first.
     fn setup(&mut self, console: &mut Console) -> Setup;
 
@@ -72,7 +72,7 @@ pub trait Session {
     }
 }
 
-/// What a session takes.
+/// What a front end takes.
 #[derive(Clone, Debug)]
 pub enum Setup {
     /// This process waits to be led by others.
@@ -90,7 +90,7 @@ pub struct Runs {
     pub files: Vec<(&'static str, String)>,
     /// The agents to lead, if any.
     pub leading: Option<Leading>,
-    /// The session wants to be told of periods of this length.
+    /// The front end wants to be told of periods of this length.
     pub period: Option<DurationNs>,
 }
 
@@ -103,7 +103,7 @@ pub enum Next {
     End(End),
 }
 
-/// The end of a session.
+/// The end of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// The exit code.
@@ -156,7 +156,7 @@ pub enum FailureKind {
     Other,
 }
 
-/// What a session prints, in its order, and what time it is.
+/// What a front end prints, in its order, and what time it is.
 #[derive(Clone, Debug, Default)]
 pub struct Console {
     /// Since the program began.
