@@ -404,12 +404,13 @@ impl Upset {
     }
 }
 
-/// Servers are asked this often during the schedule.
+/// Servers are asked this often at first.
 const STEP_NS: u64 = 1_000_000_000;
 /// A snapshot stands for an edge of a piece of time up to so far from it: no snapshot is nearer to two edges than that.
 const NEAR_NS: u64 = STEP_NS / 2;
 
-/// Snapshots beyond this many do not lengthen a record; the last one is always kept. Five and a half hours.
+/// Of more snapshots than this every second one is left out. That takes more than five hours of preload, or a long window whose rows over
+/// time were asked to be short; else those of the window are thinned as it goes on.
 const SNAPSHOTS_MAX: usize = 20_000;
 
 /// A server that counts fewer requests in a second has no CPU per request: what it does for itself (timers, asked for statistics, commands
@@ -433,9 +434,37 @@ impl ServerRecord {
     /// Adds a snapshot, which is younger than all others.
     pub fn push(&mut self, snapshot: Snapshot) {
         if self.snapshots.len() == SNAPSHOTS_MAX {
-            self.snapshots.pop();
+            let mut is_kept = false;
+            self.snapshots.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
         }
         self.snapshots.push(snapshot);
+    }
+
+    /// Keeps of the snapshots since an instant those nearest to whole periods from there, and the last one.
+    pub fn thin(&mut self, from_ns: u64, period_ns: u64) {
+        let nearest = |snapshot: &Snapshot| {
+            let number = ((snapshot.at_ns - from_ns) + period_ns / 2) / period_ns;
+            (number, (snapshot.at_ns - from_ns).abs_diff(number * period_ns))
+        };
+        let since = self.snapshots.partition_point(|snapshot| snapshot.at_ns < from_ns);
+        let last = self.snapshots.pop();
+        let mut kept: Vec<Snapshot> = Vec::new();
+        for snapshot in self.snapshots.drain(since.min(self.snapshots.len())..) {
+            let ((number, distance_ns), held) = (nearest(&snapshot), kept.last().map(nearest));
+            match held.filter(|(held, _)| *held == number) {
+                None => kept.push(snapshot),
+                Some((_, held_ns)) if distance_ns < held_ns => {
+                    kept.pop();
+                    kept.push(snapshot);
+                }
+                Some(_) => {}
+            }
+        }
+        self.snapshots.append(&mut kept);
+        self.snapshots.extend(last);
     }
 
     /// In the order of time. The first one was taken before the run's first request.

@@ -177,13 +177,34 @@ fn counters_that_begin_anew_are_noticed() {
 }
 
 #[test]
-fn a_long_record_keeps_its_last_snapshot() {
+fn a_long_record_keeps_its_first_and_its_last_snapshot() {
     let mut record = ServerRecord::default();
-    for second in 1..SNAPSHOTS_MAX as u64 + 10 {
+    for second in 1..=100_000 {
         record.push(snapshot(second * S, &[]));
+        assert!(record.snapshots().len() <= SNAPSHOTS_MAX);
+        assert_eq!((record.snapshots()[0].at_ns, record.snapshots().last().unwrap().at_ns), (S, second * S));
     }
-    assert_eq!(record.snapshots().len(), SNAPSHOTS_MAX);
-    assert_eq!(record.snapshots().last().unwrap().at_ns, (SNAPSHOTS_MAX as u64 + 9) * S);
+    assert!(record.snapshots().len() > SNAPSHOTS_MAX / 2);
+}
+
+#[test]
+fn thinning_keeps_what_is_nearest_to_whole_periods() {
+    let seconds = |record: &ServerRecord| {
+        record.snapshots().iter().map(|snapshot| snapshot.at_ns as f64 / 1e9).collect::<Vec<f64>>()
+    };
+    let mut record = ServerRecord::default();
+    for at_ms in [1_000, 3_000, 10_000, 11_000, 12_000, 13_000, 14_100, 14_900, 16_600, 17_000] {
+        record.push(snapshot(at_ms * 1_000_000, &[]));
+    }
+    record.thin(10 * S, 3_200_000_000);
+    assert_eq!(seconds(&record), [1.0, 3.0, 10.0, 13.0, 16.6, 17.0]);
+    record.thin(10 * S, 6_400_000_000);
+    assert_eq!(seconds(&record), [1.0, 3.0, 10.0, 16.6, 17.0]);
+    let mut early = ServerRecord::default();
+    early.thin(10 * S, S);
+    early.push(snapshot(S, &[]));
+    early.thin(10 * S, S);
+    assert_eq!(seconds(&early), [1.0]);
 }
 
 fn entry(op: OpKind, outcomes: &[(OutcomeClass, ReplyKind, u64)], [asked, hits]: [u32; 2]) -> BookEntry {
