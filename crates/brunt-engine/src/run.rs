@@ -170,7 +170,7 @@ impl Setting<'_> {
         let mut control = Control {
             orders: orders.clone(),
             hands: Vec::new(),
-            intervals: IntervalStore::new(&Layout::of(plan)),
+            intervals: IntervalStore::new(&Layout::of(plan)).with_slices(plan.interval.map(|width| width.0)),
             place: Move { classes: part.classes.to_vec(), ..Move::default() },
             clock,
             observe,
@@ -246,7 +246,7 @@ fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
         Ok((endpoints[place].clone(), question))
     };
     let asked = plan.witnesses().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
-    Witnesses::start(asked, clock)
+    Witnesses::start(asked, plan.interval, clock)
 }
 
 /// Completes what one worker found by what all of them met.

@@ -2,17 +2,19 @@
 //!
 //! Not a second loop for load: a thread per server that blocks, asks once a second and sleeps in between, never on a
 //! worker. It asks before the first worker connects, when preload is over (nothing is going on then), each second on the grid
-//! that the measured window begins on, and when all workers have ended. Invariants: whatever the server does, an asking
+//! that the measured window begins on (in a long window where its rows over time begin), and when all workers have ended. Invariants: whatever the server does, an asking
 //! ends within [`ANSWER`]; and who has given no statistics at first is never asked again.
 
 use crate::clock::Clock;
 use crate::run::Endpoint;
 use crate::transport::blocking::{NotGreeted, Stream};
+use brunt_plan::units::DurationNs;
 use brunt_proto::memcached::statistics::{self, StatisticsReply};
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::information;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_stats::statistics::{ServerRecord, Snapshot};
+use brunt_stats::timeline::row_ns_after;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -20,7 +22,7 @@ use std::time::Duration;
 
 /// From beginning to ask until the answer is there, connecting included where it must be.
 const ANSWER: Duration = Duration::from_secs(1);
-/// Between two askings.
+/// Between two askings, in a window of up to two minutes.
 const PERIOD_NS: u64 = 1_000_000_000;
 /// An instant of the grid that comes so soon after an asking is passed over.
 const SPACING_NS: u64 = 100_000_000;
@@ -68,10 +70,14 @@ impl Witnesses {
         Self { hands: Vec::new() }
     }
 
-    /// Asks these servers, each in its words, for the first time and waits for the answers.
-    pub(crate) fn start(asked: Vec<(Endpoint, Question)>, clock: Clock) -> io::Result<Self> {
-        let hands =
-            asked.into_iter().map(|(endpoint, question)| spawn(Witness::new(endpoint, question, clock)));
+    /// Asks these servers, each in its words, for the first time and waits for the answers. `interval` is how long rows over time are to be.
+    pub(crate) fn start(
+        asked: Vec<(Endpoint, Question)>,
+        interval: Option<DurationNs>,
+        clock: Clock,
+    ) -> io::Result<Self> {
+        let witness = |endpoint, question| Witness { interval, ..Witness::new(endpoint, question, clock) };
+        let hands = asked.into_iter().map(|(endpoint, question)| spawn(witness(endpoint, question)));
         let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
         witnesses.await_answers();
         Ok(witnesses)
@@ -165,6 +171,10 @@ struct Witness {
     asked_ns: u64,
     /// The next askings are at whole periods from here.
     grid_ns: Option<u64>,
+    /// How long rows over time are, where that was asked for.
+    interval: Option<DurationNs>,
+    /// The period of those in the window so far.
+    period_ns: u64,
 }
 
 impl Witness {
@@ -179,6 +189,8 @@ impl Witness {
             is_given_up: false,
             asked_ns: 0,
             grid_ns: None,
+            interval: None,
+            period_ns: PERIOD_NS,
         }
     }
 
@@ -193,6 +205,7 @@ impl Witness {
             match orders.recv_timeout(Duration::from_nanos(wait_ns)) {
                 Err(RecvTimeoutError::Timeout) => {
                     self.look();
+                    self.thin();
                 }
                 Ok(Order::Prepared) => {
                     if self.look() {
@@ -219,10 +232,27 @@ impl Witness {
             None => self.asked_ns + PERIOD_NS,
             Some(grid_ns) => {
                 let least_ns = self.asked_ns + SPACING_NS;
-                let phase_ns = grid_ns % PERIOD_NS;
-                let periods = least_ns.saturating_sub(phase_ns).div_ceil(PERIOD_NS);
-                phase_ns + periods * PERIOD_NS
+                let period_ns = self.period_after(least_ns.saturating_sub(grid_ns));
+                let phase_ns = if least_ns < grid_ns { grid_ns % period_ns } else { grid_ns };
+                let periods = least_ns.saturating_sub(phase_ns).div_ceil(period_ns);
+                phase_ns + periods * period_ns
             }
+        }
+    }
+
+    /// How often to ask once the window has lasted so long.
+    fn period_after(&self, elapsed_ns: u64) -> u64 {
+        self.interval.map_or_else(|| row_ns_after(elapsed_ns, PERIOD_NS), |width| width.0.max(PERIOD_NS))
+    }
+
+    /// Leaves out what no row over time begins or ends with, once rows are longer.
+    fn thin(&mut self) {
+        let Some(grid_ns) = self.grid_ns else { return };
+        let period_ns = self.period_after(self.asked_ns.saturating_sub(grid_ns));
+        // Up to then rows are no multiples of each other.
+        if self.interval.is_none() && period_ns > self.period_ns.max(2 * PERIOD_NS) {
+            self.period_ns = period_ns;
+            self.record.thin(grid_ns, period_ns);
         }
     }
 

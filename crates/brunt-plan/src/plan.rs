@@ -647,6 +647,8 @@ pub struct Plan {
     pub seed: u64,
     /// Belongs to the data set: key and value bytes are functions of it.
     pub data_seed: u64,
+    /// How long the rows of tables over time are, a multiple of 100 ms; `None`: 1 s, and longer in long runs.
+    pub interval: Option<DurationNs>,
     /// Quantities to meter.
     pub meters: Vec<MeterKind>,
     /// Whose clock readings are taken beside our own.

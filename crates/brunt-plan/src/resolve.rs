@@ -102,6 +102,8 @@ const DEFAULT_MAX_TIME: DurationNs = DurationNs::from_secs(600);
 const DEFAULT_WARMUP: DurationNs = DurationNs::from_secs(1);
 const DEFAULT_TIMEOUT: DurationNs = DurationNs::from_secs(10);
 const DEFAULT_DATA_SEED: u64 = 1;
+/// How often workers hand over what they recorded.
+const INTERVAL_UNIT: DurationNs = DurationNs::from_millis(100);
 
 /// Builds an error about `option` of the class in hand.
 struct Complaint<'a> {
@@ -200,6 +202,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         server_stats: resolve_server_stats(&complaint, run, &used)?,
         seed: run.seed.map_or(host.random_seed, |seed| seed.0),
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
+        interval: resolve_interval(&complaint, run)?,
         meters: resolve_meters(&complaint, run, &used)?,
         timestamps: transport::resolve_timestamps(&complaint, run, &used)?,
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
@@ -230,6 +233,16 @@ fn resolve_warmup(complaint: &Complaint<'_>, run: &RunSpec, classes: &[Class]) -
             Err(complaint.error("warmup", warmup, format!("a duration, such as 5s: {obstacle}")))
         }
         _ => Ok(warmup),
+    }
+}
+
+/// Workers hand over what they recorded every so often.
+fn resolve_interval(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Option<DurationNs>, PlanError> {
+    match run.interval {
+        Some(width) if width.0 == 0 || !width.0.is_multiple_of(INTERVAL_UNIT.0) => {
+            Err(complaint.error("interval", width, "a multiple of 100ms, such as 100ms, 500ms or 10s"))
+        }
+        width => Ok(width),
     }
 }
 
@@ -908,7 +921,7 @@ mod tests {
              connections-total = 1000\nreconnect-every = '10s'",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
-            "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'",
+            "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'\ninterval = '1.5s'",
             "until = 'set.p99=2%'\nmix = 'get'\non-miss = 'set'",
             "timestamps = 'kernel'\nmeter = ['stack-in']",
             "protocol = 'resp2'\nserver = 'a'\ndatabase = 3\nclient-name = 'b'\nuser = 'u'\npassword = '@f'",
@@ -1232,6 +1245,10 @@ mod tests {
         (
             "protocol = 'resp2'\nserver = 'a'\ndatabase = '5G'",
             "--database: '5000000000' was given; accepted: a whole number from 0 to 4294967295",
+        ),
+        (
+            "interval = '150ms'",
+            "--interval: '150ms' was given; accepted: a multiple of 100ms, such as 100ms, 500ms or 10s",
         ),
         (
             "server = 'unix:/s'\nnodelay = false",

@@ -5,6 +5,8 @@
 use brunt_stats::statistics::ServerSpan;
 use brunt_stats::summary::Summary;
 
+const SECOND: u64 = 1_000_000_000;
+
 /// The name of a server of the plan; the plan does not name the one that is started for it.
 pub(crate) fn name(summary: &Summary, index: usize) -> String {
     summary.record.plan.server_name(index).unwrap_or_else(|| "embedded".to_owned())
@@ -25,6 +27,10 @@ pub(crate) fn window(summary: &Summary) -> Option<ServerSpan> {
 /// The same for a piece of the timeline, of those servers alone that were there all through it, and how many they are: one that is
 /// gone for a while must not make the others unknown. `None` where there is none.
 pub(crate) fn piece(summary: &Summary, start_ns: u64, end_ns: u64) -> Option<(ServerSpan, usize)> {
+    // Servers are not asked more often than once a second.
+    if summary.timeline().row_ns(start_ns, SECOND) < SECOND {
+        return None;
+    }
     let spans =
         summary.record.run.server_records.iter().filter_map(|record| record.span_of_piece(start_ns, end_ns));
     // Of one that was started anew in it the counters tell nothing.

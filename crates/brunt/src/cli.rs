@@ -643,6 +643,10 @@ pub(crate) struct MeasuringFlags {
     /// Do not ask the servers for their statistics, which are shown beside ours and compared with them
     #[arg(long)]
     pub no_server_stats: bool,
+    /// Length of the rows over time (--csv, and intervals of --json), a multiple of 100ms, such as 500ms; it is kept however long the run
+    /// is, and so takes memory as it goes on [default: 1s; in runs of more than 2 min as much longer as it takes]
+    #[arg(long, value_name = "DURATION")]
+    pub interval: Option<DurationNs>,
     /// How to wait for an intended time: hybrid, spin or sleep [default: hybrid]
     #[arg(long)]
     pub wait: Option<Wait>,
@@ -679,7 +683,7 @@ pub(crate) struct OutputFlags {
     /// files), and the text then goes to standard error
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
-    /// Write a line per second as CSV, such as seconds.csv
+    /// Write a line per second, or per --interval, as CSV, such as seconds.csv
     #[arg(long, value_name = "PATH")]
     pub csv: Option<PathBuf>,
     /// Write raw samples with their six times as CSV, such as samples.csv
@@ -955,6 +959,7 @@ impl PlanFlags {
             server_stats: measuring.no_server_stats.then_some(false),
             seed: traffic.seed,
             data_seed: data.data_seed,
+            interval: measuring.interval,
             command: given(&traffic.command),
             timestamps: measuring.timestamps,
             meter: given(&measuring.meter),
@@ -1160,6 +1165,7 @@ mod tests {
         ("warmup", "1s"),
         ("warmup", "auto"),
         ("drain", "500ms"),
+        ("interval", "500ms"),
         ("wait", "hybrid"),
         ("timestamps", "kernel"),
         ("meter", "connect-time"),

@@ -33,7 +33,7 @@ fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Re
 
 fn ask_all(address: SocketAddr) -> ServerRecord {
     let witnesses =
-        Witnesses::start(vec![(endpoint(address).remove(0), Question::Stats)], Clock::start()).unwrap();
+        Witnesses::start(vec![(endpoint(address).remove(0), Question::Stats)], None, Clock::start()).unwrap();
     witnesses.prepared();
     witnesses.end().remove(0)
 }
@@ -180,6 +180,7 @@ fn who_does_not_answer_info_says_why() {
         let (address, accepted) = speaker(Ipv4Addr::LOCALHOST.into(), says);
         let witnesses = Witnesses::start(
             vec![(endpoint(address).remove(0), Question::Info(codec(toml)))],
+            None,
             Clock::start(),
         );
         let witnesses = witnesses.unwrap();
@@ -238,9 +239,21 @@ fn askings_lie_on_the_grid_of_the_window() {
         (1_300 * MS, Some(5_500 * MS), 1_500 * MS),
         (7_510 * MS, Some(5_500 * MS), 8_500 * MS),
         (7_510 * MS, Some(9_700 * MS), 7_700 * MS),
+        // Rows of 1.2 s after two minutes, and so on.
+        (120_000 * MS, Some(500 * MS), 120_500 * MS),
+        (120_500 * MS, Some(500 * MS), 121_700 * MS),
+        (300_500 * MS, Some(500 * MS), 301_300 * MS),
+        (3_600_500 * MS, Some(500 * MS), 3_603_700 * MS),
     ];
     for (asked_ns, grid_ns, next_ns) in table {
         (witness.asked_ns, witness.grid_ns) = (asked_ns, grid_ns);
         assert_eq!(witness.next_ns(), next_ns, "{asked_ns} {grid_ns:?}");
+    }
+    (witness.asked_ns, witness.grid_ns) = (300_500 * MS, Some(500 * MS));
+    for (interval_ms, next_ns) in
+        [(100, 301_500 * MS), (1_000, 301_500 * MS), (7_000, 301_500 * MS), (9_000, 306_500 * MS)]
+    {
+        witness.interval = Some(DurationNs::from_millis(interval_ms));
+        assert_eq!(witness.next_ns(), next_ns, "{interval_ms} ms");
     }
 }
