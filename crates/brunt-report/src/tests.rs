@@ -453,6 +453,42 @@ fn a_line_per_second() {
     insta::assert_snapshot!(csv_of(&run::churn()));
 }
 
+/// Lengths of the lines, in milliseconds, with how many follow each other: of the warm-up, and of the window.
+#[test]
+fn lines_of_a_long_run_are_as_wide_as_its_slices() {
+    type Lines<'a> = &'a [(i64, usize)];
+    let table: [(u64, &str, Lines<'_>, Lines<'_>); 7] = [
+        (60, "", &[(500, 1), (1_000, 2)], &[(1_000, 60)]),
+        (120, "", &[(500, 1), (1_000, 2)], &[(1_000, 120)]),
+        (121, "", &[(500, 1), (1_000, 2)], &[(1_200, 100), (1_000, 1)]),
+        (250, "", &[(500, 1), (1_000, 2)], &[(1_600, 156), (400, 1)]),
+        (250, "interval = '1s'", &[(500, 1), (1_000, 2)], &[(1_000, 250)]),
+        (61, "interval = '300ms'", &[(100, 1), (300, 8)], &[(300, 203), (100, 1)]),
+        (10, "interval = '1500ms'", &[(1_000, 1), (1_500, 1)], &[(1_500, 6), (1_000, 1)]),
+    ];
+    for (seconds, options, warmup, window) in table {
+        let run = run::long(seconds, options);
+        let text = csv_of(&run);
+        let lines: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split(',').collect()).collect();
+        for (phase, expected) in [("warmup", warmup), ("measure", window)] {
+            let of_phase: Vec<&Vec<&str>> = lines.iter().filter(|cells| cells[2] == phase).collect();
+            let number = |cell: &str| cell.parse::<i64>().unwrap();
+            let lengths: Vec<i64> =
+                of_phase.iter().map(|cells| (number(cells[1]) - number(cells[0])) / 1_000_000).collect();
+            let found: Vec<(i64, usize)> =
+                lengths.chunk_by(|one, other| one == other).map(|same| (same[0], same.len())).collect();
+            assert_eq!(found, expected, "{seconds} {options} {phase}");
+            for (cells, length_ms) in of_phase.iter().zip(lengths) {
+                assert_eq!(number(cells[5]), length_ms / 20, "{seconds} {options} {cells:?}");
+            }
+        }
+        assert_eq!(
+            json_of(&run)["intervals"].as_array().unwrap().len(),
+            window.iter().map(|(_, count)| count).sum::<usize>()
+        );
+    }
+}
+
 /// The columns of servers are of those that are there.
 #[test]
 fn a_server_that_is_gone_leaves_the_others() {

@@ -92,7 +92,7 @@ impl Scene {
         };
         let mut set = RecorderSet::new(&layout);
         set.set_window(window.measure_ns, end_ns);
-        let mut store = IntervalStore::new(&layout);
+        let mut store = IntervalStore::new(&layout).with_slices(plan.interval.map(|width| width.0));
         store.align(window.measure_ns);
         Self {
             plan,
@@ -445,6 +445,20 @@ pub(super) fn overload() -> Run {
         (silent.is_complete, silent.trouble) = (false, Some("it answers \"ERROR \u{1b}[2J\"".to_owned()));
         record.run.server_records = vec![silent];
     })
+}
+
+/// A get every 20 ms for so many seconds, behind 2.5 s of warm-up.
+pub(super) fn long(seconds: u64, options: &str) -> Run {
+    let text = format!(
+        "rate = '50/s'\narrival = 'uniform'\ntime = '{seconds}s'\nwarmup = '2500ms'\npreload = false\nmix = 'get'\nseed = 4\n{options}"
+    );
+    let mut scene = Scene::new(&text, 2_500 * MS, seconds * S, 0);
+    for index in 0..(seconds * 1_000 + 2_500) / 20 {
+        let times = times(100 * S + index * 20 * MS, 200, 3_000, 80_000, 83_000);
+        let found = Outcome::of_reply(OpKind::Get, ReplyKind::Value);
+        scene.ended(0, OpKind::Get, found, times, [1, 1], [36, 245]);
+    }
+    scene.finish(|_| ())
 }
 
 /// Two servers, connections of 100 calls each, a set after every miss; the second server is gone for 2 s, the first

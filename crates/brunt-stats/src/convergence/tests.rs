@@ -145,6 +145,18 @@ impl Run {
         }
     }
 
+    /// Another worker, which did nothing, hands over an interval that begins so long after the window.
+    fn idle(&mut self, from_ns: u64) {
+        let start_ns = self.started.measure_ns + from_ns;
+        let mut set = RecorderSet::new(&Layout::of(&self.plan));
+        self.store.push(&set.take_interval(1, start_ns, start_ns + 100 * MS));
+    }
+
+    fn look(&self, at_ns: u64) -> (OpSummary, Vec<OpRow>, Vec<Check>) {
+        let end_ns = self.started.measure_ns + at_ns;
+        look_at(&self.plan, &self.store, &MeasuredWindow { end_ns, drained_ns: end_ns, ..self.started })
+    }
+
     fn is_enough(&self, convergence: &mut Convergence) -> bool {
         convergence.is_enough(self.until_ns, &self.started, &self.plan, &self.store)
     }
@@ -176,6 +188,33 @@ fn a_run_ends_at_the_first_look_that_is_content() {
         text.ends_with("; without WARM DRIFT SHIFT, not judged then"),
         "a second is too short for them: {text}"
     );
+}
+
+/// Slices are merged when the first interval comes that is one too many. A look just before that sees twice as many as one just after it.
+#[test]
+fn a_look_sees_the_same_before_and_after_slices_are_merged() {
+    let mut run = Run::new("", 100_000, 0);
+    for (at_ms, is_exact) in [(59_500, false), (59_900, false), (60_000, true), (120_000, true)] {
+        run.go_on(at_ms * MS);
+        let (width_ns, before) = (run.store.timeline().slice_ns(), run.look(at_ms * MS));
+        run.idle(if at_ms < 100_000 { 60 * S } else { 120 * S });
+        let (merged_ns, after) = (run.store.timeline().slice_ns(), run.look(at_ms * MS));
+        assert_eq!(merged_ns, if at_ms == 59_900 || at_ms == 60_000 { 200 * MS } else { 2 * width_ns });
+        let ids = |checks: &[Check]| checks.iter().map(|check| (check.id, check.status)).collect::<Vec<_>>();
+        assert_eq!(ids(&before.2), ids(&after.2), "{at_ms}");
+        if is_exact {
+            assert_eq!((&before.0, &before.1), (&after.0, &after.1), "{at_ms}");
+        }
+        for (one, other) in before.0.intervals.iter().zip(&after.0.intervals) {
+            let (one, other) = (one.relative_half_width().unwrap(), other.relative_half_width().unwrap());
+            assert!((one / other - 1.0).abs() < 0.1, "{at_ms}: {one} {other}");
+        }
+        let steadiness = |run: &Run| {
+            let window = MeasuredWindow { end_ns: run.started.measure_ns + at_ms * MS, ..run.started };
+            crate::steady::Steadiness::of(&run.plan, &run.store, &window).is_steady()
+        };
+        assert!(steadiness(&run), "{at_ms}");
+    }
 }
 
 #[test]

@@ -135,6 +135,34 @@ fn recovery_is_the_first_slice_at_the_former_rate() {
     check_recovery(&answers, (1_000, 1_200), Some(1_400));
 }
 
+/// Of 100 s, which slices of 200 ms hold, and of 300 s with slices of 800 ms.
+#[test]
+fn recovery_is_known_to_a_slice() {
+    for (slices, slice_ms) in [(1_000, 200), (3_000, 800)] {
+        for from in [0, 3, 301, 777] {
+            let answers: Vec<u64> =
+                (0..slices).map(|slice| if (from..from + 5).contains(&slice) { 0 } else { 100 }).collect();
+            let spans = [span(1, from * 100 * MS + MS, (from + 5) * 100 * MS, 1, Reset)];
+            let timeline = timeline(1, 0, &answers);
+            assert_eq!(timeline.slice_ns(), slice_ms * MS);
+            let found = outages(&spans, &timeline, &(0..slices * SLICE_NS))[0].recovered_ns;
+            // The first slice behind the end, where there was one wholly before the beginning.
+            let expected_ms = ((from + 5) * 100).next_multiple_of(slice_ms) + slice_ms;
+            assert_eq!(found, (from * 100 >= slice_ms).then_some(expected_ms * MS), "{slice_ms} {from}");
+        }
+    }
+}
+
+#[test]
+fn spans_of_a_run_have_a_bound() {
+    let mut kept = OutageSpans::default();
+    let many = OutageSpans { spans: vec![span(0, 1, 2, 1, Reset); SPANS_MAX], overflow: 1 };
+    let times = SPANS_KEPT_MAX / SPANS_MAX + 3;
+    (0..times).for_each(|_| kept.merge(&many));
+    assert_eq!(kept.spans.len(), SPANS_KEPT_MAX);
+    assert_eq!(kept.overflow, (times * (SPANS_MAX + 1) - SPANS_KEPT_MAX) as u64);
+}
+
 #[test]
 fn recovery_that_nobody_saw() {
     // Never again as before.

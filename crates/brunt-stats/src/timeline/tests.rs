@@ -3,12 +3,14 @@
 //! Not what statistics make of slices.
 
 use super::*;
+use crate::batch::batches;
 use crate::book::{Book, BookEntry};
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::interval::{Bytes, IntervalRow, Latencies, SLICE_NS};
 use crate::outage::OutageSpans;
 use crate::server::ServerCounts;
+use crate::summary::MeasuredWindow;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -359,4 +361,50 @@ fn totals_and_rows_are_those_of_an_unbounded_timeline() {
     let half = MEASURE + 450 * S..MEASURE + 900 * S;
     let answered = |held: &Timeline| held.answered_within(half.clone(), half.end, |_| true);
     assert!((answered(&bounded) / answered(&unbounded) - 1.0).abs() < 1e-9);
+}
+
+/// Latencies whose level wanders, so that neighbours resemble each other: a first-order process with a time constant of two seconds, of
+/// which bursts of half a second stand out.
+fn wandering(slices: u64) -> Vec<Interval> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut unit = move || {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        ((state >> 33) as f64 + 0.5) / (1_u64 << 31) as f64
+    };
+    let (mut level, mut burst) = (0.0, 0);
+    let slice = |index: u64| {
+        level += -level / 20.0 + (unit() - 0.5) * 0.2;
+        burst = if unit() < 0.005 { 5 } else { i32::max(burst - 1, 0) };
+        let scale = 100_000.0 * f64::exp(level) * if burst > 0 { 4.0 } else { 1.0 };
+        let values: Vec<u64> = (0..50).map(|_| (scale * (0.2 - unit().ln())) as u64).collect();
+        let start_ns = MEASURE + index * SLICE_NS;
+        interval(start_ns, start_ns + SLICE_NS, OpKind::Get, &values)
+    };
+    (0..slices).map(slice).collect()
+}
+
+/// Edges of batches lie up to a slice from where narrow ones have them, of ten and more in a batch. So half the interval of a percentile
+/// from wide slices is within a tenth of that from slices of 100 ms, and of most windows within a few hundredths.
+#[test]
+fn confidence_intervals_from_wide_slices_are_those_from_narrow_ones() {
+    let intervals = wandering(36_000);
+    let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99];
+    for tenths in [601, 777, 1_199, 1_200, 1_999, 3_333, 6_000, 9_601, 19_199, 36_000] {
+        let end_ns = MEASURE + tenths * SLICE_NS;
+        let window = MeasuredWindow { start_ns: 0, measure_ns: MEASURE, end_ns, drained_ns: end_ns };
+        let found = |width_ns| {
+            let held = timeline(width_ns, intervals[..tenths as usize].iter().cloned());
+            crate::confidence::intervals(&batches(&held, &window, MEASURE, |_, _| true), &quantiles)
+        };
+        let (wide, narrow) = (found(None), found(Some(SLICE_NS)));
+        assert_eq!((wide.len(), narrow.len()), (3, 3));
+        for (one, other) in wide.iter().zip(&narrow) {
+            assert_eq!(
+                (one.quantile, one.value_ns, one.batches),
+                (other.quantile, other.value_ns, other.batches)
+            );
+            let (one, other) = (one.relative_half_width().unwrap(), other.relative_half_width().unwrap());
+            assert!((one / other - 1.0).abs() < 0.1, "{tenths}: {one} {other}");
+        }
+    }
 }

@@ -68,6 +68,11 @@ impl Server<'_> {
         let layout = Layout::of(plan);
         let (mut set, mut store) = (RecorderSet::new(&layout), IntervalStore::new(&layout));
         store.align(START_NS);
+        // As in a run: the window begins as late as it may, behind a preload of a minute; and rows of another length were asked for.
+        let mut wide = IntervalStore::new(&layout).with_slices(Some(70 * SLICE_NS));
+        (0..600).for_each(|slice| wide.push(&set.take_interval(0, slice * SLICE_NS, (slice + 1) * SLICE_NS)));
+        wide.align(START_NS + Warmup::LONGEST.0);
+        wide.bound(START_NS..u64::MAX);
         let mut random = Random(seed);
         let (mut arrival, mut departure) = (0.0_f64, 0.0_f64);
         for slices in 1..=Warmup::LONGEST.0 / SLICE_NS {
@@ -95,7 +100,9 @@ impl Server<'_> {
                 let (start_ns, end_ns) = (end_ns - 50 * MS, end_ns - MS);
                 set.outage(OutageSpan { server: 0, start_ns, end_ns, failed: 0, kinds });
             }
-            store.push(&set.take_interval(0, end_ns - SLICE_NS, end_ns));
+            let interval = set.take_interval(0, end_ns - SLICE_NS, end_ns);
+            [&mut store, &mut wide].into_iter().for_each(|store| store.push(&interval));
+            assert_eq!(end(plan, &wide, START_NS, end_ns), end(plan, &store, START_NS, end_ns));
             if let Some(end) = end(plan, &store, START_NS, end_ns) {
                 return (slices, end);
             }
