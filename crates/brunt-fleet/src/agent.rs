@@ -49,6 +49,8 @@ pub struct Agent<'a> {
     pub sleeps: bool,
     /// Finds the servers of a plan, and whether this host has room for so many of its workers.
     pub open: &'a (dyn Fn(&Plan, u32) -> Result<Opened, Blame> + Sync),
+    /// Keeps what a share of a plan yielded, before the controller has it.
+    pub keep: &'a (dyn Fn(&Plan, &RunData, DataSets) + Sync),
     /// Tells whoever watches what goes on.
     pub note: &'a (dyn Fn(&str) + Sync),
 }
@@ -155,11 +157,12 @@ impl Agent<'_> {
             return Err(why);
         }
         match ended {
-            Ok(mut data) => {
-                data.place(&Move { by_ns: epoch_ns as i64, ..Move::default() });
+            Ok(mut own) => {
+                (self.keep)(&plan, &own, data);
+                own.place(&Move { by_ns: epoch_ns as i64, ..Move::default() });
                 (self.note)("done");
-                let samples = std::mem::take(&mut data.samples);
-                link.say(&FromAgent::Ended { data: Box::new(data), samples })
+                let samples = std::mem::take(&mut own.samples);
+                link.say(&FromAgent::Ended { data: Box::new(own), samples })
             }
             // Let go by the controller, which knows.
             Err(RunError::Interrupted | RunError::Company(_)) => Ok(()),
@@ -389,6 +392,7 @@ mod tests {
             cpus: Vec::new(),
             sleeps: false,
             open: &open,
+            keep: &|_, _, _| (),
             note: &|_| {},
         };
         let host = Host { allowed_cpus: vec![0], random_seed: 1 };

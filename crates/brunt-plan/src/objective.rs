@@ -7,6 +7,7 @@ use crate::op::OpKind;
 use crate::plan::{Class, Plan};
 use crate::quantile::Quantile;
 use crate::units::{DurationNs, Rate, serde_as_text};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -94,7 +95,7 @@ pub struct Share {
 }
 
 /// An upper bound on a percentile of the response time: what a search for capacity can steer by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ceiling {
     /// Only requests of this kind; `None` for all of them.
     pub op: Option<OpKind>,

@@ -3,6 +3,7 @@
 //! Not the value of one (that comes from a histogram). The fraction is a whole number of millionths, so that ranks and
 //! sample gates are integer arithmetic: in floating point `0.07 × 100` is above 7 and its ceiling is 8.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,9 +14,24 @@ const MILLION: u128 = 1_000_000;
 pub const SAMPLES_ABOVE_MIN: u64 = 10;
 
 /// A fraction of the samples, in millionths: `Quantile::P99` is 990 000 of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
 pub struct Quantile {
     per_million: u32,
+}
+
+impl TryFrom<u32> for Quantile {
+    type Error = &'static str;
+
+    fn try_from(per_million: u32) -> Result<Self, Self::Error> {
+        Self::from_millionths(per_million).ok_or("a percentile above all")
+    }
+}
+
+impl From<Quantile> for u32 {
+    fn from(quantile: Quantile) -> Self {
+        quantile.per_million
+    }
 }
 
 impl Quantile {

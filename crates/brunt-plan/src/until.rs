@@ -97,6 +97,7 @@ impl fmt::Display for Until {
         Ok(())
     }
 }
+serde_as_text!(Precision);
 serde_as_text!(Until);
 
 #[cfg(test)]

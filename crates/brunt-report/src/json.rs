@@ -9,8 +9,10 @@ mod statistics;
 
 use crate::calibration::{floor_value, headroom_value};
 use crate::cost::RequestCost;
+use crate::indented;
 use crate::instant::{in_window_ns, phase_duration_ns};
 use crate::metered::{self, Unit};
+use crate::record;
 use crate::server;
 use crate::text;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
@@ -58,8 +60,7 @@ const INTERVAL_NS: u64 = 1_000_000_000;
 /// # Errors
 /// What `out` returns.
 pub fn write(summary: &Summary, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &value(summary)?)?;
-    writeln!(out)
+    indented::write(&value(summary)?, out)
 }
 
 pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
@@ -117,6 +118,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
     for (key, _, number) in summary.counts().rows() {
         value[key] = json!(number);
     }
+    value[indented::COMPACT] = record::value(&summary.record)?;
     Ok(value)
 }
 

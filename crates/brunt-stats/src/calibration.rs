@@ -10,9 +10,10 @@ use crate::verdict::time;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::grouped;
+use serde::{Deserialize, Serialize};
 
 /// Which host: what makes a calibration of one worthless on another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostIdentity {
     /// A fingerprint of the machine's own id, or its name where it has none.
     pub machine: String,
@@ -25,7 +26,7 @@ pub struct HostIdentity {
 }
 
 /// What of a plan decides how much a client can do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Workers.
     pub threads: u32,
@@ -106,7 +107,7 @@ impl Shape {
 }
 
 /// Two percentiles of a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Floor {
     /// The median, in nanoseconds.
     pub p50_ns: u64,
@@ -164,7 +165,7 @@ pub fn disturbance(
 }
 
 /// What `brunt calibrate` measured.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// When, in seconds since 1970 (UTC).
     pub made_at_s: u64,
@@ -194,7 +195,7 @@ pub struct Calibration {
 }
 
 /// The calibration that a run goes by.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
     /// It.
     pub calibration: Calibration,
@@ -203,7 +204,7 @@ pub struct Fit {
 }
 
 /// What was found for a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Lookup {
     /// Nothing was ever calibrated here.
     #[default]

@@ -10,6 +10,7 @@
 use crate::batch::{Batch, SLICES_MIN};
 use crate::histogram::Histogram;
 use brunt_plan::quantile::Quantile;
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
 /// The share of intervals that hold the truth.
@@ -18,7 +19,7 @@ pub const CONFIDENCE: f64 = 0.95;
 const NORMAL: f64 = 1.96;
 
 /// The confidence interval of one percentile. Times in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PercentileInterval {
     /// Which percentile.
     pub quantile: Quantile,

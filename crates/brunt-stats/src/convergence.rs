@@ -9,12 +9,13 @@ use crate::bound::{Client, Decision};
 use crate::confidence::PercentileInterval;
 use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, OpRow, OpSummary, look_at};
-use crate::verdict::{Check, CheckStatus, percent, time};
+use crate::verdict::{self, Check, CheckStatus, percent, time};
 use brunt_plan::objective::Ceiling;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::until::Precision;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// So many independent requests must lie above a percentile before its interval is believed to be narrow.
@@ -27,7 +28,7 @@ const HANDED_OVER_NS: u64 = 50_000_000;
 const LATE_LOOKS_MAX: u32 = 2;
 
 /// What a run is to find out about a percentile of the response time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Goal {
     /// Its value, as precisely as this.
     Width(Precision),
@@ -36,7 +37,7 @@ pub enum Goal {
 }
 
 /// What the intervals say of a goal.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Finding {
     /// Nothing: too few requests for the percentile, or too short a time for an interval.
     Unknown,
@@ -108,7 +109,7 @@ impl fmt::Display for Goal {
 }
 
 /// The goals of a run, and the looks at them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
     goals: Vec<Goal>,
     /// Lengths of the window, ascending.
@@ -124,11 +125,13 @@ pub struct Convergence {
 }
 
 /// What one look saw.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Look {
     at_ns: u64,
     findings: Vec<(Goal, Finding)>,
+    #[serde(with = "verdict::check_ids")]
     held_by: Vec<&'static str>,
+    #[serde(with = "verdict::check_ids")]
     unjudged: Vec<&'static str>,
     /// LAG convicts: not the server's latencies are seen.
     is_late: bool,

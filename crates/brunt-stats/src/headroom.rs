@@ -6,6 +6,8 @@
 //! believed, and one beyond it is repeated: the median of up to three decides. Invariant: the rate that is reported was
 //! measured, and found within the limit.
 
+use serde::{Deserialize, Serialize};
+
 /// The client error of the p99 that counts as small: what LAG never holds against a run.
 pub const ERROR_LIMIT_NS: u64 = 10_000;
 
@@ -23,7 +25,7 @@ pub struct Bounds {
 }
 
 /// One measurement at one rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
     /// Requests per second that were offered.
     pub rate: u64,
@@ -59,7 +61,7 @@ impl Probe {
 }
 
 /// What ended a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     /// The client error crossed its limit: the headroom is known.
     Client,
@@ -85,7 +87,7 @@ impl Limit {
 }
 
 /// What a search found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headroom {
     /// The highest rate at which the client error was within its limit; `None` where it was at no rate that was tried.
     pub rate: Option<u64>,

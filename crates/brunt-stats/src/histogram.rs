@@ -12,9 +12,11 @@
 //! and holds a whole run.
 
 mod carried;
+mod text;
 
 use brunt_plan::quantile::Quantile;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
@@ -308,11 +310,30 @@ impl RecordingHistogram {
 /// The bytes are variable-length numbers (seven bits a byte, lowest first): an even one is twice the count of the next
 /// bucket, an odd one is twice the number of empty buckets to pass over, plus one. The bodies of latency distributions
 /// are contiguous, so most buckets take one byte.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "carried::Carried", into = "carried::Carried")]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SparseHistogram {
     moments: Moments,
     encoded: Box<[u8]>,
+}
+
+/// Between hosts as bytes, in files as text.
+impl Serialize for SparseHistogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serializer.is_human_readable() {
+            true => text::write(self).serialize(serializer),
+            false => carried::Carried::from(self.clone()).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SparseHistogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = match deserializer.is_human_readable() {
+            true => text::read(&String::deserialize(deserializer)?),
+            false => Self::try_from(carried::Carried::deserialize(deserializer)?),
+        };
+        read.map_err(D::Error::custom)
+    }
 }
 
 impl SparseHistogram {
@@ -410,6 +431,35 @@ impl SparseHistogram {
         let mut moments = self.moments;
         moments.merge(&other.moments);
         encoder.finish(moments)
+    }
+
+    /// The same values in wider buckets: as many of the own ones in each as 2 to the power of `bits`, which is at most
+    /// [`GROUPING_POWER`]. What lies in a wider one is in the last bucket of its own, or of all of them, so that no value is
+    /// below what it was; counts and moments stay exact.
+    #[must_use]
+    pub fn coarser(&self, bits: u32) -> Self {
+        if self.count() == 0 || bits == 0 {
+            return self.clone();
+        }
+        assert!(bits <= GROUPING_POWER, "{bits}");
+        let highest = bucket_of(self.moments.max);
+        let mut encoder = Encoder::default();
+        let (mut held, mut sum) = (0, 0);
+        for (bucket, count) in self.buckets() {
+            let last = ((bucket >> bits << bits) + (1 << bits) - 1).min(highest);
+            if last != held {
+                encoder.push(held, sum);
+                (held, sum) = (last, 0);
+            }
+            sum += count;
+        }
+        encoder.push(held, sum);
+        encoder.finish(self.moments)
+    }
+
+    /// How many characters its text has, of what is written in files.
+    pub fn text_len(&self) -> usize {
+        text::write(self).len()
     }
 
     /// Bytes of memory that this takes.
@@ -531,6 +581,20 @@ pub struct Histogram {
     first: usize,
     /// Whole groups of 2ᵍ buckets, or none.
     counts: Vec<u64>,
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_sparse().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Histogram {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut histogram = Self::new();
+        histogram.merge_sparse(&SparseHistogram::deserialize(deserializer)?);
+        Ok(histogram)
+    }
 }
 
 /// The same values; how much memory there is for others makes no difference.

@@ -54,5 +54,6 @@ pub mod trace;
 pub mod usage;
 pub mod verdict;
 pub mod verification;
+mod wide;
 pub mod window;
 pub mod worker_counts;

@@ -54,6 +54,7 @@ pub struct Meter {
     pub kind: MeterKind,
     /// Its values; count, Σ, Σ², minimum and maximum are the moments of this.
     pub histogram: SparseHistogram,
+    #[serde(with = "crate::wide")]
     sum_ln: u128,
     positive: u64,
 }
@@ -104,10 +105,11 @@ impl Meter {
 }
 
 /// A whole run's meter while it is added up: a place for every bucket, so that adding takes no longer for what is there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct MeterTotals {
     kind: MeterKind,
     histogram: Histogram,
+    #[serde(with = "crate::wide")]
     sum_ln: u128,
     positive: u64,
 }
@@ -121,6 +123,19 @@ impl MeterTotals {
     /// Are these of this kind?
     pub(crate) fn is(&self, kind: MeterKind) -> bool {
         self.kind == kind
+    }
+
+    /// Which quantity.
+    pub(crate) fn kind(&self) -> MeterKind {
+        self.kind
+    }
+
+    /// Adds another total of the same kind.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        assert_eq!(self.kind, other.kind, "meters of different quantities do not add");
+        self.histogram.merge(&other.histogram);
+        self.sum_ln += other.sum_ln;
+        self.positive += other.positive;
     }
 
     /// Adds what was metered of the same kind.

@@ -134,6 +134,7 @@ pub struct OutageSpan {
     /// The first sign of the trouble, no earlier than the last success before it.
     pub start_ns: u64,
     /// The first success after it; `u64::MAX`: not over when the run ended.
+    #[serde(with = "crate::wide::instant")]
     pub end_ns: u64,
     /// Requests to the server that failed in it.
     pub failed: u64,

@@ -22,8 +22,10 @@ pub struct Presence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceTotal {
     /// The integral over time of the number in the system.
+    #[serde(with = "crate::wide")]
     pub integral: u128,
     /// The sum over operations of their time in the system.
+    #[serde(with = "crate::wide")]
     pub sum: u128,
 }
 

@@ -17,6 +17,12 @@ use crate::usage::ClientUsage;
 use crate::worker_counts::WorkerCounts;
 use serde::{Deserialize, Serialize};
 
+/// So long are the histograms of all slices together in a file. The totals of seven kinds of operations take as much again, and the keys
+/// for scripts the rest.
+const SLICES_CHARACTERS_MAX: usize = 700_000;
+/// So many snapshots of all servers together are kept: of one server, ten minutes at one a second.
+const SNAPSHOTS_MAX: usize = 600;
+
 /// The times of a run on its own clock, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunTimes {
@@ -103,6 +109,14 @@ impl RunData {
         let counts = &mut self.counts;
         counts.first_garbage = counts.first_garbage.take().map(|garbage| place.garbage(garbage));
         place.verification(&mut counts.verification);
+    }
+
+    /// Makes it fit into a result file of 2 MB, whatever the length of the run. Called before a summary is built, so that all that
+    /// is printed of a run can be printed of its file: what fits already stays as it is.
+    pub(crate) fn fit(&mut self) {
+        self.intervals.fit(SLICES_CHARACTERS_MAX);
+        let each = SNAPSHOTS_MAX / self.server_records.len().max(1);
+        self.server_records.iter_mut().for_each(|record| record.thin_to(each));
     }
 
     /// Adds another part of the same run. Intervals are added as they come.

@@ -467,6 +467,21 @@ impl ServerRecord {
         self.snapshots.extend(last);
     }
 
+    /// Keeps about this many snapshots, evenly spread, and the first and the last in any case. Fewer stay as they are.
+    pub(crate) fn thin_to(&mut self, about: usize) {
+        let (len, about) = (self.snapshots.len(), about.max(2));
+        // Those that were thinned before stay: they are at most twice as many and two more.
+        if len <= 2 * about + 2 {
+            return;
+        }
+        let step = len / about;
+        let mut index = 0;
+        self.snapshots.retain(|_| {
+            index += 1;
+            (index - 1) % step == 0 || index == len
+        });
+    }
+
     /// In the order of time. The first one was taken before the run's first request.
     pub fn snapshots(&self) -> &[Snapshot] {
         &self.snapshots

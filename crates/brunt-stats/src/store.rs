@@ -4,11 +4,15 @@
 //! slice; everything else is added to the totals at once, so that memory grows neither with the number of workers nor, once
 //! slices are merged, with the length of the run. Invariant: the order in which intervals arrive leaves no trace.
 
+mod carried;
+
+pub use carried::CarriedStore;
+
 use crate::book::Books;
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
+use crate::interval::{Bytes, Interval, IntervalRow, Latencies, Move};
 use crate::meter::{Meter, MeterTotals};
 use crate::outage::OutageSpans;
 use crate::recorder::{Layout, RowIndex};
@@ -120,6 +124,38 @@ impl IntervalStore {
             same.into_iter().for_each(|ours| ours.add(theirs));
         }
         self.timeline.push(interval);
+    }
+
+    /// Gives what it holds the times that it has in a whole of which it is a part.
+    pub(crate) fn place(&mut self, place: &Move) {
+        place.faults(&mut self.faults);
+        place.outages(&mut self.outages);
+        self.timeline.place(place);
+    }
+
+    /// Adds what another part of the same run held, whose window began at the same instant.
+    ///
+    /// # Errors
+    /// What the two do not have in common.
+    pub(crate) fn merge(&mut self, other: &Self) -> Result<(), &'static str> {
+        if self.layout != other.layout {
+            return Err("they measured other operations, servers or quantities");
+        }
+        self.timeline.merge(&other.timeline)?;
+        self.rows.iter_mut().zip(&other.rows).for_each(|(ours, theirs)| ours.merge(theirs));
+        other.books.entries().for_each(|entry| self.books.add(&entry));
+        self.bytes.iter_mut().zip(&other.bytes).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.connections.iter_mut().zip(&other.connections).for_each(|(ours, theirs)| ours.merge(theirs));
+        self.faults.merge(&other.faults);
+        server::merge_all(&mut self.servers, &other.servers);
+        self.outages.merge(&other.outages);
+        self.meters.iter_mut().zip(&other.meters).for_each(|(ours, theirs)| ours.merge(theirs));
+        Ok(())
+    }
+
+    /// Makes what it holds of the run over time no longer than this many characters in a file; see [`Timeline::fit`].
+    pub(crate) fn fit(&mut self, characters_max: usize) {
+        self.timeline.fit(characters_max);
     }
 
     /// The run over time, for progress.

@@ -16,7 +16,7 @@ use crate::convergence::{Convergence, Looked};
 use crate::datagrams::DatagramCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::interval::{Bytes, Latencies, SLICE_NS};
+use crate::interval::{Bytes, Latencies, Move, SLICE_NS};
 use crate::latency::{ClientError, LatencySummary, client_errors};
 use crate::limit::{Limit, Party};
 use crate::meter::Meter;
@@ -131,6 +131,29 @@ pub struct RunRecord {
     pub calibration: Lookup,
     /// How the run is to be judged.
     pub judgement: Judgement,
+}
+
+impl RunRecord {
+    /// Adds the record of another part of the same run, as those of several agents are. Its window is taken to begin at the same instant.
+    /// What only one host can say of itself stays that of the first; what servers said is kept where one of the two alone was told.
+    ///
+    /// # Errors
+    /// What the two do not have in common.
+    pub fn merge(&mut self, mut other: Self) -> Result<(), &'static str> {
+        let by_ns = self.run.times.measure_ns as i64 - other.run.times.measure_ns as i64;
+        let first_worker = self.run.usage.workers.len() as u32;
+        let place = Move { by_ns, first_worker, ..Move::default() };
+        other.run.place(&place);
+        other.run.intervals.place(&place);
+        self.run.intervals.merge(&other.run.intervals)?;
+        if !self.run.server_records.is_empty() && !other.run.server_records.is_empty() {
+            self.run.server_records.clear();
+            other.run.server_records.clear();
+        }
+        self.run.merge(other.run);
+        self.agents.extend(other.agents);
+        Ok(())
+    }
 }
 
 /// A distribution: what is printed and what it was made from.
@@ -343,6 +366,7 @@ impl Summary {
     /// Merges everything and judges it.
     pub fn build(mut record: RunRecord) -> Self {
         record.run.samples.sort_by_key(|sample| sample.times.intended_ns);
+        record.run.fit();
         let RunRecord { plan, run, .. } = &record;
         let (store, window) = (&run.intervals, MeasuredWindow::of(&run.times));
         let steady = Steadiness::of(plan, store, &window);

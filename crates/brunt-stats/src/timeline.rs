@@ -12,9 +12,9 @@ mod slice;
 pub use grid::{SLICES_MIN, row_ns_after};
 pub use slice::{Slice, SliceRow};
 
-use crate::histogram::{Histogram, SparseHistogram};
-use crate::interval::{Activity, Interval};
-use brunt_plan::op::ClassId;
+use crate::histogram::{GROUPING_POWER, Histogram, SparseHistogram};
+use crate::interval::{Activity, Interval, Move};
+use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::quantile::Quantile;
 use grid::Grid;
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,36 @@ impl Timeline {
         }
     }
 
+    /// Gives its slices the times that they have in a whole of which they are a part.
+    pub(crate) fn place(&mut self, place: &Move) {
+        self.grid.place(place);
+        let moved = |(cell_ns, mut slice): (u64, Slice)| {
+            (slice.start_ns, slice.end_ns) = (place.time(slice.start_ns), place.time(slice.end_ns));
+            // What lies before the schedule is one cell, which begins with all time.
+            (if cell_ns == 0 { 0 } else { place.time(cell_ns) }, slice)
+        };
+        self.slices = std::mem::take(&mut self.slices).into_iter().map(moved).collect();
+    }
+
+    /// Adds the slices of another part of the same run, whose window began at the same instant. Slices are as long as those of the part that
+    /// has the longer ones.
+    ///
+    /// # Errors
+    /// What the two do not have in common.
+    pub(crate) fn merge(&mut self, other: &Self) -> Result<(), &'static str> {
+        self.grid.join(&other.grid)?;
+        self.merge_cells();
+        for (cell_ns, slice) in &other.slices {
+            match self.slices.entry(self.grid.cell_of(*cell_ns)) {
+                Entry::Vacant(place) => {
+                    place.insert(slice.clone());
+                }
+                Entry::Occupied(mut place) => place.get_mut().merge(slice),
+            }
+        }
+        Ok(())
+    }
+
     /// Was a length of its slices asked for?
     pub(crate) const fn is_width_asked(&self) -> bool {
         self.grid.asked_ns.is_some()
@@ -118,6 +148,32 @@ impl Timeline {
     /// The beginning of the grid cell that an instant lies in.
     pub fn cell_of(&self, at_ns: u64) -> u64 {
         self.grid.cell_of(at_ns)
+    }
+
+    /// Could it be of a run with so many servers that measured these ops of these classes?
+    pub(crate) fn fits(&self, servers: usize, has_row: impl Fn(ClassId, OpKind) -> bool) -> bool {
+        let fits = |slice: &Slice| {
+            slice.servers.len() == servers && slice.rows.iter().all(|row| has_row(row.class, row.op))
+        };
+        self.slices().all(fits)
+    }
+
+    /// Makes the histograms of its slices coarser by as many bits as it takes for their texts to have no more characters than this
+    /// together; all of them by the same, so that they stay comparable. Counts and moments stay exact.
+    pub(crate) fn fit(&mut self, characters_max: usize) {
+        let histograms = |slice: &'_ Slice| {
+            let rows: usize = slice.rows.iter().map(|row| row.response.text_len()).sum();
+            rows + slice.warmup_response.text_len()
+        };
+        for bits in 1..=GROUPING_POWER {
+            if self.slices().map(histograms).sum::<usize>() <= characters_max {
+                return;
+            }
+            for slice in self.slices.values_mut() {
+                slice.warmup_response = slice.warmup_response.coarser(bits);
+                slice.rows.iter_mut().for_each(|row| row.response = row.response.coarser(bits));
+            }
+        }
     }
 
     /// The slices in the order of time.

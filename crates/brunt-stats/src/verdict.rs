@@ -36,6 +36,7 @@ use crate::steady::Steadiness;
 // Numbers in sentences look like those in tables.
 use brunt_plan::units::grouped as count;
 use little::{ClosedLoop, InSystem};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// A number above `caution` or `not_trusted` costs that status.
@@ -147,6 +148,25 @@ pub const CHECKS: [&str; 26] = [
     "UNTIL", "WARM", "DRIFT", "SHIFT", "HEADROOM", "ERR", "FAULT", "CONSERVE", "LITTLE", "VERIFY", "PEER",
     "SERVER", "CACHE", "REPEAT",
 ];
+/// Names of checks in a file.
+pub(crate) mod check_ids {
+    use super::CHECKS;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(ids: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
+        ids.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<&'static str>, D::Error> {
+        let known = |id: &String| CHECKS.into_iter().find(|known| known == id);
+        let ids = Vec::<String>::deserialize(deserializer)?;
+        ids.iter().map(|id| known(id).ok_or_else(|| D::Error::custom("a check that there is not"))).collect()
+    }
+}
+
 /// What these find makes the whole run worthless; all others call for care at the most, but where the user is strict.
 const OF_THE_WHOLE_RUN: [&str; 8] =
     ["SAMPLES", "RATE", "SAT", "LAG", "CLOCK", "CONSERVE", "LITTLE", "VERIFY"];
@@ -154,7 +174,7 @@ const OF_THE_WHOLE_RUN: [&str; 8] =
 const CAUSES: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// How strictly a user wants a run to be judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
     /// As for a publication: every check may convict, and less of a percentile may be the client's.
     pub is_strict: bool,

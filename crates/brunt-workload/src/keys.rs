@@ -269,7 +269,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn of_data_set(keyspace: &Keyspace, counts: bool, data_seed: u64) -> KeySpace {
-        KeySpace::new(&DataSet { keyspace, counts, extends: false, ttl_s: 0 }, data_seed)
+        let set = DataSet {
+            keyspace,
+            classes: vec![0],
+            home: vec![None],
+            copies: 1,
+            replicas: 1,
+            counts,
+            extends: false,
+            ttl_s: 0,
+        };
+        KeySpace::new(&set, data_seed)
     }
 
     fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeySpace {

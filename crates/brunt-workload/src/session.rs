@@ -548,6 +548,9 @@ mod tests {
             carrier: brunt_plan::carrier::Carrier::Agents,
             trace: None,
             purge: None,
+            own: None,
+            routes: Vec::new(),
+            replicas: 1,
         }
     }
 

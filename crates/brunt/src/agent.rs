@@ -4,19 +4,23 @@
 //! and lets everyone in says so, loudly.
 
 use crate::cli;
+use crate::destination;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::limits;
-use crate::measurement::{Servers, foresee};
+use crate::measurement::{Servers, foresee, recorded};
 use crate::terminal::{say, show};
 use brunt_engine::company::Blame;
+use brunt_engine::run::{DataSets, RunData};
 use brunt_fleet::message::About;
 use brunt_fleet::{AgentTrust, ControllerTrust, Fleet, PORT, Patience, TrustFiles};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::fleet::split;
 use brunt_plan::spec::RunSpec;
 use brunt_plan::units::Count;
+use brunt_stats::summary::Summary;
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
 
 /// Waits for controllers until a signal ends the process.
 pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
@@ -46,7 +50,7 @@ pub(crate) fn agent(flags: &cli::Agent) -> Result<Exit, Failure> {
     // For whoever let the kernel choose the port.
     show(format!("listening on {address}\n"), false);
     let threads = flags.threads.unwrap_or(spare.max(1) as u32);
-    Own { threads, weight: 1, cpus, sleeps: false }.serve(trust, &listener, &note)
+    Own { threads, weight: 1, cpus, sleeps: false, json: flags.json.clone() }.serve(trust, &listener, &note)
 }
 
 /// Says so where everyone is let in who reaches this address.
@@ -69,6 +73,8 @@ pub(crate) struct Own {
     pub cpus: Vec<u32>,
     /// They sleep, whatever the plan says.
     pub sleeps: bool,
+    /// Where results go.
+    pub json: Option<PathBuf>,
 }
 
 impl Own {
@@ -83,12 +89,27 @@ impl Own {
                 threads: self.threads,
                 weight: self.weight,
             },
-            cpus: self.cpus,
+            cpus: self.cpus.clone(),
             sleeps: self.sleeps,
             open: &open,
+            keep: &|plan, run, data| self.keep(plan, run, data),
             note,
         };
         agent.serve(listener)
+    }
+}
+
+impl Own {
+    /// Writes what a share of a run yielded, in place of the one before.
+    fn keep(&self, plan: &Plan, run: &RunData, data: DataSets) {
+        let Some(path) = &self.json else { return };
+        let server = plan.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let record = recorded(plan, run.clone(), data, server);
+        let summary = Summary::build(record);
+        let written = destination::write_whole(path, |out| brunt_report::json::write(&summary, out));
+        if let Err(error) = written {
+            say(format_args!("--json: cannot write '{}': {error}", path.display()));
+        }
     }
 }
 

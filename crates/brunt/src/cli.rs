@@ -139,6 +139,9 @@ pub(crate) enum Command {
     /// Compare A with B: results of runs, or two servers live with their runs interleaved
     #[command(allow_negative_numbers = true, after_help = COMPARE_EXAMPLES)]
     Compare(Box<Compare>),
+    /// Report a result in JSON again: the same text, tables and exit code as when it was measured
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Box<Report>),
     /// Check this host for a plan: limits, ports, processors, clock; exits with 1 where a run would fail
     Doctor(Box<Doctor>),
     /// Measure what this tool itself adds to latencies on this host, and up to which rate that stays small
@@ -310,6 +313,9 @@ pub(crate) struct Agent {
     /// Pin workers to these processors, in turn, such as 1-3
     #[arg(long, value_name = "LIST")]
     pub cpus: Option<CpuList>,
+    /// Write what this host's share of each run came to as JSON, such as host-a.json; brunt report --merge adds several
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
     #[command(flatten)]
     pub trust: TrustFlags,
     /// Say nothing but errors
@@ -395,6 +401,52 @@ pub(crate) struct CompareOutputFlags {
     pub junit: Option<PathBuf>,
     #[command(flatten)]
     pub judging: JudgingFlags,
+}
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  brunt report result.json                                 the text that brunt run --json result.json printed
+  brunt report result.json --csv seconds.csv               and a line per second
+  brunt report result.json --assert 'p99 < 1ms'            held against something else
+  brunt report --merge host-a.json host-b.json             the results of agents as one";
+
+/// Options of `brunt report`.
+#[derive(Debug, Args)]
+pub(crate) struct Report {
+    /// What --json wrote
+    #[arg(value_name = "RESULT.json", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Add the results of parts of one run, such as those that its agents wrote
+    #[arg(long)]
+    pub merge: bool,
+
+    #[command(flatten)]
+    pub output: ReportOutputFlags,
+    /// Print no report, only errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Where a report goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct ReportOutputFlags {
+    /// Write the result as JSON, such as again.json; - is standard output (of any of these files), and the text then goes to standard error
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+    /// Write a line per second as CSV, such as seconds.csv
+    #[arg(long, value_name = "PATH")]
+    pub csv: Option<PathBuf>,
+    /// Exit with 4 if this fails, with 3 if it cannot be told (repeatable), such as 'get.p99 < 1ms'
+    /// [default: what was asserted when it was measured]
+    #[arg(long, value_name = "OBJECTIVE")]
+    pub assert: Vec<Objective>,
+    /// Write assertions and the checks of the verdict as JUnit XML, such as junit.xml
+    #[arg(long, value_name = "PATH")]
+    pub junit: Option<PathBuf>,
+    /// Exit with 0 even when the verdict is NOT TRUSTED
+    #[arg(long)]
+    pub allow_untrusted: bool,
 }
 
 /// Options of `brunt load`.
@@ -1261,7 +1313,10 @@ mod tests {
     #[test]
     fn examples_of_campaigns_and_comparisons_are_understood() {
         let mut tried = 0;
-        for line in [SCAN_EXAMPLES, SEARCH_EXAMPLES, COMPARE_EXAMPLES].iter().flat_map(|text| text.lines()) {
+        for line in [SCAN_EXAMPLES, SEARCH_EXAMPLES, COMPARE_EXAMPLES, REPORT_EXAMPLES]
+            .iter()
+            .flat_map(|text| text.lines())
+        {
             let Some(example) = line.strip_prefix("  brunt ") else { continue };
             // The command ends where two spaces begin the remark; quotes hold blanks.
             let command = example.split("  ").next().unwrap();
@@ -1275,7 +1330,7 @@ mod tests {
             assert!(line.chars().count() <= 120, "{line}");
             tried += 1;
         }
-        assert_eq!(tried, 5 + 3 + 4);
+        assert_eq!(tried, 5 + 3 + 4 + 4);
     }
 
     /// Every option of a plan is a flag of `run` of the same name, and the other way round.

@@ -25,6 +25,7 @@ mod observers;
 mod option_file;
 mod output;
 mod progress;
+mod report;
 mod run;
 mod serve;
 mod terminal;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Scan(scan) => campaign::scan(&scan),
         Command::Search(search) => campaign::search(&search),
         Command::Compare(flags) => compare::compare(&flags),
+        Command::Report(flags) => report::report(&flags),
         Command::Load(load) => run::load(&load),
         Command::Doctor(doctor) => doctor::doctor(&doctor),
         Command::Calibrate(calibrate) => calibrate::calibrate(&calibrate),

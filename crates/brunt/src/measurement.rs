@@ -389,33 +389,44 @@ fn summarise(
     run: RunData,
     convergence: Option<Convergence>,
 ) -> Summary {
-    let wanted = plan.preload_stores();
-    let preload = plan.preload.then_some(PreloadResult {
-        wanted,
-        // The run would not have begun with less.
-        confirmed: wanted,
-        is_earlier: step.data == DataSets::Stored,
-        duration_ns: run.times.prepare_ns,
-    });
+    // What is known of this host says nothing of others.
+    let calibration = match servers.fleet {
+        None => calibrations::lookup(plan, &run.usage),
+        Some(_) => Lookup::Unfit("what is known of this host says nothing of the agents".to_owned()),
+    };
     Summary::build(RunRecord {
-        // What is known of this host says nothing of others.
-        calibration: match servers.fleet {
-            None => calibrations::lookup(plan, &run.usage),
-            Some(_) => Lookup::Unfit("what is known of this host says nothing of the agents".to_owned()),
-        },
+        agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
+        convergence,
+        calibration,
+        judgement: step.judgement.clone(),
+        ..recorded(plan, run, step.data, servers.name.clone())
+    })
+}
+
+/// What a run yielded, with what this host knows of it.
+pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String) -> RunRecord {
+    let wanted = plan.preload_stores();
+    RunRecord {
+        preload: plan.preload.then_some(PreloadResult {
+            wanted,
+            // The run would not have begun with less.
+            confirmed: wanted,
+            is_earlier: data == DataSets::Stored,
+            duration_ns: run.times.prepare_ns,
+        }),
         run,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
             facts: environment::facts(),
         },
-        server: servers.name.clone(),
-        agents: if plan.agents.is_empty() { Vec::new() } else { servers.agents() },
-        preload,
+        server,
+        agents: Vec::new(),
         values_checked: true,
-        convergence,
-        judgement: step.judgement.clone(),
+        convergence: None,
+        calibration: Lookup::Absent,
+        judgement: Judgement::default(),
         plan: plan.clone(),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -48,6 +48,16 @@ impl Outputs {
         Self::of(&asked, flags.judging.allow_untrusted)
     }
 
+    /// Makes sure that every result of a report can be written.
+    pub(crate) fn of_report(flags: &cli::ReportOutputFlags) -> Result<Self, Failure> {
+        let asked = [
+            (Document::Json, flags.json.as_deref()),
+            (Document::Csv, flags.csv.as_deref()),
+            (Document::Junit, flags.junit.as_deref()),
+        ];
+        Self::of(&asked, flags.allow_untrusted)
+    }
+
     /// Makes sure that a calibration can be written.
     pub(crate) fn of_calibration(json: Option<&Path>) -> Result<Self, Failure> {
         calibrations::path().iter().for_each(|path| input::note(path));

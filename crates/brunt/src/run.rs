@@ -216,7 +216,8 @@ fn came_out(decision: Decision) -> impl Fn(&Assertion) -> bool {
 }
 
 /// The exit code of a run that was reported.
-fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
+/// What a run comes to.
+pub(crate) fn exit_of(summary: &Summary, allow_untrusted: bool) -> Exit {
     // Noreply requests have no response, so they count as answered.
     let is_answered = summary.phases.iter().any(|phase| {
         let requests = &phase.book.requests;

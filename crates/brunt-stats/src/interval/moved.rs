@@ -45,11 +45,11 @@ impl Move {
         interval
     }
 
-    fn faults(&self, table: &mut FaultTable) {
+    pub(crate) fn faults(&self, table: &mut FaultTable) {
         table.rows_mut().iter_mut().for_each(|fault| fault.first_ns = self.time(fault.first_ns));
     }
 
-    fn outages(&self, outages: &mut OutageSpans) {
+    pub(crate) fn outages(&self, outages: &mut OutageSpans) {
         for span in &mut outages.spans {
             (span.start_ns, span.end_ns) = (self.time(span.start_ns), self.time(span.end_ns));
         }

@@ -5,7 +5,7 @@
 //! of a wider grid is made of whole cells of the narrower one, and how wide it is follows from the instants that were seen,
 //! whatever their order.
 
-use crate::interval::SLICE_NS;
+use crate::interval::{Move, SLICE_NS};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -21,6 +21,7 @@ pub(super) struct Grid {
     /// What lies before it is one cell.
     pub start_ns: u64,
     /// The end of the window, as far as is known.
+    #[serde(with = "crate::wide::instant")]
     pub end_ns: u64,
     /// Length of the cells before the window.
     pub lead_ns: u64,
@@ -62,6 +63,27 @@ impl Grid {
 
     pub(super) fn bound(&mut self, schedule: Range<u64>) {
         (self.start_ns, self.end_ns) = (schedule.start, schedule.end);
+    }
+
+    /// Where it lies in a whole of which it is a part.
+    pub(super) fn place(&mut self, place: &Move) {
+        self.measure_ns = self.measure_ns.map(|at_ns| place.time(at_ns));
+        (self.start_ns, self.end_ns) = (place.time(self.start_ns), place.time(self.end_ns));
+    }
+
+    /// Becomes a grid for the cells of both.
+    pub(super) fn join(&mut self, other: &Self) -> Result<(), &'static str> {
+        let is_whole = |one: u64, other: u64| one.max(other).is_multiple_of(one.min(other));
+        if self.measure_ns != other.measure_ns
+            || self.asked_ns != other.asked_ns
+            || !is_whole(self.lead_ns, other.lead_ns)
+            || !is_whole(self.slice_ns, other.slice_ns)
+        {
+            return Err("their slices of time do not fit together");
+        }
+        (self.lead_ns, self.slice_ns) = (self.lead_ns.max(other.lead_ns), self.slice_ns.max(other.slice_ns));
+        (self.start_ns, self.end_ns) = (self.start_ns.min(other.start_ns), self.end_ns.max(other.end_ns));
+        Ok(())
     }
 
     pub(super) const fn slice_ns(&self) -> u64 {

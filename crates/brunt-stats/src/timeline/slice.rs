@@ -3,6 +3,7 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
+use super::carried::{RowFields, SliceFields};
 use crate::book::{BookEntry, KeyBook};
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
@@ -15,6 +16,7 @@ use std::ops::Range;
 
 /// What a slice keeps of one op kind of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "RowFields", into = "RowFields")]
 pub struct SliceRow {
     /// The class.
     pub class: ClassId,
@@ -36,6 +38,7 @@ pub struct SliceRow {
 
 /// A piece of a run, all workers together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "SliceFields", into = "SliceFields")]
 pub struct Slice {
     /// When the first of its intervals began.
     pub start_ns: u64,

@@ -33,7 +33,13 @@ pub(super) fn serve(mode: &AgentMode) -> Result<Infallible, Failure> {
     agent::warn_if_open(&trust, address);
     say(&format!("note: agent: listening on {address}"));
     let cpus = if mode.affinity && mode.threads > 1 { brunt_engine::allowed_cpus() } else { Vec::new() };
-    let own = agent::Own { threads: mode.threads, weight: mode.lambda_mul, cpus, sleeps: mode.blocking };
+    let own = agent::Own {
+        threads: mode.threads,
+        weight: mode.lambda_mul,
+        cpus,
+        sleeps: mode.blocking,
+        json: None,
+    };
     own.serve(trust, &listener, &|text| say(&format!("note: agent: {text}")))
 }
 

@@ -1,9 +1,10 @@
 //! Agents as processes: shares that add up, whoever dies or hangs is named in good time, strangers are refused.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, brunt, temporary};
+use crate::server::{Server, beside_others, brunt, own_directory, temporary};
 use crate::tls::Papers;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Output, Stdio};
@@ -54,6 +55,69 @@ fn led<'a>(server: &'a Server, agents: &[&'a Agent], flags: &[&'a str]) -> Vec<&
 
 fn measured(server: &Server, agents: &[&Agent], flags: &[&str]) -> Measured {
     Measured::of(&brunt(&led(server, agents, flags)).output().unwrap())
+}
+
+/// What eight agents wrote themselves adds up to what their controller wrote: every count, histogram and percentile.
+#[test]
+fn what_agents_write_adds_up_to_what_their_controller_writes() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let directory = own_directory();
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let files: Vec<String> = (0..8).map(|index| path(&format!("agent-{index}.json"))).collect();
+    let agents: Vec<Agent> = files.iter().map(|file| Agent::wait(&["-T", "1", "--json", file])).collect();
+    let flags = [
+        "-r",
+        "4k",
+        "-t",
+        "1s",
+        "-c",
+        "16",
+        "--keys",
+        "800",
+        "--warmup",
+        "200ms",
+        "--mix",
+        "get=8,set=1,mget=1",
+    ];
+    let fleet = measured(&server, &agents.iter().collect::<Vec<_>>(), &flags);
+    assert_eq!(fleet.exit, 0, "{}", fleet.text);
+    let mut words = vec!["report", "--merge", "--allow-untrusted", "--json", "-"];
+    words.extend(files.iter().map(String::as_str));
+    let merged = Measured::of(&brunt(&words).output().unwrap());
+    let exact = "requests keys in_window bytes ops classes phases.preload.requests phases.warmup.requests \
+                 phases.measure.requests phases.drain.requests latency.response_ns latency.service_ns \
+                 latency.send_lag_ns latency.including_failures_ns latency.client_error_ns latency.interval_ns \
+                 connections servers faults error_replies pushes renewals values_foreign record.intervals.rows \
+                 record.intervals.books record.intervals.bytes record.intervals.connections record.intervals.servers \
+                 record.intervals.meters record.run.counts.presence";
+    for key in exact.split_whitespace() {
+        let (one, other) = (without_rates(merged.at(key)), without_rates(fleet.at(key)));
+        assert!(one == other, "{key}: {one} of the agents, {other} of their controller");
+    }
+    assert!(merged.count("latency.response_ns.count") > 3_000, "{}", merged.text);
+    let other = path("other.json");
+    let short =
+        ["run", "-s", &server.address, "-n", "100", "--warmup", "0s", "--allow-untrusted", "--json", &other];
+    assert_eq!(brunt(&short).output().unwrap().status.code(), Some(0));
+    let refused = brunt(&["report", "--merge", &files[0], &other]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("are no parts of one run: their plans differ in "), "{said}");
+    assert_eq!(refused.status.code(), Some(2));
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// Rates are of the window, whose ends each host knows as well as its clock.
+fn without_rates(value: &Value) -> Value {
+    let mut value = value.clone();
+    let mut open = vec![&mut value];
+    while let Some(held) = open.pop() {
+        if let Value::Object(keys) = held {
+            keys.retain(|key, _| key != "rate");
+            open.extend(keys.values_mut());
+        }
+    }
+    value
 }
 
 /// Requests, connections and keys are divided among three workers on two agents, and nothing is lost or done twice: by our books, and

@@ -34,6 +34,7 @@ mod operations;
 mod outages;
 mod redis;
 mod replies;
+mod report;
 mod results;
 mod sasl;
 mod scripted;

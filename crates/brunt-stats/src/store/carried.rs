@@ -1,0 +1,106 @@
+//! Everything that the intervals of a run held, on its way through a file, and what must be true of it.
+//!
+//! Not another form of the numbers. Invariant: what is read back fits the layout of its plan, so that whatever looks at it need not look
+//! again.
+
+use super::{IntervalStore, RowTotals};
+use crate::book::BookEntry;
+use crate::connection::ConnectionCounts;
+use crate::fault::FaultTable;
+use crate::histogram::Histogram;
+use crate::interval::{Bytes, Latencies};
+use crate::meter::MeterTotals;
+use crate::outage::OutageSpans;
+use crate::recorder::Layout;
+use crate::server::ServerCounts;
+use crate::timeline::Timeline;
+use brunt_plan::op::{ClassId, OpKind};
+use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
+
+/// A run's totals and slices, not looked at yet. The layout is that of the plan.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CarriedStore {
+    rows: Vec<CarriedRow>,
+    books: Vec<BookEntry>,
+    bytes: [Bytes; Phase::COUNT],
+    connections: [ConnectionCounts; Phase::COUNT],
+    faults: FaultTable,
+    servers: Vec<ServerCounts>,
+    outages: OutageSpans,
+    meters: Vec<MeterTotals>,
+    timeline: Timeline,
+}
+
+/// A row with its place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct CarriedRow {
+    class: ClassId,
+    op: OpKind,
+    latencies: Latencies<Histogram>,
+    client_lag_ns: u64,
+}
+
+impl From<&IntervalStore> for CarriedStore {
+    fn from(store: &IntervalStore) -> Self {
+        let row = |(class, op, row): (ClassId, OpKind, &RowTotals)| CarriedRow {
+            class,
+            op,
+            latencies: row.latencies.clone(),
+            client_lag_ns: row.client_lag_ns,
+        };
+        Self {
+            rows: store.rows().map(row).collect(),
+            books: store.books.entries().collect(),
+            bytes: store.bytes,
+            connections: store.connections,
+            faults: store.faults.clone(),
+            servers: store.servers.clone(),
+            outages: store.outages.clone(),
+            meters: store.meters.clone(),
+            timeline: store.timeline.clone(),
+        }
+    }
+}
+
+impl CarriedStore {
+    /// The store, of a run whose recorders had this layout.
+    ///
+    /// # Errors
+    /// What it has that the layout does not, or lacks.
+    pub fn restore(self, layout: &Layout) -> Result<IntervalStore, &'static str> {
+        let mut store = IntervalStore::new(layout);
+        if !self.rows.iter().map(|row| (row.class, row.op)).eq(layout.rows()) {
+            return Err("latencies of other operations than those of the plan");
+        }
+        if !self.books.iter().all(|entry| usize::from(entry.class) < layout.kinds.len()) {
+            return Err("a book of a class that there is not");
+        }
+        let place = |entry: &BookEntry| (entry.class, entry.phase as usize, entry.op as usize);
+        if !self.books.is_sorted_by(|one, other| place(one) < place(other)) {
+            return Err("books that are in no order");
+        }
+        if self.servers.len() != layout.servers
+            || self.outages.spans.iter().any(|span| usize::from(span.server) >= layout.servers)
+        {
+            return Err("counts of servers that there are not");
+        }
+        if self.outages.spans.iter().any(|span| span.start_ns > span.end_ns) {
+            return Err("trouble that ends before it begins");
+        }
+        if !self.meters.iter().map(MeterTotals::kind).eq(layout.meters.iter().copied()) {
+            return Err("other meters than those of the plan");
+        }
+        let has_row = |class, op| layout.rows().any(|known| known == (class, op));
+        if !self.timeline.fits(layout.servers, has_row) {
+            return Err("slices of another plan");
+        }
+        let row = |row: CarriedRow| RowTotals { latencies: row.latencies, client_lag_ns: row.client_lag_ns };
+        store.rows = self.rows.into_iter().map(row).collect();
+        self.books.iter().for_each(|entry| store.books.add(entry));
+        (store.bytes, store.connections, store.faults) = (self.bytes, self.connections, self.faults);
+        (store.servers, store.outages, store.meters) = (self.servers, self.outages, self.meters);
+        store.timeline = self.timeline;
+        Ok(store)
+    }
+}

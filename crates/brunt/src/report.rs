@@ -1,0 +1,55 @@
+//! `brunt report`: the text, tables and exit code of a result that was measured before.
+//!
+//! Not a measurement, and not how a result is read (`brunt_report::record`). Invariant: nothing is printed that is not in the files: the
+//! same results come to the same bytes on any host.
+
+use crate::cli;
+use crate::exit::{Exit, Failure};
+use crate::input;
+use crate::output::Outputs;
+use crate::run::exit_of;
+use brunt_plan::objective::Objective;
+use brunt_report::record::StoredResult;
+use brunt_stats::summary::Summary;
+use std::path::Path;
+
+/// Reports a result again.
+pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
+    let output = &flags.output;
+    flags.files.iter().for_each(|path| input::note(path));
+    let outputs = Outputs::of_report(output)?;
+    let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let summary = match results.as_slice() {
+        several if flags.merge => StoredResult::merged(several).map_err(Failure::usage)?,
+        [result] => result.summary().map_err(Failure::usage)?,
+        several => {
+            return Err(Failure::usage(format!(
+                "{} results given; accepted: one, or with --merge several that are parts of one run",
+                several.len()
+            )));
+        }
+    };
+    let summary = asserted(summary, &output.assert)?;
+    let delivery = outputs.write(&summary, flags.quiet);
+    Ok(delivery.exit(exit_of(&summary, output.allow_untrusted)))
+}
+
+fn read(path: &Path) -> Result<StoredResult, Failure> {
+    let source = path.display().to_string();
+    let text = input::read_text(path, input::RESULT_BYTES_MAX).map_err(|error| {
+        Failure::usage(format!("{source}: cannot read it ({error}); accepted: a result in JSON"))
+    })?;
+    StoredResult::parse(&text, &source).map_err(Failure::usage)
+}
+
+/// Beside what is asserted now, or else what was when it was measured.
+fn asserted(summary: Summary, objectives: &[Objective]) -> Result<Summary, Failure> {
+    if objectives.is_empty() {
+        return Ok(summary);
+    }
+    for objective in objectives {
+        let given = |reason| Failure::usage(format!("--assert: '{objective}' was given; {reason}"));
+        objective.subject.check(&summary.record.plan).map_err(given)?;
+    }
+    Ok(summary.with_assertions(objectives))
+}

@@ -1,0 +1,155 @@
+//! Results reported again: what a live run printed, from the file that it wrote.
+//!
+//! Not what is printed. Every kind of run is made once, and its text, its tables, its JSON and its exit code are compared to the byte.
+
+use crate::server::{Server, beside_others, brunt, own_directory};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+/// The files of one run, gone with the test.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Runs this, reports its result, and compares everything.
+fn check(name: &str, words: &[&str]) {
+    let files = Directory(own_directory());
+    let (json, csv, junit) = (files.path("run.json"), files.path("run.csv"), files.path("run.xml"));
+    let run = brunt(&[words, &["--json", &json, "--csv", &csv, "--junit", &junit, "--no-progress"]].concat())
+        .output()
+        .unwrap();
+    check_report(name, words, &files, &run);
+}
+
+/// Reports what a run left in these files, and compares everything.
+fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
+    let json = files.path("run.json");
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(!text(run).is_empty(), "{name}: {said}");
+    let again = ["again.json", "again.csv", "again.xml"].map(|name| files.path(name));
+    let mut report = vec!["report", &json, "--json", &again[0], "--csv", &again[1], "--junit", &again[2]];
+    if words.contains(&"--allow-untrusted") {
+        report.push("--allow-untrusted");
+    }
+    let reported = brunt(&report).output().unwrap();
+    let said = String::from_utf8_lossy(&reported.stderr).into_owned();
+    assert_eq!(text(&reported), text(run), "{name}: {said}");
+    assert_eq!(reported.status.code(), run.status.code(), "{name}: {said}");
+    for ending in ["json", "csv", "xml"] {
+        let (first, second) = (files.text(&format!("run.{ending}")), files.text(&format!("again.{ending}")));
+        assert!(first == second, "{name}: run.{ending} and again.{ending} differ");
+    }
+    assert!(files.text("run.json").len() < 2_000_000, "{name}");
+}
+
+#[test]
+fn runs_are_reported_to_the_byte() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let base = ["run", "-s", &server.address, "--keys", "500", "-t", "600ms", "--warmup", "200ms", "-c", "4"];
+    let with = |more: &[&'static str]| [&base[..], more].concat();
+    check("closed loop", &with(&[]));
+    check("open loop", &with(&["-r", "5k", "--mix", "get=8,set=1,mget=1", "--allow-untrusted"]));
+    check(
+        "asserted",
+        &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "LAG"]),
+    );
+    check("strict", &with(&["--strict", "--verify", "--samples-max", "0"]));
+    check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]));
+    check("misses", &with(&["--no-preload", "--on-miss", "set"]));
+    check(
+        "its own server",
+        &["run", "-n", "2000", "--warmup", "auto", "--meter", "request-size", "--allow-untrusted"],
+    );
+}
+
+#[test]
+fn other_transports_and_ends_are_reported_to_the_byte() {
+    let _beside = beside_others();
+    let datagrams = Server::reference(&["--udp", "--udp-drop-every=50"]);
+    let words =
+        ["--transport", "udp", "--timeout", "20ms", "--keys", "200", "-n", "3000", "--allow-untrusted"];
+    check(
+        "datagrams",
+        &[&["run", "-s", &datagrams.address, "--no-preload", "--warmup", "0s"], &words[..]].concat(),
+    );
+    let faulty = Server::reference(&["--reset-every=500", "--script-after=1000"]);
+    let words = ["--keys", "100", "-n", "5000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
+    check("resets", &[&["run", "-s", &faulty.address], &words[..]].concat());
+    let server = Server::reference(&[]);
+    let files = Directory(own_directory());
+    let paths = ["run.json", "run.csv", "run.xml"].map(|name| files.path(name));
+    let outputs = ["--json", &paths[0], "--csv", &paths[1], "--junit", &paths[2], "--no-progress"];
+    let words = ["run", "-s", &server.address, "-t", "60s", "--keys", "100", "--warmup", "0s"];
+    let child = brunt(&[&words[..], &outputs].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    server.await_gets(3_000);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    check_report("interrupted", &words, &files, &child.wait_with_output().unwrap());
+}
+
+#[test]
+fn what_is_no_result_is_told_in_a_sentence() {
+    let files = Directory(own_directory());
+    let _beside = beside_others();
+    let json = files.path("run.json");
+    let words = ["run", "-n", "200", "--warmup", "0s", "--allow-untrusted", "--json", &json];
+    assert_eq!(brunt(&words).output().unwrap().status.code(), Some(0));
+    let whole = files.text("run.json");
+    // Text, with what begins the sentence behind the name of the file.
+    let table = [
+        (String::new(), "no whole JSON: EOF"),
+        (whole[..whole.len() / 2].to_owned(), "no whole JSON: EOF"),
+        ("[1]".to_owned(), "schema: 'nothing' was found; accepted"),
+        (r#"{"schema": "memtier.v2"}"#.to_owned(), "schema: 'memtier.v2' was found; accepted"),
+        (whole.replacen("\"record\"", "\"recorder\"", 1), "record: missing"),
+        (whole.replacen("\"values_checked\":true", "\"values_checked\":7", 1), "record: invalid type"),
+        (
+            whole.replacen("\"backwards\":0", "\"backwards\":99999999999999999", 1),
+            "record: 99999999999999999",
+        ),
+        (whole.replacen("\"response\":\"", "\"response\":\"~~", 1), "record: a histogram"),
+        (
+            whole.replacen("\"class\":0,\"op\":\"get\"", "\"class\":9,\"op\":\"get\"", 1),
+            "record: latencies of other",
+        ),
+        (whole.replacen("\"threads\": 1", "\"threads\": 0", 1), "plan: "),
+    ];
+    let path = files.path("other.json");
+    for (text, expected) in table {
+        fs::write(&path, &text).unwrap();
+        let output = brunt(&["report", &path]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let sentence = said.strip_prefix(&format!("brunt: {path}: "));
+        assert!(sentence.is_some_and(|sentence| sentence.starts_with(expected)), "{expected}: {said}");
+        assert_eq!((said.lines().count(), output.status.code()), (1, Some(2)), "{said}");
+    }
+    let several = brunt(&["report", &json, &json]).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&several.stderr).contains("2 results given; accepted: one"),
+        "{several:?}"
+    );
+}
