@@ -17,8 +17,6 @@ use crate::run::{DataSets, Endpoint, Hand};
 use crate::slots::{MapBoard, Slots, SlotsRoom};
 use crate::trace_reader::Feeds;
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
-use crate::transport::tls::Tls;
-use crate::transport::tls::client::TlsClient;
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{
@@ -215,6 +213,23 @@ impl Blueprint {
         self.paths_of(shard).any(|(_, path)| path.transport == transport)
     }
 
+    /// How many connections of a worker go by this transport.
+    fn links_by(&self, shard: &Shard, transport: Transport) -> usize {
+        let links = self.links(shard);
+        let paths = links.iter().zip(&self.paths).flat_map(|(of_class, paths)| of_class.iter().zip(paths));
+        let by_transport = paths.filter(|(_, path)| path.transport == transport);
+        by_transport.flat_map(|(servers, _)| servers).map(|range| range.len()).sum()
+    }
+
+    /// Has every server of a worker a client of TLS if it is spoken to so, and none if it is not?
+    fn has_tls_clients(&self, shard: &Shard) -> bool {
+        let has_client = |server: &u16| self.endpoints[usize::from(*server)].tls.is_some();
+        let is_right = |path: &ClassPath| {
+            path.servers.iter().all(|server| has_client(server) == (path.transport == Transport::Tls))
+        };
+        self.paths_of(shard).all(|(_, path)| is_right(path))
+    }
+
     /// Keys and key bytes of the longest request of a class, and the copied bytes of its longest value.
     fn longest_request(&self) -> (usize, usize, usize) {
         let (mut keys, mut key_bytes, mut value) = (1, 0, 0);
@@ -239,13 +254,11 @@ impl Blueprint {
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
         let reply_bytes = self.plan.classes.iter().map(reply).max().unwrap_or(0);
-        let datagrams = self.goes_by(shard, Transport::Udp);
-        let nodelay = self.plan.nodelay;
         uring::Shape {
             links: links_of(&self.plan, shard),
             reply_bytes,
-            datagrams,
-            nodelay,
+            datagrams: self.links_by(shard, Transport::Udp),
+            nodelay: self.plan.nodelay,
             gather: Gather::of(&self.plan),
         }
     }
@@ -280,15 +293,6 @@ impl Blueprint {
             return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
         }
         depth_max.max((PRELOAD_IN_FLIGHT / connections).clamp(1, PRELOAD_DEPTH_MIN))
-    }
-
-    /// The clients of a worker's connections.
-    fn tls_clients(&self, shard: &Shard) -> io::Result<Vec<TlsClient>> {
-        let of_link = |link: LinkPlan| self.endpoints[usize::from(link.server)].tls.clone();
-        let clients: Option<Vec<_>> =
-            link_plans(&self.paths, &self.links(shard)).into_iter().map(of_link).collect();
-        // Whoever found the servers has seen to it, so that this is a mistake of ours.
-        clients.ok_or_else(|| io::Error::other("a server without its client of TLS"))
     }
 
     /// The lanes that store the data sets: one for each, or one for each and server where every server holds them all.
@@ -708,8 +712,7 @@ pub(crate) fn build<C: Codec, I: Io>(
             drain_ns: plan.drain.0,
         },
         orders,
-        servers: blueprint.endpoints.iter().map(|endpoint| endpoint.server.clone()).collect(),
-        addresses: blueprint.endpoints.iter().map(|endpoint| endpoint.addresses.clone()).collect(),
+        endpoints: blueprint.endpoints.clone(),
         preload_lanes,
         make_lanes,
     })
@@ -842,20 +845,11 @@ impl Own {
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
         let codec = blueprint.datagram_codec(codec, &self.shard);
-        Ok(match self.interface {
-            KernelInterface::Epoll => {
-                let gather = Gather::of(&blueprint.plan);
-                let io = Epoll::of_datagrams(links_of(&blueprint.plan, &self.shard), gather, self.clock)?;
-                self.take_turns(blueprint, codec, io, notices)
-            }
-            KernelInterface::Uring => {
-                let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
-                self.take_turns(blueprint, codec, io, notices)
-            }
-        })
+        self.work(blueprint, codec, notices)
     }
 
-    /// Does the work of this thread in the dialect of `codec`.
+    /// Does the work of this thread in the dialect of `codec`. Which sockets its connections have, and which of them speak TLS, is said
+    /// by the endpoints that they go to.
     fn work<C: Codec>(
         self,
         blueprint: &Arc<Blueprint>,
@@ -863,37 +857,22 @@ impl Own {
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
         let plan = &blueprint.plan;
-        let links = links_of(plan, &self.shard);
-        let (gather, nodelay) = (Gather::of(plan), plan.nodelay);
-        let [is_by_udp, is_by_tls] =
-            [Transport::Udp, Transport::Tls].map(|transport| blueprint.goes_by(&self.shard, transport));
-        if is_by_udp {
-            // Whoever made the plan has seen to it, so that this is a mistake of ours.
+        // Whoever made the plan and found the servers has seen to it, so that these are mistakes of ours.
+        if blueprint.goes_by(&self.shard, Transport::Udp) && !C::DATAGRAMS {
             return Err(io::Error::other("a protocol that has no datagrams"));
         }
-        // Plain transports differ in their sockets alone, which are connected by the kind of their address.
-        Ok(match (self.interface, plan.timestamps, is_by_tls) {
-            (KernelInterface::Epoll, Timestamps::Off, false) => {
-                let io = Epoll::new(links, gather, self.clock)?.with_nodelay(nodelay);
+        if !blueprint.has_tls_clients(&self.shard) {
+            return Err(io::Error::other("a server without its client of TLS"));
+        }
+        Ok(match self.interface {
+            KernelInterface::Epoll => {
+                let io = Epoll::new(links_of(plan, &self.shard), Gather::of(plan), self.clock)?
+                    .with_nodelay(plan.nodelay)
+                    .with_stamps(plan.timestamps == Timestamps::Kernel);
                 self.take_turns(blueprint, codec, io, notices)
             }
-            // A plan with timestamps has no other transport.
-            (KernelInterface::Epoll, Timestamps::Kernel, _) => {
-                let io = Epoll::stamping(links, gather, self.clock)?.with_nodelay(nodelay);
-                self.take_turns(blueprint, codec, io, notices)
-            }
-            (KernelInterface::Uring, _, false) => {
+            KernelInterface::Uring => {
                 let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
-                self.take_turns(blueprint, codec, io, notices)
-            }
-            (KernelInterface::Epoll, Timestamps::Off, true) => {
-                let io = Epoll::new(links, gather, self.clock)?.with_nodelay(nodelay);
-                let io = Tls::new(io, blueprint.tls_clients(&self.shard)?);
-                self.take_turns(blueprint, codec, io, notices)
-            }
-            (KernelInterface::Uring, _, true) => {
-                let io = Uring::new(blueprint.ring_of(&self.shard), self.clock)?;
-                let io = Tls::new(io, blueprint.tls_clients(&self.shard)?);
                 self.take_turns(blueprint, codec, io, notices)
             }
         })
@@ -931,7 +910,8 @@ pub(crate) fn pin(cpus: &[u32], worker: u32) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// Turns until the end.
+/// Turns until the end. A function of its own in every copy of the loop, so that these can be counted.
+#[inline(never)]
 fn drive<C: Codec, I: Io>(mut worker: Worker<C, I>, notices: &mpsc::Sender<Notice>) -> WorkerEnd {
     while worker.is_running() {
         worker.turn();

@@ -83,19 +83,15 @@ fn allocations_of(toml: &str) -> u64 {
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
     let exchange = Exchange { filled, spares: spares_in };
     let codec = TextCodec::default();
-    match (plan.io, plan.timestamps) {
-        (IoChoice::Uring, _) => {
+    match plan.io {
+        IoChoice::Uring => {
             let io = Uring::new(blueprint.ring_of(&shard), Clock::start()).unwrap();
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }
-        (_, Timestamps::Off) => {
-            let io = Epoll::new(links, Gather::NOTHING, Clock::start()).unwrap();
-            let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
-            allocations_of_worker(worker, &orders, filled_out, spares)
-        }
-        (_, Timestamps::Kernel) => {
-            let io = Epoll::stamping(links, Gather::NOTHING, Clock::start()).unwrap();
+        IoChoice::Auto | IoChoice::Epoll => {
+            let stamps = plan.timestamps == Timestamps::Kernel;
+            let io = Epoll::new(links, Gather::NOTHING, Clock::start()).unwrap().with_stamps(stamps);
             let worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
             allocations_of_worker(worker, &orders, filled_out, spares)
         }

@@ -72,8 +72,13 @@ impl Stamper {
         self.counts
     }
 
-    /// A request was sent.
+    /// Does the plan want stamps?
     #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// A request was sent.
     pub(crate) fn sent(&mut self) {
         self.since = self.since.saturating_add(1);
     }
@@ -129,8 +134,7 @@ impl Stamper {
 
     /// Is a reading of the wall clock due?
     pub(crate) fn is_window_over(&self, now_ns: u64) -> bool {
-        let is_on = !self.asked.is_empty();
-        is_on && self.window_start.is_none_or(|start| now_ns >= start.after_ns + WINDOW_NS)
+        self.is_on() && self.window_start.is_none_or(|start| now_ns >= start.after_ns + WINDOW_NS)
     }
 
     /// Takes a reading of the wall clock: what was answered since the last one yields its spans, unless the clock was set.

@@ -6,21 +6,19 @@
 
 use crate::connection::{Link, fault_of_errno};
 use crate::health::Health;
-use crate::io::{CloseHow, Completion, Io, SendResult, Until, What};
+use crate::io::{Chunk, CloseHow, Completion, Io, SendResult, Until, What};
 use crate::lane::Lanes;
 use crate::pace::Pace;
 use crate::recording::Filled;
-use crate::run::saying;
+use crate::run::{Endpoint, saying};
 use crate::run_error::RunError;
 use crate::slots::Slots;
 use crate::trace_reader::Feeds;
 use crate::traffic::greeting::{Greeted, TurnedAway};
 use crate::traffic::{Traffic, Window};
-use crate::transport::address::Address;
 use crate::usage::{LoopCounters, ThreadUsage, Waiting};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::MeterKind;
-use brunt_plan::server::ServerAddress;
 use brunt_plan::units::DurationNs;
 use brunt_plan::warmup::Warmup;
 use brunt_proto::Codec;
@@ -128,10 +126,8 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     stage: Stage,
     terms: Terms,
     orders: Arc<Orders>,
-    /// The servers as the plan names them.
-    servers: Vec<ServerAddress>,
-    /// Where connections to each server may go to, in the order of preference.
-    addresses: Vec<Vec<Address>>,
+    /// Where connections to each server may go to.
+    endpoints: Vec<Endpoint>,
     connecting: u32,
     /// No attempt under way takes too long before this.
     give_up_ns: u64,
@@ -178,15 +174,14 @@ pub(crate) struct WorkerParts<C: Codec, I: Io> {
     pub pace: Pace,
     pub terms: Terms,
     pub orders: Arc<Orders>,
-    pub servers: Vec<ServerAddress>,
-    pub addresses: Vec<Vec<Address>>,
+    pub endpoints: Vec<Endpoint>,
     pub preload_lanes: Lanes,
     pub make_lanes: MakeLanes,
 }
 
 impl<C: Codec, I: Io> Worker<C, I> {
     pub(crate) fn new(parts: WorkerParts<C, I>) -> Self {
-        assert!(parts.addresses.iter().all(|of_server| !of_server.is_empty()), "a server has an address");
+        assert!(parts.endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
         Self {
             io: parts.io,
             traffic: parts.traffic,
@@ -194,8 +189,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             stage: Stage::Connecting,
             terms: parts.terms,
             orders: parts.orders,
-            servers: parts.servers,
-            addresses: parts.addresses,
+            endpoints: parts.endpoints,
             connecting: 0,
             give_up_ns: u64::MAX,
             reached: 0,
@@ -368,22 +362,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn complete(&mut self, completion: Completion) {
         let Completion { link, at_ns, polled_ns, what } = completion;
         match what {
-            What::Received(chunk) => {
-                let stamped = if I::STAMPS { self.traffic.awaits_stamps(link) } else { None };
-                let is_greeting = self.traffic.is_greeting(link);
-                let bytes = self.io.bytes(chunk);
-                let received = self.traffic.receive(link, bytes, at_ns, polled_ns);
-                if is_greeting {
-                    self.go_on_greeting(link, received, at_ns);
-                } else if received.is_err() {
-                    self.io.close(link, CloseHow::Reset);
-                } else if let Some(requests_before) = stamped
-                    && self.traffic.ends_stamped(link, requests_before)
-                {
-                    let stamps = self.io.stamps(link);
-                    self.traffic.stamper.answer(link, stamps, at_ns);
-                }
-            }
+            What::Received(chunk) => self.receive(link, chunk, at_ns, polled_ns),
+            What::Stamped(chunk) => self.receive_stamped(link, chunk, at_ns, polled_ns),
             What::Sent(taken) => {
                 let is_greeting = self.traffic.is_greeting(link);
                 self.traffic.handed_over(&mut self.io, link, SendResult { taken, at_ns });
@@ -417,6 +397,33 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 let fault = errno.map_or(FaultKind::ClosedByPeer, fault_of_errno);
                 self.traffic.lose(link, at_ns, fault, OutcomeClass::Lost);
             }
+        }
+    }
+
+    /// Takes in bytes.
+    #[inline(always)]
+    fn receive(&mut self, link: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
+        let is_greeting = self.traffic.is_greeting(link);
+        let bytes = self.io.bytes(chunk);
+        let received = self.traffic.receive(link, bytes, at_ns, polled_ns);
+        if is_greeting {
+            self.go_on_greeting(link, received, at_ns);
+        } else if received.is_err() {
+            self.io.close(link, CloseHow::Reset);
+        }
+    }
+
+    /// The same of bytes that may end a reply to a request whose timestamps are awaited.
+    #[inline(never)]
+    fn receive_stamped(&mut self, link: u32, chunk: Chunk, at_ns: u64, polled_ns: u64) {
+        let stamped = self.traffic.awaits_stamps(link);
+        self.receive(link, chunk, at_ns, polled_ns);
+        // Nothing is awaited any more on a connection that was lost.
+        if let Some(requests_before) = stamped
+            && self.traffic.ends_stamped(link, requests_before)
+        {
+            let stamps = self.io.stamps(link);
+            self.traffic.stamper.answer(link, stamps, at_ns);
         }
     }
 
@@ -549,14 +556,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.dials.set(link, u64::MAX);
             return;
         }
-        let addresses = &self.addresses[usize::from(connection.server)];
+        let Endpoint { addresses, tls, .. } = &self.endpoints[usize::from(connection.server)];
         let address = &addresses[connection.address % addresses.len()];
         connection.link = Link::Connecting { began_ns: now_ns };
         connection.has_greeted = false;
         self.traffic.dials.set(link, now_ns + self.terms.timeout_ns);
         let phase = self.traffic.phase_now(now_ns);
         self.traffic.recording.connection(phase, ConnectionEvent::Begun);
-        match self.io.connect(link, address) {
+        match self.io.connect(link, address, tls.as_ref()) {
             Ok(()) => {
                 self.connecting += 1;
                 self.give_up_ns = self.give_up_ns.min(now_ns + self.terms.timeout_ns);
@@ -601,7 +608,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.connecting -= 1;
         let connection = &self.traffic.connections[link as usize];
         if self.stage == Stage::Connecting && !connection.was_up {
-            let server = self.servers[usize::from(connection.server)].clone();
+            let server = self.endpoints[usize::from(connection.server)].server.clone();
             self.notice = Some(Notice::Failed(RunError::TurnedAway { server, reason }));
         }
         if received.is_ok() {
@@ -620,7 +627,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // A Unix socket with no room in its queue says so at once, where TCP would send its SYN again; our clock began with
         // the run.
         let is_crowded = errno == libc::EAGAIN && at_ns < self.terms.timeout_ns;
-        let has_another = connection.address < self.addresses[usize::from(server)].len();
+        let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
         if is_first_round && (is_crowded || has_another) {
             // Another address of the same name, at once, and no fault: a name has addresses to be tried in turn.
             let retry_ns = if is_crowded { at_ns + CROWDED_NS } else { at_ns };
@@ -630,7 +637,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.recording.connection(phase, ConnectionEvent::Failed);
         } else {
             if is_first_round {
-                let server = self.servers[usize::from(server)].clone();
+                let server = self.endpoints[usize::from(server)].server.clone();
                 self.notice = Some(Notice::Failed(match self.traffic.unanswered_greeting(link) {
                     Some(step) => RunError::Unanswered { server, reason: self.silence(step, errno) },
                     None => RunError::Unreachable { server, reason: io::Error::from_raw_os_error(errno) },
@@ -671,7 +678,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             Stage::Finished => false,
         };
         if is_the_end {
-            let server = self.servers[usize::from(connection.server)].clone();
+            let server = self.endpoints[usize::from(connection.server)].server.clone();
             let reason = trouble.words.to_owned();
             self.notice = Some(Notice::Failed(RunError::NoTls { server, reason }));
         }
@@ -837,7 +844,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// Reads the wall clock, if stamps are waiting for it.
     fn tend_stamps(&mut self, now_ns: u64) {
-        if I::STAMPS && self.traffic.stamper.is_window_over(now_ns) {
+        if self.traffic.stamper.is_window_over(now_ns) {
             let reading = self.io.wall();
             self.traffic.turn_stamp_window(reading);
         }
@@ -869,7 +876,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         }
         self.traffic.close_books(now_ns);
         self.retransmits = self.io.retransmits() - self.retransmits;
-        if I::STAMPS {
+        if self.traffic.stamper.is_on() {
             let reading = self.io.wall();
             self.traffic.end_stamps(reading);
         }

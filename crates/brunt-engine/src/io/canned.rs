@@ -8,6 +8,7 @@
 use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
 use crate::clock::Clock;
 use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
 use brunt_plan::plan::Protocol;
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::Payload;
@@ -432,7 +433,7 @@ impl Io for Canned {
     }
 
     #[inline(never)]
-    fn connect(&mut self, link: LinkId, _address: &Address) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
         self.links[link as usize].connecting = true;
         self.ready.push_back(link);
         Ok(())

@@ -3,16 +3,23 @@
 //! One registration per connection for life, edge-triggered, so that the kernel does not ask each socket again that it has
 //! told of; one read per readiness into one buffer that all connections share; nanosecond timeouts through epoll_pwait2. A
 //! read that fills the buffer, or has the end of the connection behind it, leaves the rest to the next turn, which does not
-//! sleep then. Where the kernel takes timestamps, reads bring them along, and readiness may mean an entry of the error queue,
-//! which is no error of the connection. Of datagrams one call reads many, and they are told of one by one.
+//! sleep then. A connection is what it was begun as, and connections of every kind stand side by side. Where the kernel takes
+//! timestamps, reads bring them along, and readiness may mean an entry of the error queue, which is no error of the connection. Of
+//! datagrams one call reads many, and they are told of one by one; what comes over TLS goes through its tunnel. Invariant: nothing is
+//! read before everything was told that came of the last read.
 
 use super::kernel_stamps::{self, Control};
 use super::look::{has_slept, looked};
-use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Stamps, Transmitted, Until, What};
+use super::{
+    Chunk, CloseHow, Completion, Gather, Io, Kind, LinkId, SendResult, Stamps, Transmitted, Trouble, Until,
+    What,
+};
 use crate::clock::{Clock, WallReading};
 use crate::transport::address::Address;
 use crate::transport::datagrams::{self, Received};
 use crate::transport::socket::{self, Established};
+use crate::transport::tls::client::TlsClient;
+use crate::transport::tls::{Over, Tunnels, Wire};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
 use rustix::io::Errno;
@@ -34,6 +41,17 @@ fn offered(parts: &[IoSlice<'_>]) -> usize {
     parts.iter().map(|part| part.len()).sum()
 }
 
+/// One call for all of it.
+#[inline(always)]
+fn send(socket: &Socket, parts: &[IoSlice<'_>]) -> Result<usize, Errno> {
+    match parts {
+        [only] => rustix::net::send(socket, only, SendFlags::NOSIGNAL),
+        parts => {
+            rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
+        }
+    }
+}
+
 fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
@@ -44,17 +62,33 @@ const INTEREST: EventFlags =
 /// Nothing follows that the kernel would tell of again.
 const ENDED: EventFlags = EventFlags::ERR.union(EventFlags::HUP).union(EventFlags::RDHUP);
 
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[derive(Debug)]
 enum State {
     Closed,
-    Connecting,
-    Open,
+    Connecting(Socket),
+    /// An open plain stream, so that the hot path looks at this alone.
+    Stream(Socket),
+    /// Open, and anything else.
+    Other(Socket),
+}
+
+impl State {
+    fn socket(&self) -> Option<&Socket> {
+        match self {
+            Self::Closed => None,
+            Self::Connecting(socket) | Self::Stream(socket) | Self::Other(socket) => Some(socket),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Stream(_) | Self::Other(_))
+    }
 }
 
 #[derive(Debug)]
 struct Link {
-    socket: Option<Socket>,
     state: State,
+    kind: Kind,
     /// A read filled the buffer: what is left has been there since this time; 0 where nothing is left.
     unread_since_ns: u64,
     /// Tells events of this connection from those of its predecessor on the same link.
@@ -63,6 +97,33 @@ struct Link {
     is_local: bool,
     /// A send is stuck: room in the socket is news.
     wants_room: bool,
+}
+
+impl Link {
+    /// Its connection stands.
+    fn open(&mut self) {
+        self.state = match (std::mem::replace(&mut self.state, State::Closed), self.kind) {
+            (State::Connecting(socket), Kind::Stream) => State::Stream(socket),
+            (State::Connecting(socket), _) => State::Other(socket),
+            (state, _) => state,
+        };
+    }
+}
+
+/// A socket that is to be read again.
+#[derive(Clone, Copy, Debug)]
+struct Unread {
+    link: LinkId,
+    /// The kernel has told of its end.
+    is_ended: bool,
+    /// It was read again.
+    is_read: bool,
+}
+
+impl Unread {
+    fn new(link: LinkId, is_ended: bool) -> Self {
+        Self { link, is_ended, is_read: false }
+    }
 }
 
 /// The timestamps of one connection.
@@ -75,12 +136,14 @@ struct LinkStamps {
     transmitted: Transmitted,
 }
 
-/// The epoll backend of one worker; `STAMPING` if the kernel is to take timestamps, `DATAGRAMS` if sockets are of UDP.
-pub(crate) struct Epoll<const STAMPING: bool, const DATAGRAMS: bool> {
+/// The epoll backend of one worker.
+pub(crate) struct Epoll {
     clock: Clock,
     gather: Gather,
     /// Sockets of TCP send at once.
     nodelay: bool,
+    /// The kernel takes timestamps of streams.
+    stamping: bool,
     /// Connections that stand.
     open: u32,
     epoll: OwnedFd,
@@ -88,9 +151,9 @@ pub(crate) struct Epoll<const STAMPING: bool, const DATAGRAMS: bool> {
     events: Vec<Event>,
     /// The next event to look at.
     cursor: usize,
-    /// Links whose sockets are to be read again, at the next turn and at this one, and whether their ends have been told of.
-    unread: Vec<(LinkId, bool)>,
-    to_read: Vec<(LinkId, bool)>,
+    /// What is to be read again, at the next turn and at this one.
+    unread: Vec<Unread>,
+    to_read: Vec<Unread>,
     receive: Vec<u8>,
     /// When the client last looked at every socket and saw nothing on those that are returned now.
     polled_ns: u64,
@@ -107,42 +170,24 @@ pub(crate) struct Epoll<const STAMPING: bool, const DATAGRAMS: bool> {
     mail: Received,
     mail_of: Completion,
     mail_generation: u32,
+    tunnels: Tunnels,
 }
 
-impl Epoll<false, false> {
+impl Epoll {
     /// A backend for links `0..links`.
     pub(crate) fn new(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
-        Self::with_links(links, gather, clock)
-    }
-}
-
-impl Epoll<true, false> {
-    /// A backend for links `0..links` that can ask for timestamps.
-    pub(crate) fn stamping(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
-        Self::with_links(links, gather, clock)
-    }
-}
-
-impl Epoll<false, true> {
-    /// A backend for links `0..links`, each a socket of UDP.
-    pub(crate) fn of_datagrams(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
-        Self::with_links(links, gather, clock)
-    }
-}
-
-impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
-    fn with_links(links: usize, gather: Gather, clock: Clock) -> Result<Self, Errno> {
         let now_ns = clock.now_ns();
         Ok(Self {
             clock,
             gather,
             nodelay: true,
+            stamping: false,
             open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             links: (0..links)
                 .map(|_| Link {
-                    socket: None,
                     state: State::Closed,
+                    kind: Kind::Stream,
                     unread_since_ns: 0,
                     generation: 0,
                     is_local: false,
@@ -158,17 +203,25 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
             poll_end_ns: now_ns,
             syscalls: 0,
             retransmits_closed: 0,
-            stamps: vec![LinkStamps::default(); if STAMPING { links } else { 0 }],
+            stamps: Vec::new(),
             control: Control::EMPTY,
             mail: Received::NOTHING,
             mail_of: Completion { link: 0, at_ns: now_ns, polled_ns: now_ns, what: What::Writable },
             mail_generation: 0,
+            tunnels: Tunnels::default(),
         })
     }
 
     /// The same, whose sockets of TCP send at once, or not.
     pub(crate) fn with_nodelay(mut self, nodelay: bool) -> Self {
         self.nodelay = nodelay;
+        self
+    }
+
+    /// The same, of whose streams the kernel takes timestamps, or not.
+    pub(crate) fn with_stamps(mut self, stamping: bool) -> Self {
+        self.stamping = stamping;
+        self.stamps = vec![LinkStamps::default(); if stamping { self.links.len() } else { 0 }];
         self
     }
 
@@ -182,12 +235,13 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
 
     /// A connecting socket became ready: established or failed.
     fn finish_connecting(&mut self, link: LinkId, flags: EventFlags) -> Completion {
-        let socket = self.links[link as usize].socket.as_ref();
+        let socket = self.links[link as usize].state.socket();
         self.syscalls += Established::SYSCALLS;
         let established = socket.map_or(Err(libc::EBADF), socket::established);
         let is_local = established.is_ok_and(|established| established.is_local);
+        let kind = self.links[link as usize].kind;
         let mut errno = established.err();
-        if let (true, None, Some(socket)) = (STAMPING, errno, socket) {
+        if let (Kind::Stamped, None, Some(socket)) = (kind, errno, socket) {
             self.syscalls += 1;
             self.stamps[link as usize] = LinkStamps::default();
             // Bytes are counted from here, before any was sent.
@@ -197,19 +251,19 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
         let at_ns = self.clock.now_ns();
         match errno {
             None => {
-                self.links[link as usize].state = State::Open;
+                self.links[link as usize].open();
                 self.open += 1;
-                if DATAGRAMS {
+                if kind == Kind::Datagrams {
                     self.mind_room(link, false);
                 }
                 if flags.intersects(EventFlags::IN | ENDED) {
-                    self.unread.push((link, flags.intersects(ENDED)));
+                    self.unread.push(Unread::new(link, flags.intersects(ENDED)));
                 }
                 self.completion(link, at_ns, What::Connected)
             }
             Some(errno) => {
                 // At once: a connection to itself would keep the port from whoever comes to listen there.
-                self.close(link, CloseHow::Reset);
+                self.hang_up(link, CloseHow::Reset);
                 self.completion(link, at_ns, What::ConnectFailed(errno))
             }
         }
@@ -219,7 +273,7 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
     #[cold]
     fn mind_room(&mut self, link: LinkId, is_wanted: bool) {
         let interest = if is_wanted { INTEREST } else { INTEREST.difference(EventFlags::OUT) };
-        let Some(socket) = &self.links[link as usize].socket else { return };
+        let Some(socket) = self.links[link as usize].state.socket() else { return };
         self.syscalls += 1;
         let minded = epoll::modify(&self.epoll, socket, self.data(link), interest);
         debug_assert!(minded.is_ok(), "the socket is in the set: {minded:?}");
@@ -227,7 +281,7 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
 
     /// An open socket of UDP became readable: one call for as many datagrams as there is room for.
     fn read_datagrams(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
-        let socket = self.links[link as usize].socket.as_ref()?;
+        let socket = self.links[link as usize].state.socket()?;
         self.syscalls += 1;
         let received = datagrams::receive(socket, &mut self.receive);
         let at_ns = self.clock.now_ns();
@@ -241,14 +295,14 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
                     entry.unread_since_ns = polled_ns;
                 }
                 if mail.is_full() || is_ended {
-                    self.unread.push((link, is_ended));
+                    self.unread.push(Unread::new(link, is_ended));
                 }
                 (self.mail, self.mail_generation) = (mail, self.links[link as usize].generation);
                 self.next_datagram()
             }
             Err(Errno::AGAIN | Errno::INTR) => None,
             Err(errno) => {
-                self.close(link, CloseHow::Orderly);
+                self.hang_up(link, CloseHow::Orderly);
                 Some(Completion { what: What::Closed(Some(errno.raw_os_error())), ..self.mail_of })
             }
         }
@@ -264,18 +318,32 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
         Some(Completion { what: What::Received(Chunk { start, len }), ..self.mail_of })
     }
 
-    /// An open socket became readable: one read. `is_ended`: no further event comes.
+    /// A stream became readable: one read. `is_ended`: no further event comes.
+    #[inline(always)]
     fn read(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
-        if DATAGRAMS {
-            return self.read_datagrams(link, is_ended);
-        }
-        let socket = self.links[link as usize].socket.as_ref()?;
-        self.syscalls += 1;
-        let read = if STAMPING {
-            kernel_stamps::receive(socket, &mut self.receive, &mut self.control)
-        } else {
-            rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT).map(|(len, _)| len)
+        let (State::Stream(socket) | State::Other(socket)) = &self.links[link as usize].state else {
+            return None;
         };
+        let received = rustix::net::recv(socket, &mut self.receive[..], RecvFlags::DONTWAIT);
+        self.take_read(link, is_ended, received.map(|(len, _)| len))
+    }
+
+    /// The same of a stream of which the kernel takes timestamps.
+    fn read_stamped(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
+        let socket = self.links[link as usize].state.socket()?;
+        let received = kernel_stamps::receive(socket, &mut self.receive, &mut self.control);
+        let completion = self.take_read(link, is_ended, received)?;
+        let what = match completion.what {
+            What::Received(chunk) if self.stamps[link as usize].awaited.is_some() => What::Stamped(chunk),
+            what => what,
+        };
+        Some(Completion { what, ..completion })
+    }
+
+    /// What a read of a stream came to.
+    #[inline(always)]
+    fn take_read(&mut self, link: LinkId, is_ended: bool, read: Result<usize, Errno>) -> Option<Completion> {
+        self.syscalls += 1;
         let at_ns = self.clock.now_ns();
         let what = match read {
             Ok(0) => What::Closed(None),
@@ -284,20 +352,111 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
             Err(errno) => What::Closed(Some(errno.raw_os_error())),
         };
         if let What::Closed(_) = what {
-            self.close(link, CloseHow::Orderly);
+            self.hang_up(link, CloseHow::Orderly);
         }
         let entry = &mut self.links[link as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
         let is_full = matches!(what, What::Received(chunk) if chunk.len == RECEIVE_BYTES);
         entry.unread_since_ns = if is_full { polled_ns } else { 0 };
         if is_full || is_ended && matches!(what, What::Received(_)) {
-            self.unread.push((link, is_ended));
+            self.unread.push(Unread::new(link, is_ended));
         }
         Some(Completion { link, at_ns, polled_ns, what })
     }
-}
 
-impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
+    /// One read of an open connection of any kind.
+    fn read_any(&mut self, link: LinkId, is_ended: bool) -> Option<Completion> {
+        let entry = &self.links[link as usize];
+        match entry.kind {
+            _ if !entry.state.is_open() => None,
+            Kind::Stream | Kind::Tls => self.read(link, is_ended),
+            Kind::Stamped => self.read_stamped(link, is_ended),
+            Kind::Datagrams => self.read_datagrams(link, is_ended),
+        }
+    }
+
+    /// Looks at the event at the front, which is of a connection that is no open plain stream. It stays there until everything was
+    /// told that came of it.
+    #[inline(never)]
+    fn look_at_other(&mut self, link: LinkId, generation: u32) -> Option<Completion> {
+        if let Some(completion) = self.next_kept() {
+            return Some(completion);
+        }
+        let event = &mut self.events[self.cursor];
+        let entry = &mut self.links[link as usize];
+        let mut flags = event.flags;
+        if flags.is_empty() || entry.generation != generation {
+            self.cursor += 1;
+            return None;
+        }
+        let is_room = flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.wants_room);
+        // Room is told of first, with the event kept for its readable half.
+        event.flags = if is_room { flags.difference(EventFlags::OUT) } else { EventFlags::empty() };
+        let completion = match entry.kind {
+            _ if !entry.state.is_open() => self.finish_connecting(link, flags),
+            kind if is_room => {
+                if kind == Kind::Datagrams {
+                    self.mind_room(link, false);
+                }
+                let at_ns = self.clock.now_ns();
+                self.completion(link, at_ns, What::Writable)
+            }
+            kind => {
+                let has_error = kind == Kind::Stamped && flags.contains(EventFlags::ERR);
+                if has_error && self.drain_error_queue(link) {
+                    // A stamp; an error of the connection ends it, which is told as well.
+                    flags.remove(EventFlags::ERR);
+                }
+                if !flags.intersects(EventFlags::IN.union(ENDED)) {
+                    return None;
+                }
+                self.read_any(link, flags.intersects(ENDED))?
+            }
+        };
+        self.pass(completion)
+    }
+
+    /// Reads what the last turn has left unread, behind the events, so that what has nothing more to give is not asked twice.
+    #[inline(never)]
+    fn next_unread(&mut self) -> Option<Completion> {
+        loop {
+            if let Some(completion) = self.next_kept() {
+                return Some(completion);
+            }
+            let unread = self.to_read.last_mut()?;
+            let Unread { link, is_ended, is_read } = *unread;
+            unread.is_read = true;
+            if is_read {
+                self.to_read.pop();
+            } else if let Some(completion) = self.read_any(link, is_ended)
+                && let Some(completion) = self.pass(completion)
+            {
+                return Some(completion);
+            }
+        }
+    }
+
+    /// What came of the last read and was not told.
+    fn next_kept(&mut self) -> Option<Completion> {
+        self.next_datagram().or_else(|| self.tunnels.next_told())
+    }
+
+    /// What the worker is told of something that has happened on the socket of a connection.
+    fn pass(&mut self, completion: Completion) -> Option<Completion> {
+        if self.links[completion.link as usize].kind != Kind::Tls {
+            return Some(completion);
+        }
+        self.with_tunnels(|tunnels| tunnels.take(completion));
+        self.tunnels.next_told()
+    }
+
+    fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
+        let mut tunnels = std::mem::take(&mut self.tunnels);
+        let result = act(&mut tunnels.over(self));
+        self.tunnels = tunnels;
+        result
+    }
+
     /// One poll, whose events come behind those that are there.
     #[inline]
     fn poll(&mut self, timeout_ns: u64) -> Result<(), Errno> {
@@ -338,22 +497,44 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
             Err(Errno::AGAIN | Errno::INTR) => Ok(0),
             Err(errno) => Err(errno.raw_os_error()),
         };
-        if let (true, Ok(taken)) = (STAMPING, taken) {
-            let stamps = &mut self.stamps[link as usize];
-            stamps.sent = stamps.sent.wrapping_add(taken as u32);
-        }
         if matches!(taken, Ok(taken) if taken < offered) {
             self.links[link as usize].wants_room = true;
-            if DATAGRAMS {
-                self.mind_room(link, true);
-            }
         }
         SendResult { taken, at_ns }
     }
 
+    /// The same where it was no plain stream that sent.
+    fn took_of_other(&mut self, link: LinkId, offered: usize, sent: Result<usize, Errno>) -> SendResult {
+        let result = self.took(link, offered, sent);
+        let entry = &self.links[link as usize];
+        if let (Kind::Stamped, Ok(taken)) = (entry.kind, result.taken) {
+            let stamps = &mut self.stamps[link as usize];
+            stamps.sent = stamps.sent.wrapping_add(taken as u32);
+        }
+        if entry.kind == Kind::Datagrams && entry.wants_room {
+            self.mind_room(link, true);
+        }
+        result
+    }
+
+    /// As [`Io::send`], on a connection that is no open plain stream.
+    #[inline(never)]
+    fn send_on_other(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let entry = &self.links[link as usize];
+        if entry.kind == Kind::Tls {
+            return self.with_tunnels(|tunnels| tunnels.send(link, parts));
+        }
+        let Some(socket) = entry.state.socket() else {
+            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+        };
+        self.syscalls += 1;
+        let sent = send(socket, parts);
+        Some(self.took_of_other(link, offered(parts), sent))
+    }
+
     /// Empties the error queue of a connection. Returns whether there was anything in it.
     fn drain_error_queue(&mut self, link: LinkId) -> bool {
-        let Some(socket) = &self.links[link as usize].socket else { return false };
+        let Some(socket) = self.links[link as usize].state.socket() else { return false };
         let stamps = &mut self.stamps[link as usize];
         let mut any = false;
         loop {
@@ -374,67 +555,88 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Epoll<STAMPING, DATAGRAMS> {
     }
 }
 
-impl<const STAMPING: bool, const DATAGRAMS: bool> Io for Epoll<STAMPING, DATAGRAMS> {
-    const STAMPS: bool = STAMPING;
+impl Wire for Epoll {
+    fn clock_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
 
+    #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
+    unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult> {
+        let Some(socket) = self.links[link as usize].state.socket() else {
+            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+        };
+        self.syscalls += 1;
+        let sent = rustix::net::send(socket, records, SendFlags::NOSIGNAL);
+        Some(self.took(link, records.len(), sent))
+    }
+
+    fn hang_up(&mut self, link: LinkId, how: CloseHow) {
+        let entry = &mut self.links[link as usize];
+        self.open -= u32::from(entry.state.is_open());
+        let state = std::mem::replace(&mut entry.state, State::Closed);
+        entry.wants_room = false;
+        entry.unread_since_ns = 0;
+        // A new generation at once, so that events already fetched for this connection are recognised as stale.
+        entry.generation = entry.generation.wrapping_add(1);
+        if let Some(socket) = state.socket() {
+            self.retransmits_closed += socket::retransmits(socket);
+            self.syscalls += 1;
+            if how == CloseHow::Reset {
+                socket::reset_on_close(socket);
+            }
+            // Closing the only descriptor of a socket also takes it out of the epoll set.
+            self.syscalls += 1;
+        }
+    }
+
+    fn records(&self, chunk: Chunk) -> &[u8] {
+        &self.receive[chunk.start..chunk.start + chunk.len]
+    }
+}
+
+impl Io for Epoll {
     #[inline]
     fn now_ns(&mut self) -> u64 {
         self.clock.now_ns()
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
-        debug_assert_eq!(self.links[link as usize].state, State::Closed);
+    fn connect(&mut self, link: LinkId, address: &Address, tls: Option<&TlsClient>) -> Result<(), i32> {
+        debug_assert!(self.links[link as usize].state.socket().is_none(), "{link} is closed");
+        self.tunnels.begin(link, tls);
         self.syscalls += 5;
         let socket = socket::connect(address, self.nodelay)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
         epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;
         let entry = &mut self.links[link as usize];
-        entry.state = State::Connecting;
-        entry.socket = Some(socket);
+        entry.state = State::Connecting(socket);
+        entry.kind = Kind::of(address, tls, self.stamping);
         Ok(())
     }
 
     #[inline]
     #[expect(unsafe_code, reason = "a promise of the caller's, which nothing here needs")]
     unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let Some(socket) = &self.links[link as usize].socket else {
-            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
+        let State::Stream(socket) = &self.links[link as usize].state else {
+            return self.send_on_other(link, parts);
         };
         self.syscalls += 1;
-        let sent = match parts {
-            [only] => rustix::net::send(socket, only, SendFlags::NOSIGNAL),
-            parts => {
-                rustix::net::sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)
-            }
-        };
+        let sent = send(socket, parts);
         Some(self.took(link, offered(parts), sent))
     }
 
     fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = &self.links[link as usize].socket else {
+        let Some(socket) = self.links[link as usize].state.socket() else {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
         };
         let sent = datagrams::send(socket, bytes, ends, &mut self.syscalls);
-        self.took(link, bytes.len(), sent)
+        self.took_of_other(link, bytes.len(), sent)
     }
 
     fn close(&mut self, link: LinkId, how: CloseHow) {
-        let entry = &mut self.links[link as usize];
-        self.open -= u32::from(entry.state == State::Open);
-        entry.state = State::Closed;
-        entry.wants_room = false;
-        entry.unread_since_ns = 0;
-        // A new generation at once, so that events already fetched for this connection are recognised as stale.
-        entry.generation = entry.generation.wrapping_add(1);
-        if let Some(socket) = entry.socket.take() {
-            self.retransmits_closed += socket::retransmits(&socket);
-            self.syscalls += 1;
-            if how == CloseHow::Reset {
-                socket::reset_on_close(&socket);
-            }
-            // Closing the only descriptor of a socket also takes it out of the epoll set.
-            self.syscalls += 1;
+        match self.links[link as usize].kind {
+            Kind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, how)),
+            _ => self.hang_up(link, how),
         }
     }
 
@@ -472,55 +674,36 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Io for Epoll<STAMPING, DATAGRA
 
     #[inline]
     fn next(&mut self) -> Option<Completion> {
-        if DATAGRAMS && let Some(completion) = self.next_datagram() {
-            return Some(completion);
-        }
         while let Some(event) = self.events.get(self.cursor) {
             let (data, flags) = (event.data.u64(), event.flags);
             let (link, generation) = (data as u32, (data >> 32) as u32);
-            if self.links[link as usize].generation != generation {
-                self.cursor += 1;
-                continue;
+            let entry = &mut self.links[link as usize];
+            if entry.generation != generation || !matches!(entry.state, State::Stream(_)) {
+                match self.look_at_other(link, generation) {
+                    None => continue,
+                    completion => return completion,
+                }
             }
-            if self.links[link as usize].state == State::Connecting {
-                self.cursor += 1;
-                return Some(self.finish_connecting(link, flags));
-            }
-            if flags.contains(EventFlags::OUT) && std::mem::take(&mut self.links[link as usize].wants_room) {
+            if flags.contains(EventFlags::OUT) && std::mem::take(&mut entry.wants_room) {
                 // Reported first, with the event kept for its readable half.
                 self.events[self.cursor].flags = flags.difference(EventFlags::OUT);
-                if DATAGRAMS {
-                    self.mind_room(link, false);
-                }
                 let at_ns = self.clock.now_ns();
                 return Some(self.completion(link, at_ns, What::Writable));
             }
             self.cursor += 1;
-            let mut flags = flags;
-            if STAMPING && flags.contains(EventFlags::ERR) && self.drain_error_queue(link) {
-                // A stamp; an error of the connection ends it, which is told as well.
-                flags.remove(EventFlags::ERR);
-            }
             if flags.intersects(EventFlags::IN | ENDED)
                 && let Some(completion) = self.read(link, flags.intersects(ENDED))
             {
                 return Some(completion);
             }
         }
-        // Behind the events, so that what has nothing more to give is not asked twice.
-        while let Some((link, is_ended)) = self.to_read.pop() {
-            if self.links[link as usize].state == State::Open
-                && let Some(completion) = self.read(link, is_ended)
-            {
-                return Some(completion);
-            }
-        }
-        None
+        if self.to_read.is_empty() { None } else { self.next_unread() }
     }
 
     #[inline]
     fn bytes(&self, chunk: Chunk) -> &[u8] {
-        &self.receive[chunk.start..chunk.start + chunk.len]
+        let received = self.receive.get(chunk.start..chunk.start + chunk.len);
+        received.unwrap_or_else(|| self.tunnels.plain(chunk))
     }
 
     fn syscalls(&self) -> u64 {
@@ -529,25 +712,33 @@ impl<const STAMPING: bool, const DATAGRAMS: bool> Io for Epoll<STAMPING, DATAGRA
 
     #[cold]
     fn retransmits(&mut self) -> u64 {
-        let open = self.links.iter().filter_map(|link| link.socket.as_ref());
+        let open = self.links.iter().filter_map(|link| link.state.socket());
         self.retransmits_closed + open.map(socket::retransmits).sum::<u64>()
     }
 
     #[cold]
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
         let entry = &self.links[link as usize];
-        let socket = entry.socket.as_ref().filter(|_| entry.state == State::Open && entry.is_local)?;
+        let socket = entry.state.socket().filter(|_| entry.state.is_open() && entry.is_local)?;
         self.syscalls += 1;
         socket::shares_cpu(socket)
     }
 
+    fn handshake_ns(&self, link: LinkId) -> Option<u64> {
+        self.tunnels.handshake_ns(link)
+    }
+
+    fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
+        self.tunnels.trouble(link)
+    }
+
     fn send_stamped(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> SendResult {
-        let Some(socket) = &self.links[link as usize].socket else {
+        let Some(socket) = self.links[link as usize].state.socket() else {
             return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
         };
         self.syscalls += 1;
         let sent = kernel_stamps::send(socket, parts);
-        let result = self.took(link, offered(parts), sent);
+        let result = self.took_of_other(link, offered(parts), sent);
         let stamps = &mut self.stamps[link as usize];
         stamps.awaited = Some(stamps.sent.wrapping_sub(1));
         stamps.transmitted = Transmitted::Unknown;

@@ -9,11 +9,14 @@ pub(crate) mod epoll;
 pub(crate) mod kernel_stamps;
 mod look;
 #[cfg(test)]
+mod side_by_side;
+#[cfg(test)]
 pub(crate) mod sim;
 pub(crate) mod uring;
 
 use crate::clock::WallReading;
 use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
 use brunt_plan::plan::Plan;
 use std::io::IoSlice;
 
@@ -48,6 +51,30 @@ impl Gather {
     }
 }
 
+/// What a connection is, from when it is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A plain stream: the only one that the hot path of an Io knows.
+    Stream,
+    /// A stream of which the kernel takes timestamps.
+    Stamped,
+    Datagrams,
+    /// A stream of records.
+    Tls,
+}
+
+impl Kind {
+    /// By where it goes to, whether it is to speak TLS, and whether the kernel is to take timestamps of what it can.
+    fn of(address: &Address, tls: Option<&TlsClient>, stamping: bool) -> Self {
+        match (tls, address) {
+            (Some(_), _) => Self::Tls,
+            (None, Address::Datagram(_)) => Self::Datagrams,
+            (None, Address::Network(_)) if stamping => Self::Stamped,
+            (None, Address::Network(_) | Address::Unix(_)) => Self::Stream,
+        }
+    }
+}
+
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CloseHow {
@@ -64,6 +91,16 @@ pub(crate) struct Chunk {
     pub(crate) len: usize,
 }
 
+impl Chunk {
+    /// Behind every buffer that sockets are read into.
+    const DECRYPTED: usize = usize::MAX / 2;
+
+    /// What a tunnel of TLS has decrypted last: no bytes of a socket.
+    pub(crate) fn decrypted(len: usize) -> Self {
+        Self { start: Self::DECRYPTED, len }
+    }
+}
+
 /// What happened on a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
@@ -73,6 +110,8 @@ pub(crate) enum What {
     ConnectFailed(i32),
     /// Bytes came in; of a connection of datagrams, one.
     Received(Chunk),
+    /// The same on a connection on which [`Io::send_stamped`] was called and [`Io::stamps`] was not yet.
+    Stamped(Chunk),
     /// What a send came to that was handed in with others: bytes taken, or the errno of a broken connection. `at_ns` is the clock
     /// just before they were.
     Sent(Result<usize, i32>),
@@ -145,15 +184,13 @@ pub(crate) struct Stamps {
 ///   handed it in;
 /// * `close` hands in first what a send on that connection has queued;
 /// * nothing allocates after the first `wait`, but for records of TLS;
-/// * without [`Io::STAMPS`] nothing is done for the sake of timestamps, on any path.
+/// * what a connection is (a stream, datagrams, TLS over a stream) is decided when it is begun, and connections of every kind stand
+///   side by side: a plain stream does nothing for the sake of the others.
 pub(crate) trait Io {
-    /// Can timestamps be asked for? Known to the compiler, so that a worker without them has no code for them.
-    const STAMPS: bool = false;
-
     /// The clock.
     fn now_ns(&mut self) -> u64;
-    /// Begins to connect; `Connected` or `ConnectFailed` follows, or the errno comes at once.
-    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32>;
+    /// Begins to connect, over TLS if there is a client of it; `Connected` or `ConnectFailed` follows, or the errno comes at once.
+    fn connect(&mut self, link: LinkId, address: &Address, tls: Option<&TlsClient>) -> Result<(), i32>;
     /// Hands over bytes, in order, as many as are taken without waiting. `None`: they are handed in with the next `submit` or
     /// `wait`, and the result follows; until then there is no other send on this connection.
     ///

@@ -10,6 +10,7 @@ use super::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Stamps, Transmi
 use crate::allocations::allocations;
 use crate::clock::WallReading;
 use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
 use brunt_server::core::ConnectionId;
 use brunt_server::{Core, CoreOptions, End};
 use std::cmp::Reverse;
@@ -625,6 +626,12 @@ impl Sim {
             }
             let link = self.wires[wire].link;
             (self.current, self.current_came_ns) = (bytes, came_ns);
+            let what = match what {
+                What::Received(chunk) if self.wires[wire].transmitted != Transmitted::Unknown => {
+                    What::Stamped(chunk)
+                }
+                what => what,
+            };
             if let What::Closed(_) | What::ConnectFailed(_) = what {
                 self.deferred.retain(|(of, _)| *of != link);
                 self.links[link as usize] = None;
@@ -669,14 +676,11 @@ impl Sim {
 }
 
 impl Io for Sim {
-    /// Whether any is asked for is the plan's business.
-    const STAMPS: bool = true;
-
     fn now_ns(&mut self) -> u64 {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, address: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
         self.call(|sim| sim.begin_connecting(link, address))
     }
 

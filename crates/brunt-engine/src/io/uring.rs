@@ -3,7 +3,7 @@
 //! One enter a turn: it hands in the sends of the turn and waits for what comes. Received bytes come by themselves, into buffers
 //! that the kernel picks; a send that succeeds whole makes no completion at all, and what became of each is known when the enter
 //! returns, because a send that would have to wait fails instead (MSG_DONTWAIT). Connecting and closing are rare and done by plain
-//! system calls. Invariant: between two enters nothing happens; what the kernel has put off for this thread
+//! system calls. A connection is what it was begun as, and connections of every kind stand side by side. Invariant: between two enters nothing happens; what the kernel has put off for this thread
 //! (IORING_SETUP_DEFER_TASKRUN) it does within an enter.
 
 mod entering;
@@ -11,11 +11,13 @@ mod pool;
 pub(crate) mod trial;
 
 use super::look::{has_slept, looked};
-use super::{Chunk, CloseHow, Completion, Gather, Io, LinkId, SendResult, Until, What};
+use super::{Chunk, CloseHow, Completion, Gather, Io, Kind, LinkId, SendResult, Trouble, Until, What};
 use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::datagrams;
 use crate::transport::socket::{self, Established};
+use crate::transport::tls::client::TlsClient;
+use crate::transport::tls::{Over, Tunnels, Wire};
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use entering::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed};
@@ -48,7 +50,7 @@ const GENERATION_BITS: u32 = 24;
 /// What an entry of the ring is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Kind {
+enum EntryKind {
     /// A socket that is being connected has become writable.
     Connect,
     /// Bytes came in, or none will any more.
@@ -57,10 +59,12 @@ enum Kind {
     Send,
     /// A socket has room again.
     Room,
+    /// Records of TLS came in, or none will any more.
+    Records,
 }
 
 /// The user data of an entry: link, kind, generation.
-fn user_data(link: LinkId, kind: Kind, generation: u32) -> u64 {
+fn user_data(link: LinkId, kind: EntryKind, generation: u32) -> u64 {
     u64::from(link) | (kind as u64) << 32 | u64::from(generation) << (64 - GENERATION_BITS)
 }
 
@@ -68,13 +72,23 @@ fn user_data(link: LinkId, kind: Kind, generation: u32) -> u64 {
 enum State {
     Closed,
     Connecting,
-    Open,
+    /// An open plain stream, so that the hot path looks at this alone.
+    Stream,
+    /// Open, and anything else.
+    Other,
+}
+
+impl State {
+    fn is_open(self) -> bool {
+        !matches!(self, Self::Closed | Self::Connecting)
+    }
 }
 
 #[derive(Debug)]
 struct Link {
     socket: Option<Socket>,
     state: State,
+    kind: Kind,
     /// Tells entries of this connection from those of its predecessor on the same link.
     generation: u32,
     /// Its peer is on this host, and the kernel says from which processor it sends.
@@ -83,6 +97,17 @@ struct Link {
     unread_since_ns: u64,
     /// Its place among the sends that are queued or have no result yet.
     send: Option<u32>,
+}
+
+/// What the worker is looking at.
+#[derive(Clone, Copy, Debug, Default)]
+enum Last {
+    #[default]
+    Nothing,
+    /// The bytes of a buffer.
+    Buffer(u16),
+    /// What a tunnel has told, which may have more to tell.
+    Decrypted,
 }
 
 /// A send that is queued, or was handed in and whose result has not been told.
@@ -108,7 +133,6 @@ pub(crate) struct Uring {
     ring: IoUring,
     pool: Pool,
     abilities: Abilities,
-    datagrams: bool,
     nodelay: bool,
     gather: Gather,
     clock: Clock,
@@ -126,8 +150,7 @@ pub(crate) struct Uring {
     messages_used: usize,
     /// Links, with their generations, that there was no buffer for.
     starved: Vec<(LinkId, u32)>,
-    /// The buffer whose bytes the worker is looking at.
-    lent: Option<u16>,
+    last: Last,
     /// When the worker was last back from an enter.
     entered_ns: u64,
     /// When the client last looked at every socket and saw nothing on those that are returned now.
@@ -140,6 +163,8 @@ pub(crate) struct Uring {
     syscalls: u64,
     /// Segments sent again on connections that are closed.
     retransmits_closed: u64,
+    /// Behind the ring, which may have been given bytes of theirs.
+    tunnels: Tunnels,
 }
 
 /// What a ring is made for.
@@ -149,8 +174,8 @@ pub(crate) struct Shape {
     pub links: usize,
     /// Bytes of replies that a connection may have under way.
     pub reply_bytes: usize,
-    /// Sockets are of UDP: every completion of a receive is a datagram.
-    pub datagrams: bool,
+    /// So many of them are sockets of UDP, of which every completion of a receive is a datagram.
+    pub datagrams: usize,
     /// Sockets of TCP send at once.
     pub nodelay: bool,
     pub gather: Gather,
@@ -159,15 +184,17 @@ pub(crate) struct Shape {
 impl Shape {
     /// How many receive buffers of which size.
     fn buffers(self) -> (u16, usize) {
-        if self.datagrams {
-            // A datagram has a buffer of its own, and those of a reply come together.
-            let each = self.reply_bytes.div_ceil(DATAGRAM_BYTES_MAX);
-            let count = (self.links * each).next_power_of_two();
-            return (count.clamp(BUFFERS_MIN, BUFFERS_BYTES / DATAGRAM_ROOM) as u16, DATAGRAM_ROOM);
-        }
-        let size = self.reply_bytes.clamp(BUFFER_MIN, BUFFER_MAX).next_power_of_two();
-        let count = self.links.next_power_of_two().clamp(BUFFERS_MIN, BUFFERS_BYTES / size);
-        (count as u16, size)
+        let streams = self.links - self.datagrams;
+        // A datagram has a buffer of its own, and those of a reply come together.
+        let of_datagrams = self.datagrams * self.reply_bytes.div_ceil(DATAGRAM_BYTES_MAX);
+        let of_stream = self.reply_bytes.clamp(BUFFER_MIN, BUFFER_MAX).next_power_of_two();
+        let size = match (streams, self.datagrams) {
+            (_, 0) => of_stream,
+            (0, _) => DATAGRAM_ROOM,
+            _ => of_stream.max(DATAGRAM_ROOM),
+        };
+        let count = (streams + of_datagrams).next_power_of_two();
+        (count.clamp(BUFFERS_MIN, BUFFERS_BYTES / size) as u16, size)
     }
 }
 
@@ -191,6 +218,7 @@ impl Uring {
         let link = |_| Link {
             socket: None,
             state: State::Closed,
+            kind: Kind::Stream,
             generation: 0,
             is_local: false,
             unread_since_ns: 0,
@@ -200,7 +228,6 @@ impl Uring {
             abilities: Abilities::of(&ring),
             ring,
             pool,
-            datagrams: shape.datagrams,
             nodelay: shape.nodelay,
             gather: shape.gather,
             clock,
@@ -214,7 +241,7 @@ impl Uring {
             messages: (0..MESSAGES).map(|_| Message::EMPTY).collect(),
             messages_used: 0,
             starved: Vec::with_capacity(shape.links),
-            lent: None,
+            last: Last::Nothing,
             entered_ns: now_ns,
             polled_ns: now_ns,
             poll_end_ns: now_ns,
@@ -222,6 +249,7 @@ impl Uring {
             until_timed: 1,
             syscalls: 0,
             retransmits_closed: 0,
+            tunnels: Tunnels::default(),
         })
     }
 
@@ -233,13 +261,13 @@ impl Uring {
         entry.generation = (entry.generation + 1) % (1 << GENERATION_BITS);
         entry.state = state;
         entry.socket = Some(socket);
-        self.open += u32::from(state == State::Open);
+        self.open += u32::from(state.is_open());
         Ok(())
     }
 
     /// Lets a link have a socket that is connected already.
     fn adopt(&mut self, link: LinkId, socket: Socket) -> io::Result<()> {
-        self.hold(link, socket, State::Open)?;
+        self.hold(link, socket, State::Stream)?;
         self.receive(link);
         Ok(())
     }
@@ -263,12 +291,13 @@ impl Uring {
     /// Lets the kernel receive on a link by itself, until it says that it has ceased to.
     fn receive(&mut self, link: LinkId) {
         let entry = &self.links[link as usize];
-        let data = user_data(link, Kind::Receive, entry.generation);
+        let kind = if entry.kind == Kind::Tls { EntryKind::Records } else { EntryKind::Receive };
+        let data = user_data(link, kind, entry.generation);
         self.push(&opcode::RecvMulti::new(Fixed(link), GROUP).build().user_data(data));
     }
 
     /// Waits once until a link can be written to.
-    fn await_room(&mut self, link: LinkId, kind: Kind) {
+    fn await_room(&mut self, link: LinkId, kind: EntryKind) {
         let entry = &self.links[link as usize];
         let data = user_data(link, kind, entry.generation);
         self.push(&opcode::PollAdd::new(Fixed(link), libc::POLLOUT as u32).build().user_data(data));
@@ -314,7 +343,7 @@ impl Uring {
     #[inline]
     fn collect(&mut self) {
         for entry in self.ring.completion() {
-            if (entry.user_data() >> 32) as u8 == Kind::Send as u8 {
+            if (entry.user_data() >> 32) as u8 == EntryKind::Send as u8 {
                 let link = &self.links[entry.user_data() as u32 as usize];
                 if let Some(send) = link.send.filter(|_| is_of(&entry, link)) {
                     let taken = entry.result();
@@ -342,7 +371,7 @@ impl Uring {
     /// The buffer that was lent to the worker is the kernel's again.
     #[inline]
     fn take_back(&mut self) {
-        if let Some(buffer) = self.lent.take() {
+        if let Last::Buffer(buffer) = std::mem::take(&mut self.last) {
             self.pool.give_back(buffer);
         }
     }
@@ -365,9 +394,15 @@ impl Uring {
             }
             if is_current {
                 if matches!(taken, Ok(taken) if taken < offered) {
-                    self.await_room(link, Kind::Room);
+                    self.await_room(link, EntryKind::Room);
                 }
-                return Some(Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(taken) });
+                let sent = Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(taken) };
+                if self.links[link as usize].kind != Kind::Tls {
+                    return Some(sent);
+                }
+                if let Some(completion) = self.pass(sent) {
+                    return Some(completion);
+                }
             }
         }
         None
@@ -381,10 +416,39 @@ impl Uring {
     #[inline]
     fn take(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
         match entry.user_data() >> 32 & 0xff {
-            kind if kind == Kind::Receive as u64 => self.received(link, entry),
-            kind if kind == Kind::Connect as u64 => Some(self.finish_connecting(link)),
-            _ => Some(self.completion(link, What::Writable)),
+            kind if kind == EntryKind::Receive as u64 => self.received(link, entry),
+            _ => self.take_other(link, entry),
         }
+    }
+
+    /// The same where it is no bytes for the worker as they are.
+    #[inline(never)]
+    fn take_other(&mut self, link: LinkId, entry: &cqueue::Entry) -> Option<Completion> {
+        let completion = match entry.user_data() >> 32 & 0xff {
+            kind if kind == EntryKind::Connect as u64 => self.finish_connecting(link),
+            kind if kind == EntryKind::Records as u64 => self.received(link, entry)?,
+            _ => self.completion(link, What::Writable),
+        };
+        if self.links[link as usize].kind == Kind::Tls { self.pass(completion) } else { Some(completion) }
+    }
+
+    /// What the worker is told of something that has happened on a socket of TLS.
+    #[inline(never)]
+    fn pass(&mut self, completion: Completion) -> Option<Completion> {
+        self.with_tunnels(|tunnels| tunnels.take(completion));
+        let told = self.tunnels.next_told();
+        if told.is_some() {
+            self.take_back();
+            self.last = Last::Decrypted;
+        }
+        told
+    }
+
+    fn with_tunnels<T>(&mut self, act: impl FnOnce(&mut Over<'_, Self>) -> T) -> T {
+        let mut tunnels = std::mem::take(&mut self.tunnels);
+        let result = act(&mut tunnels.over(self));
+        self.tunnels = tunnels;
+        result
     }
 
     /// Bytes came in, or will come no more.
@@ -394,7 +458,7 @@ impl Uring {
         let goes_on = cqueue::more(arrived.flags());
         let entry = &mut self.links[link as usize];
         let polled_ns = if entry.unread_since_ns == 0 { self.polled_ns } else { entry.unread_since_ns };
-        if let (1.., Some(buffer)) = (result, self.lent) {
+        if let (1.., Last::Buffer(buffer)) = (result, self.last) {
             entry.unread_since_ns = if cqueue::sock_nonempty(arrived.flags()) { polled_ns } else { 0 };
             if !goes_on {
                 self.receive(link);
@@ -409,7 +473,7 @@ impl Uring {
             self.starved.push((link, entry.generation));
             return None;
         }
-        if self.datagrams && result == 0 {
+        if entry.kind == Kind::Datagrams && result == 0 {
             // Not the end, but a datagram without a byte.
             if !goes_on {
                 self.receive(link);
@@ -417,7 +481,7 @@ impl Uring {
             let what = What::Received(Chunk { start: 0, len: 0 });
             return Some(Completion { link, at_ns: self.entered_ns, polled_ns, what });
         }
-        self.close(link, CloseHow::Orderly);
+        self.hang_up(link, CloseHow::Orderly);
         let errno = (result < 0).then_some(-result);
         Some(Completion { link, at_ns: self.entered_ns, polled_ns, what: What::Closed(errno) })
     }
@@ -430,14 +494,15 @@ impl Uring {
         self.entered_ns = self.clock.now_ns();
         match established {
             Ok(Established { is_local }) => {
-                (entry.state, entry.is_local) = (State::Open, is_local);
+                entry.state = if entry.kind == Kind::Stream { State::Stream } else { State::Other };
+                entry.is_local = is_local;
                 self.open += 1;
                 self.receive(link);
                 self.completion(link, What::Connected)
             }
             Err(errno) => {
                 // At once: a connection to itself would keep the port from whoever comes to listen there.
-                self.close(link, CloseHow::Reset);
+                self.hang_up(link, CloseHow::Reset);
                 self.completion(link, What::ConnectFailed(errno))
             }
         }
@@ -465,79 +530,27 @@ fn is_of(entry: &cqueue::Entry, link: &Link) -> bool {
     (entry.user_data() >> (64 - GENERATION_BITS)) as u32 == link.generation
 }
 
-impl Io for Uring {
-    #[inline]
-    fn now_ns(&mut self) -> u64 {
+impl Wire for Uring {
+    fn clock_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
-        debug_assert_eq!(self.links[link as usize].state, State::Closed);
-        let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
-        self.syscalls += 5;
-        let socket = socket::connect(address, self.nodelay).map_err(errno_of)?;
-        self.hold(link, socket, State::Connecting).map_err(errno_of)?;
-        self.await_room(link, Kind::Connect);
-        Ok(())
-    }
-
-    #[inline]
     #[expect(unsafe_code, reason = "the trait's")]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        if self.messages_used == MESSAGES || self.ring.submission().is_full() {
-            self.hand_in();
-        }
-        let entry = &mut self.links[link as usize];
-        // A second one would hand in the bytes of the first again.
-        assert!(entry.send.is_none(), "one send at a time");
-        if entry.state != State::Open {
+    unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult> {
+        if !self.links[link as usize].state.is_open() {
             return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() });
         }
-        let generation = entry.generation;
-        entry.send = Some(self.sends.len() as u32);
-        let offered = parts.iter().map(|part| part.len()).sum();
-        let data = user_data(link, Kind::Send, generation);
-        // Whole or now: what is not taken at once fails with how much was, and only a failure makes a completion.
-        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
-        let submission = match parts {
-            [only] => opcode::Send::new(Fixed(link), only.as_ptr(), only.len() as u32).flags(flags).build(),
-            parts => {
-                let header = self.message(parts);
-                opcode::SendMsg::new(Fixed(link), header).flags(flags as u32).build()
-            }
-        };
-        self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
-        self.sends.push(Handed { link, generation, offered, taken: Ok(offered), at_ns: 0 });
+        // SAFETY: the caller's promise.
+        unsafe { self.queue(link, &[IoSlice::new(records)]) };
         None
     }
 
-    /// By a call of its own, which alone says how many were taken: of several entries some may fail, and those behind them succeed.
-    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
-        let Some(socket) = &self.links[link as usize].socket else {
-            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
-        };
-        let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
-            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
-            sent => sent.map_err(Errno::raw_os_error),
-        };
-        if matches!(taken, Ok(taken) if taken < bytes.len()) {
-            self.await_room(link, Kind::Room);
-        }
-        SendResult { taken, at_ns: self.clock.now_ns() }
-    }
-
-    fn submit(&mut self) {
-        if self.handed_in < self.sends.len() {
-            self.hand_in();
-        }
-    }
-
-    fn close(&mut self, link: LinkId, how: CloseHow) {
+    fn hang_up(&mut self, link: LinkId, how: CloseHow) {
         // What is queued on it goes out before, as it would have.
         self.submit();
         let entry = &mut self.links[link as usize];
         let Some(socket) = entry.socket.take() else { return };
-        self.open -= u32::from(entry.state == State::Open);
+        self.open -= u32::from(entry.state.is_open());
         entry.state = State::Closed;
         entry.unread_since_ns = 0;
         entry.send = None;
@@ -552,6 +565,69 @@ impl Io for Uring {
         if how == CloseHow::Reset {
             self.syscalls += 1;
             socket::reset_on_close(&socket);
+        }
+    }
+
+    fn records(&self, chunk: Chunk) -> &[u8] {
+        self.pool.bytes(chunk.start, chunk.len).unwrap_or_default()
+    }
+}
+
+impl Io for Uring {
+    #[inline]
+    fn now_ns(&mut self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn connect(&mut self, link: LinkId, address: &Address, tls: Option<&TlsClient>) -> Result<(), i32> {
+        debug_assert_eq!(self.links[link as usize].state, State::Closed);
+        self.tunnels.begin(link, tls);
+        let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        self.syscalls += 5;
+        let socket = socket::connect(address, self.nodelay).map_err(errno_of)?;
+        self.hold(link, socket, State::Connecting).map_err(errno_of)?;
+        self.links[link as usize].kind = Kind::of(address, tls, false);
+        self.await_room(link, EntryKind::Connect);
+        Ok(())
+    }
+
+    #[inline]
+    #[expect(unsafe_code, reason = "the trait's")]
+    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        if self.links[link as usize].state == State::Stream {
+            // SAFETY: the caller's promise.
+            unsafe { self.queue(link, parts) };
+            return None;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.send_on_other(link, parts) }
+    }
+
+    /// By a call of its own, which alone says how many were taken: of several entries some may fail, and those behind them succeed.
+    fn send_datagrams(&mut self, link: LinkId, bytes: &[u8], ends: &[u32]) -> SendResult {
+        let Some(socket) = &self.links[link as usize].socket else {
+            return SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() };
+        };
+        let taken = match datagrams::send(socket, bytes, ends, &mut self.syscalls) {
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            sent => sent.map_err(Errno::raw_os_error),
+        };
+        if matches!(taken, Ok(taken) if taken < bytes.len()) {
+            self.await_room(link, EntryKind::Room);
+        }
+        SendResult { taken, at_ns: self.clock.now_ns() }
+    }
+
+    fn submit(&mut self) {
+        if self.handed_in < self.sends.len() {
+            self.hand_in();
+        }
+    }
+
+    fn close(&mut self, link: LinkId, how: CloseHow) {
+        match self.links[link as usize].kind {
+            Kind::Tls => self.with_tunnels(|tunnels| tunnels.close(link, how)),
+            _ => self.hang_up(link, how),
         }
     }
 
@@ -606,7 +682,16 @@ impl Io for Uring {
 
     #[inline]
     fn next(&mut self) -> Option<Completion> {
-        self.take_back();
+        match std::mem::take(&mut self.last) {
+            Last::Nothing => {}
+            Last::Buffer(buffer) => self.pool.give_back(buffer),
+            Last::Decrypted => {
+                if let Some(completion) = self.tunnels.next_told() {
+                    self.last = Last::Decrypted;
+                    return Some(completion);
+                }
+            }
+        }
         if let Some(sent) = self.next_send() {
             return Some(sent);
         }
@@ -614,7 +699,7 @@ impl Io for Uring {
             let entry = self.arrived[self.cursor].clone();
             self.cursor += 1;
             self.take_back();
-            self.lent = cqueue::buffer_select(entry.flags());
+            self.last = cqueue::buffer_select(entry.flags()).map_or(Last::Nothing, Last::Buffer);
             let link = entry.user_data() as u32;
             if is_of(&entry, &self.links[link as usize])
                 && let Some(completion) = self.take(link, &entry)
@@ -627,7 +712,7 @@ impl Io for Uring {
 
     #[inline]
     fn bytes(&self, chunk: Chunk) -> &[u8] {
-        self.pool.bytes(chunk.start, chunk.len)
+        self.pool.bytes(chunk.start, chunk.len).unwrap_or_else(|| self.tunnels.plain(chunk))
     }
 
     fn syscalls(&self) -> u64 {
@@ -643,13 +728,70 @@ impl Io for Uring {
     #[cold]
     fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
         let entry = &self.links[link as usize];
-        let socket = entry.socket.as_ref().filter(|_| entry.state == State::Open && entry.is_local)?;
+        let socket = entry.socket.as_ref().filter(|_| entry.state.is_open() && entry.is_local)?;
         self.syscalls += 1;
         socket::shares_cpu(socket)
+    }
+
+    fn handshake_ns(&self, link: LinkId) -> Option<u64> {
+        self.tunnels.handshake_ns(link)
+    }
+
+    fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
+        self.tunnels.trouble(link)
     }
 }
 
 impl Uring {
+    /// Queues a send on an open connection, to be handed in with the next enter. It has no other without a result.
+    ///
+    /// # Safety
+    /// As of [`Io::send`].
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "the kernel reads the bytes later")]
+    unsafe fn queue(&mut self, link: LinkId, parts: &[IoSlice<'_>]) {
+        if self.messages_used == MESSAGES || self.ring.submission().is_full() {
+            self.hand_in();
+        }
+        let entry = &mut self.links[link as usize];
+        // A second one would hand in the bytes of the first again.
+        assert!(entry.send.is_none(), "one send at a time");
+        let generation = entry.generation;
+        entry.send = Some(self.sends.len() as u32);
+        let offered = parts.iter().map(|part| part.len()).sum();
+        let data = user_data(link, EntryKind::Send, generation);
+        // Whole or now: what is not taken at once fails with how much was, and only a failure makes a completion.
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL;
+        let submission = match parts {
+            [only] => opcode::Send::new(Fixed(link), only.as_ptr(), only.len() as u32).flags(flags).build(),
+            parts => {
+                let header = self.message(parts);
+                opcode::SendMsg::new(Fixed(link), header).flags(flags as u32).build()
+            }
+        };
+        self.push(&submission.user_data(data).flags(squeue::Flags::SKIP_SUCCESS));
+        self.sends.push(Handed { link, generation, offered, taken: Ok(offered), at_ns: 0 });
+    }
+
+    /// As [`Io::send`], on a connection that is no open plain stream.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
+    unsafe fn send_on_other(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let entry = &self.links[link as usize];
+        match (entry.kind, entry.state) {
+            (Kind::Tls, _) => self.with_tunnels(|tunnels| tunnels.send(link, parts)),
+            (_, State::Other) => {
+                // SAFETY: the caller's promise.
+                unsafe { self.queue(link, parts) };
+                None
+            }
+            _ => Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.clock.now_ns() }),
+        }
+    }
+
     /// Keeps the vector of a send until it has been handed in.
     fn message(&mut self, parts: &[IoSlice<'_>]) -> *const libc::msghdr {
         let message = &mut self.messages[self.messages_used];

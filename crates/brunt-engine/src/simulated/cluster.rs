@@ -12,6 +12,7 @@ use crate::recording::Exchange;
 use crate::run::DataSets;
 use crate::slots::{MapBoard, TRY_AGAIN_NS};
 use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -144,7 +145,7 @@ impl Io for World {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, address: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
         let before = allocations();
         self.links[link as usize] = (address.network().unwrap().port() - 1, false);
         self.make(link, What::Connected, Vec::new());

@@ -11,6 +11,7 @@ use crate::launch::{Blueprint, build};
 use crate::recording::Exchange;
 use crate::run::DataSets;
 use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
 use crate::worker::{Notice, Orders, WorkerEnd};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::phase::Phase;
@@ -80,7 +81,7 @@ impl Io for Scripted {
         self.now_ns
     }
 
-    fn connect(&mut self, link: LinkId, _: &Address) -> Result<(), i32> {
+    fn connect(&mut self, link: LinkId, _: &Address, _: Option<&TlsClient>) -> Result<(), i32> {
         self.connections += 1;
         self.connecting.push_back(link);
         Ok(())

@@ -26,6 +26,7 @@ use brunt_workload::verify::{Expected, Verifier};
 
 impl<C: Codec> Traffic<C> {
     /// Takes in bytes that were received. An error means that the connection was given up and is to be closed.
+    #[inline(always)]
     pub(crate) fn receive(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<(), ()> {
         let phase = self.phase_now(at_ns);
         self.recording.bytes_received(phase, input.len() as u64);

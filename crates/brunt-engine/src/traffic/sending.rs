@@ -13,7 +13,6 @@ use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
 use brunt_proto::out::PARTS_MAX;
 use brunt_stats::recorder::Account;
-use brunt_stats::stamps::StampLoss;
 use std::io::IoSlice;
 
 /// What became of a round of sends.
@@ -28,6 +27,9 @@ pub(crate) struct Flushed {
 impl<C: Codec> Traffic<C> {
     /// Sends what is queued, one call per connection.
     pub(crate) fn flush<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
+        if self.stamper.is_on() {
+            return self.flush_stamped(io, now_ns);
+        }
         self.queued_ns = now_ns;
         let mut awaits_results = false;
         for at in 0..self.dirty.len() {
@@ -42,24 +44,48 @@ impl<C: Codec> Traffic<C> {
         Flushed { now_ns, awaits_results }
     }
 
+    /// The same where the kernel takes timestamps.
+    #[inline(never)]
+    fn flush_stamped<I: Io>(&mut self, io: &mut I, mut now_ns: u64) -> Flushed {
+        self.queued_ns = now_ns;
+        let mut awaits_results = false;
+        for at in 0..self.dirty.len() {
+            let index = self.dirty[at];
+            now_ns = self.send_stamped(io, index, now_ns);
+            let connection = &mut self.connections[index as usize];
+            connection.dirty = false;
+            awaits_results |= connection.unacknowledged.len > 0;
+        }
+        self.dirty.clear();
+        Flushed { now_ns, awaits_results }
+    }
+
     /// Sends what one connection has queued and stamps what went out.
     #[inline(always)]
     pub(super) fn send<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
-        let is_stamped = I::STAMPS && self.wants_stamp(index, before_ns);
+        self.send_with(io, index, before_ns, hand_over)
+    }
+
+    /// The same, by this call.
+    #[inline(always)]
+    pub(super) fn send_with<I: Io>(
+        &mut self,
+        io: &mut I,
+        index: u32,
+        before_ns: u64,
+        hand_over: impl Fn(&mut I, LinkId, &[IoSlice<'_>]) -> Option<SendResult>,
+    ) -> u64 {
         let connection = &self.connections[index as usize];
         if connection.out.is_empty() {
             return before_ns;
         }
-        if is_stamped {
-            self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
-        }
         let result = match connection.out.contiguous() {
             _ if C::DATAGRAMS => self.send_datagrams(io, index),
-            Some(bytes) => hand_over(io, index, &[IoSlice::new(bytes)], is_stamped),
+            Some(bytes) => hand_over(io, index, &[IoSlice::new(bytes)]),
             None => {
                 let mut parts = [IoSlice::new(&[]); PARTS_MAX];
                 let count = connection.out.gather(self.payload.block(), &mut parts);
-                hand_over(io, index, &parts[..count], is_stamped)
+                hand_over(io, index, &parts[..count])
             }
         };
         let Some(result) = result else { return before_ns };
@@ -67,19 +93,19 @@ impl<C: Codec> Traffic<C> {
         if phase == Phase::Measure {
             self.recording.meter(MeterKind::SendCost, result.at_ns - before_ns);
         }
-        self.settle(io, index, result, phase, is_stamped);
+        self.settle(io, index, result, phase);
         result.at_ns
     }
 
     /// Books what a send came to whose result was not there at once.
     pub(crate) fn handed_over<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult) {
         let phase = self.phase_now(result.at_ns);
-        self.settle(io, index, result, phase, false);
+        self.settle(io, index, result, phase);
     }
 
     /// Books what a send came to.
     #[inline(always)]
-    fn settle<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult, phase: Phase, is_stamped: bool) {
+    fn settle<I: Io>(&mut self, io: &mut I, index: u32, result: SendResult, phase: Phase) {
         let connection = &mut self.connections[index as usize];
         let taken = match result.taken {
             Ok(taken) => taken,
@@ -108,9 +134,6 @@ impl<C: Codec> Traffic<C> {
                 }
                 _ => self.recording.sent(entry),
             }
-            if I::STAMPS {
-                self.stamper.sent();
-            }
             connection.unsent = entry.next();
         }
         if let Some((account, count)) = alike {
@@ -118,7 +141,7 @@ impl<C: Codec> Traffic<C> {
         }
         // None of this in the usual case.
         if connection.stuck || was_stuck || connection.retiring || connection.unacknowledged.len > 0 {
-            self.settle_rest(index, result.at_ns, was_stuck, is_stamped);
+            self.settle_rest(index, result.at_ns, was_stuck);
         }
     }
 
@@ -135,14 +158,11 @@ impl<C: Codec> Traffic<C> {
 
     /// What a send may mean beside operations that were handed over and wait for their reply.
     #[inline(never)]
-    fn settle_rest(&mut self, index: u32, at_ns: u64, was_stuck: bool, is_stamped: bool) {
+    fn settle_rest(&mut self, index: u32, at_ns: u64, was_stuck: bool) {
         let connection = &self.connections[index as usize];
         let (is_stuck, sent_total) = (connection.stuck, connection.out.sent_total());
         if connection.unacknowledged.len > 0 {
             self.end_unacknowledged(index, sent_total, at_ns);
-        }
-        if is_stamped && is_stuck {
-            self.stamper.discard(index, StampLoss::SentInPieces);
         }
         if is_stuck {
             self.take_off(index);
@@ -180,23 +200,19 @@ impl<C: Codec> Traffic<C> {
         if self.connections[index as usize].stuck {
             // Until now the socket had no room.
             self.queued_ns = at_ns;
-            self.send(io, index, at_ns);
+            if self.stamper.is_on() {
+                self.send_stamped(io, index, at_ns);
+            } else {
+                self.send(io, index, at_ns);
+            }
         }
     }
 }
 
-/// One send; with a question for the kernel where it is to be stamped.
+/// One send.
 #[inline]
 #[expect(unsafe_code, reason = "a promise to the Io that the bytes stay")]
-fn hand_over<I: Io>(
-    io: &mut I,
-    index: LinkId,
-    parts: &[IoSlice<'_>],
-    is_stamped: bool,
-) -> Option<SendResult> {
-    if I::STAMPS && is_stamped {
-        return Some(io.send_stamped(index, parts));
-    }
+fn hand_over<I: Io>(io: &mut I, index: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
     // SAFETY: the parts lie in the connection's queue and in the block of values. The block is never written. A queue has all its
     // memory from the start; it is appended to only by `encode`, which the worker calls when every result is in (`Worker::turn`),
     // and by `greet`, before which nothing was handed over on its connection; it is cleared only with a result or with the connection, and dropped after the Io.

@@ -7,6 +7,7 @@
 use super::Traffic;
 use crate::clock::WallReading;
 use crate::in_flight::NO_ENTRY;
+use crate::io::Io;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::Codec;
@@ -25,6 +26,29 @@ impl<C: Codec> Traffic<C> {
         let is_alone = connection.outstanding() == 1 && head != NO_ENTRY;
         // What is stuck has been sent in part.
         is_alone && !connection.stuck && self.in_flight.get(head).phase == Phase::Measure
+    }
+
+    /// Sends what one connection has queued, and asks for stamps of it where they would say something.
+    #[inline(never)]
+    pub(super) fn send_stamped<I: Io>(&mut self, io: &mut I, index: u32, before_ns: u64) -> u64 {
+        let connection = &self.connections[index as usize];
+        let mut unsent = connection.unsent;
+        let is_asked = self.wants_stamp(index, before_ns) && !connection.out.is_empty();
+        let sent_ns = if is_asked {
+            self.stamper.ask(index, connection.out.queued_total(), io.now_ns());
+            self.send_with(io, index, before_ns, |io, index, parts| Some(io.send_stamped(index, parts)))
+        } else {
+            self.send(io, index, before_ns)
+        };
+        let connection = &self.connections[index as usize];
+        if is_asked && connection.stuck {
+            self.stamper.discard(index, StampLoss::SentInPieces);
+        }
+        while unsent != connection.unsent {
+            self.stamper.sent();
+            unsent = self.in_flight.get(unsent).next();
+        }
+        sent_ns
     }
 
     /// How many requests wait for replies on a connection, if the stamps of one of them are awaited.

@@ -1,28 +1,43 @@
-//! TLS behind [`Io`], over any other: plain bytes for the worker, records for the Io beneath.
+//! TLS as a state of connections: plain bytes for the worker, records for the sockets of an Io.
 //!
-//! Not a backend and not a second loop: it makes no system call, and the Io beneath knows nothing of it. `Connected` is said when
-//! the handshake is over, as much of a send is taken as the records that it became are, and what has come is told when a record
-//! of it is whole. The times are those of the Io beneath, so that what encrypting takes lies before `sent`, and what decrypting
+//! Not an Io and not a second loop: it makes no system call. An Io keeps the tunnels of its connections here, shows them what happens
+//! on the sockets of those, and tells the worker what they say of it; a connection without a tunnel never comes here. `Connected` is
+//! said when the handshake is over, as much of a send is taken as the records that it became are, and what has come is told when a
+//! record of it is whole. The times are those of the sockets, so that what encrypting takes lies before `sent`, and what decrypting
 //! takes behind the read. The library makes a block of memory for every record, in both directions; nothing else allocates
 //! once a connection has had its largest send and its largest read. Invariant: after a send that was not taken whole comes
 //! one `Writable`, and one send without a result has one result.
 
 pub(crate) mod client;
 #[cfg(test)]
-mod pair;
+pub(crate) mod pair;
 mod tunnel;
 
-use crate::clock::WallReading;
-use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Trouble, Until, What};
-use crate::transport::address::Address;
+use crate::io::{Chunk, CloseHow, Completion, LinkId, SendResult, Trouble, What};
 use client::TlsClient;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use tunnel::Tunnel;
 pub(crate) use tunnel::{PLAIN_HINT, explain};
 
-/// The errno of a tunnel that could not be made or went wrong. No stream socket has it of itself; [`Io::trouble`] has the words.
+/// The errno of a tunnel that could not be made or went wrong. No stream socket has it of itself; [`Tunnels::trouble`] has the words.
 pub(crate) const TLS_ERRNO: i32 = libc::EPROTO;
+
+/// The sockets beneath the tunnels.
+pub(crate) trait Wire {
+    /// The clock.
+    fn clock_ns(&self) -> u64;
+    /// As [`crate::io::Io::send`], of records.
+    ///
+    /// # Safety
+    /// As there.
+    #[expect(unsafe_code, reason = "the kernel may read the bytes later")]
+    unsafe fn hand_over(&mut self, link: LinkId, records: &[u8]) -> Option<SendResult>;
+    /// Closes the socket of a link, if it has one, after handing in what was queued on it.
+    fn hang_up(&mut self, link: LinkId, how: CloseHow);
+    /// What was read last.
+    fn records(&self, chunk: Chunk) -> &[u8];
+}
 
 /// What the worker waits for on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,56 +88,108 @@ impl Reason {
 /// What handing over came to.
 #[derive(Clone, Copy, Debug)]
 enum Handed {
-    /// There was nothing to hand over, or the Io is at it.
+    /// There was nothing to hand over, or the sockets are at it.
     Nothing,
-    /// The Io has answered.
+    /// They have answered.
     Now(SendResult),
-    /// It will.
+    /// They will.
     Later,
 }
 
-/// TLS over another Io.
-pub(crate) struct Tls<I: Io> {
-    io: I,
-    links: Vec<Link>,
+/// The tunnels of an Io.
+#[derive(Default)]
+pub(crate) struct Tunnels {
+    /// By link; nothing where there never was a tunnel.
+    links: Vec<Option<Box<Link>>>,
     /// Of the completion that was told last.
     plain: Vec<u8>,
-    /// What is to be told before anything else.
+    /// What is to be told before anything else happens in a tunnel.
     told: VecDeque<Completion>,
 }
 
-impl<I: Io> Tls<I> {
-    /// Over an Io with as many links as there are clients: each has its server's.
-    pub(crate) fn new(io: I, clients: impl IntoIterator<Item = TlsClient>) -> Self {
-        let link = |client| Link {
-            client,
-            tunnel: None,
-            state: State::Down,
-            owed: Owed::Nothing,
-            handshake_ns: None,
-            trouble: None,
-        };
-        Self {
-            io,
-            links: clients.into_iter().map(link).collect(),
-            plain: Vec::new(),
-            // Of one completion beneath come three at most: established, bytes, the end.
-            told: VecDeque::with_capacity(4),
+impl Tunnels {
+    /// A connection is begun, which is to have a tunnel if there is a client for it; nothing is left of the one before.
+    pub(crate) fn begin(&mut self, link: LinkId, client: Option<&TlsClient>) {
+        let at = link as usize;
+        if client.is_some() && self.links.len() <= at {
+            self.links.resize_with(at + 1, || None);
+            // Of one completion of a socket come three at most: established, bytes, the end.
+            self.told.reserve(4);
+        }
+        let begun = client.map(|client| {
+            Box::new(Link {
+                client: client.clone(),
+                tunnel: None,
+                state: State::Down,
+                owed: Owed::Nothing,
+                handshake_ns: None,
+                trouble: None,
+            })
+        });
+        if let Some(entry) = self.links.get_mut(at) {
+            *entry = begun;
         }
     }
 
-    /// Gives the Io what there is to be sent, unless it is at it.
     #[inline]
-    #[expect(unsafe_code, reason = "a promise to the Io beneath that the bytes stay")]
+    fn of(&mut self, link: LinkId) -> &mut Link {
+        self.links[link as usize].as_mut().expect("begun with a client of TLS")
+    }
+
+    /// Together with the sockets beneath them.
+    #[inline]
+    pub(crate) fn over<'a, W: Wire>(&'a mut self, wire: &'a mut W) -> Over<'a, W> {
+        Over { tunnels: self, wire }
+    }
+
+    /// The next thing that the worker is to be told.
+    #[inline]
+    pub(crate) fn next_told(&mut self) -> Option<Completion> {
+        self.told.pop_front()
+    }
+
+    /// The bytes of the completion that was told last.
+    #[inline]
+    pub(crate) fn plain(&self, chunk: Chunk) -> &[u8] {
+        debug_assert_eq!(chunk.len, self.plain.len());
+        &self.plain
+    }
+
+    fn at(&self, link: LinkId) -> Option<&Link> {
+        self.links.get(link as usize)?.as_deref()
+    }
+
+    /// See [`crate::io::Io::handshake_ns`].
+    pub(crate) fn handshake_ns(&self, link: LinkId) -> Option<u64> {
+        self.at(link)?.handshake_ns
+    }
+
+    /// See [`crate::io::Io::trouble`].
+    pub(crate) fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
+        let reason = self.at(link)?.trouble.as_ref()?;
+        Some(Trouble { words: &reason.words, is_answer: reason.is_answer })
+    }
+}
+
+/// Tunnels, and the sockets beneath them.
+pub(crate) struct Over<'a, W: Wire> {
+    tunnels: &'a mut Tunnels,
+    wire: &'a mut W,
+}
+
+impl<W: Wire> Over<'_, W> {
+    /// Gives the sockets what there is to be sent, unless they are at it.
+    #[inline]
+    #[expect(unsafe_code, reason = "a promise to the sockets that the bytes stay")]
     fn hand_over(&mut self, link: LinkId) -> Handed {
-        let Some(tunnel) = &mut self.links[link as usize].tunnel else { return Handed::Nothing };
+        let Some(tunnel) = &mut self.tunnels.of(link).tunnel else { return Handed::Nothing };
         let records = tunnel.take_off();
         if records.is_empty() {
             return Handed::Nothing;
         }
         // SAFETY: a tunnel leaves these bytes what and where they are until it is told that they were sent; and it is dropped only
-        // with its connection, which `Io::close` ends after handing in what was queued on it, or after the Io has.
-        let result = unsafe { self.io.send(link, &[IoSlice::new(records)]) };
+        // with its connection, which `Wire::hang_up` ends after handing in what was queued on it, or after the sockets.
+        let result = unsafe { self.wire.hand_over(link, records) };
         match result {
             None => Handed::Later,
             Some(result) => {
@@ -140,13 +207,13 @@ impl<I: Io> Tls<I> {
     }
 
     fn tell(&mut self, link: LinkId, at_ns: u64, what: What) {
-        self.told.push_back(Completion { link, at_ns, polled_ns: at_ns, what });
+        self.tunnels.told.push_back(Completion { link, at_ns, polled_ns: at_ns, what });
     }
 
-    /// A connection that stands, or is on the way to, is over: the Io beneath has ended it, or is told to.
+    /// A connection that stands, or is on the way to, is over: its socket is closed, or is closed now.
     fn end(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
-        self.io.close(link, CloseHow::Orderly);
-        let what = match self.links[link as usize].state {
+        self.wire.hang_up(link, CloseHow::Orderly);
+        let what = match self.tunnels.of(link).state {
             State::Open => What::Closed(errno),
             State::Down | State::Handshaking { .. } => What::ConnectFailed(errno.unwrap_or(TLS_ERRNO)),
         };
@@ -159,13 +226,13 @@ impl<I: Io> Tls<I> {
     }
 
     fn reset(&mut self, link: LinkId) {
-        let entry = &mut self.links[link as usize];
+        let entry = self.tunnels.of(link);
         (entry.tunnel, entry.state, entry.owed) = (None, State::Down, Owed::Nothing);
     }
 
     /// The connection stands: the handshake begins.
     fn greet(&mut self, link: LinkId, at_ns: u64) {
-        let entry = &mut self.links[link as usize];
+        let entry = self.tunnels.of(link);
         entry.state = State::Handshaking { since_ns: at_ns, is_heard: false };
         match Tunnel::begin(&entry.client) {
             Ok(tunnel) => {
@@ -183,21 +250,22 @@ impl<I: Io> Tls<I> {
     #[inline]
     fn receive(&mut self, completion: Completion, chunk: Chunk) {
         let Completion { link, at_ns, polled_ns, .. } = completion;
-        let entry = &mut self.links[link as usize];
+        let Tunnels { links, plain, .. } = &mut *self.tunnels;
+        let Some(entry) = &mut links[link as usize] else { return };
         let Some(tunnel) = &mut entry.tunnel else { return };
         if let State::Handshaking { is_heard, .. } = &mut entry.state {
             *is_heard = true;
         }
-        self.plain.clear();
-        let received = tunnel.receive(self.io.bytes(chunk), &mut self.plain);
+        plain.clear();
+        let received = tunnel.receive(self.wire.records(chunk), plain);
         let has_own = tunnel.has_waiting();
-        let speaks = !self.plain.is_empty();
+        let speaks = !plain.is_empty();
         if speaks {
             self.note_handshake(link, at_ns, speaks);
         }
-        if !self.plain.is_empty() && self.links[link as usize].state == State::Open {
-            let chunk = Chunk { start: 0, len: self.plain.len() };
-            self.told.push_back(Completion { link, at_ns, polled_ns, what: What::Received(chunk) });
+        if !self.tunnels.plain.is_empty() && self.tunnels.of(link).state == State::Open {
+            let chunk = Chunk::decrypted(self.tunnels.plain.len());
+            self.tunnels.told.push_back(Completion { link, at_ns, polled_ns, what: What::Received(chunk) });
         }
         // An answer of the handshake, of a change of keys, or an alert that says what is wrong. Only now, because it may fail,
         // and what has come was there before.
@@ -215,7 +283,7 @@ impl<I: Io> Tls<I> {
             // The peer has said why it is over, or we know: that it took no answer is no news.
             (Ok(true), _) => self.end_of_peer(link, at_ns, None),
             (Err(error), _) => {
-                self.links[link as usize].trouble = Some(Reason::answer(&error));
+                self.tunnels.of(link).trouble = Some(Reason::answer(&error));
                 self.fail(link, at_ns, TLS_ERRNO);
             }
         }
@@ -225,7 +293,7 @@ impl<I: Io> Tls<I> {
     /// because the peer `speaks`.
     #[inline]
     fn note_handshake(&mut self, link: LinkId, at_ns: u64, speaks: bool) {
-        let entry = &mut self.links[link as usize];
+        let entry = self.tunnels.of(link);
         if let (State::Handshaking { since_ns, .. }, Some(tunnel)) = (entry.state, &entry.tunnel)
             && !tunnel.is_handshaking()
             && (speaks || tunnel.has_landed())
@@ -239,7 +307,7 @@ impl<I: Io> Tls<I> {
     /// The peer has ended a connection. That it did not say so first is no fault of its own: replies say how long they are, so that
     /// nothing can be cut off unseen.
     fn end_of_peer(&mut self, link: LinkId, at_ns: u64, errno: Option<i32>) {
-        let entry = &mut self.links[link as usize];
+        let entry = self.tunnels.of(link);
         if entry.state != State::Open {
             let how =
                 errno.map_or(String::new(), |errno| format!(" ({})", io::Error::from_raw_os_error(errno)));
@@ -251,16 +319,16 @@ impl<I: Io> Tls<I> {
 
     /// How much of what the worker offered counts as taken. If it is not all, there will be room.
     fn land(&mut self, link: LinkId) -> usize {
-        let entry = &mut self.links[link as usize];
+        let entry = self.tunnels.of(link);
         let Some(tunnel) = &mut entry.tunnel else { return 0 };
         let plain = tunnel.take_landed();
         entry.owed = if tunnel.is_ahead() { Owed::Room } else { Owed::Nothing };
         plain
     }
 
-    /// The Io has answered to what it was given.
+    /// The sockets have answered to what they were given.
     fn sent(&mut self, link: LinkId, at_ns: u64, taken: Result<usize, i32>) {
-        let entry = &mut self.links[link as usize];
+        let entry = self.tunnels.of(link);
         let Some(tunnel) = &mut entry.tunnel else { return };
         tunnel.sent(taken.unwrap_or(0));
         match (taken, entry.owed) {
@@ -269,11 +337,11 @@ impl<I: Io> Tls<I> {
             (Ok(_), Owed::Result) => {
                 let plain = self.land(link);
                 self.tell(link, at_ns, What::Sent(Ok(plain)));
-                if self.links[link as usize].owed == Owed::Nothing {
+                if self.tunnels.of(link).owed == Owed::Nothing {
                     self.go_on(link);
                 }
             }
-            // Else the Io says when there is.
+            // Else the sockets say when there is.
             (Ok(_), Owed::Room) if tunnel.has_landed() => self.make_room(link, at_ns),
             (Ok(_), Owed::Room) => {}
             (Ok(_), Owed::Nothing) => {
@@ -283,21 +351,21 @@ impl<I: Io> Tls<I> {
         }
     }
 
-    /// Hands over what was made meanwhile, unless the Io has no room: then it says when there is.
+    /// Hands over what was made meanwhile, unless the sockets have no room: then they say when there is.
     fn go_on(&mut self, link: LinkId) {
-        if self.links[link as usize].tunnel.as_ref().is_some_and(Tunnel::has_landed) {
+        if self.tunnels.of(link).tunnel.as_ref().is_some_and(Tunnel::has_landed) {
             self.hand_over_own(link);
         }
     }
 
     fn make_room(&mut self, link: LinkId, at_ns: u64) {
-        self.links[link as usize].owed = Owed::Nothing;
+        self.tunnels.of(link).owed = Owed::Nothing;
         self.tell(link, at_ns, What::Writable);
     }
 
-    /// The Io has room for more.
+    /// A socket has room for more.
     fn writable(&mut self, link: LinkId, at_ns: u64) {
-        match self.links[link as usize].owed {
+        match self.tunnels.of(link).owed {
             // The worker offers what it had offered.
             Owed::Room => self.make_room(link, at_ns),
             Owed::Nothing | Owed::Result => {
@@ -307,59 +375,44 @@ impl<I: Io> Tls<I> {
         }
     }
 
-    /// What the Io beneath says, in the words of the one above.
+    /// Something has happened on a socket; [`Tunnels::next_told`] says what of it is the worker's.
     #[inline]
-    fn take(&mut self, completion: Completion) {
+    pub(crate) fn take(&mut self, completion: Completion) {
         let Completion { link, at_ns, what, .. } = completion;
         match what {
-            What::Received(chunk) => self.receive(completion, chunk),
+            What::Received(chunk) | What::Stamped(chunk) => self.receive(completion, chunk),
             What::Sent(taken) => self.sent(link, at_ns, taken),
             What::Writable => self.writable(link, at_ns),
             What::Connected => self.greet(link, at_ns),
             What::Closed(errno) => self.end_of_peer(link, at_ns, errno),
             What::ConnectFailed(_) => {
                 self.reset(link);
-                self.told.push_back(completion);
+                self.tunnels.told.push_back(completion);
             }
         }
     }
-}
 
-impl<I: Io> Io for Tls<I> {
+    /// As [`crate::io::Io::send`]; the bytes are encrypted at once.
     #[inline]
-    fn now_ns(&mut self) -> u64 {
-        self.io.now_ns()
-    }
-
-    fn connect(&mut self, link: LinkId, address: &Address) -> Result<(), i32> {
-        self.links[link as usize].trouble = None;
-        self.io.connect(link, address)
-    }
-
-    #[inline]
-    #[expect(
-        unsafe_code,
-        reason = "a promise of the caller's, which nothing here needs: the bytes are encrypted at once"
-    )]
-    unsafe fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
-        let entry = &mut self.links[link as usize];
+    pub(crate) fn send(&mut self, link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        let entry = self.tunnels.of(link);
         let Some(tunnel) = entry.tunnel.as_mut().filter(|_| entry.state == State::Open) else {
-            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.io.now_ns() });
+            return Some(SendResult { taken: Err(libc::ENOTCONN), at_ns: self.wire.clock_ns() });
         };
         if tunnel.encrypt(parts).is_err() {
             // Of what was offered nothing counts as taken, so that nothing of it may be handed over any more: its connection
             // ends without a word.
             entry.state = State::Down;
-            return Some(SendResult { taken: Err(TLS_ERRNO), at_ns: self.io.now_ns() });
+            return Some(SendResult { taken: Err(TLS_ERRNO), at_ns: self.wire.clock_ns() });
         }
         if tunnel.is_flying() {
             // Something of the library's own is under way: when it has landed there is room.
             entry.owed = Owed::Room;
-            return Some(SendResult { taken: Ok(0), at_ns: self.io.now_ns() });
+            return Some(SendResult { taken: Ok(0), at_ns: self.wire.clock_ns() });
         }
         match self.hand_over(link) {
             Handed::Later => {
-                self.links[link as usize].owed = Owed::Result;
+                self.tunnels.of(link).owed = Owed::Result;
                 None
             }
             Handed::Now(SendResult { taken: Ok(_), at_ns }) => {
@@ -369,18 +422,14 @@ impl<I: Io> Io for Tls<I> {
             // It was offered again, and has landed meanwhile.
             Handed::Nothing => {
                 let taken = self.land(link);
-                Some(SendResult { taken: Ok(taken), at_ns: self.io.now_ns() })
+                Some(SendResult { taken: Ok(taken), at_ns: self.wire.clock_ns() })
             }
         }
     }
 
-    #[inline]
-    fn submit(&mut self) {
-        self.io.submit();
-    }
-
-    fn close(&mut self, link: LinkId, how: CloseHow) {
-        let entry = &mut self.links[link as usize];
+    /// As [`crate::io::Io::close`].
+    pub(crate) fn close(&mut self, link: LinkId, how: CloseHow) {
+        let entry = self.tunnels.of(link);
         if let State::Handshaking { is_heard, .. } = entry.state {
             // The worker has waited long enough.
             let what = if is_heard { "finish the handshake in time" } else { "answer the handshake in time" };
@@ -392,56 +441,35 @@ impl<I: Io> Io for Tls<I> {
             // As good as it goes: where it is not taken, the end comes without a word.
             let _ = self.hand_over(link);
         }
-        self.io.close(link, how);
+        self.wire.hang_up(link, how);
         self.reset(link);
-        self.told.retain(|completion| completion.link != link);
+        self.tunnels.told.retain(|completion| completion.link != link);
+    }
+}
+
+/// The tunnel of one link, driven as an Io does, over a peer in memory; the iterator is what happens on its socket.
+#[cfg(test)]
+struct Driven<W> {
+    tunnels: Tunnels,
+    wire: W,
+}
+
+#[cfg(test)]
+impl<W: Wire + Iterator<Item = Completion>> Driven<W> {
+    fn new(wire: W, client: &TlsClient) -> Self {
+        let mut tunnels = Tunnels::default();
+        tunnels.begin(0, Some(client));
+        Self { tunnels, wire }
     }
 
-    #[inline]
-    fn wait(&mut self, now_ns: u64, until: Until) -> u64 {
-        debug_assert!(self.told.is_empty(), "everything was fetched");
-        self.io.wait(now_ns, until)
-    }
-
-    #[inline]
     fn next(&mut self) -> Option<Completion> {
         loop {
-            if let Some(completion) = self.told.pop_front() {
+            if let Some(completion) = self.tunnels.next_told() {
                 return Some(completion);
             }
-            let completion = self.io.next()?;
-            self.take(completion);
+            let completion = self.wire.next()?;
+            self.tunnels.over(&mut self.wire).take(completion);
         }
-    }
-
-    #[inline]
-    fn bytes(&self, chunk: Chunk) -> &[u8] {
-        &self.plain[chunk.start..chunk.start + chunk.len]
-    }
-
-    fn syscalls(&self) -> u64 {
-        self.io.syscalls()
-    }
-
-    fn retransmits(&mut self) -> u64 {
-        self.io.retransmits()
-    }
-
-    fn shares_cpu(&mut self, link: LinkId) -> Option<bool> {
-        self.io.shares_cpu(link)
-    }
-
-    fn handshake_ns(&self, link: LinkId) -> Option<u64> {
-        self.links[link as usize].handshake_ns
-    }
-
-    fn trouble(&self, link: LinkId) -> Option<Trouble<'_>> {
-        let reason = self.links[link as usize].trouble.as_ref()?;
-        Some(Trouble { words: &reason.words, is_answer: reason.is_answer })
-    }
-
-    fn wall(&mut self) -> WallReading {
-        self.io.wall()
     }
 }
 
@@ -459,46 +487,30 @@ mod tests {
 
     const SAID: &[u8] = b"-ERR this is no TLS\r\n";
 
-    impl Io for Rude {
-        fn now_ns(&mut self) -> u64 {
+    impl Wire for Rude {
+        fn clock_ns(&self) -> u64 {
             7
         }
 
-        fn connect(&mut self, _link: LinkId, _address: &Address) -> Result<(), i32> {
-            Ok(())
-        }
-
         #[expect(unsafe_code, reason = "the seam has it; nothing is read here")]
-        unsafe fn send(&mut self, _link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+        unsafe fn hand_over(&mut self, _link: LinkId, records: &[u8]) -> Option<SendResult> {
             self.sends += 1;
-            let len = parts.iter().map(|part| part.len()).sum();
-            Some(SendResult { taken: if self.sends == 1 { Ok(len) } else { Err(libc::EPIPE) }, at_ns: 7 })
+            let taken = if self.sends == 1 { Ok(records.len()) } else { Err(libc::EPIPE) };
+            Some(SendResult { taken, at_ns: 7 })
         }
 
-        fn close(&mut self, _link: LinkId, _how: CloseHow) {}
+        fn hang_up(&mut self, _link: LinkId, _how: CloseHow) {}
 
-        fn wait(&mut self, now_ns: u64, _until: Until) -> u64 {
-            now_ns
+        fn records(&self, _chunk: Chunk) -> &[u8] {
+            SAID
         }
+    }
+
+    impl Iterator for Rude {
+        type Item = Completion;
 
         fn next(&mut self) -> Option<Completion> {
             self.coming.pop_front()
-        }
-
-        fn bytes(&self, _chunk: Chunk) -> &[u8] {
-            SAID
-        }
-
-        fn syscalls(&self) -> u64 {
-            0
-        }
-
-        fn retransmits(&mut self) -> u64 {
-            0
-        }
-
-        fn shares_cpu(&mut self, _link: LinkId) -> Option<bool> {
-            None
         }
     }
 
@@ -509,14 +521,14 @@ mod tests {
         let came = |what| Completion { link: 0, at_ns: 7, polled_ns: 7, what };
         let said = Chunk { start: 0, len: SAID.len() };
         let coming = [came(What::Connected), came(What::Received(said))].into();
-        let mut tls = Tls::new(Rude { sends: 0, coming }, [client]);
+        let mut tls = Driven::new(Rude { sends: 0, coming }, &client);
         let told = tls.next().map(|completion| completion.what);
         assert!(matches!(told, Some(What::ConnectFailed(TLS_ERRNO))), "{told:?}");
         let trouble = Trouble {
             words: "what it says is no TLS; does it speak TLS (--transport tcp is plain)?",
             is_answer: true,
         };
-        assert_eq!(tls.trouble(0), Some(trouble));
-        assert_eq!(tls.io.sends, 2, "an alert was offered");
+        assert_eq!(tls.tunnels.trouble(0), Some(trouble));
+        assert_eq!(tls.wire.sends, 2, "an alert was offered");
     }
 }

@@ -26,6 +26,7 @@ mod fleet;
 mod information;
 mod legacy;
 mod lifetimes;
+mod loops;
 mod many;
 mod measured;
 mod memcached;

@@ -80,12 +80,14 @@ impl Pool {
         usize::from(id) * self.buffer_bytes
     }
 
-    /// Bytes of a buffer that is lent out.
+    /// Bytes of a buffer that is lent out, if they lie in one.
     #[inline]
-    pub(super) fn bytes(&self, start: usize, len: usize) -> &[u8] {
-        assert!(start + len <= self.memory.layout.size(), "{start} + {len} of {}", self.memory.layout.size());
+    pub(super) fn bytes(&self, start: usize, len: usize) -> Option<&[u8]> {
+        if start + len > self.memory.layout.size() {
+            return None;
+        }
         // SAFETY: within the memory, which was zeroed and so is initialised; the kernel writes to no buffer that is lent out.
-        unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) }
+        Some(unsafe { std::slice::from_raw_parts(self.memory.start.as_ptr().add(start), len) })
     }
 
     /// Gives a buffer to the kernel.

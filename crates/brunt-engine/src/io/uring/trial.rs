@@ -18,7 +18,7 @@ const FLOOD_BYTES: usize = 64 << 20;
 
 /// Tries it out; an error says what does not work.
 pub(crate) fn try_out() -> Result<(), String> {
-    let shape = Shape { links: 1, reply_bytes: 1, datagrams: false, nodelay: true, gather: Gather::NOTHING };
+    let shape = Shape { links: 1, reply_bytes: 1, datagrams: 0, nodelay: true, gather: Gather::NOTHING };
     let uring = Uring::new(shape, Clock::start()).map_err(|error| refusal(&error))?;
     Trial { uring }.run().map_err(|what| format!("tried here, {what}"))
 }

@@ -66,12 +66,29 @@ fn client(version: &'static SupportedProtocolVersion, records_max: u64) -> TlsCl
     TlsClient::of(config, "cache.test")
 }
 
-/// The other end, as an Io: what is sent reaches it at once, and what it says comes in pieces.
+/// A client of no special abilities that trusts [`server`].
+pub(crate) fn any_client() -> TlsClient {
+    client(&TLS13, u64::MAX)
+}
+
+/// The library's server.
+pub(crate) fn server() -> ServerConnection {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let key = PrivatePkcs8KeyDer::from(KEY).into();
+    let mut config = builder.with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key).unwrap();
+    // Nothing comes that nobody asked for.
+    config.send_tls13_tickets = 0;
+    ServerConnection::new(Arc::new(config)).unwrap()
+}
+
+/// The other end, as the socket to it: what is sent reaches it at once, and what it says comes in pieces.
 struct Peer {
     server: ServerConnection,
     /// Plain bytes that it has had.
     had: Vec<u8>,
-    coming: VecDeque<Completion>,
+    /// That it is connected has been said.
+    is_up: bool,
     /// What it has said and nobody has read, and how much was read before.
     said: Vec<u8>,
     read: usize,
@@ -86,16 +103,10 @@ struct Peer {
 
 impl Peer {
     fn new(cut: usize) -> Self {
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let key = PrivatePkcs8KeyDer::from(KEY).into();
-        let mut config = builder.with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key).unwrap();
-        // Nothing comes that nobody asked for.
-        config.send_tls13_tickets = 0;
         Self {
-            server: ServerConnection::new(Arc::new(config)).unwrap(),
+            server: server(),
             had: Vec::new(),
-            coming: VecDeque::new(),
+            is_up: false,
             said: Vec::new(),
             read: 0,
             cut,
@@ -123,34 +134,34 @@ impl Peer {
     }
 }
 
-impl Io for Peer {
-    fn now_ns(&mut self) -> u64 {
+impl Wire for Peer {
+    fn clock_ns(&self) -> u64 {
         7
     }
 
-    fn connect(&mut self, link: LinkId, _address: &Address) -> Result<(), i32> {
-        self.coming.push_back(Completion { link, at_ns: 7, polled_ns: 7, what: What::Connected });
-        Ok(())
-    }
-
     #[expect(unsafe_code, reason = "the seam has it; the bytes are read at once")]
-    unsafe fn send(&mut self, _link: LinkId, parts: &[IoSlice<'_>]) -> Option<SendResult> {
+    unsafe fn hand_over(&mut self, _link: LinkId, records: &[u8]) -> Option<SendResult> {
         if self.is_deaf {
             return Some(SendResult { taken: Err(libc::EPIPE), at_ns: 7 });
         }
-        parts.iter().for_each(|part| self.hear(part));
-        Some(SendResult { taken: Ok(parts.iter().map(|part| part.len()).sum()), at_ns: 7 })
+        self.hear(records);
+        Some(SendResult { taken: Ok(records.len()), at_ns: 7 })
     }
 
-    fn close(&mut self, _link: LinkId, _how: CloseHow) {}
+    fn hang_up(&mut self, _link: LinkId, _how: CloseHow) {}
 
-    fn wait(&mut self, now_ns: u64, _until: Until) -> u64 {
-        now_ns
+    fn records(&self, chunk: Chunk) -> &[u8] {
+        &self.current[chunk.start..chunk.start + chunk.len]
     }
+}
+
+impl Iterator for Peer {
+    type Item = Completion;
 
     fn next(&mut self) -> Option<Completion> {
-        if let Some(completion) = self.coming.pop_front() {
-            return Some(completion);
+        if !self.is_up {
+            self.is_up = true;
+            return Some(Completion { link: 0, at_ns: 7, polled_ns: 7, what: What::Connected });
         }
         if self.said.is_empty() {
             return None;
@@ -161,22 +172,6 @@ impl Io for Peer {
         self.read += len;
         let what = What::Received(Chunk { start: 0, len });
         Some(Completion { link: 0, at_ns: 7, polled_ns: 7, what })
-    }
-
-    fn bytes(&self, chunk: Chunk) -> &[u8] {
-        &self.current[chunk.start..chunk.start + chunk.len]
-    }
-
-    fn syscalls(&self) -> u64 {
-        0
-    }
-
-    fn retransmits(&mut self) -> u64 {
-        0
-    }
-
-    fn shares_cpu(&mut self, _link: LinkId) -> Option<bool> {
-        None
     }
 }
 
@@ -189,14 +184,14 @@ struct Told {
     end: Option<Option<i32>>,
 }
 
-fn listen(tls: &mut Tls<Peer>, told: &mut Told) {
+fn listen(tls: &mut Driven<Peer>, told: &mut Told) {
     while let Some(completion) = tls.next() {
         assert_eq!(told.end, None, "{completion:?} after the end");
         match completion.what {
             What::Connected => told.is_connected = true,
             What::Received(chunk) => {
                 assert!(told.is_connected && chunk.len > 0);
-                told.plain.extend_from_slice(tls.bytes(chunk));
+                told.plain.extend_from_slice(tls.tunnels.plain(chunk));
             }
             What::Closed(errno) => told.end = Some(errno),
             other => panic!("{other:?}"),
@@ -209,21 +204,17 @@ fn established(
     version: &'static SupportedProtocolVersion,
     records_max: u64,
     cut: usize,
-) -> (Tls<Peer>, Told) {
-    let mut tls = Tls::new(Peer::new(cut), [client(version, records_max)]);
-    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into();
-    tls.connect(0, &nowhere).unwrap();
+) -> (Driven<Peer>, Told) {
+    let mut tls = Driven::new(Peer::new(cut), &client(version, records_max));
     let mut told = Told::default();
     listen(&mut tls, &mut told);
     assert!(told.is_connected, "{told:?}");
     (tls, told)
 }
 
-#[expect(unsafe_code, reason = "the seam has it; the bytes live as long as the call")]
-fn send(tls: &mut Tls<Peer>, parts: &[&[u8]]) -> Result<usize, i32> {
+fn send(tls: &mut Driven<Peer>, parts: &[&[u8]]) -> Result<usize, i32> {
     let parts: Vec<_> = parts.iter().map(|part| IoSlice::new(part)).collect();
-    // SAFETY: the peer reads them within the call.
-    unsafe { tls.send(0, &parts) }.unwrap().taken
+    tls.tunnels.over(&mut tls.wire).send(0, &parts).unwrap().taken
 }
 
 #[test]
@@ -239,8 +230,8 @@ fn what_is_cut_anywhere_comes_whole() {
             }
             let expected = Told { is_connected: true, plain: requests.concat(), end: None };
             assert_eq!(told, expected, "{version:?} cut at {cut}");
-            assert_eq!(tls.io.had, requests.concat());
-            total = total.max(tls.io.read);
+            assert_eq!(tls.wire.had, requests.concat());
+            total = total.max(tls.wire.read);
             if cut > total {
                 break;
             }
@@ -257,12 +248,12 @@ fn what_has_come_is_told_before_the_end() {
     for version in VERSIONS {
         let (tls, _) = established(version, u64::MAX, 0);
         // Its length is not always the same: a signature has one byte more or less.
-        let handshake = tls.io.read - 10;
+        let handshake = tls.wire.read - 10;
         for behind in 0..400 {
             let (mut tls, mut told) = established(version, u64::MAX, handshake + behind);
-            tls.io.babbles = true;
+            tls.wire.babbles = true;
             assert_eq!(send(&mut tls, &[&request]), Ok(request.len()));
-            tls.io.is_deaf = true;
+            tls.wire.is_deaf = true;
             listen(&mut tls, &mut told);
             let expected = Told { is_connected: true, plain: request.to_vec(), end: Some(Some(TLS_ERRNO)) };
             assert_eq!(told, expected, "{version:?} cut {behind} bytes behind the handshake");
@@ -290,10 +281,10 @@ fn keys_that_are_used_up_take_nothing() {
                 Err(errno) => Some(errno),
             }
         });
-        assert_eq!((broken, tls.io.had.len(), told.plain.len()), (Some(TLS_ERRNO), taken, taken));
+        assert_eq!((broken, tls.wire.had.len(), told.plain.len()), (Some(TLS_ERRNO), taken, taken));
         assert!(taken > 0);
-        tls.close(0, CloseHow::Orderly);
-        assert_eq!(tls.io.had.len(), taken, "{records_max}");
+        tls.tunnels.over(&mut tls.wire).close(0, CloseHow::Orderly);
+        assert_eq!(tls.wire.had.len(), taken, "{records_max}");
     }
 }
 
@@ -306,5 +297,5 @@ fn keys_that_are_used_up_are_changed() {
         listen(&mut tls, &mut told);
     }
     let expected: Vec<u8> = (0..100).flat_map(|number| [number; 40]).collect();
-    assert_eq!((told.plain, told.end, tls.io.had), (expected.clone(), None, expected));
+    assert_eq!((told.plain, told.end, tls.wire.had), (expected.clone(), None, expected));
 }

@@ -1,0 +1,162 @@
+//! Tests of connections of every kind in one Io: each is what it was begun as, and none disturbs another.
+
+use super::epoll::Epoll;
+use super::uring::{Shape, Uring};
+use super::{CloseHow, Gather, Io, LinkId, Until, What};
+use crate::clock::Clock;
+use crate::transport::address::Address;
+use crate::transport::tls::client::TlsClient;
+use crate::transport::tls::pair;
+use std::io::{IoSlice, Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
+
+/// How long anything may take; every peer is on this host.
+const PATIENCE_NS: u64 = 20_000_000_000;
+/// Longer than a read, so that some of it is left for the next turn.
+const STREAM_BYTES: usize = 200_000;
+/// More than one call receives.
+const DATAGRAMS: usize = 36;
+
+/// Where a connection goes to.
+struct Place {
+    address: Address,
+    tls: Option<TlsClient>,
+}
+
+/// Sends everything back, each connection on a thread of its own, until the other end is closed.
+fn echo<S: Read + Write + Send + 'static>(
+    accept: impl Fn(std::net::TcpStream) -> S + Send + 'static,
+) -> Address {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Network(listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut stream = accept(socket.unwrap());
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(len @ 1..) = stream.read(&mut bytes) {
+                    if stream.write_all(&bytes[..len]).and_then(|()| stream.flush()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn echo_datagrams() -> Address {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let address = Address::Datagram(socket.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let mut bytes = [0; 2048];
+        while let Ok((len, from)) = socket.recv_from(&mut bytes) {
+            socket.send_to(&bytes[..len], from).unwrap();
+        }
+    });
+    address
+}
+
+/// What is sent on a link, in pieces that are datagrams where it has such.
+fn pieces(link: LinkId, is_by_datagram: bool) -> Vec<Vec<u8>> {
+    let (count, len) = if is_by_datagram { (DATAGRAMS, 600) } else { (1, STREAM_BYTES) };
+    (0..count).map(|piece| (0..len).map(|at| (at + 7 * piece + 31 * link as usize) as u8).collect()).collect()
+}
+
+/// One connection of each link, whose bytes come back whole and in order, and as many datagrams as were sent.
+fn exchange(io: &mut impl Io, places: &[&Place]) {
+    let is_by_datagram = |link: LinkId| matches!(places[link as usize].address, Address::Datagram(_));
+    let sent: Vec<_> = (0..).zip(places).map(|(link, _)| pieces(link, is_by_datagram(link))).collect();
+    let mut taken = vec![0; places.len()];
+    let mut back = vec![Vec::new(); places.len()];
+    let mut datagrams = vec![0; places.len()];
+    for (link, place) in (0..).zip(places) {
+        io.connect(link, &place.address, place.tls.as_ref()).unwrap();
+    }
+    let deadline_ns = io.now_ns() + PATIENCE_NS;
+    let is_done = |back: &[Vec<u8>]| {
+        (0..).zip(back).all(|(link, back)| back.len() == sent[link as usize].concat().len())
+    };
+    while !is_done(&back) {
+        let now_ns = io.now_ns();
+        assert!(
+            now_ns < deadline_ns,
+            "{:?} taken, {:?} back",
+            taken,
+            back.iter().map(Vec::len).collect::<Vec<_>>()
+        );
+        io.wait(now_ns, Until::Instant(now_ns + 10_000_000));
+        while let Some(completion) = io.next() {
+            let at = completion.link as usize;
+            let all = sent[at].concat();
+            match completion.what {
+                What::Received(chunk) => {
+                    back[at].extend_from_slice(io.bytes(chunk));
+                    datagrams[at] += 1;
+                    continue;
+                }
+                What::Sent(sent) => taken[at] += sent.unwrap(),
+                What::Connected | What::Writable => {}
+                other => panic!("{other:?} on {at}"),
+            }
+            // Whatever was not taken is offered again when there is room.
+            if taken[at] == all.len() || matches!(completion.what, What::Sent(_)) {
+                continue;
+            }
+            taken[at] += offer(io, completion.link, &sent[at], taken[at], is_by_datagram(completion.link));
+        }
+    }
+    for (link, pieces) in (0..).zip(&sent) {
+        assert!(back[link as usize] == pieces.concat(), "link {link}");
+        if is_by_datagram(link) {
+            assert_eq!(datagrams[link as usize], pieces.len(), "link {link}");
+        }
+        assert_eq!(io.handshake_ns(link).is_some(), places[link as usize].tls.is_some(), "link {link}");
+        io.close(link, CloseHow::Orderly);
+    }
+}
+
+/// Offers what is left of these pieces. Yields how much was taken at once.
+#[expect(unsafe_code, reason = "the seam has it; the bytes outlive the exchange")]
+fn offer(io: &mut impl Io, link: LinkId, pieces: &[Vec<u8>], taken: usize, is_by_datagram: bool) -> usize {
+    // So that they stay where they are, however late the kernel reads them.
+    let rest: &'static [u8] = Vec::leak(pieces.concat()[taken..].to_vec());
+    if is_by_datagram {
+        let len = pieces[0].len();
+        let ends: Vec<u32> = (1..=rest.len() / len).map(|count| (count * len) as u32).collect();
+        return io.send_datagrams(link, rest, &ends).taken.unwrap();
+    }
+    // SAFETY: the bytes are never freed.
+    unsafe { io.send(link, &[IoSlice::new(rest)]) }.map_or(0, |result| result.taken.unwrap())
+}
+
+fn check(mut io: impl Io) {
+    let stream = Place { address: echo(|socket| socket), tls: None };
+    let by_datagram = Place { address: echo_datagrams(), tls: None };
+    let tunnelled = Place {
+        address: echo(|socket| rustls::StreamOwned::new(pair::server(), socket)),
+        tls: Some(pair::any_client()),
+    };
+    let places = [&stream, &by_datagram, &tunnelled, &stream, &by_datagram, &tunnelled];
+    // Each link is of every kind in its turn, and the second time what it was before.
+    for turn in [0, 1, 2, 2] {
+        exchange(&mut io, &[&places[turn..], &places[..turn]].concat());
+    }
+}
+
+#[test]
+fn connections_of_every_kind_share_an_epoll() {
+    for stamping in [false, true] {
+        check(Epoll::new(6, Gather::NOTHING, Clock::start()).unwrap().with_stamps(stamping));
+    }
+}
+
+#[test]
+fn connections_of_every_kind_share_a_ring() {
+    let shape = Shape { links: 6, reply_bytes: 2_000, datagrams: 2, nodelay: true, gather: Gather::NOTHING };
+    // Where there is none, the tests of the trial say so.
+    let Ok(uring) = Uring::new(shape, Clock::start()) else { return };
+    check(uring);
+}

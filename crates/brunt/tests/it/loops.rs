@@ -1,0 +1,16 @@
+//! How often the loop is compiled: once for each codec and each interface of the kernel, whatever the transports.
+
+use std::process::Command;
+
+/// The function around every copy of the loop, as the names of its symbols have it.
+const LOOP: &str = "brunt_engine6launch5drive17h";
+/// Four codecs of streams and two of datagrams, over epoll and over io_uring.
+const COPIES: usize = 6 * 2;
+
+#[test]
+fn transports_compile_no_loops() {
+    // Of the same package as the linker.
+    let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_brunt")).output().unwrap();
+    let symbols = String::from_utf8(listed.stdout).unwrap();
+    assert_eq!(symbols.lines().filter(|line| line.contains(LOOP)).count(), COPIES);
+}
