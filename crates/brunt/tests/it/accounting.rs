@@ -3,9 +3,9 @@
 //!
 //! Short in the usual test run; a million requests with `BRUNT_ACCURACY=full` (`cargo xtask accuracy`).
 
-use crate::accuracy::is_full;
+use crate::experiments::is_full;
 use crate::measured::Measured;
-use crate::server::{Server, alone};
+use crate::server::{Server, beside_others};
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
@@ -81,13 +81,13 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
 
 #[test]
 fn t7_what_became_of_every_request() {
-    let _alone = alone();
+    let _beside = beside_others();
     // SERVER_ERROR every 1 000th, no reply every 10 000th, a wrong value every 50 000th. A host that is busy with other
     // things stops a server for tenths of a second: a short run has few time-outs, and long ones.
     let (requests, periods, timeout_ms) = if is_full() {
         (1_000_000, [1_000, 10_000, 50_000], 500)
     } else {
-        (20_000, [100, 5_000, 1_000], 2_000)
+        (20_000, [100, 10_000, 1_000], 1_500)
     };
     let error = Fault { period: periods[0], first: 37 };
     let drop = Fault { period: periods[1], first: 541 };

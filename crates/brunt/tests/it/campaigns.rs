@@ -1,6 +1,6 @@
 //! Campaigns from the outside: what is measured how often, what is stored again, how they end.
 //!
-//! Not of how fast anything is: the machine may be busy. The capacity of a known queue is in [`crate::accuracy`].
+//! Not of how fast anything is: the machine may be busy. The capacity of a known queue is in `experiments/accuracy.rs`.
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, temporary};

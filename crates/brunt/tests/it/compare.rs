@@ -8,21 +8,21 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// One connection: the service time is nearly all of what there is to measure. No process has to be woken, so little of it may be the client's.
-const LOAD: [&str; 12] =
+pub(crate) const LOAD: [&str; 12] =
     ["-c", "1", "-t", "300ms", "--warmup", "0", "--keys", "500", "--mix", "get", "--wait", "spin"];
 
 /// Files of this test, gone with it.
-struct Directory(PathBuf);
+pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let path = std::env::temp_dir().join(format!("brunt-compare-{}-{}", std::process::id(), unique()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
     /// Measures into a file.
-    fn measured(&self, name: &str, server: &Server, flags: &[&str]) -> String {
+    pub(crate) fn measured(&self, name: &str, server: &Server, flags: &[&str]) -> String {
         let path = self.0.join(name).to_str().unwrap().to_owned();
         let mut command = brunt(&["run", "-q", "--allow-untrusted", "-s", &server.address, "--json", &path]);
         let output = command.args(LOAD).args(flags).output().unwrap();
@@ -37,71 +37,20 @@ impl Drop for Directory {
     }
 }
 
-fn of_service(us: &str) -> Server {
+pub(crate) fn of_service(us: &str) -> Server {
     Server::reference(&["--service", &format!("fixed:{us}"), "--script-after", "500"])
 }
 
 /// Exit code, JSON and text of a comparison.
-fn compared(arguments: &[&str]) -> (i32, Value, String) {
+pub(crate) fn compared(arguments: &[&str]) -> (i32, Value, String) {
     let output = brunt(&["compare", "--json", "-"]).args(arguments).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     (output.status.code().unwrap(), serde_json::from_slice(&output.stdout).unwrap_or_default(), text)
 }
 
-fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {
+pub(crate) fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {
     let all = json["quantities"].as_array().unwrap();
     all.iter().find(|held| held["quantity"] == name).unwrap()
-}
-
-#[test]
-fn ten_times_the_service_time_is_slower() {
-    let _beside = beside_others();
-    let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
-    let mut arguments = vec!["--allow-untrusted".to_owned(), "--assert=p50 <= +20%".to_owned()];
-    for (flag, server) in [("--a", &fast), ("--b", &slow)] {
-        arguments.push(flag.to_owned());
-        let file = |run| directory.measured(&format!("{}{run}.json", &flag[2..]), server, &[]);
-        arguments.extend((0..4).map(file));
-    }
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (exit, json, text) = compared(&arguments);
-    assert_eq!(exit, 4, "{text}");
-    let p50 = quantity(&json, "p50");
-    assert_eq!(
-        (&p50["finding"], json["a"]["runs"].as_array().unwrap().len()),
-        (&"above".into(), 4),
-        "{text}"
-    );
-    let change = p50["change"].as_f64().unwrap();
-    assert!((1.0..20.0).contains(&change), "{text}");
-    assert!(text.contains("B is slower") && text.contains(" FAILS\n"), "{text}");
-    // One result each: the same numbers, and no claim, of B alone neither.
-    let junit = directory.0.join("junit.xml").to_str().unwrap().to_owned();
-    let flags = ["--allow-untrusted", "--assert", "p50 < 10s", "--assert", "p50 < 1us", "--junit", &junit];
-    let (exit, json, text) = compared(&[&flags[..], &[arguments[3], arguments[8]]].concat());
-    assert_eq!((exit, &quantity(&json, "p50")["finding"]), (3, &"too_few_runs".into()), "{text}");
-    for words in ["one run each", "spread from run to run unknown", "--repeat 6"] {
-        assert!(text.contains(words), "{words}: {text}");
-    }
-    for assertion in json["assertions"].as_array().unwrap() {
-        assert_eq!(
-            (&assertion["status"], &assertion["reason"]),
-            (&"inconclusive".into(), &"needs 6 runs of B".into())
-        );
-    }
-    let junit = std::fs::read_to_string(junit).unwrap();
-    assert!(junit.contains(r#"tests="4" failures="0" errors="2""#), "{junit}");
-}
-
-#[test]
-fn a_campaign_is_several_runs() {
-    let _beside = beside_others();
-    let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
-    let a = directory.measured("a.json", &fast, &["--repeat", "4"]);
-    let b = directory.measured("b.json", &slow, &["--repeat", "4"]);
-    let (exit, json, text) = compared(&["--allow-untrusted", &a, &b]);
-    assert_eq!((exit, &quantity(&json, "p50")["finding"]), (0, &"above".into()), "{text}");
-    assert_eq!(json["b"]["runs"][3]["source"], format!("{b}, run 4"));
 }
 
 /// A server that is gone after its first runs: what was measured is reported before the error.
@@ -115,32 +64,6 @@ fn what_was_measured_is_reported() {
     assert_eq!((exit, &json["interrupted"]), (5, &true.into()), "{text}");
     assert!(!json["b"]["runs"].as_array().unwrap().is_empty(), "{text}");
     assert!(text.contains("INTERRUPTED") && text.contains(&gone.address), "{text}");
-}
-
-#[test]
-fn live_servers_take_turns() {
-    let _beside = beside_others();
-    let (one, slow) = (of_service("300"), of_service("3000"));
-    let live = |b: &Server, assert: &str, allowed: &[&str]| {
-        let flags = ["--repeat", "4", "--seed", "7", "--allow-untrusted", "--assert", assert];
-        let flags = [&flags[..], allowed].concat();
-        let sides = ["--live", &one.address, &b.address];
-        compared(&[&sides[..], &LOAD, &flags].concat())
-    };
-    let (exit, json, text) = live(&one, "p50 <= +100000%", &["--strict", "--allow", "LAG,STEAL"]);
-    assert_eq!((exit, &json["assertions"][0]["status"]), (0, &"holds".into()), "{text}");
-    let of_side = |side: &str, key: &str| -> Vec<String> {
-        json[side]["runs"].as_array().unwrap().iter().map(|run| run[key].to_string()).collect()
-    };
-    assert_eq!(of_side("a", "source"), ["\"turn 1\"", "\"turn 4\"", "\"turn 6\"", "\"turn 7\""]);
-    assert_eq!(
-        (of_side("a", "seed"), of_side("b", "seed")),
-        (["7", "10", "12", "13"].map(str::to_owned).into(), ["8", "9", "11", "14"].map(str::to_owned).into())
-    );
-    assert_eq!(json["plan_differences"].as_array().map(Vec::len), Some(0), "{text}");
-    let (exit, json, text) = live(&slow, "p50 <= +20%", &[]);
-    assert_eq!((exit, &quantity(&json, "p50")["finding"]), (4, &"above".into()), "{text}");
-    assert!(text.lines().any(|line| line.starts_with("p50 ") && line.ends_with("B is slower")), "{text}");
 }
 
 /// A URL says what is spoken and where; both sides speak the same.

@@ -1,8 +1,8 @@
 //! The binary as a user runs it: whole commands against whole servers.
 //!
 //! One test program for everything that needs the built binary. Servers listen on free loopback ports and end with the
-//! test that started them. What takes minutes runs with `BRUNT_ACCURACY=full` (`cargo xtask accuracy`); the same tests
-//! run short otherwise.
+//! test that started them. Tests run side by side, but for those that measure time (`experiments.rs`). What takes minutes runs with
+//! `BRUNT_ACCURACY=full` (`cargo xtask accuracy`); the same tests run short otherwise.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,9 +11,7 @@
 )]
 
 mod accounting;
-mod accuracy;
 mod agentmode;
-mod assertions;
 mod calibrate;
 mod campaigns;
 mod cluster;
@@ -21,6 +19,7 @@ mod command_line;
 mod compare;
 mod convictions;
 mod dialects;
+mod experiments;
 mod faults;
 mod fleet;
 mod information;
@@ -50,4 +49,3 @@ mod transports;
 mod troubles;
 mod udp;
 mod whole_window;
-mod wire;

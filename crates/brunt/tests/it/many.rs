@@ -1,7 +1,7 @@
 //! Ten thousand connections, and more than there may be.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, beside_others, brunt, no_state, temporary};
+use crate::server::{Server, beside_others, brunt, no_state, temporary};
 use std::process::{Command, Stdio};
 use std::thread::park_timeout;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn peak_bytes(pid: u32) -> u64 {
 /// Ten thousand of them, begun once, never lost, and every one carries requests: the server's log says so.
 #[test]
 fn ten_thousand_connections_fit_into_200_mb() {
-    let _alone = alone();
+    let _beside = beside_others();
     let log = temporary("log");
     let server = Server::reference(&["--log", log.to_str().unwrap(), "--script-after", "20000"]);
     let run = brunt(&["run", "--server", &server.address, "--json", "-", "-n", "50000"])

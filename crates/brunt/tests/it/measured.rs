@@ -1,9 +1,13 @@
 //! A run of `brunt run --json -` taken apart: exit code, result, text.
 
+use crate::experiments::is_full;
 use crate::server::{brunt, undisturbed};
 use serde_json::Value;
 use std::process::Output;
 
+/// How an experiment at full length fails that the host has spoilt.
+pub(crate) const HOST_DISTURBED: &str =
+    "this host disturbed the experiment, which shows nothing: make it again on an idle machine";
 /// Checks that say what the host did to the client.
 const OF_HOST: [&str; 5] = ["LAG", "STALL", "CPU", "STEAL", "CLOCK"];
 
@@ -62,13 +66,15 @@ impl Measured {
     }
 
     /// Does the run itself say that this host had no time for it, or not enough? Then it vouches for no times, and a test of
-    /// times has nothing to judge. What is asked is its own evidence: numbers that are wrong and vouched for are a failure.
+    /// times has nothing to judge. What is asked is its own evidence: numbers that are wrong and vouched for are a failure. At full
+    /// length either is.
     pub(crate) fn is_disturbed(&self) -> bool {
         let checks = self.at("verdict.checks").as_array().unwrap();
         let against =
             checks.iter().filter(|check| check["status"] == "not_trusted" || check["status"] == "caution");
         let host: Vec<&str> =
             against.map(|check| check["id"].as_str().unwrap()).filter(|id| OF_HOST.contains(id)).collect();
+        assert!(host.is_empty() || !is_full(), "{HOST_DISTURBED}: {host:?}\n{}", self.text);
         if !host.is_empty() {
             eprintln!("NOT JUDGED: the run itself says of this host: {host:?}\n{}", self.text);
         }
@@ -84,7 +90,7 @@ impl Measured {
     pub(crate) fn check_exit_besides(&self, expected: &[&str]) {
         let convicting = self.convicting();
         // Where loopback loses nothing, a kernel that gets no processor sends again all the same.
-        let is_of_host = |id: &str| OF_HOST.contains(&id) || id == "NET" && self.is_disturbed();
+        let is_of_host = |id: &str| (OF_HOST.contains(&id) || id == "NET") && self.is_disturbed();
         let are_of_host = convicting.iter().all(|id| expected.contains(id) || is_of_host(id));
         assert!(are_of_host, "{convicting:?}\n{}", self.text);
         assert_eq!(self.exit, if convicting.is_empty() { 0 } else { 3 }, "{}", self.text);

@@ -1,8 +1,9 @@
 //! Servers that go away and come back while a run goes on: nothing is missing from the books, the gap is told as long as
 //! it was, and whoever had to wait is told from the intended times.
 
+use crate::experiments::is_full;
 use crate::measured::Measured;
-use crate::server::{Server, alone, lasting_port, undisturbed};
+use crate::server::{Server, beside_others, lasting_port, undisturbed};
 use serde_json::json;
 use std::net::TcpStream;
 use std::ops::RangeInclusive;
@@ -10,8 +11,11 @@ use std::process::Stdio;
 use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
-/// How far what is told may be from what was: one look in 20 ms whether the server is back, and the host.
-const TOLERANCE_MS: f64 = 50.0;
+/// How far what is told may be from what was: one look in 20 ms whether the server is back, and the host, which in the usual test run is
+/// busy with other tests. An outage that was not told from its first request on would be off by three times as much.
+fn tolerance_ms() -> f64 {
+    if is_full() { 50.0 } else { 300.0 }
+}
 /// Requests that an outage may take with it on a host that has time for them.
 const LOST_MAX: u64 = 50;
 /// A host that takes processors away for longer than that makes a run say nothing of the times, and such a host is busy
@@ -73,7 +77,7 @@ fn check_outage(measured: &Measured, server: &str, seconds: u64, length_ms: Rang
     measured.check_exit_besides(&["NET"]);
     let told_ms = outage["length_ns"].as_f64().unwrap() / 1e6;
     eprintln!("an outage of {length_ms:.1?} ms is told as {told_ms:.1} ms");
-    let is_near = |ms: f64, expected_ms: f64| (ms - expected_ms).abs() <= TOLERANCE_MS;
+    let is_near = |ms: f64, expected_ms: f64| (ms - expected_ms).abs() <= tolerance_ms();
     let is_so_long = is_near(told_ms, told_ms.clamp(*length_ms.start(), *length_ms.end()));
     let is_told = |(percentile, p): (&str, f64)| {
         let ms = measured.ms(&format!("latency.response_ns.{percentile}"));
@@ -128,20 +132,20 @@ fn killed_memcached(connections: &str, seconds: u64, gone: Duration) -> Outcome 
 
 #[test]
 fn a_killed_memcached_is_told_truly() {
-    let _alone = alone();
-    tried(|| killed_memcached("16", 5, Duration::from_millis(1_500)));
+    let _beside = beside_others();
+    tried(|| killed_memcached("16", 4, Duration::from_millis(1_500)));
 }
 
 #[test]
 fn two_hundred_connections_find_a_memcached_that_is_back() {
-    let _alone = alone();
-    tried(|| killed_memcached("200", 5, Duration::from_secs(1)));
+    let _beside = beside_others();
+    tried(|| killed_memcached("200", 4, Duration::from_secs(1)));
 }
 
 /// The reference server does the same by script, from its first scripted request on.
 #[test]
 fn a_scripted_outage_is_told_truly() {
-    let _alone = alone();
+    let _beside = beside_others();
     tried(|| {
         let server = Server::reference_undisturbed(&["--outage", "1500ms:1500ms", "--script-after", "1000"]);
         let measured = Measured::run_undisturbed(&server.address, &[SCHEDULE, &["-t", "4s"]].concat());

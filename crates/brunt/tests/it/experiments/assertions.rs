@@ -1,13 +1,13 @@
 //! `--assert` and `--junit`: what a pipeline sees of a run.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, unique};
+use crate::server::{Server, alone, unique};
 
 /// Closed loop and 20 ms a request, beside which a host is small: what is asserted does not depend on it. Too few requests for any
 /// number of the run, which is no matter here.
 #[test]
 fn the_exit_code_is_that_of_the_worst_assertion() {
-    let _beside = beside_others();
+    let _alone = alone();
     let server = Server::reference(&["--service", "fixed:20000", "--script-after", "50"]);
     let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
     let flags = ["-c", "1", "-t", "1500ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--io", "epoll"];

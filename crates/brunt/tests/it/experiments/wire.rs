@@ -1,7 +1,7 @@
 //! What really goes over the wire: the spacing of requests, from a packet capture.
 
-use crate::accuracy::{interface, is_full};
-use crate::measured::Measured;
+use super::{interface, is_full};
+use crate::measured::{HOST_DISTURBED, Measured};
 use crate::server::{Server, alone, brunt, unique};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -122,7 +122,7 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     const SHAPE: f64 = 0.154_971;
     let server = Server::reference(&[]);
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
-    let time = if is_full() { "10" } else { "2" };
+    let time = if is_full() { "10" } else { "1" };
     let Some(capture) = Capture::begin(&port) else { return };
     let rate = format!("{per_second:.0}");
     let options = ["-i", "fb_ia", "-c", "16", "-d", "32", "--noload", "-t", time, "-q", &rate];
@@ -140,14 +140,16 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
     );
     let (missing_max, allowed) = if is_full() { (total / 50, bound) } else { (total / 5, 3.0 * bound) };
     let is_pareto = total.abs_diff(times.len() as u64) <= missing_max && distance <= allowed;
-    assert!(is_pareto || said.contains(", LAG: "), "KS distance {distance}, bound {bound}: {text}{said}");
+    let host = if is_full() && said.contains(", LAG: ") { HOST_DISTURBED } else { "" };
+    let is_excused = !is_full() && said.contains(", LAG: ");
+    assert!(is_pareto || is_excused, "{host} KS distance {distance}, bound {bound}: {text}{said}");
 }
 
 /// One run, epoll's first; false where nothing can be captured.
 fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> bool {
     let server = Server::reference(&[]);
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
-    let time = if is_full() { "10s" } else { "2s" };
+    let time = if is_full() { "10s" } else { "1s" };
     // The data set is stored before the capture begins.
     let load = brunt(&["load", "-s", &server.address, "--keys", "1000"]).output().unwrap();
     assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));

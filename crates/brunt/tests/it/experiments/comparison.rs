@@ -1,0 +1,81 @@
+//! Comparisons whose finding depends on the times that were measured: a client that is kept waiting cannot tell the sides apart.
+
+use crate::compare::{Directory, LOAD, compared, of_service, quantity};
+use crate::server::{Server, alone};
+
+#[test]
+fn ten_times_the_service_time_is_slower() {
+    let _alone = alone();
+    let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
+    let mut arguments = vec!["--allow-untrusted".to_owned(), "--assert=p50 <= +20%".to_owned()];
+    for (flag, server) in [("--a", &fast), ("--b", &slow)] {
+        arguments.push(flag.to_owned());
+        let file = |run| directory.measured(&format!("{}{run}.json", &flag[2..]), server, &[]);
+        arguments.extend((0..4).map(file));
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (exit, json, text) = compared(&arguments);
+    assert_eq!(exit, 4, "{text}");
+    let p50 = quantity(&json, "p50");
+    assert_eq!(
+        (&p50["finding"], json["a"]["runs"].as_array().unwrap().len()),
+        (&"above".into(), 4),
+        "{text}"
+    );
+    let change = p50["change"].as_f64().unwrap();
+    assert!((1.0..20.0).contains(&change), "{text}");
+    assert!(text.contains("B is slower") && text.contains(" FAILS\n"), "{text}");
+    // One result each: the same numbers, and no claim, of B alone neither.
+    let junit = directory.0.join("junit.xml").to_str().unwrap().to_owned();
+    let flags = ["--allow-untrusted", "--assert", "p50 < 10s", "--assert", "p50 < 1us", "--junit", &junit];
+    let (exit, json, text) = compared(&[&flags[..], &[arguments[3], arguments[8]]].concat());
+    assert_eq!((exit, &quantity(&json, "p50")["finding"]), (3, &"too_few_runs".into()), "{text}");
+    for words in ["one run each", "spread from run to run unknown", "--repeat 6"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    for assertion in json["assertions"].as_array().unwrap() {
+        assert_eq!(
+            (&assertion["status"], &assertion["reason"]),
+            (&"inconclusive".into(), &"needs 6 runs of B".into())
+        );
+    }
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains(r#"tests="4" failures="0" errors="2""#), "{junit}");
+}
+
+#[test]
+fn a_campaign_is_several_runs() {
+    let _alone = alone();
+    let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
+    let a = directory.measured("a.json", &fast, &["--repeat", "4"]);
+    let b = directory.measured("b.json", &slow, &["--repeat", "4"]);
+    let (exit, json, text) = compared(&["--allow-untrusted", &a, &b]);
+    assert_eq!((exit, &quantity(&json, "p50")["finding"]), (0, &"above".into()), "{text}");
+    assert_eq!(json["b"]["runs"][3]["source"], format!("{b}, run 4"));
+}
+
+#[test]
+fn live_servers_take_turns() {
+    let _alone = alone();
+    let (one, slow) = (of_service("300"), of_service("3000"));
+    let live = |b: &Server, assert: &str, allowed: &[&str]| {
+        let flags = ["--repeat", "4", "--seed", "7", "--allow-untrusted", "--assert", assert];
+        let flags = [&flags[..], allowed].concat();
+        let sides = ["--live", &one.address, &b.address];
+        compared(&[&sides[..], &LOAD, &flags].concat())
+    };
+    let (exit, json, text) = live(&one, "p50 <= +100000%", &["--strict", "--allow", "LAG,STEAL"]);
+    assert_eq!((exit, &json["assertions"][0]["status"]), (0, &"holds".into()), "{text}");
+    let of_side = |side: &str, key: &str| -> Vec<String> {
+        json[side]["runs"].as_array().unwrap().iter().map(|run| run[key].to_string()).collect()
+    };
+    assert_eq!(of_side("a", "source"), ["\"turn 1\"", "\"turn 4\"", "\"turn 6\"", "\"turn 7\""]);
+    assert_eq!(
+        (of_side("a", "seed"), of_side("b", "seed")),
+        (["7", "10", "12", "13"].map(str::to_owned).into(), ["8", "9", "11", "14"].map(str::to_owned).into())
+    );
+    assert_eq!(json["plan_differences"].as_array().map(Vec::len), Some(0), "{text}");
+    let (exit, json, text) = live(&slow, "p50 <= +20%", &[]);
+    assert_eq!((exit, &quantity(&json, "p50")["finding"]), (4, &"above".into()), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("p50 ") && line.ends_with("B is slower")), "{text}");
+}
