@@ -9,6 +9,7 @@ mod gate;
 mod keys;
 mod part;
 mod profile;
+mod source;
 mod threads;
 
 use crate::{programs, top};
@@ -22,8 +23,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Connections × depth, and in the second case one completion per wait: the loop at its least and at its most per get.
-const SHAPES: [&str; 3] = ["16x1", "16x1/1", "64x32"];
+/// Connections × depth, and in the second case one completion per wait: the loop at its least and at its most per get. In the last one
+/// sends have their results from the next wait, as those of io_uring.
+const SHAPES: [&str; 4] = ["16x1", "16x1/1", "64x32", "16x1,uring"];
 /// Gets of the two runs: enough that what happens once in a while (a full interval, a page of histograms) has its share.
 const OPS: [u64; 2] = [20_000, 100_000];
 /// Every turn of the worker goes through this function.
@@ -49,10 +51,23 @@ pub(crate) fn run(record: bool) -> anyhow::Result<()> {
     threads::show(&binary)?;
     if record {
         let recorded = first_line("date", &["--utc", "+%F"])?;
-        std::fs::write(baseline::path(), baseline::text(&recorded, &machine()?, &counted))?;
+        std::fs::write(baseline::path(), baseline::text(&recorded, &machine()?, &counted)?)?;
         println!("recorded in {}", baseline::path().display());
     }
     Ok(())
+}
+
+/// As `gate`, unless everything that would be counted is as it was when the baseline was recorded.
+///
+/// # Errors
+/// As `gate`, or a source file cannot be read.
+pub(crate) fn gate_if_changed() -> anyhow::Result<Option<String>> {
+    let baseline = Baseline::read(&baseline::path())?;
+    if baseline.is_of_this_source()? {
+        println!("    nothing that is counted has changed since the baseline was ({})", baseline.origin());
+        return Ok(None);
+    }
+    gate()
 }
 
 /// Counts, and compares with what is allowed. Returns why nothing was counted, where that is so.

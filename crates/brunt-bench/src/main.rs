@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use worker::Worker;
 
 const USAGE: &str = "\
-usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N [--threads N] [--protocol NAME] [--verify yes]
+usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS][,uring] --ops N [--threads N] [--protocol NAME] [--verify yes]
        brunt-bench draw --keys N [--popularity LAW] --ops N
        brunt-bench scale [--shape CONNECTIONSxDEPTH] [--rounds N] [--time-ms N] [--cpus A,B]
        brunt-bench floor --server HOST:PORT [OPTIONS]
@@ -30,7 +30,8 @@ usage: brunt-bench worker --shape CONNECTIONSxDEPTH[/COMPLETIONS] --ops N [--thr
 
 worker: takes the production worker through gets over canned replies
   --shape    connections of a worker and the requests in flight on each, as in 64x32; after a slash, how many
-             completions a wait brings at most, as in 16x1/1 [without one: all that there are]
+             completions a wait brings at most, as in 16x1/1 [without one: all that there are]; ',uring' behind it
+             lets the wait tell what became of sends, as io_uring does
   --ops      how many gets to measure, by all workers
   --threads  how many workers, which take their turns one after the other [1]
   --protocol as in a plan [memcached-text]

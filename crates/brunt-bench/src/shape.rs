@@ -1,11 +1,14 @@
-//! The shape of a rehearsal: how many connections, how deep, how much each wait brings.
+//! The shape of a rehearsal: how many connections, how deep, how much each wait brings, and when sends are told of.
 //!
-//! Not a plan: the rest of that is the same for every rehearsal. Text form `CONNECTIONSxDEPTH[/COMPLETIONS]`.
+//! Not a plan: the rest of that is the same for every rehearsal. Text form `CONNECTIONSxDEPTH[/COMPLETIONS][,uring]`.
 
+use brunt_engine::rehearsal::Interface;
 use std::str::FromStr;
 
 /// Connections and depth are at most this; a plan takes more, but a rehearsal need not hold them.
 const MAX: usize = 4_096;
+/// Behind a shape whose sends have their results from the next wait.
+const URING: &str = ",uring";
 
 /// How a rehearsal is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +17,7 @@ pub(crate) struct Shape {
     pub(crate) connections: usize,
     /// Requests in flight on each.
     pub(crate) depth: usize,
-    /// Completions that a wait brings at most.
-    pub(crate) completions_max: usize,
+    pub(crate) interface: Interface,
 }
 
 impl FromStr for Shape {
@@ -24,12 +26,16 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| (1..=MAX).contains(number));
         let parsed = || {
+            let without = text.strip_suffix(URING);
+            let (defers_sends, text) = (without.is_some(), without.unwrap_or(text));
             let (load, completions) = text.split_once('/').unwrap_or((text, ""));
             let (connections, depth) = load.split_once('x')?;
             let completions_max = if text.contains('/') { number(completions)? } else { usize::MAX };
-            Some(Self { connections: number(connections)?, depth: number(depth)?, completions_max })
+            let interface = Interface { completions_max, defers_sends };
+            Some(Self { connections: number(connections)?, depth: number(depth)?, interface })
         };
-        let accepted = "CONNECTIONSxDEPTH or CONNECTIONSxDEPTH/COMPLETIONS, each from 1 to 4096";
+        let accepted =
+            "CONNECTIONSxDEPTH or CONNECTIONSxDEPTH/COMPLETIONS, each from 1 to 4096, and ',uring' behind it";
         parsed().ok_or_else(|| format!("--shape: '{text}' was given; accepted: {accepted}"))
     }
 }
@@ -41,8 +47,12 @@ mod tests {
     #[test]
     fn text_forms() {
         let table = [
-            ("16x1", Some((16, 1, usize::MAX))),
-            ("64x32/8", Some((64, 32, 8))),
+            ("16x1", Some((16, 1, usize::MAX, false))),
+            ("64x32/8", Some((64, 32, 8, false))),
+            ("16x1,uring", Some((16, 1, usize::MAX, true))),
+            ("64x32/8,uring", Some((64, 32, 8, true))),
+            ("64x32,epoll", None),
+            (",uring", None),
             ("64x32/", None),
             ("64x32/0", None),
             ("0x1", None),
@@ -52,7 +62,9 @@ mod tests {
         ];
         for (text, expected) in table {
             let parsed = text.parse::<Shape>().ok();
-            let parsed = parsed.map(|shape| (shape.connections, shape.depth, shape.completions_max));
+            let parsed = parsed.map(|Shape { connections, depth, interface }| {
+                (connections, depth, interface.completions_max, interface.defers_sends)
+            });
             assert_eq!(parsed, expected, "{text}");
         }
     }

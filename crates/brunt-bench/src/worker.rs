@@ -80,7 +80,7 @@ impl Worker {
     /// Not every get was a hit, or a book does not balance.
     pub(crate) fn run(self) -> Result<String, String> {
         let Rehearsal { measured, is_balanced, intervals, calls } =
-            rehearse(&self.plan(), self.shape.completions_max);
+            rehearse(&self.plan(), self.shape.interface);
         let hits = measured.requests.outcome(OutcomeClass::Hit);
         if !is_balanced || hits != self.ops {
             return Err(format!("not every get was a hit, or a book does not balance: {measured:?}"));
@@ -96,6 +96,7 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_engine::rehearsal::Interface;
 
     fn check(words: &str, expected: Result<(Shape, u64), &str>) {
         let words: Vec<&str> = words.split(' ').collect();
@@ -110,9 +111,12 @@ mod tests {
 
     #[test]
     fn command_lines() {
-        let deep = Shape { connections: 64, depth: 32, completions_max: usize::MAX };
+        let deep = Shape { connections: 64, depth: 32, interface: Interface::UNBOUNDED };
         check("--shape 64x32 --ops 7", Ok((deep, 7)));
-        check("--ops 7 --shape 64x32/2", Ok((Shape { completions_max: 2, ..deep }, 7)));
+        check(
+            "--ops 7 --shape 64x32/2",
+            Ok((Shape { interface: Interface { completions_max: 2, defers_sends: false }, ..deep }, 7)),
+        );
         check("--shape 64x32", Err("--ops is missing"));
         check("--shape 64x32 --ops", Err("'--ops' is no option, or has no value"));
         check("--shape 64x32 --ops 0", Err("from 1"));
@@ -131,6 +135,8 @@ mod tests {
         let table = [
             ("16x1", 1, text),
             ("16x1/1", 2, text),
+            ("16x1,uring", 1, text),
+            ("64x32/3,uring", 1, text),
             ("64x32", 1, text),
             ("4x2", 4, text),
             ("16x1", 1, Protocol::MemcachedMeta),

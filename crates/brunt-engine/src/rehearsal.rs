@@ -7,7 +7,7 @@
 
 use crate::clock::Clock;
 use crate::io::Io;
-pub use crate::io::canned::Calls;
+pub use crate::io::canned::{Calls, Interface};
 use crate::io::canned::{Canned, Time};
 use crate::launch::{Blueprint, build, pin, resp_codec};
 use crate::recording::{Exchange, Filled};
@@ -58,17 +58,16 @@ pub struct Echo {
     pub cpu_ns: u64,
 }
 
-/// Runs `plan` in made-up time until its operations have ended; each wait brings at most `completions_max` completions,
-/// at least 1. The workers of several threads take their turns one after the other, each with its shard of the plan.
+/// Runs `plan` in made-up time until its operations have ended, over an interface of this kind. The workers of several threads take their turns one after the other, each with its shard of the plan.
 ///
 /// # Panics
 /// When the plan has several classes, or operations other than get and set (mget is several gets).
-pub fn rehearse(plan: &Plan, completions_max: usize) -> Rehearsal {
+pub fn rehearse(plan: &Plan, interface: Interface) -> Rehearsal {
     let blueprint = blueprint(plan);
     let mut whole =
         Rehearsal { measured: Book::default(), is_balanced: true, intervals: 0, calls: Calls::default() };
     for shard in shards(plan) {
-        let io = canned(plan, &shard, completions_max, Time::made_up());
+        let io = canned(plan, &shard, interface, Time::made_up());
         let part =
             Part { shard, orders: Arc::default(), stop: &AtomicBool::new(false), start: &Start::of(1) };
         let Led { store, intervals, calls, .. } = lead(&blueprint, part, io);
@@ -95,7 +94,7 @@ pub fn echo(plan: &Plan, stop: &AtomicBool) -> io::Result<Vec<Echo>> {
     let give_up = |_: &io::Error| orders.abandon.store(true, Ordering::Relaxed);
     let on_thread = |shard: Shard| -> io::Result<Echo> {
         pin(&plan.cpus, shard.part.index).inspect_err(give_up)?;
-        let io = canned(plan, &shard, usize::MAX, Time::Real(clock));
+        let io = canned(plan, &shard, Interface::UNBOUNDED, Time::Real(clock));
         let Led { store, end, .. } =
             lead(&blueprint, Part { shard, orders: orders.clone(), stop, start: &start }, io);
         let mut response = Histogram::new();
@@ -248,12 +247,12 @@ fn nowhere() -> Endpoint {
 }
 
 /// The world of one worker.
-fn canned(plan: &Plan, shard: &Shard, completions_max: usize, time: Time) -> Canned {
+fn canned(plan: &Plan, shard: &Shard, interface: Interface, time: Time) -> Canned {
     let class = &plan.classes[0];
     let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
     let links = shard.classes[0].connections.len();
-    Canned::new(plan.protocol, links, class.depth as usize, keyspace, &payload, completions_max, time)
+    Canned::new(plan.protocol, links, class.depth as usize, keyspace, &payload, interface, time)
 }
 
 #[cfg(test)]
@@ -276,8 +275,10 @@ mod tests {
             (1_000, 4, 3, 3, "get=2,mget=1,set=1"),
         ];
         let protocols = Protocol::ALL.iter().map(|(word, _)| *word);
-        for (protocol, (requests, connections, depth, completions_max, mix)) in
-            protocols.flat_map(|protocol| table.map(|row| (protocol, row)))
+        let interfaces = [false, true];
+        for ((protocol, (requests, connections, depth, completions_max, mix)), defers_sends) in protocols
+            .flat_map(|protocol| table.map(|row| (protocol, row)))
+            .flat_map(|row| interfaces.map(|defers_sends| (row, defers_sends)))
         {
             let toml = format!(
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = {requests}\nserver = 'nowhere'\n\
@@ -285,7 +286,7 @@ mod tests {
             );
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
-            let rehearsal = rehearse(&plan, completions_max);
+            let rehearsal = rehearse(&plan, Interface { completions_max, defers_sends });
             let book = rehearsal.measured.requests;
             assert!(rehearsal.is_balanced, "{mix}");
             assert_eq!(
@@ -306,9 +307,9 @@ mod tests {
     }
 
     /// What a worker allocates while its schedule runs; the world around it has its memory from the start.
-    fn allocations_of<C: Codec>(codec: C, blueprint: &Arc<Blueprint>) -> u64 {
+    fn allocations_of<C: Codec>(codec: C, blueprint: &Arc<Blueprint>, interface: Interface) -> u64 {
         let shard = shards(&blueprint.plan).remove(0);
-        let io = canned(&blueprint.plan, &shard, usize::MAX, Time::made_up());
+        let io = canned(&blueprint.plan, &shard, interface, Time::made_up());
         let watch = io.watch();
         let (filled, mut filled_out) = rtrb::RingBuffer::<Filled>::new(2);
         let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
@@ -335,7 +336,10 @@ mod tests {
     /// Over sockets and in the simulated world one dialect is spoken; here all of them are.
     #[test]
     fn a_running_worker_allocates_nothing_in_any_dialect() {
-        for (protocol, _) in Protocol::ALL {
+        let interfaces = [Interface::UNBOUNDED, Interface { defers_sends: true, ..Interface::UNBOUNDED }];
+        for ((protocol, _), interface) in
+            Protocol::ALL.iter().flat_map(|protocol| interfaces.map(|interface| (protocol, interface)))
+        {
             let toml = format!(
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'nowhere'\n\
                  protocol = '{protocol}'\nconnections = 4\ndepth = 8\nmix = 'get=2,set=1'"
@@ -344,14 +348,16 @@ mod tests {
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
             let blueprint = blueprint(&plan);
             let sum = match plan.protocol {
-                Protocol::MemcachedText => allocations_of(TextCodec::default(), &blueprint),
-                Protocol::MemcachedMeta => allocations_of(MetaCodec::new(), &blueprint),
-                Protocol::MemcachedBinary => allocations_of(blueprint.binary_codec(), &blueprint),
-                Protocol::Resp2 | Protocol::Resp3 => {
-                    allocations_of(resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap(), &blueprint)
-                }
+                Protocol::MemcachedText => allocations_of(TextCodec::default(), &blueprint, interface),
+                Protocol::MemcachedMeta => allocations_of(MetaCodec::new(), &blueprint, interface),
+                Protocol::MemcachedBinary => allocations_of(blueprint.binary_codec(), &blueprint, interface),
+                Protocol::Resp2 | Protocol::Resp3 => allocations_of(
+                    resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap(),
+                    &blueprint,
+                    interface,
+                ),
             };
-            assert_eq!(sum, 0, "{protocol}");
+            assert_eq!(sum, 0, "{protocol} {interface:?}");
         }
     }
 
@@ -398,7 +404,7 @@ mod tests {
                 let spec = PlanSpec::from_toml(&toml).unwrap();
                 resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap()
             };
-            let rehearsal = rehearse(&plan("requests = 1001"), usize::MAX);
+            let rehearsal = rehearse(&plan("requests = 1001"), Interface::UNBOUNDED);
             assert!(rehearsal.is_balanced);
             assert_eq!(rehearsal.measured.requests.outcome(OutcomeClass::Hit), 1_001, "{threads} threads");
             assert_eq!(rehearsal.calls.sends, 1_001, "{threads} threads");

@@ -4,9 +4,13 @@
 
 use super::part::Part;
 use super::profile::Division;
+use super::source;
 use anyhow::Context;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+/// The key of the digest of what was counted.
+pub(super) const SOURCE: &str = "source";
 
 /// The file.
 pub(super) fn path() -> PathBuf {
@@ -16,6 +20,7 @@ pub(super) fn path() -> PathBuf {
 /// What was counted before.
 #[derive(Debug, Default)]
 pub(super) struct Baseline {
+    text: String,
     table: toml::Table,
 }
 
@@ -34,12 +39,20 @@ impl Baseline {
 
     /// Reads the file's text.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        Ok(Self { table: text.parse()? })
+        Ok(Self { text: text.to_owned(), table: text.parse()? })
     }
 
     /// When and where it was recorded.
     pub(super) fn origin(&self) -> String {
         format!("{}, {}", self.word("recorded"), self.machine())
+    }
+
+    /// Is what would be counted the same as what was, to the byte?
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub(super) fn is_of_this_source(&self) -> anyhow::Result<bool> {
+        Ok(self.word(SOURCE) == source::digest(&self.text)?)
     }
 
     /// Where it was recorded: processor, compiler, C library, valgrind.
@@ -59,11 +72,20 @@ impl Baseline {
 }
 
 /// The file's text for what was counted now.
-pub(super) fn text(recorded: &str, machine: &str, counted: &[(&str, Division)]) -> String {
+///
+/// # Errors
+/// A source file cannot be read.
+pub(super) fn text(recorded: &str, machine: &str, counted: &[(&str, Division)]) -> anyhow::Result<String> {
+    let text = text_without_source(recorded, machine, counted);
+    let line = format!("{SOURCE} = \"{}\"\nrecorded = ", source::digest(&text)?);
+    Ok(text.replacen("recorded = ", &line, 1))
+}
+
+fn text_without_source(recorded: &str, machine: &str, counted: &[(&str, Division)]) -> String {
     let mut text = String::from(
         "# Instructions of the worker per get, by the shape of the load: connections x depth, and after a slash how many\n\
          # completions a wait brings at most. `cargo xtask instructions` compares with this, `--record` writes it;\n\
-         # docs/performance.md says what is counted.\n",
+         # docs/performance.md says what is counted. `source` is a digest of the crates that were.\n",
     );
     let mut put = |line: &str| writeln!(text, "{line}").expect("a String takes everything");
     put(&format!("recorded = \"{recorded}\""));
@@ -85,8 +107,11 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let division = Division { parts: [1.0, 2.0, 3.0, 4.0, 5.0, 6.04], io: 9.0 };
-        let text = text("2001-02-03", "a machine", &[("16x1/1", division)]);
+        let text = text("2001-02-03", "a machine", &[("16x1/1", division)]).unwrap();
         let baseline = Baseline::parse(&text).unwrap();
+        assert!(baseline.is_of_this_source().unwrap(), "{text}");
+        let other = Baseline::parse(&text.replace("21.0", "20.9")).unwrap();
+        assert!(!other.is_of_this_source().unwrap());
         assert_eq!(baseline.origin(), "2001-02-03, a machine");
         assert_eq!(baseline.instructions("16x1/1", None), Some(21.0));
         assert_eq!(baseline.instructions("16x1/1", Some(Part::Decode)), Some(3.0));

@@ -38,12 +38,26 @@ const SET: u8 = 0x01;
 const NOOP: u8 = 0x0a;
 const GETKQ: u8 = 0x0d;
 
+/// What a world has of an interface to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// Replies that a wait brings at most; at least 1.
+    pub completions_max: usize,
+    /// A send has its result from the wait that hands it in, as with io_uring; else at once, as with epoll.
+    pub defers_sends: bool,
+}
+
+impl Interface {
+    /// Everything comes as soon as it can.
+    pub const UNBOUNDED: Self = Self { completions_max: usize::MAX, defers_sends: false };
+}
+
 /// How often the worker called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
     /// Waits for something to happen.
     pub waits: u64,
-    /// Completions taken: reads that brought something, but for those that established a connection.
+    /// Completions taken: reads that brought something, but for those that established a connection or told of a send.
     pub completions: u64,
     /// Sends.
     pub sends: u64,
@@ -149,10 +163,14 @@ pub(crate) struct Canned {
     links: Vec<Link>,
     /// Links with something for the worker, in the order in which it came.
     ready: VecDeque<LinkId>,
-    /// How many completions a wait may bring.
-    completions_max: usize,
-    /// How many the last wait has left.
+    interface: Interface,
+    /// How many replies the last wait has left.
     left: usize,
+    /// Sends that the next wait hands in, and how much of each is taken.
+    queued: VecDeque<(LinkId, usize)>,
+    /// Those that were handed in and have not been told of, and when.
+    handed_in: VecDeque<(LinkId, usize)>,
+    handed_in_ns: u64,
     current: Vec<u8>,
 }
 
@@ -212,8 +230,7 @@ impl Stock {
 
 impl Canned {
     /// A world for links `0..links`, whose server speaks `protocol` and holds all of `keyspace` with the values that `payload`
-    /// makes of it; each wait brings at most `completions_max` completions (at least 1). `depth`: requests in flight on a
-    /// link.
+    /// makes of it. `depth`: requests in flight on a link.
     ///
     /// Takes the memory of the whole data set.
     pub(crate) fn new(
@@ -222,7 +239,7 @@ impl Canned {
         depth: usize,
         keyspace: KeySpace,
         payload: &Payload,
-        completions_max: usize,
+        interface: Interface,
         time: Time,
     ) -> Self {
         let stock = Stock::new(protocol, keyspace, payload);
@@ -234,8 +251,11 @@ impl Canned {
             stock,
             links: (0..links).map(link).collect(),
             ready: VecDeque::with_capacity(links),
-            completions_max: completions_max.max(1),
+            interface,
             left: 0,
+            queued: VecDeque::with_capacity(links),
+            handed_in: VecDeque::with_capacity(links),
+            handed_in_ns: 0,
             current: Vec::with_capacity(room),
         }
     }
@@ -454,7 +474,19 @@ impl Io for Canned {
                 bytes.len()
             }
         };
+        if self.interface.defers_sends {
+            self.queued.push_back((link, taken));
+            return None;
+        }
         Some(SendResult { taken: Ok(taken), at_ns: self.watch.now_ns() })
+    }
+
+    #[inline(never)]
+    fn submit(&mut self) {
+        if !self.queued.is_empty() {
+            self.handed_in.append(&mut self.queued);
+            self.handed_in_ns = self.watch.now_ns();
+        }
     }
 
     #[inline(never)]
@@ -462,15 +494,19 @@ impl Io for Canned {
         self.links[link as usize].connecting = false;
         self.links[link as usize].replies.clear();
         self.ready.retain(|ready| *ready != link);
+        self.queued.retain(|(queued, _)| *queued != link);
+        self.handed_in.retain(|(handed_in, _)| *handed_in != link);
     }
 
     #[inline(never)]
     fn wait(&mut self, _now_ns: u64, until: Until) -> u64 {
         self.watch.count(|calls| calls.waits += 1);
-        self.left = self.completions_max.min(self.ready.len());
+        self.submit();
+        self.left = self.interface.completions_max.min(self.ready.len());
         self.watch.step();
         if let Until::Instant(at_ns) = until
             && self.left == 0
+            && self.handed_in.is_empty()
         {
             self.watch.skip_to(at_ns);
         }
@@ -479,6 +515,10 @@ impl Io for Canned {
 
     #[inline(never)]
     fn next(&mut self) -> Option<Completion> {
+        if let Some((link, taken)) = self.handed_in.pop_front() {
+            let at_ns = self.handed_in_ns;
+            return Some(Completion { link, at_ns, polled_ns: at_ns, what: What::Sent(Ok(taken)) });
+        }
         self.left = self.left.checked_sub(1)?;
         let link = self.ready.pop_front()?;
         let entry = &mut self.links[link as usize];
@@ -503,7 +543,9 @@ impl Io for Canned {
     #[inline(never)]
     fn syscalls(&self) -> u64 {
         let calls = self.watch.calls();
-        calls.waits + calls.completions + calls.sends
+        // What is handed in with a wait makes no call of its own.
+        let sends = if self.interface.defers_sends { 0 } else { calls.sends };
+        calls.waits + calls.completions + sends
     }
 
     fn retransmits(&mut self) -> u64 {

@@ -4,7 +4,7 @@
 //! `n`th sample is the `n`th request, because an open loop over one connection sends them in their order.
 
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
-use crate::io::canned::{Canned, Time};
+use crate::io::canned::{Canned, Interface, Time};
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
 use crate::launch::{Blueprint, build};
@@ -172,7 +172,7 @@ fn run(protocol: Protocol, toml: &str, piece_bytes: usize, script: Script) -> En
     let plan = plan(&toml);
     let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
     let payload = Payload::new(plan.data_seed, keyspace.value_len_max());
-    let mut server = Canned::new(protocol, 1, 1, keyspace, &payload, 1, Time::made_up());
+    let mut server = Canned::new(protocol, 1, 1, keyspace, &payload, Interface::UNBOUNDED, Time::made_up());
     let mut asked = 0;
     let answers: Answers = Box::new(move |connection, mut bytes| {
         let mut answers = Vec::new();
