@@ -26,6 +26,7 @@ const USAGE: &str = "\
 usage: cargo xtask VERB
 
   test          everything that must pass: programs, format, clippy, tidy, tests, documentation
+  test CRATE    the tests of one crate: stats or brunt-stats
   accuracy      known stalls, queues and packet captures live, at full length; wants an idle machine;
                 --io epoll or --io uring makes all of them there, else they take turns
   replications  intervals, steady states and queues in virtual time, at full length
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test"] => test::run(),
+        ["test", package] if !package.starts_with('-') => test::run_crate(package),
         ["accuracy"] => accuracy::live(None),
         ["accuracy", "--io", io @ ("epoll" | "uring")] => accuracy::live(Some(io)),
         ["replications"] => accuracy::replications(),

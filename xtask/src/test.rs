@@ -1,20 +1,21 @@
 //! `cargo xtask test`: THE test command, the same for a person and for continuous integration.
 //!
-//! Steps run in order and say their name and time; the first that fails ends it. The count at the end is the sum of what
-//! the test programs themselves reported, and is not printed when one of them ended without a report. A test that fails
-//! fails; only where the hypervisor kept the processors from the tests is it made again, by itself, and named at the end.
+//! Steps run in order and say their name and time; the first that fails ends it. With the name of a crate only its tests run. The
+//! count at the end is of the tests that were listed, each of which has passed or not. A test that fails fails; only where the
+//! hypervisor kept the processors from the tests is it made again, by itself, and named at the end.
 
+mod runner;
 mod stolen;
+mod suite;
+mod tally;
 
 use crate::{instructions, programs, tidy, top};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use std::ffi::{OsStr, OsString};
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Instant;
+use tally::Tally;
 
-/// How long building and running the tests may take: several times what a slow machine needs.
-const TESTS_MAX_S: u64 = 2_400;
 /// Continuous integration has fifteen minutes; what is counted last takes three to five with its build, and begins within this time.
 const COUNT_BEFORE_S: u64 = 540;
 /// Where the hypervisor took more than this share of the processors while tests ran, those that failed are made again: some
@@ -22,8 +23,6 @@ const COUNT_BEFORE_S: u64 = 540;
 const STOLEN_MAX: f64 = 0.02;
 /// More failures than these are not the host's.
 const AGAIN_MAX: usize = 8;
-/// What `timeout` ends with when it had to end its command.
-const TIMED_OUT: i32 = 124;
 
 /// Runs every step.
 ///
@@ -39,13 +38,13 @@ pub(crate) fn run() -> anyhow::Result<()> {
         cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], &[])
     })?;
     step("tidy", tidy::run)?;
-    let tally = step("tests", count_tests)?;
+    let tally = step("tests", || run_tests(None))?;
     // What it takes a slow machine does not have left.
     let uncounted = match start.elapsed().as_secs() {
         passed_s if programs::in_continuous_integration() && passed_s > COUNT_BEFORE_S => {
             Some(format!("the steps before took {passed_s} s"))
         }
-        _ => step("instructions", instructions::gate)?,
+        _ => step("instructions", instructions::gate_if_changed)?,
     };
     // With private items: the source is there to be read, and a broken link misleads inside as it does outside.
     step("documentation", || {
@@ -59,9 +58,19 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if let Some(reason) = uncounted {
         println!("NOT COUNTED: instructions per get ({reason})");
     }
-    for name in &tally.again {
-        println!("MADE AGAIN: {name} failed while the hypervisor had the processors, and passed by itself");
-    }
+    println!("{tally}");
+    Ok(())
+}
+
+/// Runs the tests of one crate.
+///
+/// # Errors
+/// There is no such crate, or a test failed.
+pub(crate) fn run_crate(given: &str) -> anyhow::Result<()> {
+    let package = suite::package(given)?;
+    let skipped = step("programs", programs::ensure)?;
+    let tally = step("tests", || run_tests(Some(&package)))?;
+    programs::announce_skipped(&skipped);
     println!("{tally}");
     Ok(())
 }
@@ -117,147 +126,29 @@ fn cargo(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs all tests, passes their output on as it comes, and counts.
-fn count_tests() -> anyhow::Result<Tally> {
+/// Builds and runs the tests of one crate or of all, and counts.
+fn run_tests(package: Option<&str>) -> anyhow::Result<Tally> {
+    let start = Instant::now();
+    let mut tests = Vec::new();
+    for program in suite::build(package)? {
+        tests.extend(suite::tests(program)?);
+    }
+    println!("    built in {:.1} s; {} tests", start.elapsed().as_secs_f64(), tests.len());
     let before = stolen::read();
-    // Without --no-fail-fast the count would end at the first program with a failure.
-    let (mut tally, status) = run_tests(&[])?;
-    if status.success() {
-        ensure!(tally.programs > 0, "no test program reported a result");
-        ensure!(tally.failed == 0, "cargo was content, but {tally}");
+    let mut tally = Tally::of(runner::run(tests));
+    if tally.failed.is_empty() {
         return Ok(tally);
     }
-    if status.code() == Some(TIMED_OUT) {
-        println!(
-            "no count: a test was still running after {TESTS_MAX_S} s; the last one named above is among them"
-        );
-    } else if tally.failed == 0 {
-        println!("no count: a test program did not build, or ended without a report");
-    } else {
-        println!("{tally}");
-        let share = stolen::share(before, stolen::read());
-        if share > STOLEN_MAX && tally.names_all_failures() && tally.failures.len() <= AGAIN_MAX {
-            println!(
-                "the hypervisor took {:.1} % of the processors: those that failed are made again",
-                share * 100.0
-            );
-            return make_again(&mut tally);
-        }
-    }
-    bail!("the tests ended with {status}")
-}
-
-/// Makes the tests that failed once more, one after the other.
-fn make_again(tally: &mut Tally) -> anyhow::Result<Tally> {
-    let names = std::mem::take(&mut tally.failures);
-    let filter: Vec<&str> =
-        ["--exact", "--test-threads", "1"].into_iter().chain(names.iter().map(String::as_str)).collect();
-    let (again, status) = run_tests(&filter)?;
-    let (wanted, passed) = (names.len() as u64, again.passed);
-    ensure!(
-        status.success() && passed == wanted,
-        "{passed} of {wanted} tests that failed passed by themselves"
+    println!("{tally}");
+    let share = stolen::share(before, stolen::read());
+    ensure!(share > STOLEN_MAX && tally.failed.len() <= AGAIN_MAX, "tests failed");
+    println!(
+        "the hypervisor took {:.1} % of the processors: those that failed are made again",
+        share * 100.0
     );
-    Ok(Tally { passed: tally.passed + passed, failed: 0, again: names, ..std::mem::take(tally) })
-}
-
-/// Runs the tests; `filter` is for the test programs.
-fn run_tests(filter: &[&str]) -> anyhow::Result<(Tally, ExitStatus)> {
-    let arguments = [&["test", "--workspace", "--no-fail-fast", "--"], filter].concat();
-    let mut command = if programs::in_continuous_integration() {
-        // A test that waits for ever would otherwise end with the patience of whoever waits for it, and name nobody.
-        // `timeout` is of the coreutils, and ends the test programs together with cargo. A person has Ctrl-C, which would
-        // not reach them behind it.
-        let mut command = in_tree("timeout");
-        command.args(["--kill-after=10", &TESTS_MAX_S.to_string()]).arg(cargo_path()).args(arguments);
-        command
-    } else {
-        cargo_command(&arguments)
-    };
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
-    let output = child.stdout.take().expect("stdout is piped");
-    let tally =
-        count(BufReader::new(output), &mut std::io::stdout()).context("cannot pass on the tests' output")?;
-    Ok((tally, child.wait().context("cannot wait for cargo")?))
-}
-
-fn count(mut output: impl BufRead, shown: &mut impl Write) -> std::io::Result<Tally> {
-    let mut tally = Tally::default();
-    let mut line = Vec::new();
-    while output.read_until(b'\n', &mut line)? > 0 {
-        shown.write_all(&line)?;
-        shown.flush()?;
-        tally.add(&String::from_utf8_lossy(&line));
-        line.clear();
-    }
+    let names = tally.failed_names();
+    let again = Tally::of(runner::run_at_once(std::mem::take(&mut tally.failed), 1));
+    ensure!(again.failed.is_empty(), "failed by themselves, too: {}", again.failed_names().join(", "));
+    tally.add_made_again(names);
     Ok(tally)
-}
-
-/// The sum of the "test result" lines, and the names of the tests that failed.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Tally {
-    programs: u64,
-    passed: u64,
-    failed: u64,
-    failures: Vec<String>,
-    /// Those that failed first, and passed when they were made again.
-    again: Vec<String>,
-}
-
-impl Tally {
-    fn add(&mut self, line: &str) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let ["test", name, "...", "FAILED"] = words[..] {
-            self.failures.push(name.to_owned());
-        }
-        let Some(result) = line.strip_prefix("test result: ") else { return };
-        let number_before = |word: &str| -> Option<u64> {
-            let (before, _) = result.split_once(word)?;
-            before.trim_end().rsplit(' ').next()?.parse().ok()
-        };
-        if let (Some(passed), Some(failed)) = (number_before("passed;"), number_before("failed;")) {
-            self.programs += 1;
-            self.passed += passed;
-            self.failed += failed;
-        }
-    }
-
-    fn names_all_failures(&self) -> bool {
-        self.failures.len() as u64 == self.failed
-    }
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{} passed, {} failed", self.passed, self.failed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn result_lines_add_up_and_output_passes_through() {
-        let output = "\
-running 2 tests
-test a ... ok
-test b::c ... FAILED
-test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
-
-   Doc-tests brunt
-test d ... FAILED
-test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.20s
-a line about a test result: 7 passed; 7 failed;
-a line about a test ... FAILED
-test result: of some other shape
-";
-        let mut shown = Vec::new();
-        let tally = count(output.as_bytes(), &mut shown).unwrap();
-        let failures = vec!["b::c".to_owned(), "d".to_owned()];
-        assert_eq!(tally, Tally { programs: 2, passed: 15, failed: 2, failures, again: Vec::new() });
-        assert!(tally.names_all_failures());
-        assert_eq!(tally.to_string(), "15 passed, 2 failed");
-        assert_eq!(shown, output.as_bytes());
-    }
 }

@@ -65,7 +65,23 @@ fn check_file(file: &File) -> Vec<Finding> {
         findings.extend(subtraction(&source, at));
     }
     findings.extend(long_functions(&source));
+    findings.extend(examples(&source));
     findings
+}
+
+/// Code in documentation, which nothing runs: each crate with such code would be one more program to build.
+fn examples(source: &Source<'_>) -> Vec<Finding> {
+    let is_fence = |line: &str| {
+        let text = line.trim_start();
+        let text = text.strip_prefix("///").or_else(|| text.strip_prefix("//!"));
+        text.is_some_and(|text| text.trim_start().starts_with("```"))
+    };
+    let lines = source.file.text().lines().enumerate().filter(|(_, line)| is_fence(line));
+    let finding = |(index, _)| {
+        let remedy = "make a test of it, or words";
+        source.finding("example", index + 1, "no test runs an example in documentation".to_owned(), remedy)
+    };
+    lines.step_by(2).map(finding).collect()
 }
 
 fn file_name(source: &Source<'_>) -> Option<Finding> {
@@ -241,6 +257,15 @@ mod tests {
         check_source("crates/brunt/src/a.rs", sleep, &[]);
         let ignored = "//! A.\n#[test]\n#[ignore = \"slow\"]\nfn f() {}";
         check_source("crates/brunt/tests/it/a.rs", ignored, &["ignored test crates/brunt/tests/it/a.rs:3"]);
+    }
+
+    #[test]
+    fn documentation_has_no_examples() {
+        let text = "//! A.\n//!\n//! ```\n//! f();\n//! ```\nfn f() {\n    /// ```ignore\n    /// ```\n}";
+        let path = "crates/brunt/src/a.rs";
+        let expected = ["example crates/brunt/src/a.rs:3", "example crates/brunt/src/a.rs:7"];
+        check_source(path, text, &expected);
+        check_source(path, "//! A.\n/// `f` and \"```\"\nfn f() {}", &[]);
     }
 
     #[test]
