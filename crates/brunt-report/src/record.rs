@@ -76,6 +76,31 @@ impl StoredResult {
         Ok(Self { source: source.to_owned(), value })
     }
 
+    /// What names it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The name of its schema.
+    pub fn schema(&self) -> Option<&str> {
+        self.value["schema"].as_str()
+    }
+
+    /// The kind of a campaign.
+    pub fn kind(&self) -> Option<&str> {
+        self.value["kind"].as_str()
+    }
+
+    /// The runs of a campaign.
+    pub fn runs(&self) -> Vec<Self> {
+        let runs = self.value["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let named = |(number, run): (usize, &Value)| Self {
+            source: format!("{}, run {number}", self.source),
+            value: run.clone(),
+        };
+        (1..).zip(runs).map(named).collect()
+    }
+
     /// The summary of a run.
     ///
     /// # Errors

@@ -1,19 +1,24 @@
-//! A result read back: what a comparison needs of a `brunt.summary.v1`, typed.
+//! What a comparison needs of a run: a few numbers of its summary, whether that was just made or stands in a file.
 //!
-//! Not all of it, and not a summary, which has histograms. Only keys that every result of the schema has are relied upon; what
-//! there were too few samples for is `None`, as it is `null` there. Invariant: a result that is read is whole, and an error names the
-//! key that is not.
+//! Not a summary, of which a comparison of a hundred runs could not keep the histograms. What there were too few samples for is `None`.
+//! Invariant: of a file it is what it was of the run.
 
 use crate::campaign;
+use crate::cost::RequestCost;
 use crate::json;
+use crate::paragraph::printable;
+use crate::record::StoredResult;
+use crate::server;
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Wait;
 use brunt_plan::quantile::Quantile;
+use brunt_plan::spec::PlanSpec;
 use brunt_stats::bound::Bounds;
-use brunt_stats::summary::{LAG_SHARE_MAX, Summary};
-use brunt_stats::verdict::Status;
-use serde_json::{Map, Value};
+use brunt_stats::latency::LatencySummary;
+use brunt_stats::summary::{LAG_SHARE_MAX, OpSummary, RunRecord, Summary};
+use brunt_stats::verdict::{Check, CheckStatus, Status, Verdict};
+use serde_json::{Map, Value, json};
 
 /// The kind of campaign that holds several runs of one plan.
 const REPEAT: &str = "repeat";
@@ -60,13 +65,13 @@ struct Row {
     intervals: [Option<RunInterval>; Quantile::PRINTED.len()],
     service: Latency,
     /// Of all requests that ended the response times, failures included, and the same without what the client may have added, the
-    /// queues of its late requests included; older results have none.
-    all_and_least: Option<[Latency; 2]>,
+    /// queues of its late requests included.
+    all_and_least: [Latency; 2],
     /// The client's own part at most, of every percentile.
     client_error: [Option<f64>; Quantile::PRINTED.len()],
     /// The most that a request was sent late.
     send_lag_max: Option<f64>,
-    /// Of a closed loop, the share of the slots' time in which requests were late; 0 in older results.
+    /// Of a closed loop, the share of the slots' time in which requests were late.
     lag_share: f64,
     completed_per_s: f64,
     asked: u64,
@@ -101,13 +106,36 @@ pub struct RunInterval {
 }
 
 impl RunResult {
-    /// The result of a run that has just been made: what its JSON says.
+    /// Of a summary.
     ///
     /// # Errors
     /// The plan cannot be written as JSON; for a user.
     pub fn of(summary: &Summary, source: &str) -> Result<Self, String> {
-        let value = json::value(summary).map_err(|error| error.to_string())?;
-        read_run(&value, source)
+        let RunRecord { plan, run, environment, server, agents, .. } = &summary.record;
+        let value = serde_json::to_value(PlanSpec::from(plan)).map_err(|error| error.to_string())?;
+        let Value::Object(options) = value else { return Err("a plan that is no table".to_owned()) };
+        let facts = environment.facts.iter().map(|(name, fact)| (name.clone(), json!(fact)));
+        let is_spinning = run.usage.wait == Wait::Spin.name();
+        let server_cpu_ns =
+            server::window(summary).and_then(|span| span.cpu_ns_per_request()).map(f64::round);
+        Ok(Self {
+            source: source.to_owned(),
+            version: environment.brunt_version.clone(),
+            seed: plan.seed,
+            server: server.clone(),
+            duration_ns: summary.window.duration_ns(),
+            interrupted: run.interrupted,
+            status: summary.verdict.status,
+            found: found(&summary.verdict),
+            plan: options,
+            environment: facts.collect(),
+            client_cpu_ns: RequestCost::of(summary).map(|cost| cost.cpu_ns().round()),
+            server_cpu_ns,
+            wake_up_ns: if is_spinning { 0.0 } else { run.host.wake_up_ns as f64 },
+            has_others: !agents.is_empty(),
+            total: Row::of(&summary.total),
+            ops: summary.ops.iter().map(|row| (row.op, Row::of(&row.summary))).collect(),
+        })
     }
 
     /// A number of the run; `None` where it does not give it.
@@ -134,7 +162,7 @@ impl RunResult {
                 return Some(Bounds::UNKNOWN);
             }
             Metric::Response(statistic) => {
-                let with_failures = row.all_and_least.as_ref().and_then(|[all, _]| all.statistic(statistic));
+                let with_failures = row.all_and_least[0].statistic(statistic);
                 let high = row.most(statistic, with_failures.unwrap_or(measured).max(measured));
                 (self.least_response(row, statistic, measured), high)
             }
@@ -154,9 +182,6 @@ impl RunResult {
 
     /// What a statistic of the response time is at the least; `None` where nothing is known.
     fn least_response(&self, row: &Row, statistic: Statistic, measured: f64) -> Option<f64> {
-        if row.all_and_least.is_none() {
-            return row.client_share(statistic).map(|share| measured - share);
-        }
         let elsewhere = if self.has_others { row.send_lag_max.unwrap_or(0.0) } else { 0.0 };
         Some(measured - row.busy_share(statistic)? - self.wake_up_ns - elsewhere)
     }
@@ -185,6 +210,16 @@ impl RunResult {
 }
 
 impl Latency {
+    fn of(summary: &LatencySummary) -> Self {
+        let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        Self {
+            // To the nanosecond, as it is printed.
+            mean: summary.mean_ns.map(f64::round),
+            max: whole(summary.max_ns),
+            percentiles: Quantile::PRINTED.map(|quantile| whole(summary.percentile_ns(quantile))),
+        }
+    }
+
     fn statistic(&self, statistic: Statistic) -> Option<f64> {
         match statistic {
             Statistic::Mean => self.mean,
@@ -195,6 +230,38 @@ impl Latency {
 }
 
 impl Row {
+    fn of(summary: &OpSummary) -> Self {
+        let OpSummary { requests, keys, latency, .. } = summary;
+        let interval = |quantile: Quantile| {
+            let held = summary.intervals.iter().find(|held| held.quantile == quantile)?;
+            let high_ns = held.high_ns.map(|ns| ns as f64);
+            Some(RunInterval { low_ns: held.low_ns as f64, high_ns, is_thin: held.is_thin() })
+        };
+        let client_error = |quantile: Quantile| {
+            let held = summary.client_error.iter().find(|held| held.quantile == quantile);
+            held.map(|held| held.error_ns as f64)
+        };
+        let (failed, judged) = requests.faulty();
+        Self {
+            response: Latency::of(&latency.response.summary),
+            intervals: Quantile::PRINTED.map(interval),
+            service: Latency::of(&latency.service.summary),
+            all_and_least: [Latency::of(&summary.including_failures()), Latency::of(&latency.least.summary)],
+            client_error: Quantile::PRINTED.map(client_error),
+            send_lag_max: latency.send_lag.summary.max_ns.map(|ns| ns as f64),
+            lag_share: summary.lag_share,
+            completed_per_s: summary.rate.completed,
+            asked: keys.asked,
+            hit: keys.hit,
+            scheduled: requests.scheduled,
+            unsent: requests.unsent,
+            judged,
+            failed,
+            // What was given up was never sent.
+            unanswered: failed - requests.given_up + requests.unsent + requests.in_flight,
+        }
+    }
+
     /// A statistic of the answered requests, or no bound where those that had no answer, which are above all others, decide it.
     fn most(&self, statistic: Statistic, of_answered: f64) -> f64 {
         let above = match statistic {
@@ -216,7 +283,7 @@ impl Row {
     /// The same with the queues that late requests have built. Both distributions are of the same requests, as that of completed
     /// ones alone and the least times are not.
     fn busy_share(&self, statistic: Statistic) -> Option<f64> {
-        let [all, least] = self.all_and_least.as_ref()?;
+        let [all, least] = &self.all_and_least;
         Some((all.statistic(statistic)? - least.statistic(statistic)?).max(0.0))
     }
 }
@@ -226,213 +293,50 @@ fn index_of(quantile: Quantile) -> Option<usize> {
     Quantile::PRINTED.iter().position(|held| *held == quantile)
 }
 
+/// The checks that call for care or convict, of the run or of a percentile, which may be in doubt by a check that the run has passed.
+fn found(verdict: &Verdict) -> Vec<String> {
+    let counts = |check: &&Check| {
+        check.status >= CheckStatus::Caution
+            && !verdict.is_cause(check)
+            && !verdict.judgement.allows(check.id)
+    };
+    let mut found: Vec<String> =
+        verdict.checks.iter().filter(counts).map(|check| check.id.to_owned()).collect();
+    for trust in verdict.percentiles.iter().filter(|trust| trust.status >= CheckStatus::Caution) {
+        if !trust.check.is_empty() && !found.iter().any(|held| held == trust.check) {
+            found.push(trust.check.to_owned());
+        }
+    }
+    found
+}
+
 /// Every run of a file: one of `brunt run --json`, several of `brunt run --repeat`.
 ///
 /// # Errors
-/// The text is no JSON, of another schema, or lacks a key; for a user, with the source and the key.
+/// The text is no JSON, of another schema, or damaged; for a user, with the source.
 pub fn read(text: &str, source: &str) -> Result<Vec<RunResult>, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("{source}: no JSON: {error}"))?;
+    let result = StoredResult::parse(text, source)?;
     let accepted = format!(
         "accepted: '{}' of brunt run --json, or '{}' of brunt run --repeat",
         json::SCHEMA,
         campaign::SCHEMA
     );
-    match value["schema"].as_str() {
-        Some(json::SCHEMA) => Ok(vec![read_run(&value, source)?]),
-        Some(campaign::SCHEMA) => match (value["kind"].as_str(), value["runs"].as_array()) {
-            (Some(REPEAT), Some(runs)) if !runs.is_empty() => {
-                let numbered = runs.iter().enumerate();
-                numbered.map(|(index, run)| read_run(run, &format!("{source}, run {}", index + 1))).collect()
+    match (result.schema(), result.kind()) {
+        (Some(json::SCHEMA), _) => Ok(vec![RunResult::of(&result.summary()?, source)?]),
+        (Some(campaign::SCHEMA), Some(REPEAT)) => {
+            let runs = result.runs();
+            if runs.is_empty() {
+                return Err(format!("{source}: runs: there is none; {accepted}"));
             }
-            (Some(REPEAT), _) => Err(format!("{source}: runs: there is none; {accepted}")),
-            (kind, _) => {
-                Err(format!("{source}: kind: '{}' was found; {accepted}", kind.unwrap_or("nothing")))
-            }
-        },
-        found => Err(format!("{source}: schema: '{}' was found; {accepted}", found.unwrap_or("nothing"))),
-    }
-}
-
-fn read_run(value: &Value, source: &str) -> Result<RunResult, String> {
-    let result = At { value, path: String::new() };
-    let read = || -> Result<RunResult, String> {
-        match result.get("schema")?.text()?.as_str() {
-            json::SCHEMA => {}
-            other => return Err(format!("schema: '{other}' was found; accepted: '{}'", json::SCHEMA)),
+            runs.iter().map(|run| RunResult::of(&run.summary()?, run.source())).collect()
         }
-        let ops = result.get("ops")?.object()?.keys().map(|name| {
-            let at = result.get("ops")?.get(name)?;
-            let op = name.parse().map_err(|error: String| format!("{}: {error}", at.path))?;
-            Ok((op, row(&at)?))
-        });
-        let (status, found) = verdict(&result.get("verdict")?)?;
-        // Older results, and runs that did not ask the servers, have no such key.
-        let server_cpu_ns = value.pointer("/server_stats/window/cpu_ns_per_request").and_then(Value::as_f64);
-        let is_spinning = value.pointer("/client/wait").and_then(Value::as_str) == Some(Wait::Spin.name());
-        let wake_up_ns = value.pointer("/client/host/wake_up_ns").and_then(Value::as_f64).unwrap_or(0.0);
-        let has_others = value["agents"].as_array().is_some_and(|agents| !agents.is_empty());
-        Ok(RunResult {
-            source: source.to_owned(),
-            version: result.get("version")?.text()?,
-            seed: result.get("seed")?.count()?,
-            server: result.get("server")?.text()?,
-            duration_ns: result.get("duration_ns")?.count()?,
-            interrupted: result.get("interrupted")?.flag()?,
-            status,
-            found,
-            plan: result.get("plan")?.object()?.clone(),
-            environment: result.get("environment")?.object()?.clone(),
-            client_cpu_ns: result.get("client")?.get("cpu_ns_per_request")?.number_or_null()?,
-            server_cpu_ns,
-            wake_up_ns: if is_spinning { 0.0 } else { wake_up_ns },
-            has_others,
-            total: row(&result)?,
-            ops: ops.collect::<Result<_, String>>()?,
-        })
-    };
-    read().map_err(|error| format!("{source}: {error}"))
-}
-
-fn verdict(at: &At<'_>) -> Result<(Status, Vec<String>), String> {
-    let status = at.get("status")?;
-    let name = status.text()?;
-    let all = [Status::Trusted, Status::Caution, Status::NotTrusted];
-    let known = all.into_iter().find(|known| known.name() == name);
-    let known = known.ok_or_else(|| format!("{}: '{name}' is no status", status.path))?;
-    let mut found = Vec::new();
-    for (index, check) in at.get("checks")?.list()?.iter().enumerate() {
-        let check = At { value: check, path: format!("verdict.checks[{index}]") };
-        // Older results know of neither.
-        let is_so = |key: &str| check.value[key].as_bool() == Some(true);
-        let counts = !is_so("cause") && !is_so("allowed");
-        if counts && matches!(check.get("status")?.text()?.as_str(), "caution" | "not_trusted") {
-            found.push(check.get("id")?.text()?);
+        (Some(campaign::SCHEMA), kind) => {
+            Err(format!("{source}: kind: '{}' was found; {accepted}", printable(kind.unwrap_or("nothing"))))
         }
-    }
-    // A percentile may be in doubt by a check that the run has passed. Older results have none of these.
-    let percentiles = at.value["percentiles"].as_object().into_iter().flat_map(Map::values);
-    for trust in
-        percentiles.filter(|trust| matches!(trust["status"].as_str(), Some("caution" | "not_trusted")))
-    {
-        let check = trust["check"].as_str().unwrap_or_default();
-        if !check.is_empty() && !found.iter().any(|held| held == check) {
-            found.push(check.to_owned());
-        }
-    }
-    Ok((known, found))
-}
-
-fn row(at: &At<'_>) -> Result<Row, String> {
-    // Older results have no such key, and nothing was given up.
-    let given_up = at.value.pointer("/requests/given_up").and_then(Value::as_u64).unwrap_or(0);
-    let (requests, keys, latency) = (at.get("requests")?, at.get("keys")?, at.get("latency")?);
-    let all_and_least = || -> Result<_, String> {
-        Ok([read_latency(&latency.get("including_failures_ns")?)?, read_latency(&latency.get("least_ns")?)?])
-    };
-    let has_least = latency.value.get("least_ns").is_some();
-    let failed = requests.get("error")?.count()?
-        + requests.get("timeout")?.count()?
-        + requests.get("lost")?.count()?
-        + given_up;
-    let unsent = requests.get("unsent")?.count()?;
-    Ok(Row {
-        response: read_latency(&latency.get("response_ns")?)?,
-        intervals: read_intervals(&latency)?,
-        service: read_latency(&latency.get("service_ns")?)?,
-        all_and_least: has_least.then(all_and_least).transpose()?,
-        client_error: read_percentiles(&latency.get("client_error_ns")?)?,
-        send_lag_max: latency.get("send_lag_ns")?.get("max")?.number_or_null()?,
-        lag_share: latency.value["lag_share"].as_f64().unwrap_or(0.0),
-        completed_per_s: at.get("rate")?.get("completed")?.number()?,
-        asked: keys.get("asked")?.count()?,
-        hit: keys.get("hit")?.count()?,
-        scheduled: requests.get("scheduled")?.count()?,
-        unsent,
-        judged: requests.get("sent")?.count()? + given_up,
-        failed,
-        // What was given up was never sent.
-        unanswered: failed - given_up + unsent + requests.get("in_flight")?.count()?,
-    })
-}
-
-fn read_latency(at: &At<'_>) -> Result<Latency, String> {
-    let (mean, max) = (at.get("mean")?.number_or_null()?, at.get("max")?.number_or_null()?);
-    Ok(Latency { mean, max, percentiles: read_percentiles(at)? })
-}
-
-fn read_percentiles(at: &At<'_>) -> Result<[Option<f64>; Quantile::PRINTED.len()], String> {
-    let mut percentiles = [None; Quantile::PRINTED.len()];
-    for (held, quantile) in percentiles.iter_mut().zip(Quantile::PRINTED) {
-        *held = at.get(&quantile.key())?.number_or_null()?;
-    }
-    Ok(percentiles)
-}
-
-/// Only percentiles that are given have one, and those of a long enough window.
-fn read_intervals(at: &At<'_>) -> Result<[Option<RunInterval>; Quantile::PRINTED.len()], String> {
-    let (ends, basis) = (at.get("interval_ns")?, at.get("interval_basis")?);
-    let mut intervals = [None; Quantile::PRINTED.len()];
-    for (held, quantile) in intervals.iter_mut().zip(Quantile::PRINTED) {
-        let key = quantile.key();
-        if !ends.object()?.contains_key(&key) {
-            continue;
-        }
-        let at = ends.get(&key)?;
-        let [low, high] = at.list()? else { return Err(at.is_no("interval")) };
-        let end = |value| At { value, path: at.path.clone() };
-        *held = Some(RunInterval {
-            low_ns: end(low).number()?,
-            high_ns: end(high).number_or_null()?,
-            is_thin: basis.get(&key)?.get("thin")?.flag()?,
-        });
-    }
-    Ok(intervals)
-}
-
-/// A value with the way to it, for errors.
-struct At<'a> {
-    value: &'a Value,
-    path: String,
-}
-
-impl<'a> At<'a> {
-    fn get(&self, key: &str) -> Result<At<'a>, String> {
-        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
-        let found = self.value.get(key).ok_or_else(|| format!("{path}: missing"));
-        found.map(|value| At { value, path })
-    }
-
-    fn is_no(&self, what: &str) -> String {
-        format!("{}: {} is no {what}", self.path, shortened(self.value))
-    }
-
-    fn text(&self) -> Result<String, String> {
-        self.value.as_str().map(str::to_owned).ok_or_else(|| self.is_no("text"))
-    }
-
-    fn flag(&self) -> Result<bool, String> {
-        self.value.as_bool().ok_or_else(|| self.is_no("true or false"))
-    }
-
-    fn count(&self) -> Result<u64, String> {
-        self.value.as_u64().ok_or_else(|| self.is_no("count"))
-    }
-
-    fn number(&self) -> Result<f64, String> {
-        let number = self.value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-        number.ok_or_else(|| self.is_no("number from 0 on"))
-    }
-
-    fn number_or_null(&self) -> Result<Option<f64>, String> {
-        if self.value.is_null() { Ok(None) } else { self.number().map(Some) }
-    }
-
-    fn object(&self) -> Result<&'a Map<String, Value>, String> {
-        self.value.as_object().ok_or_else(|| self.is_no("object"))
-    }
-
-    fn list(&self) -> Result<&'a [Value], String> {
-        self.value.as_array().map(Vec::as_slice).ok_or_else(|| self.is_no("list"))
+        (found, _) => Err(format!(
+            "{source}: schema: '{}' was found; {accepted}",
+            printable(found.unwrap_or("nothing"))
+        )),
     }
 }
 
@@ -448,3 +352,6 @@ pub(crate) fn shortened(value: &Value) -> String {
         None => text,
     }
 }
+
+#[cfg(test)]
+pub(crate) mod made_up;

@@ -111,6 +111,5 @@ fn ten_minutes_and_a_day_are_short() {
         let record = text.lines().find(|line| line.starts_with("  \"record\"")).map_or(0, str::len);
         assert!(text.len() <= BYTES_MAX, "{name}: {} bytes, {record} of them the record", text.len());
         assert!(record > 300_000, "{name}: {record} bytes: the run is not what it should be");
-        eprintln!("{name}: {} bytes, {record} of them the record", text.len());
     }
 }
