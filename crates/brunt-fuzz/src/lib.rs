@@ -25,7 +25,9 @@ use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::resp::template::Template;
 use brunt_proto::{Arrived, Codec, Event, Keys, Request};
+use brunt_report::record::StoredResult;
 use brunt_stats::recorder::Layout;
+use brunt_stats::summary::Summary;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use transcript::Transcript;
@@ -34,7 +36,7 @@ use transcript::Transcript;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("memcached_text", memcached_text),
     ("memcached_meta", memcached_meta),
     ("memcached_binary", memcached_binary),
@@ -45,6 +47,7 @@ pub const TARGETS: [Target; 10] = [
     ("resp_redirect", resp_redirect),
     ("resp_template", resp_template),
     ("fleet", fleet),
+    ("result", result),
 ];
 
 /// Replies in memcached's text protocol.
@@ -271,6 +274,36 @@ pub fn fleet(data: &[u8]) {
             }
         }
     }
+}
+
+/// A result in JSON: it is refused in one sentence, or reported, and its report is a result that is reported alike.
+pub fn result(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(stored) = StoredResult::parse(text, "it") else { return };
+    if let Err(reason) = stored.campaign() {
+        assert!(!reason.is_empty());
+    }
+    match stored.summary() {
+        Err(reason) => assert!(!reason.is_empty()),
+        Ok(summary) => {
+            let (page, json) = (page(&summary), json(&summary));
+            let again = StoredResult::parse(&json, "it").and_then(|stored| stored.summary());
+            let again = again.expect("what was written can be read");
+            assert_eq!(page, self::page(&again));
+        }
+    }
+}
+
+fn page(summary: &Summary) -> Vec<u8> {
+    let mut out = Vec::new();
+    brunt_report::text::write(summary, &mut out).expect("memory takes everything");
+    out
+}
+
+fn json(summary: &Summary) -> String {
+    let mut out = Vec::new();
+    brunt_report::json::write(summary, &mut out).expect("memory takes everything");
+    String::from_utf8(out).expect("JSON is text")
 }
 
 /// The frames in these bytes, and why there are no more.

@@ -6,6 +6,7 @@
 use crate::distribution::SizeDistribution;
 use crate::spec::ClassSpec;
 use crate::units::{ByteSize, Count, Rate};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,7 +18,8 @@ const ACCEPTED: &str = "rate, connections, depth or value-size, with a list (rat
                         (connections=10..100:10), or rate=auto";
 
 /// One setting of the option that is swept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SweepPoint {
     /// Open loop at this rate.
     Rate(Rate),
@@ -30,6 +32,9 @@ pub enum SweepPoint {
 }
 
 impl SweepPoint {
+    /// The options that can be swept.
+    pub const OPTIONS: [&'static str; 4] = ["rate", "connections", "depth", "value-size"];
+
     /// The option, as flags and plan files name it.
     pub const fn option(self) -> &'static str {
         match self {

@@ -22,6 +22,7 @@ use brunt_stats::limit::Limit;
 use brunt_stats::repeat::{Estimate, Spread};
 use brunt_stats::summary::{OpSummary, Summary};
 use brunt_stats::verdict::Verdict;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The percentiles of the tables.
@@ -201,6 +202,65 @@ fn limited<'a>(runs: &'a [Measured], points: &'a [ScanPoint]) -> impl Iterator<I
     points.iter().filter_map(|point| Some((point, point.limited_run(runs)?)))
 }
 
+/// What a campaign was asked, and what of its answer no run says: with the runs, all that its conclusion is drawn from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// How much do runs of one plan differ?
+    Repeat,
+    /// What comes of an option?
+    Scan {
+        /// The option; one of [`SweepPoint::OPTIONS`].
+        option: String,
+        /// Is it a load, which has a knee?
+        is_load: bool,
+        /// The rate that a closed loop came to, where the scan found its own way.
+        closed_loop: Option<f64>,
+    },
+    /// What is the highest rate?
+    Search {
+        /// What had to hold, as a user writes it.
+        objectives: Vec<String>,
+        /// How close the bracket had to be, as a part.
+        resolution: f64,
+        /// What was found; `None` where the user ended it before.
+        capacity: Option<Capacity>,
+        /// The rate that a closed loop came to, where the search found its own beginning.
+        closed_loop: Option<f64>,
+    },
+}
+
+impl Question {
+    /// The option that its runs differ by.
+    pub fn varied(&self) -> Option<&'static str> {
+        match self {
+            Self::Repeat => None,
+            Self::Scan { option, .. } => SweepPoint::OPTIONS.into_iter().find(|known| known == option),
+            Self::Search { .. } => Some("rate"),
+        }
+    }
+
+    /// What a search was held against.
+    ///
+    /// # Errors
+    /// Which of them is none; for a user.
+    pub fn objectives(&self) -> Result<Vec<Objective>, String> {
+        match self {
+            Self::Search { objectives, .. } => objectives.iter().map(|text| text.parse()).collect(),
+            Self::Repeat | Self::Scan { .. } => Ok(Vec::new()),
+        }
+    }
+}
+
+/// The record of a campaign: the question, and the place of each run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CampaignRecord {
+    pub question: Question,
+    /// By run: the setting, and the repetition.
+    pub runs: Vec<(Option<SweepPoint>, u32)>,
+}
+
 /// What a campaign came to.
 #[derive(Clone, Debug)]
 pub enum Finding {
@@ -253,6 +313,8 @@ pub struct Campaign {
     pub load: Vec<String>,
     /// Every run, in the order in which they were made.
     pub runs: Vec<Measured>,
+    /// What was asked.
+    pub question: Question,
     /// What they came to.
     pub finding: Finding,
     /// The worst of the runs, with what the campaign itself was checked for.

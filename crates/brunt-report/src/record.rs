@@ -4,9 +4,10 @@
 //! already. Invariants: a summary that is built from what is read back prints the same text to the byte; and whatever the bytes of a file
 //! are, what is read back has no number that adding it up could carry beyond what numbers hold.
 
+use crate::campaign::{CampaignRecord, Measured, Question, head};
 use crate::json;
 use brunt_plan::login::Password;
-use brunt_plan::objective::Objective;
+use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
@@ -71,8 +72,7 @@ impl StoredResult {
     /// # Errors
     /// It is no JSON; for a user.
     pub fn parse(text: &str, source: &str) -> Result<Self, String> {
-        let value =
-            serde_json::from_str(text).map_err(|error| format!("{source}: no whole JSON: {error}"))?;
+        let value = serde_json::from_str(text).map_err(|error| format!("{source}: no JSON: {error}"))?;
         Ok(Self { source: source.to_owned(), value })
     }
 
@@ -99,6 +99,38 @@ impl StoredResult {
             value: run.clone(),
         };
         (1..).zip(runs).map(named).collect()
+    }
+
+    /// The runs of a campaign with what was asked, and whether it was ended early.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence; for a user.
+    pub fn campaign(&self) -> Result<StoredCampaign, String> {
+        let named = |error: String| format!("{}: {error}", self.source);
+        let held = self.value.get("record").ok_or_else(|| named("record: missing".to_owned()))?;
+        let record = CampaignRecord::deserialize(held).map_err(|error| named(format!("record: {error}")))?;
+        let CampaignRecord { question, runs: places } = record;
+        let objectives = question.objectives().map_err(|error| named(format!("record: {error}")))?;
+        let ceilings: Option<Vec<Ceiling>> = objectives.iter().map(Objective::ceiling).collect();
+        let ceilings = ceilings.ok_or_else(|| named("record: an objective that no search has".to_owned()))?;
+        let runs = self.runs();
+        if runs.len() != places.len() || runs.is_empty() {
+            return Err(named("record: other runs than those of the campaign".to_owned()));
+        }
+        let (mut first_head, mut measured) = (None, Vec::new());
+        for (run, (setting, repetition)) in runs.iter().zip(places) {
+            let summary = run.summary()?;
+            first_head.get_or_insert_with(|| head(&summary, question.varied()));
+            let of_run =
+                Measured::of(&summary, setting, repetition).map_err(|error| named(error.to_string()))?;
+            measured.push(match &question {
+                Question::Search { .. } => of_run.with_step(&summary, &ceilings),
+                Question::Repeat | Question::Scan { .. } => of_run,
+            });
+        }
+        let (load, head) = first_head.unwrap_or_default();
+        let interrupted = self.value["interrupted"].as_bool().unwrap_or(false);
+        Ok(StoredCampaign { load, head, runs: measured, question, interrupted })
     }
 
     /// The summary of a run.
@@ -133,6 +165,21 @@ impl StoredResult {
         let (_, record) = whole.ok_or("no result to merge")?;
         Ok(Summary::build(record))
     }
+}
+
+/// A campaign that was read, to be concluded again.
+#[derive(Debug)]
+pub struct StoredCampaign {
+    /// What all runs have in common of the load.
+    pub load: Vec<String>,
+    /// The summary's head of the first run, without its load.
+    pub head: String,
+    /// Every run.
+    pub runs: Vec<Measured>,
+    /// What was asked.
+    pub question: Question,
+    /// It was ended early.
+    pub interrupted: bool,
 }
 
 /// The summary of a run's result.

@@ -11,6 +11,7 @@ use crate::bound::Decision;
 use crate::limit::{Limit, Party};
 use crate::summary::Summary;
 use brunt_plan::objective::Ceiling;
+use serde::{Deserialize, Serialize};
 
 /// Rates grow by this until one fails: few steps where each lasts seconds, and a bracket that is halved in a handful more.
 const GROWTH: f64 = 2.0;
@@ -98,7 +99,7 @@ pub struct Range {
 }
 
 /// What a search came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Capacity {
     /// The highest rate that passed, and the lowest that did not.
     Between {

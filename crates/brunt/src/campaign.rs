@@ -29,7 +29,8 @@ use brunt_plan::quantile::Quantile;
 use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{DurationNs, Rate};
-use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, head};
+use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, Question, head};
+use brunt_report::record::StoredCampaign;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::Place;
 use brunt_stats::repeat::{Estimate, Spread};
@@ -163,14 +164,8 @@ impl<'a> Series<'a> {
         Err(Failure::new(Exit::Failed, error).into())
     }
 
-    /// Reports what there is, however the campaign ended. `conclude` says what it came to, and which runs count for its
-    /// verdict.
-    fn report(
-        self,
-        outputs: Outputs,
-        ended: Result<(), End>,
-        conclude: impl FnOnce(&[Measured]) -> Conclusion,
-    ) -> Result<Exit, Failure> {
+    /// Reports what there is, however the campaign ended.
+    fn report(self, outputs: Outputs, ended: Result<(), End>, question: Question) -> Result<Exit, Failure> {
         let Self { flags, head, runs, .. } = self;
         let Some((load, head)) = head else {
             return match ended {
@@ -180,23 +175,46 @@ impl<'a> Series<'a> {
                 }
             };
         };
-        let Conclusion { finding, verdict, is_missed } = conclude(&runs);
-        let campaign = Campaign { head, load, runs, finding, verdict, interrupted: ended.is_err() };
-        let delivery = outputs.write_campaign(&campaign, flags.progress.quiet);
+        let stored = StoredCampaign { load, head, runs, question, interrupted: ended.is_err() };
+        let exit = deliver(stored, outputs, flags.progress.quiet, flags.output.judging.allow_untrusted)?;
         match ended {
-            Err(End::Failed(failure)) => return Err(failure),
-            Err(End::Interrupted) => return Ok(delivery.exit(Exit::Interrupted)),
-            Ok(()) => {}
+            Err(End::Failed(failure)) => Err(failure),
+            Err(End::Interrupted) | Ok(()) => Ok(exit),
         }
-        let exit = if campaign.verdict.status == Status::NotTrusted && !flags.output.judging.allow_untrusted {
-            Exit::NotTrusted
-        } else if is_missed {
-            Exit::AssertionFailed
-        } else {
-            Exit::Done
-        };
-        Ok(delivery.exit(exit))
     }
+}
+
+/// Concludes a campaign, and writes what it comes to.
+pub(crate) fn deliver(
+    stored: StoredCampaign,
+    outputs: Outputs,
+    quiet: bool,
+    allow_untrusted: bool,
+) -> Result<Exit, Failure> {
+    let StoredCampaign { load, head, runs, question, interrupted } = stored;
+    let Conclusion { finding, verdict, is_missed } = match &question {
+        Question::Repeat => repeat::conclude(&runs),
+        Question::Scan { is_load, closed_loop, .. } => {
+            let option = question.varied().ok_or_else(|| Failure::usage("a scan of no option"))?;
+            scan::conclude(&runs, option, *is_load, *closed_loop)
+        }
+        Question::Search { resolution, capacity, closed_loop, .. } => {
+            let objectives = question.objectives().map_err(Failure::usage)?;
+            search::conclude(&runs, objectives, *resolution, *capacity, *closed_loop)
+        }
+    };
+    let campaign = Campaign { head, load, runs, question, finding, verdict, interrupted };
+    let delivery = outputs.write_campaign(&campaign, quiet);
+    let exit = if interrupted {
+        Exit::Interrupted
+    } else if campaign.verdict.status == Status::NotTrusted && !allow_untrusted {
+        Exit::NotTrusted
+    } else if is_missed {
+        Exit::AssertionFailed
+    } else {
+        Exit::Done
+    };
+    Ok(delivery.exit(exit))
 }
 
 /// What a campaign came to.

@@ -3,12 +3,14 @@
 //! Not a measurement, and not how a result is read (`brunt_report::record`). Invariant: nothing is printed that is not in the files: the
 //! same results come to the same bytes on any host.
 
+use crate::campaign::deliver;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
 use crate::run::exit_of;
 use brunt_plan::objective::Objective;
+use brunt_report::campaign;
 use brunt_report::record::StoredResult;
 use brunt_stats::summary::Summary;
 use std::path::Path;
@@ -19,6 +21,17 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     flags.files.iter().for_each(|path| input::note(path));
     let outputs = Outputs::of_report(output)?;
     let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    if let ([campaign], false) = (results.as_slice(), flags.merge)
+        && campaign.schema() == Some(campaign::SCHEMA)
+    {
+        if let Some(option) = of_one_run(output) {
+            return Err(Failure::usage(format!(
+                "{option}: it is of one run, and the result holds a campaign"
+            )));
+        }
+        let stored = campaign.campaign().map_err(Failure::usage)?;
+        return deliver(stored, outputs, flags.quiet, output.allow_untrusted);
+    }
     let summary = match results.as_slice() {
         several if flags.merge => StoredResult::merged(several).map_err(Failure::usage)?,
         [result] => result.summary().map_err(Failure::usage)?,
@@ -32,6 +45,15 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     let summary = asserted(summary, &output.assert)?;
     let delivery = outputs.write(&summary, flags.quiet);
     Ok(delivery.exit(exit_of(&summary, output.allow_untrusted)))
+}
+
+/// An option that a campaign does not have.
+fn of_one_run(output: &cli::ReportOutputFlags) -> Option<&'static str> {
+    match (output.assert.is_empty(), &output.junit) {
+        (false, _) => Some("--assert"),
+        (true, Some(_)) => Some("--junit"),
+        (true, None) => None,
+    }
 }
 
 fn read(path: &Path) -> Result<StoredResult, Failure> {

@@ -72,7 +72,11 @@ pub(super) const LAYERS: [Layer; 14] = [
         &["brunt-plan", "brunt-workload", "brunt-proto", "brunt-stats", "brunt-server", "brunt-engine"],
         &[],
     ),
-    effectful("brunt-fuzz", &["brunt-plan", "brunt-proto", "brunt-stats", "brunt-fleet"], &[]),
+    effectful(
+        "brunt-fuzz",
+        &["brunt-plan", "brunt-proto", "brunt-stats", "brunt-report", "brunt-fleet"],
+        &[],
+    ),
     effectful("xtask", &[], &[]),
 ];
 

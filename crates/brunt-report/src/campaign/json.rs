@@ -2,7 +2,8 @@
 //!
 //! Not for a person. docs/formats.md says what every key means; what was not found is `null`.
 
-use super::{Campaign, Finding, Found, Measured, ScanPoint};
+use super::{Campaign, CampaignRecord, Finding, Found, Measured, ScanPoint};
+use crate::indented;
 use brunt_stats::capacity::Capacity;
 use brunt_stats::knee::Knee;
 use brunt_stats::repeat::Spread;
@@ -17,13 +18,16 @@ pub const SCHEMA: &str = "brunt.campaign.v1";
 /// # Errors
 /// What `out` returns.
 pub fn write(campaign: &Campaign, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, &value(campaign))?;
-    writeln!(out)
+    indented::write(&value(campaign)?, out)
 }
 
-fn value(campaign: &Campaign) -> Value {
+fn value(campaign: &Campaign) -> serde_json::Result<Value> {
     let first = campaign.runs.first().map(|run| &run.json);
-    json!({
+    let record = CampaignRecord {
+        question: campaign.question.clone(),
+        runs: campaign.runs.iter().map(|run| (run.setting, run.repetition)).collect(),
+    };
+    Ok(json!({
         "schema": SCHEMA,
         "version": first.map(|json| &json["version"]),
         "kind": campaign.finding.kind(),
@@ -34,7 +38,8 @@ fn value(campaign: &Campaign) -> Value {
         },
         "finding": finding(campaign),
         "runs": campaign.runs.iter().enumerate().map(|(index, run)| measured(index, run)).collect::<Value>(),
-    })
+        "record": serde_json::to_value(record)?,
+    }))
 }
 
 /// A summary with its place in the campaign.

@@ -2,7 +2,8 @@
 
 use super::run;
 use crate::campaign::{
-    Campaign, Compared, Finding, Found, Measured, ScanPoint, head, write_csv, write_json, write_text,
+    Campaign, Compared, Finding, Found, Measured, Question, ScanPoint, head, write_csv, write_json,
+    write_text,
 };
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::Rate;
@@ -50,7 +51,21 @@ fn campaign(summary: &Summary, runs: Vec<Measured>, finding: Finding) -> Campaig
     let (load, head) = head(summary, matches!(finding, Finding::Scan { .. }).then_some("rate"));
     let verdict =
         Verdict::of_campaign(runs.iter().take(1).map(|run| run.verdict.status), &[], &Judgement::default());
-    Campaign { head, load, runs, finding, verdict, interrupted: false }
+    let question = match &finding {
+        Finding::Scan { option, knee, closed_loop, .. } => Question::Scan {
+            option: (*option).to_owned(),
+            is_load: knee.is_some(),
+            closed_loop: *closed_loop,
+        },
+        Finding::Search { objectives, resolution, capacity, closed_loop } => Question::Search {
+            objectives: objectives.iter().map(ToString::to_string).collect(),
+            resolution: *resolution,
+            capacity: *capacity,
+            closed_loop: *closed_loop,
+        },
+        Finding::Repeat { .. } => Question::Repeat,
+    };
+    Campaign { head, load, runs, question, finding, verdict, interrupted: false }
 }
 
 /// An M/M/1 queue that serves 10 000 requests a second, up to where it is too much.

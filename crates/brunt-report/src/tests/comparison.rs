@@ -496,8 +496,8 @@ fn every_run_of_a_campaign_is_read() {
         (campaign("scan", &[whole]), "r.json: kind: 'scan' was found; accepted:"),
         (campaign("repeat", &[]), "r.json: runs: there is none; accepted:"),
         (campaign("repeat", &[json!({})]), "r.json, run 1: schema: 'nothing' was found; accepted:"),
-        (String::new(), "r.json: no whole JSON: EOF"),
-        ("{\"schema\": ".to_owned(), "r.json: no whole JSON: EOF"),
+        (String::new(), "r.json: no JSON: EOF"),
+        ("{\"schema\": ".to_owned(), "r.json: no JSON: EOF"),
         ("[]".to_owned(), "r.json: schema: 'nothing' was found; accepted: 'brunt.summary.v1'"),
         (
             json!({ "schema": "brunt.summary.v2\u{1b}[2J" }).to_string(),

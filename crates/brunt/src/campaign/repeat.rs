@@ -9,7 +9,7 @@ use crate::exit::{Exit, Failure};
 use crate::output::Outputs;
 use crate::run::{self, Asked};
 use brunt_plan::plan::Plan;
-use brunt_report::campaign::{Finding, Measured};
+use brunt_report::campaign::{Finding, Measured, Question};
 use brunt_stats::verdict::Verdict;
 
 /// Measures as often as asked, and reports.
@@ -29,7 +29,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
     let outputs = Outputs::open(&flags.output, &plan)?;
     let mut series = Series::open(flags, None, std::slice::from_ref(&plan), asked.fleet)?;
     let ended = measure_all(&mut series, &plan, repeat);
-    series.report(outputs, ended, conclude)
+    series.report(outputs, ended, Question::Repeat)
 }
 
 /// `--between` without a second repetition would never be run.
@@ -55,7 +55,7 @@ fn measure_all(series: &mut Series<'_>, plan: &Plan, repeat: &cli::RepeatFlags) 
     Ok(())
 }
 
-fn conclude(runs: &[Measured]) -> Conclusion {
+pub(super) fn conclude(runs: &[Measured]) -> Conclusion {
     let compared = compared(runs.iter().filter(|run| !run.interrupted));
     let spreads: Vec<_> = compared.iter().map(|held| (held.name.clone(), held.spread)).collect();
     let verdict =

@@ -14,7 +14,7 @@ use crate::run::Asked;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
 use brunt_plan::sweep::{Sweep, SweepPoint};
-use brunt_report::campaign::{Finding, Measured, ScanPoint, limit_met};
+use brunt_report::campaign::{Finding, Measured, Question, ScanPoint, limit_met};
 use brunt_stats::climb::{Climb, LoadEnd};
 use brunt_stats::knee::{Knee, LoadPoint, knee};
 use brunt_stats::limit::Party;
@@ -47,7 +47,8 @@ pub(crate) fn scan(flags: &cli::Scan) -> Result<Exit, Failure> {
     let mut series = Series::open(run, Some(over.option()), &plans, asked.fleet.take())?;
     let mut closed_loop = None;
     let ended = measure_all(&mut series, &asked, over, repeat, &mut closed_loop);
-    series.report(outputs, ended, |runs| conclude(runs, over.option(), is_load, closed_loop))
+    let option = over.option().to_owned();
+    series.report(outputs, ended, Question::Scan { option, is_load, closed_loop })
 }
 
 /// Every plan that is known beforehand, so that a mistake is found before anything runs.
@@ -131,7 +132,12 @@ fn step(
     Ok(end)
 }
 
-fn conclude(runs: &[Measured], option: &'static str, is_load: bool, closed_loop: Option<f64>) -> Conclusion {
+pub(super) fn conclude(
+    runs: &[Measured],
+    option: &'static str,
+    is_load: bool,
+    closed_loop: Option<f64>,
+) -> Conclusion {
     let points = points(runs);
     let is_limited = |point: &ScanPoint| point.limited_run(runs).is_some();
     let knee = is_load.then(|| knee_of(runs, &points));

@@ -13,7 +13,7 @@ use crate::output::Outputs;
 use crate::run::Asked;
 use brunt_plan::objective::{Ceiling, Objective};
 use brunt_plan::units::DurationNs;
-use brunt_report::campaign::{Finding, Measured};
+use brunt_report::campaign::{Finding, Measured, Question};
 use brunt_stats::capacity::{Capacity, Next, Range, Search, StepEnd};
 use brunt_stats::convergence::{Convergence, Goal};
 use brunt_stats::verdict::{Status, Verdict};
@@ -71,16 +71,27 @@ pub(crate) fn search(flags: &cli::Search) -> Result<Exit, Failure> {
         capacity = Some(measure_all(&mut series, &asked, &ceilings, range, max_time)?);
         Ok(())
     })();
-    series.report(outputs, ended, |runs| Conclusion {
+    let question = Question::Search {
+        objectives: slo.iter().map(ToString::to_string).collect(),
+        resolution: range.resolution,
+        capacity,
+        closed_loop,
+    };
+    series.report(outputs, ended, question)
+}
+
+pub(super) fn conclude(
+    runs: &[Measured],
+    objectives: Vec<Objective>,
+    resolution: f64,
+    capacity: Option<Capacity>,
+    closed_loop: Option<f64>,
+) -> Conclusion {
+    Conclusion {
         verdict: Verdict::of_settings(statuses(runs, capacity), &[], &judgement_of(runs), false),
         is_missed: matches!(capacity, Some(Capacity::Below { .. })),
-        finding: Finding::Search {
-            objectives: slo.clone(),
-            resolution: range.resolution,
-            capacity,
-            closed_loop,
-        },
-    })
+        finding: Finding::Search { objectives, resolution, capacity, closed_loop },
+    }
 }
 
 /// The lowest rate of a search that is not told one: below it no step, however long, has the requests that its percentiles take.

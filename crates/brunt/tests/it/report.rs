@@ -112,6 +112,38 @@ fn other_transports_and_ends_are_reported_to_the_byte() {
 }
 
 #[test]
+fn campaigns_are_reported_to_the_byte() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let step = ["-s", &server.address, "--keys", "200", "-t", "300ms", "--warmup", "100ms", "--no-progress"];
+    let table: [(&str, &[&str]); 4] = [
+        ("scan", &["--over", "rate=2k,4k,3.5k"]),
+        ("scan", &["--over", "connections=1,2", "--repeat", "2"]),
+        ("search", &["--slo", "p99 < 1s", "--from", "1k", "--to", "4k"]),
+        ("run", &["--repeat", "3", "--allow", "LAG,STEAL"]),
+    ];
+    for (command, flags) in table {
+        let files = Directory(own_directory());
+        let paths = ["run.json", "run.csv", "again.json", "again.csv"].map(|name| files.path(name));
+        let [json, csv, json_again, csv_again] = &paths;
+        let words = [&[command, "--json", json, "--csv", csv], &step[..], flags].concat();
+        let run = brunt(&words).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert!(!text(&run).is_empty(), "{command} {flags:?}: {said}");
+        let again = brunt(&["report", json, "--json", json_again, "--csv", csv_again]).output().unwrap();
+        assert_eq!(
+            text(&again),
+            text(&run),
+            "{command} {flags:?}: {}",
+            String::from_utf8_lossy(&again.stderr)
+        );
+        assert_eq!(again.status.code(), run.status.code(), "{command} {flags:?}: {said}");
+        assert!(files.text("again.json") == files.text("run.json"), "{command} {flags:?}");
+        assert_eq!(files.text("again.csv"), files.text("run.csv"), "{command} {flags:?}");
+    }
+}
+
+#[test]
 fn what_is_no_result_is_told_in_a_sentence() {
     let files = Directory(own_directory());
     let _beside = beside_others();
@@ -121,8 +153,8 @@ fn what_is_no_result_is_told_in_a_sentence() {
     let whole = files.text("run.json");
     // Text, with what begins the sentence behind the name of the file.
     let table = [
-        (String::new(), "no whole JSON: EOF"),
-        (whole[..whole.len() / 2].to_owned(), "no whole JSON: EOF"),
+        (String::new(), "no JSON: EOF"),
+        (whole[..whole.len() / 2].to_owned(), "no JSON: EOF"),
         ("[1]".to_owned(), "schema: 'nothing' was found; accepted"),
         (r#"{"schema": "memtier.v2"}"#.to_owned(), "schema: 'memtier.v2' was found; accepted"),
         (whole.replacen("\"record\"", "\"recorder\"", 1), "record: missing"),
