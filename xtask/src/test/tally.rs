@@ -21,7 +21,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn of(ended: Vec<Ended>) -> Self {
         let mut slowest: Vec<_> = ended.iter().map(|ended| (ended.took, ended.test.to_string())).collect();
-        slowest.sort_by(|a, b| b.0.cmp(&a.0));
+        slowest.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
         slowest.truncate(SLOWEST);
         let (passed, failed): (Vec<Ended>, Vec<Ended>) = ended.into_iter().partition(|ended| ended.passed);
         let failed = failed.into_iter().map(|ended| ended.test).collect();
