@@ -60,6 +60,8 @@ pub(crate) struct Connection<C> {
     pub stuck_ns: u64,
     /// It has been established at least once.
     pub was_up: bool,
+    /// When it was last lost, nanoseconds on the worker's clock.
+    pub lost_ns: u64,
     /// In the attempt that was begun last, the socket came up and the greeting was said.
     pub has_greeted: bool,
     /// Replies to the greeting that have come, each of them the right one.
@@ -112,6 +114,7 @@ impl<C: Codec> Connection<C> {
             stuck: false,
             stuck_ns: 0,
             was_up: false,
+            lost_ns: 0,
             has_greeted: false,
             greeted: 0,
             dirty: false,

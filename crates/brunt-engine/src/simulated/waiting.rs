@@ -2,6 +2,7 @@
 //! whoever does not need that server goes on.
 
 use super::*;
+use crate::io::sim::{ConnectFault, ConnectTrouble};
 use brunt_server::Outage as Script;
 use brunt_stats::server::ServerCounts;
 
@@ -323,4 +324,78 @@ fn one_of_many_sees_what_waits_a_little_later() {
             assert!(late_ns <= waited_ns / 100 + 200_000, "{sample:?}");
         }
     }
+}
+
+/// A connection that never comes back while the others live: what is bound to it is given up after a time-out, again and again, and
+/// none of its slots waits for ever.
+#[test]
+fn slots_of_a_connection_that_never_comes_back_go_on() {
+    for (depth, refill, trouble) in [
+        (1, "eager", ConnectTrouble::Later(libc::ECONNREFUSED)),
+        (2, "eager", ConnectTrouble::AtOnce(libc::ECONNREFUSED)),
+        (2, "eager", ConnectTrouble::Silence),
+        (4, "batch", ConnectTrouble::Later(libc::ECONNREFUSED)),
+    ] {
+        let faults = Faults { reset_every: Some("1000000:1000".parse().unwrap()), ..Faults::default() };
+        let outcome = simulate(
+            &format!(
+                "warmup = '0s'\npreload = false\nkeys = 99\nmix = 'get'\nconnections = 3\ndepth = {depth}\ntime = '10s'\n\
+                 timeout = '500ms'\ndrain = '2s'\nrefill = '{refill}'"
+            ),
+            SimOptions {
+                server: CoreOptions { faults, ..CoreOptions::default() },
+                connect_faults: vec![ConnectFault { first: 3, every: 1, count: u64::MAX, trouble }],
+                latency_ns: MS,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        let is_lost = |sample: &&Sample| {
+            sample.outcome.class == OutcomeClass::Lost && sample.times.done_ns < outcome.end.window.end_ns
+        };
+        let lost_ns =
+            outcome.samples.iter().filter(is_lost).map(|sample| sample.times.done_ns).min().unwrap();
+        // Each slot of it has one operation every time-out, the last of which may end behind the window.
+        let expected = depth * (outcome.end.window.end_ns - lost_ns).div_ceil(500 * MS);
+        // An attempt that hangs is known to have failed a time-out later.
+        let late = if trouble == ConnectTrouble::Silence { 2 * depth } else { 0 };
+        assert!(
+            (expected - late..=expected).contains(&requests.given_up),
+            "{requests:?}: {expected} are given up"
+        );
+        assert_eq!((requests.unsent, requests.in_flight), (requests.given_up, 0), "{requests:?}");
+        assert_eq!(servers(&outcome)[0].unsent, requests.unsent);
+        let (failed, longest_ns) = failures(&outcome);
+        assert_eq!(failed, requests.given_up + requests.failed());
+        assert!(
+            longest_ns / MS == 500 || late > 0 && longest_ns <= 1_500 * MS,
+            "{depth} {refill} {trouble:?}: {longest_ns}"
+        );
+        // Two connections do what three did, in two milliseconds there and back.
+        let rate = answered(&outcome, 5 * SECOND, SECOND);
+        assert!(rate.abs_diff(2 * depth * 500) <= 4 * depth, "{rate}");
+        assert_eq!(outcome.allocations, 0);
+    }
+}
+
+/// Who waits for a connection that does come back waits no shorter for that.
+#[test]
+fn slots_of_a_connection_that_comes_back_lose_nothing() {
+    let faults = Faults { reset_every: Some("1000000:1000".parse().unwrap()), ..Faults::default() };
+    let trouble = ConnectTrouble::Later(libc::ECONNREFUSED);
+    let outcome = simulate(
+        "warmup = '0s'\npreload = false\nkeys = 99\nmix = 'get'\nconnections = 3\ndepth = 2\ntime = '5s'\ntimeout = '2s'",
+        SimOptions {
+            server: CoreOptions { faults, ..CoreOptions::default() },
+            connect_faults: vec![ConnectFault { first: 3, every: 1, count: 8, trouble }],
+            latency_ns: MS,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    let requests = outcome.book(Phase::Measure).requests;
+    assert_eq!((requests.unsent, requests.in_flight), (0, 0), "{requests:?}");
+    assert!((1..=2).contains(&requests.outcome(OutcomeClass::Lost)), "{requests:?}");
+    assert_eq!(answered(&outcome, 4 * SECOND, 500 * MS), 6 * 250);
 }

@@ -1,10 +1,12 @@
 //! Giving up: operations that wait for a server which does not answer, so that whoever does not need it goes on.
 //!
 //! Not what was sent to it (that is [`super::losing`]'s), and nothing that waits behind others for a server which does answer,
-//! however long. Looked at on a timer, and only while some server is in trouble. Invariant: an operation waits unsent no
-//! longer than a time-out from when it came to wait, or from the last sign of life of its server where that was later.
+//! however long. Looked at on a timer, and only while some server is in trouble, or a connection that operations are bound to.
+//! Invariant: an operation waits unsent no longer than a time-out from when it came to wait, or from the last sign of life of
+//! its server where that was later; where it is bound to a connection that cannot be had, from the loss of that instead.
 
 use super::{Traffic, free_slot, give_back};
+use crate::connection::Link;
 use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::health::Health;
@@ -35,16 +37,19 @@ impl<C: Codec> Traffic<C> {
     /// Gives up what has waited long enough for a server that does not answer. Returns when to look again.
     pub(crate) fn give_up_waiting(&mut self, now_ns: u64) -> u64 {
         let mut next_ns = self.clear_the_way(now_ns);
-        if self.servers.iter().all(|server| server.silent_since_ns().is_none()) {
+        let is_silent = self.servers.iter().any(|server| server.silent_since_ns().is_some());
+        if !is_silent && self.routes.iter().all(|route| route.parked.is_empty()) {
             return next_ns;
         }
         for route in 0..self.routes.len() as RouteId {
-            let Some(since_ns) = self.silent_since_ns(route) else { continue };
+            let since_ns = self.silent_since_ns(route);
+            if let Some(since_ns) = since_ns {
+                next_ns = next_ns.min(self.give_up_queued(route, since_ns, now_ns));
+            } else if self.routes[route as usize].parked.is_empty() {
+                continue;
+            }
             // Whatever comes to wait from now on waits at least until then.
-            next_ns = next_ns
-                .min(now_ns + self.timeout_ns)
-                .min(self.give_up_queued(route, since_ns, now_ns))
-                .min(self.give_up_parked(route, since_ns, now_ns));
+            next_ns = next_ns.min(now_ns + self.timeout_ns).min(self.give_up_parked(route, since_ns, now_ns));
         }
         next_ns
     }
@@ -109,11 +114,13 @@ impl<C: Codec> Traffic<C> {
         u64::MAX
     }
 
-    /// Of those that wait for a connection of their own all, of which there are no more than slots.
-    fn give_up_parked(&mut self, route: RouteId, since_ns: u64, now_ns: u64) -> u64 {
+    /// Of those that wait for a connection of their own all, of which there are no more than slots. Whether the server answers others or
+    /// not, there may be no hope for that connection.
+    fn give_up_parked(&mut self, route: RouteId, silent_since_ns: Option<u64>, now_ns: u64) -> u64 {
         let mut next_ns = u64::MAX;
         let mut parked = std::mem::take(&mut self.routes[route as usize].parked);
         parked.retain(|picked| {
+            let Some(since_ns) = self.cut_off_since_ns(picked).or(silent_since_ns) else { return true };
             let due_ns = self.given_up_ns(picked, since_ns);
             if due_ns <= now_ns {
                 self.give_up(picked, due_ns);
@@ -124,6 +131,14 @@ impl<C: Codec> Traffic<C> {
         });
         self.routes[route as usize].parked = parked;
         next_ns
+    }
+
+    /// Since when the connection that this is bound to is gone, if another attempt at it has failed, too. A preload has a patience of its own.
+    fn cut_off_since_ns(&self, picked: &Picked) -> Option<u64> {
+        let connection = &self.connections[picked.connection? as usize];
+        let is_preload = self.lanes[self.routes[picked.route as usize].lane as usize].is_preload;
+        let is_down = matches!(connection.link, Link::Down { .. } | Link::Connecting { .. });
+        (is_down && connection.failures >= FAILURES_TOLD && !is_preload).then_some(connection.lost_ns)
     }
 
     /// A queue of an open loop that is full stops the schedule, also for the other servers; where its server gives no sign of life the

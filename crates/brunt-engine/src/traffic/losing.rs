@@ -59,7 +59,9 @@ impl<C: Codec> Traffic<C> {
         let probes = self.servers[usize::from(connection.server)].prober == Some(index);
         let retry_ns = at_ns + connection.backoff_ns(probes);
         connection.failures += 1;
-        if !was_up {
+        if was_up {
+            connection.lost_ns = at_ns;
+        } else {
             self.lifetimes[usize::from(connection.class)].give_back();
         }
         self.lay_down(index, retry_ns);
