@@ -165,6 +165,12 @@ impl Health {
         self.is_gone_at_end
     }
 
+    /// When the first request was sent to it of those that nothing came of but time-outs; `None` where there is no such, or other
+    /// trouble, too.
+    pub(crate) fn timed_out_since_ns(&self) -> Option<u64> {
+        (self.kinds == OutageKinds::NONE.with(OutageKind::TimedOut)).then_some(self.trouble_since_ns)
+    }
+
     /// Has a reply ever come?
     pub(crate) fn has_answered(&self) -> bool {
         self.last_success_ns != 0

@@ -43,6 +43,11 @@ const HAND_OVER_AGAIN_NS: u64 = 1_000_000;
 const CROWDED_NS: u64 = 1_000_000;
 /// However short the time-out, a server may restart in this time: several attempts fit in, the last a second apart.
 const NOBODY_THERE_NS: u64 = 5_000_000_000;
+/// A server that takes connections and has answered nothing for this long while it is preloaded will not: its user is told before the
+/// usual time-out of a request…
+const MUTE_NS: u64 = 8_000_000_000;
+/// …unless that is longer than usual.
+const TIMEOUT_USUAL_NS: u64 = 10_000_000_000;
 /// Connections that failed so often in a row, without a single reply, will not preload anything.
 const HOPELESS_FAILURES: u32 = 5;
 /// A set of histograms is handed over this often.
@@ -524,7 +529,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.give_up_ns = u64::MAX;
         for link in 0..self.traffic.connections.len() as u32 {
             if let Link::Connecting { began_ns } = self.traffic.connections[link as usize].link {
-                let deadline_ns = began_ns + self.terms.timeout_ns;
+                let deadline_ns = began_ns + self.attempt_ns();
                 if deadline_ns <= now_ns {
                     self.give_up_attempt(link, now_ns);
                 } else {
@@ -560,13 +565,14 @@ impl<C: Codec, I: Io> Worker<C, I> {
         let address = &addresses[connection.address % addresses.len()];
         connection.link = Link::Connecting { began_ns: now_ns };
         connection.has_greeted = false;
-        self.traffic.dials.set(link, now_ns + self.terms.timeout_ns);
+        let deadline_ns = now_ns + self.attempt_ns();
+        self.traffic.dials.set(link, deadline_ns);
         let phase = self.traffic.phase_now(now_ns);
         self.traffic.recording.connection(phase, ConnectionEvent::Begun);
         match self.io.connect(link, address, tls.as_ref()) {
             Ok(()) => {
                 self.connecting += 1;
-                self.give_up_ns = self.give_up_ns.min(now_ns + self.terms.timeout_ns);
+                self.give_up_ns = self.give_up_ns.min(deadline_ns);
             }
             Err(errno) => self.connect_failed(link, errno, now_ns),
         }
@@ -653,7 +659,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn silence(&self, step: &str, errno: i32) -> String {
         match errno {
             libc::ETIMEDOUT => {
-                format!("it did not answer {step} within {}", DurationNs(self.terms.timeout_ns))
+                format!("it did not answer {step} within {}", DurationNs(self.attempt_ns()))
             }
             libc::ECONNRESET => format!("it ended the connection and did not answer {step}"),
             errno => format!("{step} was not answered: {}", io::Error::from_raw_os_error(errno)),
@@ -707,13 +713,38 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // A port on which something else listens takes every connection and keeps none.
         let is_hopeless = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= HOPELESS_FAILURES);
-        if is_lost || is_hopeless || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
+        if let Some((server, patience_ns)) = self.mute_server(now_ns) {
+            let server = self.endpoints[usize::from(server)].server.clone();
+            let reason = format!("it has answered no request for {}", DurationNs(patience_ns));
+            self.notice = Some(Notice::Failed(RunError::Unanswered { server, reason }));
+            self.stage = Stage::AwaitingStart;
+        } else if is_lost || is_hopeless || self.traffic.lanes.iter().any(|lane| lane.session.failed()) {
             self.notice =
                 Some(Notice::Failed(RunError::PreloadFailed { confirmed, wanted: 0, reason: String::new() }));
             self.stage = Stage::AwaitingStart;
         } else if self.traffic.is_finished() {
             self.await_start(confirmed);
         }
+    }
+
+    /// How long a server may be silent before the schedule begins.
+    fn patience_ns(&self) -> u64 {
+        if self.terms.timeout_ns > TIMEOUT_USUAL_NS { self.terms.timeout_ns } else { MUTE_NS }
+    }
+
+    /// How long an attempt to connect may take, its greeting included.
+    fn attempt_ns(&self) -> u64 {
+        match self.stage {
+            Stage::Connecting => self.terms.timeout_ns.min(self.patience_ns()),
+            _ => self.terms.timeout_ns,
+        }
+    }
+
+    /// A server that there is no more patience with, and how much there was.
+    fn mute_server(&self, now_ns: u64) -> Option<(u16, u64)> {
+        let patience_ns = self.patience_ns();
+        let asked_before_ns = now_ns.checked_sub(patience_ns)?;
+        self.traffic.mute_server(asked_before_ns).map(|server| (server, patience_ns))
     }
 
     /// All is prepared. What asks for every connection is done now, when there is time for it.

@@ -399,3 +399,57 @@ fn slots_of_a_connection_that_comes_back_lose_nothing() {
     assert!((1..=2).contains(&requests.outcome(OutcomeClass::Lost)), "{requests:?}");
     assert_eq!(answered(&outcome, 4 * SECOND, 500 * MS), 6 * 250);
 }
+
+/// A server that takes connections and never answers is told soon, whatever the time-out allows a request; one that needs its time for
+/// the first reply is waited for.
+#[test]
+fn a_preload_of_a_server_that_never_answers_ends_soon() {
+    let silent = |seconds: u64| CoreOptions {
+        stalls: vec![Stall { at_ns: 0, for_ns: seconds * SECOND }],
+        ..CoreOptions::default()
+    };
+    for (timeout, stall_s, ends_s) in [
+        ("10s", 1_000, Some(8)),
+        ("1s", 1_000, Some(8)),
+        ("3s", 1_000, Some(8)),
+        ("30s", 1_000, Some(30)),
+        ("10s", 7, None),
+        ("30s", 29, None),
+    ] {
+        let toml = format!(
+            "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 3000\ntime = '100ms'\nconnections = 3\ntimeout = '{timeout}'"
+        );
+        let bound_ns = ends_s.map_or(VIRTUAL_NS_MAX, |ends_s| (ends_s + 1) * SECOND);
+        let outcome = simulate_within(plan(&toml), world(silent(stall_s)), bound_ns);
+        match ends_s {
+            None => {
+                assert_eq!((outcome.notice.is_none(), outcome.items.iter().sum::<usize>()), (true, 3_000));
+            }
+            Some(ends_s) => {
+                let Some(Notice::Failed(RunError::Unanswered { server, reason })) = &outcome.notice else {
+                    panic!("{timeout}: {:?}", outcome.notice)
+                };
+                assert_eq!(server.to_string(), "b:2");
+                assert_eq!(*reason, format!("it has answered no request for {ends_s}s"));
+            }
+        }
+    }
+    // Errors are answers, and a server that no key belongs to is asked nothing.
+    let refuses = || CoreOptions {
+        faults: Faults { error_every: Some("1".parse().unwrap()), ..Faults::default() },
+        ..CoreOptions::default()
+    };
+    let toml = "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nkeys = 1\ntime = '100ms'\nconnections = 3";
+    let options = SimOptions {
+        server: refuses(),
+        others: vec![refuses(), refuses()],
+        latency_ns: 10 * MS,
+        ..SimOptions::default()
+    };
+    let outcome = simulate(toml, options);
+    let notice = outcome.notice;
+    assert!(
+        matches!(notice, Some(Notice::Failed(RunError::PreloadFailed { confirmed: 0, .. }))),
+        "{notice:?}"
+    );
+}

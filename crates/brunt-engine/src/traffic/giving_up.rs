@@ -54,6 +54,18 @@ impl<C: Codec> Traffic<C> {
         next_ns
     }
 
+    /// A server of which nothing has come to any request ever since one was sent to it at this time, or earlier.
+    pub(crate) fn mute_server(&self, asked_before_ns: u64) -> Option<u16> {
+        let is_mute = |health: &&Health| {
+            let asked_ns = || {
+                let (_, oldest_ns) = self.unanswered(usize::from(health.server()));
+                health.timed_out_since_ns().into_iter().chain(oldest_ns).min()
+            };
+            health.last_life_ns() == 0 && asked_ns().is_some_and(|asked_ns| asked_ns <= asked_before_ns)
+        };
+        self.servers.iter().find(is_mute).map(Health::server)
+    }
+
     /// A full queue has stopped a schedule: nothing comes any more that would make room in it. Returns when to look again.
     fn clear_the_way(&mut self, now_ns: u64) -> u64 {
         // A closed loop has no more in its queues than slots.

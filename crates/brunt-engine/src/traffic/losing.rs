@@ -384,7 +384,7 @@ impl<C: Codec> Traffic<C> {
 
     /// How many requests a server has not answered, and when the oldest of them was sent; of datagrams, which may be lost, those alone
     /// that were sent since it answered last.
-    fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
+    pub(super) fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
         let since_ns = if C::DATAGRAMS { self.servers[server].last_success_ns() } else { 0 };
         let (mut count, mut oldest) = (0, None);
         for connection in self.connections.iter().filter(|held| usize::from(held.server) == server) {

@@ -5,6 +5,7 @@ use crate::server::{Server, beside_others, brunt, no_state, unique};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// Exit code and stderr of a command.
 fn ended(arguments: &[&str]) -> (i32, String) {
@@ -366,6 +367,29 @@ fn garbage_is_quoted() {
     let (exit, message) = ended(&["run", "-s", &address, "-c", "1"]);
     assert_eq!(exit, 5, "a preload that is not confirmed");
     assert!(message.contains("confirmed 0 of 100000") && message.contains("SSH-2.0"), "{message}");
+}
+
+/// A server that takes connections and never answers is named long before its requests have timed out again and again.
+#[test]
+fn a_mute_server_is_named() {
+    // What is promised is ten seconds; the rest is for a host that others use.
+    const NAMED: Duration = Duration::from_secs(30);
+    let _beside = beside_others();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    std::thread::scope(|scope| {
+        for command in ["load", "run"] {
+            let address = &address;
+            scope.spawn(move || {
+                let begun = Instant::now();
+                let (exit, message) = ended(&[command, "-s", address, "--keys", "1000"]);
+                let expected = format!("connected to {address}, but it has answered no request for 8s");
+                assert!(exit == 5 && message.contains(&expected), "{exit} {message}");
+                assert!(begun.elapsed() < NAMED, "{command} took {:?}", begun.elapsed());
+            });
+        }
+    });
 }
 
 /// Ctrl-C drains, reports what was measured, and exits with 130.
