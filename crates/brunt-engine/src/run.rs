@@ -225,7 +225,8 @@ impl Setting<'_> {
         let mut data = control.conclude(interrupted, prepare_ns, &chosen)?;
         if let (Some(mapper), Some(record)) = (mapper, &mut data.cluster) {
             let LastMap { slots, is_final, refreshes } = mapper.end();
-            (record.slots, record.is_final, record.refreshes) = (slots, is_final, refreshes);
+            (record.slots, record.is_final) = (slots, is_final);
+            record.refreshes += refreshes;
         }
         Ok(RunData { server_records: witnesses.end(), traces: readers.end(), ..data })
     }

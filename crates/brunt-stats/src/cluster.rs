@@ -68,6 +68,6 @@ pub struct ClusterRecord {
     pub slots: SlotCounts,
     /// Was that after the last reply? Else nobody would tell then.
     pub is_final: bool,
-    /// How often the map was asked for again while the run went on.
+    /// How often the map was asked for again while the run went on, by all hosts together.
     pub refreshes: u64,
 }

@@ -57,7 +57,7 @@ pub struct RunData {
     pub host: HostEvidence,
     /// The schedule was cut short from outside.
     pub interrupted: bool,
-    /// What it saw of the cluster that its servers are nodes of, if they are. A cluster has no agents.
+    /// What it saw of the cluster that its servers are nodes of, if they are.
     pub cluster: Option<ClusterRecord>,
     /// What became of the files that were replayed, in the order of their classes. Agents replay none.
     pub traces: Vec<TraceRecord>,
@@ -127,6 +127,10 @@ impl RunData {
         self.usage.merge(other.usage);
         self.host.merge(&other.host);
         self.interrupted |= other.interrupted;
+        if let (Some(ours), Some(theirs)) = (&mut self.cluster, other.cluster) {
+            // Who has which slots is the leader's to say, who asks last.
+            ours.refreshes += theirs.refreshes;
+        }
         self.server_records.extend(other.server_records);
     }
 }

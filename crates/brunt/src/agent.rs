@@ -119,7 +119,7 @@ fn open(plan: &Plan, workers: u32) -> Result<Vec<brunt_engine::run::Endpoint>, B
         is_servers: failure.exit == Exit::Unreachable,
         reason: format!("{:#}", failure.error),
     };
-    let endpoints = Servers::open(plan).map_err(blame)?.into_endpoints();
+    let endpoints = Servers::open_led(plan).map_err(blame)?.into_endpoints();
     let mut share = plan.clone();
     for class in &mut share.classes {
         let part = u64::from(class.connections) * u64::from(workers);

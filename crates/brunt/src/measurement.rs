@@ -71,6 +71,15 @@ pub(crate) enum Told {
 impl Servers {
     /// Resolves the names of a plan's servers, or starts the reference server with room for its data sets.
     pub(crate) fn open(plan: &Plan) -> Result<Self, Failure> {
+        Self::found(plan, plan.is_cluster)
+    }
+
+    /// The same for an agent: the controller has found the nodes of a cluster, and numbers them as its plan does.
+    pub(crate) fn open_led(plan: &Plan) -> Result<Self, Failure> {
+        Self::found(plan, false)
+    }
+
+    fn found(plan: &Plan, asks_for_nodes: bool) -> Result<Self, Failure> {
         // Before the server is started, which inherits it.
         limits::raise_open_files();
         let embedded = match plan.needs_embedded() {
@@ -83,7 +92,7 @@ impl Servers {
         let started = embedded.as_ref().map(|embedded| &embedded.address);
         let tls = plan.goes_by(Transport::Tls).then(|| TlsSettings::read(&plan.tls));
         let tls = tls.transpose().map_err(Failure::usage)?;
-        let (servers, cluster_notes) = match plan.is_cluster {
+        let (servers, cluster_notes) = match asks_for_nodes {
             true => nodes_of(plan, &plan.addresses(), tls.as_ref())?,
             false => (
                 plan.servers()

@@ -3,7 +3,8 @@
 //! Not who has which slot: that changes while a run goes on, and a plan does not.
 
 use super::{Complaint, PlanError, SERVERS_MAX};
-use crate::plan::{Plan, Protocol, Refill, Target};
+use crate::carrier::Carrier;
+use crate::plan::{Class, Plan, Protocol, Refill, Target};
 use crate::server::ServerAddress;
 use crate::spec::RunSpec;
 use crate::units::Count;
@@ -45,7 +46,7 @@ pub(super) fn resolve(
 }
 
 /// The plan that runs when these, at least one, turn out to be the nodes of its cluster. Workers that would not have a
-/// connection of every class to every node are left out.
+/// connection of every class to every node are left out; those of agents need them for their own classes, and each agent has one.
 ///
 /// # Errors
 /// There are too few connections for a single worker, or too many nodes.
@@ -60,12 +61,22 @@ pub fn of_nodes(plan: &Plan, nodes: Vec<ServerAddress>) -> Result<Plan, PlanErro
             format!("a cluster of up to {SERVERS_MAX} nodes that have slots; this one has {}", nodes.len());
         return Err(complaint.flag_error("cluster", accepted));
     }
-    let fewest = plan.classes.iter().map(|class| class.connections).min().unwrap_or(1);
-    let most = fewest / nodes.len() as u32;
-    if most == 0 {
-        let accepted = format!("at least {}, one for each node of the cluster", nodes.len());
-        return Err(complaint.error("connections", fewest, accepted));
-    }
+    let count = nodes.len() as u32;
+    let fewest = |workers: u32, of_agents: Option<bool>| {
+        let is_such = |class: &&Class| of_agents.is_none_or(|are| are == (class.carrier == Carrier::Agents));
+        let fewest = plan.classes.iter().filter(is_such).map(|class| class.connections).min();
+        let fewest = fewest.unwrap_or(count * workers);
+        if fewest >= count * workers {
+            return Ok(fewest);
+        }
+        let of_each = if workers > 1 { " and agent" } else { "" };
+        let accepted = format!("at least {}, one for each node of the cluster{of_each}", count * workers);
+        Err(complaint.error("connections", fewest, accepted))
+    };
+    let most = match plan.agents.len() as u32 {
+        0 => fewest(1, None)? / count,
+        agents => fewest(1, Some(false)).and_then(|_| fewest(agents, Some(true)))? / count,
+    };
     Ok(Plan { target: Target::Servers(nodes), threads: plan.threads.min(most), ..plan.clone() })
 }
 
@@ -128,6 +139,21 @@ mod tests {
         assert_eq!(
             of_nodes(&plan, nodes(3)).unwrap_err().to_string(),
             "--connections: '2' was given; accepted: at least 3, one for each node of the cluster"
+        );
+        let agents = resolved(&format!(
+            "{cluster}agent = ['x', 'y']\nconnections = 9\nthreads = 4\nmeasure-connections = 3"
+        ))
+        .unwrap();
+        assert_eq!(of_nodes(&agents, nodes(3)).unwrap().threads, 3);
+        assert_eq!(
+            of_nodes(&agents, nodes(4)).unwrap_err().to_string(),
+            "--connections: '3' was given; accepted: at least 4, one for each node of the cluster"
+        );
+        let agents = resolved(&format!("{cluster}agent = ['x', 'y']\nconnections = 5\nthreads = 4")).unwrap();
+        assert_eq!(of_nodes(&agents, nodes(2)).unwrap().threads, 2);
+        assert_eq!(
+            of_nodes(&agents, nodes(3)).unwrap_err().to_string(),
+            "--connections: '5' was given; accepted: at least 6, one for each node of the cluster and agent"
         );
         assert!(of_nodes(&plan, nodes(1025)).unwrap_err().to_string().contains("up to 1024 nodes"));
     }

@@ -81,9 +81,6 @@ pub(super) fn resolve(
     if classes.iter().all(|class| class.carrier == Carrier::Controller) {
         return error("--agent beside a class that is not carried out by the controller");
     }
-    if run.cluster == Some(true) {
-        return error("--agent without --cluster: agents do not ask for the map of a cluster");
-    }
     let writes = |class: &Class| class.mix.weights.iter().any(|(kind, _)| !kind.is_retrieval());
     if run.verify.is_some()
         && classes.iter().any(|class| writes(class) || class.on_miss != crate::plan::OnMiss::Ignore)
@@ -184,10 +181,6 @@ mod tests {
             (
                 "server = 'a'\nagent = ['b']\nverify = '100%'",
                 "--agent: 'b' was given; accepted: --agent without --verify where anything is written: no agent knows what the others wrote",
-            ),
-            (
-                "server = 'a'\nagent = ['b']\nprotocol = 'resp2'\ncluster = true",
-                "--agent: 'b' was given; accepted: --agent without --cluster: agents do not ask for the map of a cluster",
             ),
             (
                 "server = 'a'\nmeasure-depth = 2",

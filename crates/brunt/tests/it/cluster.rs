@@ -1,6 +1,7 @@
 //! A cluster of three real nodes: keys live where its map says, redirections are followed while slots move, and a node that
 //! is gone is the trouble of its own slots alone.
 
+use crate::fleet::Agent;
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, ended, lasting_port};
 use rustix::process::{Pid, Signal, kill_process};
@@ -233,6 +234,45 @@ fn slots_move_and_nothing_is_lost() {
         let asking = cluster.count("asking", "calls");
         assert!(ask <= asking && asking <= ask + again, "{version}: {asking} of {ask}\n{text}");
     }
+}
+
+/// Agents learn the map, each by itself, and follow slots that move: nothing is lost, and what we say was sent by all of them is what
+/// the nodes say they got.
+#[test]
+fn agents_load_a_cluster() {
+    let _beside = beside_others();
+    let Some(cluster) = Cluster::start() else { return };
+    let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
+    let agents = ["--agent", &one.address, "--agent", &two.address, "--measure-rate", "200"];
+    let load =
+        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "-d", "4", "--wait", "sleep"];
+    let keys =
+        ["--keys", "6000", "--mix", "get=6,set=2,mget=2", "--multiget", "4", "--measure-connections", "3"];
+    let run = cluster.run(&[&agents[..], &load, &keys].concat());
+    cluster.await_keys(6_000);
+    cluster.move_slots(&(0..200).collect::<Vec<_>>(), 0, 1);
+    let measured = finish(run);
+    let text = &measured.text;
+    measured.check_books();
+    for bad in ["requests.error", "requests.timeout", "requests.lost", "keys.miss", "keys.failed"] {
+        assert_eq!(measured.over_phases(bad), 0, "{bad}\n{text}");
+    }
+    let redirected = |key: &str| measured.count(&format!("cluster.redirections.{key}"));
+    let [moved, ask, again, hops] = ["moved", "ask", "tryagain", "hops"].map(redirected);
+    assert!(moved > 0 && ask > 0 && hops == moved + ask + again, "{text}");
+    let servers = measured.at("servers").as_array().unwrap();
+    let sum = |key: &str| servers.iter().map(|server| server[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("redirected"), sum("slots"), sum("failed")), (hops, 16_384, 0), "{text}");
+    for op in ["get", "set", "mget"] {
+        let received = cluster.count(op, "calls") + cluster.count(op, "rejected_calls");
+        let before = if op == "set" { measured.count("phases.preload.requests.wire_requests") } else { 0 };
+        let ours = before + measured.count_or_0(&format!("ops.{op}.requests.wire_requests"));
+        assert_eq!(received, ours, "{op}\n{text}");
+    }
+    assert!(measured.count("classes.measure.requests.completed") > 0, "{text}");
+    let workers = |path: &str| measured.at(path).as_array().unwrap().len();
+    // The controller's own worker beside those of the agents.
+    assert_eq!((workers("agents"), workers("client.workers")), (2, 4), "{text}");
 }
 
 /// One node stands still: what lives there fails, and the others notice nothing.

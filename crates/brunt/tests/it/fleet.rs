@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 const NAMED: Duration = Duration::from_secs(10);
 
 /// A waiting agent.
-struct Agent {
+pub(crate) struct Agent {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Agent {
-    fn wait(flags: &[&str]) -> Self {
+    pub(crate) fn wait(flags: &[&str]) -> Self {
         let mut command = brunt(&["agent", "--listen", "127.0.0.1:0", "--quiet"]);
         let mut child = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
