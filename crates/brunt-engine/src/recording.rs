@@ -198,6 +198,12 @@ impl Recording {
         self.set.answered(server, times);
     }
 
+    /// Requests to a server, or parts of some, were answered so long after they were due.
+    #[inline]
+    pub(crate) fn responded(&mut self, server: u16, account: Account, response_ns: u64, times: u32) {
+        self.set.responded(server, account, response_ns, times);
+    }
+
     /// A request to a server failed.
     pub(crate) fn failed_at(&mut self, server: u16) {
         self.set.failed_at(server);

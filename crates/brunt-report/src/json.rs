@@ -592,6 +592,7 @@ fn server_counts(summary: &Summary, index: usize, counts: &ServerCounts) -> Valu
         "given_up": counts.given_up,
         "redirected": counts.redirected,
         "slots": cluster::slots(summary, index),
+        "response_ns": summary.server_responses.get(index).map(distribution),
     })
 }
 

@@ -130,6 +130,8 @@ pub struct Interval {
     pub faults: FaultTable,
     /// What each server did, in the order of the plan.
     pub servers: Vec<ServerCounts>,
+    /// Response times of measured requests, or of parts of some, by the server that answered; empty where they are not told apart.
+    pub server_responses: Vec<SparseHistogram>,
     /// Spans of trouble with a server that ended in the interval, or with the run.
     pub outages: OutageSpans,
     /// One per metered quantity, in the order of the layout.

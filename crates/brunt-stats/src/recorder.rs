@@ -40,6 +40,9 @@ pub struct Layout {
 /// spaced. The report states both, the second where sends are calls of their own.
 const ALWAYS_METERED: [MeterKind; 2] = [MeterKind::ConnectTime, MeterKind::SendCost];
 
+/// The response times of servers are told apart of so many at most: each takes a histogram in both sets of every worker.
+const SERVERS_TIMED_MAX: usize = 64;
+
 impl Layout {
     /// The layout of a plan's recorders.
     pub fn of(plan: &Plan) -> Self {
@@ -56,6 +59,11 @@ impl Layout {
             servers: plan.server_count(),
             records_warmup: plan.warmup == Warmup::Auto,
         }
+    }
+
+    /// Of how many servers the response times are told apart: of all, or of none.
+    pub fn servers_timed(&self) -> usize {
+        if (2..=SERVERS_TIMED_MAX).contains(&self.servers) { self.servers } else { 0 }
     }
 
     /// Every (class, op) that has histograms, in order.
@@ -172,13 +180,16 @@ pub struct RecorderSet {
     connections: [ConnectionCounts; Phase::COUNT],
     faults: FaultTable,
     servers: Vec<ServerRow>,
+    /// Response times by server, where they are told apart.
+    server_responses: Vec<RecordingHistogram>,
     outages: OutageSpans,
     meters: Vec<MeterRecorder>,
     meter_index: [u8; MeterKind::COUNT],
 }
 
 impl RecorderSet {
-    /// Takes all the memory it will ever need: 396 KiB per (class, op) of the layout, 66 KiB per meter.
+    /// Takes all the memory it will ever need: 396 KiB per (class, op) of the layout, 66 KiB per meter and per server
+    /// that is timed.
     /// Boxed, because sets travel between threads.
     pub fn new(layout: &Layout) -> Box<Self> {
         let mut meter_index = [u8::MAX; MeterKind::COUNT];
@@ -196,6 +207,7 @@ impl RecorderSet {
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::new(),
             servers: vec![ServerRow::default(); layout.servers],
+            server_responses: (0..layout.servers_timed()).map(|_| RecordingHistogram::default()).collect(),
             outages: OutageSpans::with_room(),
             meters: layout
                 .meters
@@ -383,6 +395,16 @@ impl RecorderSet {
         self.servers[usize::from(server)].0.answered += u64::from(times);
     }
 
+    /// Requests to a server, or parts of some, were answered so long after they were due. Only measured ones have times.
+    #[inline]
+    pub fn responded(&mut self, server: u16, account: Account, response_ns: u64, times: u32) {
+        if let Some(histogram) = self.server_responses.get_mut(usize::from(server))
+            && account.is_measured()
+        {
+            histogram.record_many(response_ns, times);
+        }
+    }
+
     /// A request to a server failed: error, timeout, mismatch, lost.
     pub fn failed_at(&mut self, server: u16) {
         self.servers[usize::from(server)].0.failed += 1;
@@ -442,6 +464,7 @@ impl RecorderSet {
             connections: std::mem::take(&mut self.connections),
             faults: self.faults.take(),
             servers: self.take_servers(),
+            server_responses: self.server_responses.iter_mut().map(RecordingHistogram::take).collect(),
             outages: self.outages.take(),
             meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
         }
@@ -481,6 +504,30 @@ mod tests {
             meters_asked: 1,
             servers: 2,
             records_warmup: false,
+        }
+    }
+
+    #[test]
+    fn servers_are_timed_where_there_are_several() {
+        for (servers, timed) in [(1, 0), (2, 2), (64, 64), (65, 0)] {
+            let layout = Layout { servers, ..layout() };
+            let mut set = RecorderSet::new(&layout);
+            let measured = set.account(Phase::Measure, 0, OpKind::Get);
+            set.responded(0, measured, 1_000, 3);
+            set.responded(0, set.account(Phase::Warmup, 0, OpKind::Get), 9_000, 1);
+            set.responded(servers as u16 - 1, measured, 2_000, 1);
+            let interval = set.take_interval(0, 0, 100);
+            let times: Vec<_> =
+                interval.server_responses.iter().map(|times| (times.count(), times.max())).collect();
+            let mut expected = vec![(0, None); timed];
+            expected.first_mut().into_iter().for_each(|first| *first = (3, Some(1_000)));
+            expected.last_mut().into_iter().for_each(|last| *last = (1, Some(2_000)));
+            assert_eq!(times, expected, "{servers}");
+            assert!(set.take_interval(0, 100, 200).server_responses.iter().all(|times| times.count() == 0));
+            let mut store = crate::store::IntervalStore::new(&layout);
+            (0..2).for_each(|_| store.push(&interval));
+            let counts: Vec<u64> = store.server_responses().iter().map(|times| times.count()).collect();
+            assert_eq!(counts, expected.iter().map(|(count, _)| 2 * count).collect::<Vec<_>>());
         }
     }
 

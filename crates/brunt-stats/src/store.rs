@@ -55,6 +55,7 @@ pub struct IntervalStore {
     pub(crate) connections: [ConnectionCounts; Phase::COUNT],
     pub(crate) faults: FaultTable,
     pub(crate) servers: Vec<ServerCounts>,
+    pub(crate) server_responses: Vec<Histogram>,
     pub(crate) outages: OutageSpans,
     meters: Vec<MeterTotals>,
     pub(crate) timeline: Timeline,
@@ -72,6 +73,7 @@ impl IntervalStore {
             connections: [ConnectionCounts::default(); Phase::COUNT],
             faults: FaultTable::default(),
             servers: vec![ServerCounts::default(); layout.servers],
+            server_responses: (0..layout.servers_timed()).map(|_| Histogram::default()).collect(),
             outages: OutageSpans::default(),
             meters: layout.meters.iter().map(|kind| MeterTotals::new(*kind)).collect(),
             timeline: Timeline::default(),
@@ -117,6 +119,8 @@ impl IntervalStore {
         self.connections.iter_mut().zip(&interval.connections).for_each(|(ours, theirs)| ours.merge(theirs));
         self.faults.merge(&interval.faults);
         server::merge_all(&mut self.servers, &interval.servers);
+        let responses = self.server_responses.iter_mut().zip(&interval.server_responses);
+        responses.for_each(|(ours, theirs)| ours.merge_sparse(theirs));
         self.outages.merge(&interval.outages);
         // Those of another host may have been asked for fewer.
         for theirs in &interval.meters {
@@ -148,6 +152,8 @@ impl IntervalStore {
         self.connections.iter_mut().zip(&other.connections).for_each(|(ours, theirs)| ours.merge(theirs));
         self.faults.merge(&other.faults);
         server::merge_all(&mut self.servers, &other.servers);
+        let responses = self.server_responses.iter_mut().zip(&other.server_responses);
+        responses.for_each(|(ours, theirs)| ours.merge(theirs));
         self.outages.merge(&other.outages);
         self.meters.iter_mut().zip(&other.meters).for_each(|(ours, theirs)| ours.merge(theirs));
         Ok(())
@@ -191,6 +197,11 @@ impl IntervalStore {
     /// What each server did so far, in the order of the plan.
     pub fn servers(&self) -> &[ServerCounts] {
         &self.servers
+    }
+
+    /// Response times by server so far; empty where they are not told apart.
+    pub fn server_responses(&self) -> &[Histogram] {
+        &self.server_responses
     }
 
     /// Every (class, op) with its totals so far, in the order of the layout.

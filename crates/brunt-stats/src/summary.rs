@@ -348,6 +348,8 @@ pub struct Summary {
     pub connect_time: LatencySummary,
     /// How much of that the handshake of TLS took; empty without TLS.
     pub handshake_time: LatencySummary,
+    /// Response times of measured requests by the server that answered; empty where there is one, or too many.
+    pub server_responses: Vec<LatencySummary>,
     /// Outages by start.
     pub outages: Vec<Outage>,
     /// What bounds the client's own part in the numbers, beside the requests themselves.
@@ -403,6 +405,7 @@ impl Summary {
                 .timeline
                 .is_width_asked()
                 .then(|| store.timeline.clone().at_asked_width()),
+            server_responses: store.server_responses.iter().map(LatencySummary::of).collect(),
             meters,
             outages,
             client,

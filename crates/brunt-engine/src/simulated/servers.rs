@@ -76,6 +76,38 @@ fn servers_in_turn_and_at_random_hold_every_key() {
     }
 }
 
+/// Each server has response times of its own, of requests and of parts of multi-gets.
+#[test]
+fn servers_are_timed_each_by_itself() {
+    let taking =
+        |service_ns: u64| CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() };
+    for mix in ["'get'", "'mget'\nmultiget = 3", "'get=2,set=1,mget=1'"] {
+        for load in ["rate = 100\narrival = 'uniform'", "think = '10ms'\nconnections = 3"] {
+            let outcome = simulate(
+                &format!("{}{load}\ntime = '2s'\npreload = false\nkeys = 1000\nmix = {mix}", three("modulo")),
+                SimOptions {
+                    latency_ns: 20 * US,
+                    ..world([taking(100 * US), taking(200 * US), taking(800 * US)])
+                },
+            );
+            check_books(&outcome);
+            let counts = outcome.store.servers();
+            let requests = outcome.book(Phase::Measure).requests;
+            assert_eq!(counts.iter().map(|counts| counts.answered).sum::<u64>(), requests.wire_requests);
+            for (server, expected_us) in [(0, 140), (1, 240), (2, 840)] {
+                let times = &outcome.store.server_responses()[server];
+                assert_eq!(times.count(), counts[server].answered, "{mix} {load}");
+                assert_eq!(times.min().map(|ns| ns / US), Some(expected_us), "{mix} {load}");
+                // In open loop no request waits for another.
+                let most_us = if load.starts_with("rate") { expected_us } else { 10 * expected_us };
+                assert!(times.max().unwrap() / US <= most_us, "{mix} {load}: {:?}", times.max());
+            }
+        }
+    }
+    let alone = simulate("requests = 50\nwarmup = '0s'\nkeys = 10", SimOptions::default());
+    assert!(alone.store.server_responses().is_empty());
+}
+
 /// A multi-get over several servers is one sample: sent with its last part, first byte of the first reply, done with the
 /// last one. Every part is a request on the wire.
 #[test]

@@ -203,6 +203,7 @@ impl Alike {
             recording.outage(span);
         }
         recording.answered(health.server(), self.count);
+        recording.responded(health.server(), *account, sample.times.response_ns(), self.count);
         recording.record_many(*account, sample, 1, 1, self.count);
     }
 }

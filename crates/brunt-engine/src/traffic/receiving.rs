@@ -595,7 +595,19 @@ impl<C: Codec> Traffic<C> {
             return self.book(index, &entry, outcome, done_ns, polled_ns);
         }
         self.end_write(entry, outcome.class, done_ns);
-        let busy_lag_ns = self.busy.lag_ns(self.connections[index as usize].server);
+        let server = self.connections[index as usize].server;
+        let busy_lag_ns = self.busy.lag_ns(server);
+        let times = Times {
+            intended_ns: entry.intended_ns,
+            picked_ns: entry.picked_ns,
+            sent_ns: entry.sent_ns,
+            polled_ns: polled_ns.min(done_ns),
+            first_byte_ns: if entry.rest.first_byte_ns == 0 { done_ns } else { entry.rest.first_byte_ns },
+            done_ns,
+        };
+        if outcome.class.is_completed() {
+            self.recording.responded(server, entry.account, times.response_ns(), 1);
+        }
         if entry.rest.group != NO_GROUP {
             self.groups.note_lag(entry.rest.group, busy_lag_ns);
             match self.groups.end_sent(entry.rest.group, entry, outcome, done_ns) {
@@ -604,20 +616,7 @@ impl<C: Codec> Traffic<C> {
             }
             return;
         }
-        let sample = Sample {
-            op: entry.kind,
-            class: entry.class,
-            outcome,
-            busy_lag_ns,
-            times: Times {
-                intended_ns: entry.intended_ns,
-                picked_ns: entry.picked_ns,
-                sent_ns: entry.sent_ns,
-                polled_ns: polled_ns.min(done_ns),
-                first_byte_ns: if entry.rest.first_byte_ns == 0 { done_ns } else { entry.rest.first_byte_ns },
-                done_ns,
-            },
-        };
+        let sample = Sample { op: entry.kind, class: entry.class, outcome, busy_lag_ns, times };
         let asked = if entry.kind.is_retrieval() { u32::from(entry.rest.count) } else { 0 };
         self.recording.record(entry.account, &sample, asked, entry.rest.hits);
         self.release(index, entry.rest.lease, entry.key(), outcome, done_ns);

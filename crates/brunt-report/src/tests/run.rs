@@ -146,6 +146,8 @@ impl Scene {
         self.set.sent(phase, &op(class, kind), 1, times.sent_ns);
         if outcome.class.is_completed() {
             self.set.answered(self.server, 1);
+            let account = self.set.account(phase, class, kind);
+            self.set.responded(self.server, account, times.response_ns(), 1);
         } else if outcome.class != OutcomeClass::Unacknowledged {
             self.set.failed_at(self.server);
         }

@@ -98,6 +98,22 @@ pub(super) fn servers(out: &mut String, summary: &Summary) {
     paragraph::part(out);
     table.write(out);
     out.push('\n');
+    response_times(out, summary);
+}
+
+/// The response times of each server, where they are told apart.
+fn response_times(out: &mut String, summary: &Summary) {
+    if summary.server_responses.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["response time of server", "p50", "p99", "max"]);
+    for (index, times) in summary.server_responses.iter().enumerate() {
+        let cell = |ns: Option<u64>| ns.map_or("-".to_owned(), quantity::time);
+        let [p50, p99, max] = [times.p50_ns(), times.p99_ns(), times.max_ns].map(cell);
+        table.push(vec![printable(&server::name(summary, index)), p50, p99, max]);
+    }
+    table.write(out);
+    out.push('\n');
 }
 
 /// The outages, if there were any: where there are too many, the longest, by start.

@@ -102,6 +102,9 @@ impl Interval {
         {
             return Err("counts of servers that there are not");
         }
+        if self.server_responses.len() != layout.servers_timed() {
+            return Err("response times of servers that are not told apart");
+        }
         if !self.meters.iter().map(|meter| meter.kind).eq(layout.meters.iter().copied()) {
             return Err("other meters than those of the plan");
         }

@@ -27,6 +27,7 @@ pub struct CarriedStore {
     connections: [ConnectionCounts; Phase::COUNT],
     faults: FaultTable,
     servers: Vec<ServerCounts>,
+    server_responses: Vec<Histogram>,
     outages: OutageSpans,
     meters: Vec<MeterTotals>,
     timeline: Timeline,
@@ -56,6 +57,7 @@ impl From<&IntervalStore> for CarriedStore {
             connections: store.connections,
             faults: store.faults.clone(),
             servers: store.servers.clone(),
+            server_responses: store.server_responses.clone(),
             outages: store.outages.clone(),
             meters: store.meters.clone(),
             timeline: store.timeline.clone(),
@@ -85,6 +87,9 @@ impl CarriedStore {
         {
             return Err("counts of servers that there are not");
         }
+        if self.server_responses.len() != layout.servers_timed() {
+            return Err("response times of servers that are not told apart");
+        }
         if self.outages.spans.iter().any(|span| span.start_ns > span.end_ns) {
             return Err("trouble that ends before it begins");
         }
@@ -100,7 +105,7 @@ impl CarriedStore {
         self.books.iter().for_each(|entry| store.books.add(entry));
         (store.bytes, store.connections, store.faults) = (self.bytes, self.connections, self.faults);
         (store.servers, store.outages, store.meters) = (self.servers, self.outages, self.meters);
-        store.timeline = self.timeline;
+        (store.server_responses, store.timeline) = (self.server_responses, self.timeline);
         Ok(store)
     }
 }

@@ -44,6 +44,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         connections: [ConnectionCounts::default(); Phase::COUNT],
         faults: FaultTable::default(),
         servers: vec![ServerCounts { answered: count, ..ServerCounts::default() }],
+        server_responses: Vec::new(),
         outages: OutageSpans::default(),
         meters: Vec::new(),
     }
