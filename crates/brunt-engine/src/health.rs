@@ -69,6 +69,11 @@ impl Health {
         }
     }
 
+    /// May what is sent to it, or by it, be lost on the way?
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.is_lossy
+    }
+
     /// Which it is.
     pub(crate) fn server(&self) -> u16 {
         self.server

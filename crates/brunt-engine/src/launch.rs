@@ -265,7 +265,8 @@ impl Blueprint {
 
     /// A codec of this dialect over datagrams, for the worker with this shard.
     pub(crate) fn datagram_codec<C: Codec>(&self, codec: C, shard: &Shard) -> DatagramCodec<C> {
-        let preload_depth = self.preload_depth(shard) as usize;
+        let preload_depth =
+            if self.stores_by_datagram(shard) { self.preload_depth(shard) as usize } else { 1 };
         let waiting = |class: &Class| {
             let follow_ups = if class.on_miss == OnMiss::Set { follow_ups_of(class) } else { 1 };
             (class.depth as usize * follow_ups).max(preload_depth)
@@ -281,6 +282,15 @@ impl Blueprint {
         DatagramCodec::new(codec.into_dialect(), waiting, others.min(room) as u16)
     }
 
+    /// Does a preload of this worker go by datagrams?
+    fn stores_by_datagram(&self, shard: &Shard) -> bool {
+        let by_datagram = |set: &DataSet| {
+            !shard.classes[set.class].connections.is_empty()
+                && self.paths[set.class][set.path].transport == Transport::Udp
+        };
+        self.data_sets.iter().any(by_datagram)
+    }
+
     /// How many stores of a preload a connection of this worker has under way.
     fn preload_depth(&self, shard: &Shard) -> u32 {
         let depth_max = self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
@@ -288,7 +298,7 @@ impl Blueprint {
             return depth_max;
         }
         let connections = (links_of(&self.plan, shard) as u32).max(1);
-        if self.goes_by(shard, Transport::Udp) {
+        if self.stores_by_datagram(shard) {
             // Whatever a server's socket has no room for is lost, and is missed for a whole time-out.
             return (PRELOAD_DATAGRAMS / connections / self.plan.threads.max(1)).max(1);
         }
@@ -724,7 +734,11 @@ fn link_plans(paths: &[Vec<ClassPath>], links: &[ClassLinks]) -> Vec<LinkPlan> {
     for (class, (of_class, paths)) in links.iter().zip(paths).enumerate() {
         for (of_path, path) in of_class.iter().zip(paths) {
             for (range, server) in of_path.iter().zip(&path.servers) {
-                let link = LinkPlan { class: class as u16, server: *server };
+                let link = LinkPlan {
+                    class: class as u16,
+                    server: *server,
+                    by_datagram: path.transport == Transport::Udp,
+                };
                 plans.extend(std::iter::repeat_n(link, range.len()));
             }
         }

@@ -103,6 +103,8 @@ pub(crate) struct LinkPlan {
     pub class: u16,
     /// Its server.
     pub server: u16,
+    /// It is for datagrams.
+    pub by_datagram: bool,
 }
 
 /// How values read are compared with those stored.
@@ -117,6 +119,8 @@ pub(crate) enum Checking {
 /// Everything a worker owns but its Io.
 pub(crate) struct Traffic<C: Codec> {
     codec: C,
+    /// That of streams, where there may be connections for datagrams.
+    stream_codec: C,
     pub connections: Vec<Connection<C>>,
     pub lanes: Vec<Lane>,
     pub routes: Vec<Route>,
@@ -202,19 +206,28 @@ pub(crate) struct TrafficParts<C: Codec> {
 impl<C: Codec> Traffic<C> {
     pub(crate) fn new(parts: TrafficParts<C>) -> Self {
         let count = parts.links.len();
+        let stream_codec = parts.codec.of_stream();
+        let codec_of = |link: &LinkPlan| if link.by_datagram { &parts.codec } else { &stream_codec };
         let connection =
-            |link: &LinkPlan| Connection::new(parts.codec.clone(), parts.room, link.class, link.server);
+            |link: &LinkPlan| Connection::new(codec_of(link).clone(), parts.room, link.class, link.server);
+        let is_by_datagram = |server: usize| {
+            parts.links.iter().any(|link| link.by_datagram && usize::from(link.server) == server)
+        };
+        let has_streams = !parts.links.iter().all(|link| link.by_datagram);
         let mut dials = Agenda::new(count as u32);
         (0..count as u32).for_each(|link| dials.set(link, 0));
         Self {
             datagrams: Datagrams::new(count, &parts.codec),
             connections: parts.links.iter().map(connection).collect(),
             codec: parts.codec,
+            stream_codec,
             lanes: Vec::new(),
             routes: Vec::new(),
             agenda: Agenda::new(0),
             dials,
-            servers: (0..parts.servers).map(|server| Health::new(server as u16, C::DATAGRAMS)).collect(),
+            servers: (0..parts.servers)
+                .map(|server| Health::new(server as u16, is_by_datagram(server)))
+                .collect(),
             busy: parts.busy,
             lifetimes: parts.lifetimes,
             in_flight: InFlight::new(count, parts.in_flight_max),
@@ -234,7 +247,7 @@ impl<C: Codec> Traffic<C> {
             retired: Vec::with_capacity(count),
             listed: Vec::new(),
             key_bytes: Vec::with_capacity(parts.key_bytes_max),
-            leftovers: Leftovers::new(if C::DATAGRAMS { 0 } else { count }, C::UNIT_BYTES_MAX),
+            leftovers: Leftovers::new(if has_streams { count } else { 0 }, C::UNIT_BYTES_MAX),
             key_ends: Vec::with_capacity(parts.keys_max),
             route_keys: vec![0; parts.servers],
             reply_ids: Vec::with_capacity(parts.keys_max),
@@ -366,6 +379,12 @@ impl<C: Codec> Traffic<C> {
         };
         let waited_ns = routes.iter().map(waited).min().unwrap_or(0);
         lane.due_ns().max(now_ns + waited_ns / WAITED_PER_LOOK)
+    }
+
+    /// Is this connection one for datagrams?
+    #[inline(always)]
+    fn is_by_datagram(&self, index: u32) -> bool {
+        C::DATAGRAMS && self.connections[index as usize].codec.is_by_datagram()
     }
 
     /// Books an operation that a lane has issued, and finds it a connection or lets it wait.

@@ -341,8 +341,8 @@ pub trait Codec: Clone + Send + 'static {
 
     /// May an error reply send a request to another server (see [`resp::redirect`])?
     const REDIRECTS: bool = false;
-    /// Is each request, and each piece of a reply, a datagram of its own? Then replies find their requests by what stands before
-    /// them in their datagrams, and [`Codec::decode`] reads what [`Codec::arrive`] was shown last.
+    /// May each request, and each piece of a reply, be a datagram of its own ([`Codec::is_by_datagram`])? Then replies find their requests
+    /// by what stands before them in their datagrams, and [`Codec::decode`] reads what [`Codec::arrive`] was shown last.
     const DATAGRAMS: bool = false;
 
     /// The longest run of bytes that [`Codec::decode`] may ask to see at once; a connection keeps this much aside.
@@ -408,7 +408,26 @@ pub trait Codec: Clone + Send + 'static {
         None
     }
 
+    /// Do replies come in the order of the requests on this connection? So they do on every one, unless the dialect has tokens; but where
+    /// connections for datagrams stand beside it, [`Codec::MATCHING`] is theirs.
+    #[inline]
+    fn is_in_order(&self) -> bool {
+        Self::MATCHING == Matching::Fifo
+    }
+
     // --- Over datagrams ---
+
+    /// Is this connection one for datagrams? Only asked where [`Codec::DATAGRAMS`].
+    #[inline]
+    fn is_by_datagram(&self) -> bool {
+        Self::DATAGRAMS
+    }
+
+    /// The codec of a stream that stands beside connections like this one.
+    #[must_use]
+    fn of_stream(&self) -> Self {
+        self.clone()
+    }
 
     /// In how many places requests wait, each for its own reply.
     fn places(&self) -> usize {

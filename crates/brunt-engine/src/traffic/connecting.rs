@@ -158,8 +158,10 @@ impl<C: Codec> Traffic<C> {
         } else {
             Link::Down { retry_ns }
         };
-        self.connections[index as usize].reset(&self.codec, link);
-        if C::DATAGRAMS {
+        let is_by_datagram = self.is_by_datagram(index);
+        let fresh = if C::DATAGRAMS && !is_by_datagram { &self.stream_codec } else { &self.codec };
+        self.connections[index as usize].reset(fresh, link);
+        if is_by_datagram {
             self.datagrams.forget(index);
         }
         self.dials.set(index, if link == Link::Idle { u64::MAX } else { retry_ns });

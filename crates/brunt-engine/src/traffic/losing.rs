@@ -212,7 +212,7 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn expire<I: Io>(&mut self, io: &mut I, now_ns: u64) -> u64 {
         let mut earliest_ns = now_ns + self.timeout_ns;
         for index in 0..self.connections.len() as u32 {
-            if C::MATCHING == Matching::Token {
+            if C::MATCHING == Matching::Token && !self.connections[index as usize].codec.is_in_order() {
                 self.give_up_overdue(index, now_ns);
             }
             let connection = &self.connections[index as usize];
@@ -385,7 +385,8 @@ impl<C: Codec> Traffic<C> {
     /// How many requests a server has not answered, and when the oldest of them was sent; of datagrams, which may be lost, those alone
     /// that were sent since it answered last.
     pub(super) fn unanswered(&self, server: usize) -> (usize, Option<u64>) {
-        let since_ns = if C::DATAGRAMS { self.servers[server].last_success_ns() } else { 0 };
+        let since_ns =
+            if self.servers[server].is_lossy() { self.servers[server].last_success_ns() } else { 0 };
         let (mut count, mut oldest) = (0, None);
         for connection in self.connections.iter().filter(|held| usize::from(held.server) == server) {
             let mut id = connection.chain.head;
@@ -411,7 +412,7 @@ impl<C: Codec> Traffic<C> {
             // Nothing was asked of it any more, or nothing could fail any more: then its silence says nothing.
             let health = &self.servers[server];
             // A socket for datagrams stays up whatever becomes of the server.
-            let is_down = health.up == 0 || C::DATAGRAMS && health.trouble_since_ns() != 0;
+            let is_down = health.up == 0 || health.is_lossy() && health.trouble_since_ns() != 0;
             let could_show = is_down && health.trouble_since_ns() < self.window.end_ns;
             if !could_show && !self.is_asked(server) {
                 continue;

@@ -43,7 +43,9 @@ impl<C: Codec> Traffic<C> {
     /// May a reply without a token answer what nobody waits for any more: an operation that was given up on this connection, which has
     /// brought nothing since, or a change that asked for no reply? If it is the oldest's all the same, that one times out.
     fn may_be_strays(&self, index: u32) -> bool {
-        self.connections[index as usize].given_up_ns != 0 || self.lanes[self.lane_of(index) as usize].noreply
+        let connection = &self.connections[index as usize];
+        let has_given_up = connection.given_up_ns != 0 || self.lanes[self.lane_of(index) as usize].noreply;
+        has_given_up && !connection.codec.is_in_order()
     }
 
     /// An event that is about no operation: of what a greeting is answered with; or, with tokens, what stands before the token
@@ -84,9 +86,10 @@ impl<C: Codec> Traffic<C> {
     /// brought nothing for a whole time-out after the last such: its peer is gone, and it is to be lost like any other.
     pub(super) fn give_up_overdue(&mut self, index: u32, now_ns: u64) {
         loop {
+            let is_by_datagram = self.is_by_datagram(index);
             let connection = &mut self.connections[index as usize];
             // What is lost on the way says nothing of the peer.
-            let is_dead = !C::DATAGRAMS
+            let is_dead = !is_by_datagram
                 && connection.given_up_ns != 0
                 && now_ns >= connection.given_up_ns + self.timeout_ns;
             let head = connection.chain.head;
@@ -106,7 +109,7 @@ impl<C: Codec> Traffic<C> {
             if connection.is_usable() {
                 self.routes[route as usize].ready.set(index, outstanding);
             }
-            if C::DATAGRAMS {
+            if is_by_datagram {
                 self.forget_datagrams(index, token);
             }
             self.reply_ids_of = NO_ENTRY;

@@ -33,7 +33,7 @@ impl<C: Codec> Traffic<C> {
         if C::MATCHING == Matching::Token {
             self.connections[index as usize].given_up_ns = 0;
         }
-        if C::DATAGRAMS {
+        if self.is_by_datagram(index) {
             self.take_datagram(index, input, at_ns, polled_ns);
             return Ok(());
         }
@@ -136,7 +136,9 @@ impl<C: Codec> Traffic<C> {
             Event::Key { .. } if !self.in_flight.get(id).kind.is_retrieval() => {
                 return Err(Malformed::OutOfStep);
             }
-            Event::Key { hit: true, key, .. } if C::DATAGRAMS && self.is_repeated(index, id, key) => {
+            Event::Key { hit: true, key, .. }
+                if self.is_by_datagram(index) && self.is_repeated(index, id, key) =>
+            {
                 self.end_value(index, id, at_ns);
             }
             Event::Key { hit: true, key, bytes, unique, renewal, .. } => {
@@ -349,7 +351,7 @@ impl<C: Codec> Traffic<C> {
     /// The reply to a multi-get has come to this key; keys come in the order of the request, those that are missing are
     /// passed over. Yields the key's id if it was asked for.
     fn pass_keys(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) -> Option<u64> {
-        if C::DATAGRAMS {
+        if self.is_by_datagram(index) {
             return self.pass_key_in_any_order(index, head, key);
         }
         self.fetch_reply_ids(index, head);
@@ -442,7 +444,7 @@ impl<C: Codec> Traffic<C> {
             _ => {
                 self.fetch_reply_ids(index, head);
                 for at in self.in_flight.get(head).rest.key_cursor as usize..self.reply_ids.len() {
-                    if C::DATAGRAMS && self.has_told(at) {
+                    if self.is_by_datagram(index) && self.has_told(at) {
                         continue;
                     }
                     self.missed(index, head, self.reply_ids[at], at_ns);
@@ -691,7 +693,7 @@ impl<C: Codec> Traffic<C> {
         at_ns: u64,
         reason: Malformed,
     ) -> Result<usize, ()> {
-        if C::DATAGRAMS {
+        if self.is_by_datagram(index) {
             self.pass_over(index, bytes, at_ns, reason);
             return Err(());
         }

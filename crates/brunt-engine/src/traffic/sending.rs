@@ -80,7 +80,7 @@ impl<C: Codec> Traffic<C> {
             return before_ns;
         }
         let result = match connection.out.contiguous() {
-            _ if C::DATAGRAMS => self.send_datagrams(io, index),
+            _ if C::DATAGRAMS && connection.codec.is_by_datagram() => self.send_datagrams(io, index),
             Some(bytes) => hand_over(io, index, &[IoSlice::new(bytes)]),
             None => {
                 let mut parts = [IoSlice::new(&[]); PARTS_MAX];

@@ -3,7 +3,8 @@
 //! Not a socket and no memory for datagrams that have to wait for others: whoever owns these asks here what to do with each. An id
 //! of a request is the number of a place and, in the bits above it, how often that was used before; the place has a codec of its
 //! own, because replies overtake one another, and knows the token of the request that waits in it. Places are taken in turn, so that
-//! an id comes back as late as can be. Invariant: nothing that bears an id of another request reaches the codec of a place.
+//! an id comes back as late as can be. A stream that stands beside such sockets has no places: it is read and written by the dialect's codec
+//! alone. Invariant: nothing that bears an id of another request reaches the codec of a place.
 
 use super::udp::{AHEAD_MAX, Arrival, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly};
 use crate::out::Out;
@@ -114,6 +115,12 @@ impl<C: Codec> DatagramCodec<C> {
             oldest: NO_PLACE,
             youngest: NO_PLACE,
         }
+    }
+
+    /// Is it that of a stream?
+    #[inline]
+    fn is_stream(&self) -> bool {
+        self.places.is_empty()
     }
 
     /// The dialect's codec, of a connection on which nothing was sent.
@@ -254,6 +261,9 @@ impl<C: Codec> Codec for DatagramCodec<C> {
 
     #[inline]
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
+        if self.is_stream() {
+            return self.fresh.encode(request, out);
+        }
         let number = self.take_place(request.token, request.kind);
         self.put_header(number, out);
         let encoded = self.fresh.encode(request, out);
@@ -271,14 +281,21 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         out: &mut Out,
         write: impl FnOnce(&mut [u8]),
     ) -> Encoded {
+        if self.is_stream() {
+            return self.fresh.encode_get(key_len, token, out, write);
+        }
         let number = self.take_place(token, OpKind::Get);
         self.put_header(number, out);
         self.fresh.encode_get(key_len, token, out, write)
     }
 
-    /// Reads the reply of the place that the last datagram was for; nothing once that is over.
+    /// Reads the reply of the place that the last datagram was for; nothing once that is over. Of a stream it reads what is there: a reply
+    /// that bears no token is the oldest request's.
     #[inline]
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
+        if self.is_stream() {
+            return self.fresh.decode(input);
+        }
         let Some(place) = self.places.get_mut(self.current) else { return (0, None) };
         let (used, mut event) = place.codec.decode(input);
         let own = place.token;
@@ -329,6 +346,20 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     #[inline]
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
         self.fresh.meaning(kind, reply, form)
+    }
+
+    #[inline]
+    fn is_in_order(&self) -> bool {
+        self.is_stream() && C::MATCHING == Matching::Fifo
+    }
+
+    #[inline]
+    fn is_by_datagram(&self) -> bool {
+        !self.is_stream()
+    }
+
+    fn of_stream(&self) -> Self {
+        Self { fresh: self.fresh.clone(), places: Box::new([]), resting: Box::new([]), ..*self }
     }
 
     fn places(&self) -> usize {
