@@ -98,6 +98,32 @@ fn sum(one: (u64, u64), other: (u64, u64)) -> (u64, u64) {
     (one.0 + other.0, one.1 + other.1)
 }
 
+/// Which answers to a change a statistic counts.
+#[derive(Clone, Copy)]
+enum Said {
+    Anything,
+    This(ReplyKind),
+}
+
+impl Said {
+    /// How many the replicas gave together, at least and at most, where each change went to so many. The books have one of them for
+    /// each change: a refusal where there was any.
+    fn on_replicas(self, book: &Book, replicas: u64) -> (u64, u64) {
+        let completed = book.requests.completed();
+        match self {
+            Self::Anything => (completed * replicas, completed * replicas),
+            Self::This(reply @ (ReplyKind::NotFound | ReplyKind::NotStored | ReplyKind::Exists)) => {
+                let refused = book.requests.reply(reply);
+                (refused, refused * replicas)
+            }
+            Self::This(reply) => {
+                let done = book.requests.reply(reply);
+                (done * replicas, done * replicas + (completed - done) * (replicas - 1))
+            }
+        }
+    }
+}
+
 struct Ours<'a> {
     plan: &'a Plan,
     books: Vec<&'a BookEntry>,
@@ -121,19 +147,17 @@ impl Ours<'_> {
         }
         // Without a time to live a touch is a TOUCH, which reads, with one an EXPIRE.
         let expires = |entry: &BookEntry| self.plan.classes[usize::from(entry.class)].ttl_s > 0;
-        let touched = |with_ttl: bool, certain: fn(&Book) -> u64| {
-            self.changes_of(|entry| entry.op == OpKind::Touch && expires(entry) == with_ttl, certain)
+        let touched = |with_ttl: bool, said: Said| {
+            self.changes_of(|entry| entry.op == OpKind::Touch && expires(entry) == with_ttl, said)
         };
-        let calls = |kinds: &[OpKind]| Some(self.changes(kinds, |book| book.requests.completed()));
+        let calls = |kinds: &[OpKind]| Some(self.changes(kinds, Said::Anything));
         match statistic {
-            Statistic::KeyspaceHits => Some(sum(
-                self.keys(|book| book.keys.hit),
-                touched(false, |book| book.requests.reply(ReplyKind::Touched)),
-            )),
-            Statistic::KeyspaceMisses => Some(sum(
-                self.keys(|book| book.keys.miss),
-                touched(false, |book| book.requests.reply(ReplyKind::NotFound)),
-            )),
+            Statistic::KeyspaceHits => {
+                Some(sum(self.keys(|book| book.keys.hit), touched(false, Said::This(ReplyKind::Touched))))
+            }
+            Statistic::KeyspaceMisses => {
+                Some(sum(self.keys(|book| book.keys.miss), touched(false, Said::This(ReplyKind::NotFound))))
+            }
             Statistic::CallsGet => calls(&[OpKind::Get]),
             Statistic::CallsMget => Some(self.multi_gets()),
             Statistic::CallsSet => calls(&[OpKind::Set, OpKind::Add, OpKind::Replace]),
@@ -141,28 +165,27 @@ impl Ours<'_> {
             Statistic::CallsIncr => calls(&[OpKind::Incr]),
             Statistic::CallsDecr => calls(&[OpKind::Decr]),
             Statistic::CallsDel => calls(&[OpKind::Delete]),
-            Statistic::CallsTouch => Some(touched(false, |book| book.requests.completed())),
-            Statistic::CallsExpire => Some(touched(true, |book| book.requests.completed())),
+            Statistic::CallsTouch => Some(touched(false, Said::Anything)),
+            Statistic::CallsExpire => Some(touched(true, Said::Anything)),
             _ => None,
         }
     }
 
     fn of_memcached(&self, statistic: Statistic) -> Option<(u64, u64)> {
-        let replied =
-            |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], |book| book.requests.reply(reply)));
+        let replied = |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], Said::This(reply)));
         let is_meta = |entry: &BookEntry| {
             let class = &self.plan.classes[usize::from(entry.class)];
             self.plan.protocol_of(class) == Protocol::MemcachedMeta
         };
-        let touches = |of_meta: bool, certain: fn(&Book) -> u64| {
-            self.changes_of(|entry| entry.op == OpKind::Touch && is_meta(entry) == of_meta, certain)
+        let touches = |of_meta: bool, said: Said| {
+            self.changes_of(|entry| entry.op == OpKind::Touch && is_meta(entry) == of_meta, said)
         };
-        let as_get = touches(true, |book| book.requests.reply(ReplyKind::NotFound));
+        let as_get = touches(true, Said::This(ReplyKind::NotFound));
         match statistic {
             Statistic::CmdGet => Some(sum(self.keys(|book| book.keys.hit + book.keys.miss), as_get)),
             Statistic::GetHits => Some(self.keys(|book| book.keys.hit)),
             Statistic::GetMisses => Some(sum(self.keys(|book| book.keys.miss), as_get)),
-            Statistic::CmdSet => Some(self.changes(&STORES, |book| book.requests.completed())),
+            Statistic::CmdSet => Some(self.changes(&STORES, Said::Anything)),
             Statistic::CasHits => replied(OpKind::Cas, ReplyKind::Stored),
             Statistic::CasBadval => replied(OpKind::Cas, ReplyKind::Exists),
             Statistic::CasMisses => replied(OpKind::Cas, ReplyKind::NotFound),
@@ -172,39 +195,31 @@ impl Ours<'_> {
             Statistic::DecrMisses => replied(OpKind::Decr, ReplyKind::NotFound),
             Statistic::DeleteHits => replied(OpKind::Delete, ReplyKind::Deleted),
             Statistic::DeleteMisses => replied(OpKind::Delete, ReplyKind::NotFound),
-            Statistic::CmdTouch => Some(sum(
-                touches(false, |book| book.requests.completed()),
-                touches(true, |book| book.requests.reply(ReplyKind::Touched)),
-            )),
+            Statistic::CmdTouch => {
+                Some(sum(touches(false, Said::Anything), touches(true, Said::This(ReplyKind::Touched))))
+            }
             Statistic::TouchHits => replied(OpKind::Touch, ReplyKind::Touched),
-            Statistic::TouchMisses => Some(touches(false, |book| book.requests.reply(ReplyKind::NotFound))),
+            Statistic::TouchMisses => Some(touches(false, Said::This(ReplyKind::NotFound))),
             _ => None,
         }
     }
 
     /// Changes whose answer says that the server counted them, and those that may have been counted besides.
-    fn changes(&self, kinds: &[OpKind], certain: impl Fn(&Book) -> u64) -> (u64, u64) {
-        self.changes_of(|entry| kinds.contains(&entry.op), certain)
+    fn changes(&self, kinds: &[OpKind], said: Said) -> (u64, u64) {
+        self.changes_of(|entry| kinds.contains(&entry.op), said)
     }
 
-    fn changes_of(
-        &self,
-        is_meant: impl Fn(&BookEntry) -> bool,
-        certain: impl Fn(&Book) -> u64,
-    ) -> (u64, u64) {
+    fn changes_of(&self, is_meant: impl Fn(&BookEntry) -> bool, said: Said) -> (u64, u64) {
         let (mut least, mut most) = (0, 0);
         for BookEntry { class, book, .. } in self.books.iter().filter(|entry| is_meant(entry)) {
             let requests = &book.requests;
             let replicas = u64::from(self.plan.classes[usize::from(*class)].replicas);
-            let certain = certain(book);
-            // What one replica says, all of them have said where nothing else was ever said.
-            let is_said_by_all = certain == requests.completed();
-            least += certain * if is_said_by_all { replicas } else { 1 };
-            // Of a change that was not sent to one replica others may have had theirs.
+            let (fewest, highest) = said.on_replicas(book, replicas);
+            // Of a change that was never sent to one replica others may have had their part.
             let in_parts = if replicas > 1 { requests.unsent } else { 0 };
             let open = requests.sent - requests.completed() + in_parts;
-            most += (certain + open) * replicas
-                + if replicas > 1 { requests.completed() - certain } else { 0 } * replicas;
+            least += fewest;
+            most += highest + open * replicas;
         }
         (least, most)
     }
