@@ -766,7 +766,7 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<
 }
 
 /// How many connections a worker has.
-fn links_of(plan: &Plan, shard: &Shard) -> usize {
+pub(crate) fn links_of(plan: &Plan, shard: &Shard) -> usize {
     let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
     plan.classes.iter().zip(&shard.classes).map(of_class).sum()
 }

@@ -13,6 +13,7 @@ mod noreply;
 mod on_miss;
 mod operations;
 mod outages;
+mod paths;
 mod queues;
 mod replies;
 mod servers;
@@ -28,7 +29,7 @@ mod windows;
 
 use crate::allocations::allocations;
 use crate::io::sim::{Attempt, EPOCH_NS, Sim, SimOptions};
-use crate::launch::{Blueprint, build};
+use crate::launch::{Blueprint, build, links_of};
 use crate::opening::Opening;
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint, Observed, RunData, RunError, RunTimes, Wish};
@@ -278,7 +279,7 @@ impl<C: Codec> Run<C> {
         let (mut spares, spares_in) = rtrb::RingBuffer::new(2);
         spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
         let orders = Arc::new(Orders::default());
-        let links = shard.classes.iter().map(|class| class.connections.len()).sum();
+        let links = links_of(&blueprint.plan, &shard);
         let exchange = Exchange { filled, spares: spares_in };
         let codec = codec(&blueprint, &shard);
         let may_spin = !options.is_crowded;

@@ -1,0 +1,113 @@
+//! Classes whose operations take paths of their own, and changes that go to several servers: who gets what, and what becomes of a part that
+//! is in trouble.
+
+use super::servers::homes;
+use super::*;
+use brunt_server::{Every, Faults, Outage};
+
+/// A world with three servers, of which these are two.
+fn world(one: CoreOptions, two: CoreOptions) -> SimOptions {
+    SimOptions { latency_ns: 20 * US, server: one, others: vec![two, served(30)], ..SimOptions::default() }
+}
+
+/// One that takes so long for each request, on average.
+fn served(mean_us: u64) -> CoreOptions {
+    CoreOptions { service: Service::Exponential(mean_us * US), ..CoreOptions::default() }
+}
+
+fn replicated(load: &str) -> String {
+    format!(
+        "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nreplicas = 2\nconnections = 6\ndepth = 2\nkeys = 300\n\
+         mix = 'get=3,mget=1,set=3,delete=1'\nmultiget = 5\n{load}"
+    )
+}
+
+fn sum(outcome: &Outcome, of: impl Fn(&Counters) -> u64) -> u64 {
+    outcome.counters.iter().map(of).sum()
+}
+
+/// Each change is one sample and two requests on the wire; each key is read from one of its two servers.
+#[test]
+fn changes_go_to_every_replica_and_gets_to_one() {
+    for load in ["requests = 6000", "requests = 6000\nrate = 20000"] {
+        let toml = replicated(load).replace(",delete=1", "");
+        let outcome = simulate(&toml, world(served(10), served(20)));
+        check_books(&outcome);
+        let homes = homes("modulo", 300);
+        let holds =
+            |server: usize| homes.iter().filter(|home| [**home, (**home + 1) % 3].contains(&server)).count();
+        assert_eq!(outcome.items, [0, 1, 2].map(holds), "{load}");
+        let sets = outcome.measured(OpKind::Set).requests;
+        assert_eq!((sets.completed(), sets.wire_requests), (sets.scheduled, 2 * sets.scheduled), "{load}");
+        assert_eq!(sum(&outcome, |counters| counters.cmd_set), 2 * (300 + sets.scheduled), "{load}");
+        let keys = outcome.book(Phase::Measure).keys;
+        assert_eq!((keys.hit, keys.miss), (keys.asked, 0), "{load}");
+        assert_eq!(sum(&outcome, |counters| counters.cmd_get), keys.asked, "{load}");
+        // In turn: nobody is asked for much less than a third.
+        assert!(outcome.counters.iter().all(|counters| counters.cmd_get > keys.asked / 4), "{load}");
+    }
+}
+
+/// A closed loop has a slot for as many connections as a change takes, and it is free when the last replica has answered.
+#[test]
+fn a_change_holds_its_slot_until_the_last_replica_has_answered() {
+    let toml = replicated("requests = 3000")
+        .replace("get=3,mget=1,set=3,delete=1", "set")
+        .replace("multiget = 5\n", "");
+    let outcome = simulate(&toml, world(served(10), served(80)));
+    check_books(&outcome);
+    let mut ends: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.done_ns).collect();
+    ends.sort_unstable();
+    let slots = 6 * 2 / 2;
+    for (nth, sample) in outcome.samples.iter().enumerate().skip(slots) {
+        assert!(sample.times.intended_ns >= ends[nth - slots], "request {nth} is one too many");
+    }
+}
+
+/// Deletes that one replica refuses are refused, and connections that break lose the whole change.
+#[test]
+fn trouble_with_a_replica_is_booked_once() {
+    for load in ["requests = 4000", "requests = 4000\nrate = 20000"] {
+        let faults = Faults { reset_every: Every::new(97), ..Faults::default() };
+        let broken = CoreOptions { faults, script_after: 700, ..served(10) };
+        let outcome = simulate(&replicated(load), world(broken, served(20)));
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
+        assert!(outcome.count(OutcomeClass::Lost) > 0 && outcome.count(OutcomeClass::Refused) > 0, "{load}");
+        let gone =
+            CoreOptions { outages: vec![Outage { at_ns: 50 * MS, for_ns: 100_000 * SECOND }], ..served(10) };
+        let toml = replicated("requests = 1000000\ntimeout = '1s'\npreload = false\n")
+            + load.split('\n').nth(1).unwrap_or("");
+        let outcome = simulate(&toml, world(gone, served(20)));
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
+    }
+}
+
+/// Sets go to two servers by key, gets to a third, and what they miss is stored where the sets go.
+#[test]
+fn kinds_of_operations_have_servers_of_their_own() {
+    for (load, batch) in [("", "eager"), ("", "batch"), ("rate = 20000\n", "eager")] {
+        let toml = format!(
+            "warmup = '0s'\nrequests = 4000\nconnections = 6\ndepth = 2\nkeys = 300\non-miss = 'set'\nmix = 'get=3,mget=1,set=1'\n\
+             multiget = 3\nrefill = '{batch}'\n{load}[[class]]\nserver = ['a:1', 'b:2']\n[[class.route]]\nops = ['get', 'mget']\n\
+             server = 'c:3'\n"
+        );
+        let outcome = simulate(&toml, world(served(10), served(20)));
+        check_books(&outcome);
+        let keys = outcome.book(Phase::Measure).keys;
+        assert_eq!((keys.hit, keys.miss), (0, keys.asked), "{load} {batch}");
+        let [one, two, three] = &outcome.counters[..] else { panic!("three servers") };
+        assert_eq!((one.cmd_get, two.cmd_get, three.cmd_get), (0, 0, keys.asked), "{load} {batch}");
+        let sets = outcome.sum(|_, kind| kind == OpKind::Set).requests;
+        assert_eq!((one.cmd_set + two.cmd_set, three.cmd_set), (sets.completed(), 0), "{load} {batch}");
+        assert_eq!(
+            sets.completed(),
+            300 + outcome.measured(OpKind::Set).requests.completed(),
+            "{load} {batch}"
+        );
+        assert_eq!(outcome.items.iter().sum::<usize>(), 300, "{load} {batch}");
+    }
+}
