@@ -294,7 +294,14 @@ impl<C: Codec> Codec for DatagramCodec<C> {
     #[inline]
     fn decode<'a>(&mut self, input: &'a [u8]) -> (usize, Option<Event<'a>>) {
         if self.is_stream() {
-            return self.fresh.decode(input);
+            let (used, mut event) = self.fresh.decode(input);
+            if C::MATCHING == Matching::Fifo
+                && let Some(Event::Key { token, .. } | Event::Found { token, .. } | Event::End { token, .. }) =
+                    &mut event
+            {
+                *token = NO_TOKEN;
+            }
+            return (used, event);
         }
         let Some(place) = self.places.get_mut(self.current) else { return (0, None) };
         let (used, mut event) = place.codec.decode(input);
@@ -469,6 +476,26 @@ mod tests {
                 (format!("Reply, {held} held, {}", if codec.is_reading() { "more" } else { "over" }), end)
             }
         }
+    }
+
+    /// A stream beside them has no header, and what bears no token in its dialect bears none.
+    #[test]
+    fn a_stream_is_the_dialects_alone() {
+        let mut text = DatagramCodec::new(TextCodec::default(), 4, 2).of_stream();
+        assert!(text.is_in_order() && !text.is_by_datagram());
+        let mut out = Out::with_room(300);
+        let get = |token| Request { token, ..Request::of(OpKind::Get, Keys { bytes: b"key", ends: &[3] }) };
+        text.encode(&get(5), &mut out);
+        assert_eq!(out.contiguous().unwrap(), b"get key\r\n");
+        let ended = text.decode(b"END\r\n");
+        assert!(matches!(ended, (5, Some(Event::End { token: NO_TOKEN, .. }))), "{ended:?}");
+        let mut meta = DatagramCodec::new(MetaCodec::new(), 4, 2).of_stream();
+        assert!(!meta.is_in_order() && !meta.is_by_datagram());
+        let mut out = Out::with_room(300);
+        meta.encode(&get(5), &mut out);
+        let mut alone = Out::with_room(300);
+        MetaCodec::new().encode(&get(5), &mut alone);
+        assert_eq!(out.contiguous(), alone.contiguous());
     }
 
     /// The id and the token of a reply are of one request, or it is nobody's; and nobody's place is lost by it.
