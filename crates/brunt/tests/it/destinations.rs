@@ -78,7 +78,7 @@ fn a_memcached_beside_a_redis() {
             text.contains("note: --threads 2: classes of different protocols run on different workers"),
             "{text}"
         );
-        check_agreement(&measured, &["cmd_get", "cmd_set", "cmdstat_get", "cmdstat_set", "cmdstat_incrby"]);
+        check_agreement(&measured, &["cmd_get", "cmd_set", "cmdstat_get", "cmdstat_set", "cmdstat_incr"]);
         let (memcached, calls) = (cache.statistics(), redis.redis_counts("commandstats"));
         let sent = |class, op| sent(&measured, class, op);
         assert_eq!(
@@ -90,7 +90,7 @@ fn a_memcached_beside_a_redis() {
         assert_eq!(counted(&calls, "cmdstat_get"), sent("store", "get"), "{text}");
         // Counters are stored beside the keys.
         assert_eq!(counted(&calls, "cmdstat_set"), sent("store", "set") + 1000, "{text}");
-        assert_eq!(counted(&calls, "cmdstat_incrby"), sent("store", "incr"), "{text}");
+        assert_eq!(counted(&calls, "cmdstat_incr"), sent("store", "incr"), "{text}");
         let names: Vec<String> = answered(&measured).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, [&cache.address[..], &redis.address], "{text}");
     }
@@ -178,7 +178,7 @@ fn sets_over_tcp_and_gets_over_udp() {
 #[test]
 fn sets_to_replicas_and_gets_from_them() {
     let _beside = beside_others();
-    for (rate, threads) in [("", 1), ("rate = '20k'\n", 2)] {
+    for (rate, threads) in [("", 1), ("rate = '4k'\n", 2)] {
         let servers: Vec<Server> = (0..3).map_while(|_| Server::memcached(&[])).collect();
         let [one, two, three] = &servers[..] else { return };
         let plan = format!(
@@ -188,7 +188,8 @@ fn sets_to_replicas_and_gets_from_them() {
         );
         let measured = run(&plan);
         let text = &measured.text;
-        measured.check_exit();
+        // A host that is busy lets us send what is late.
+        measured.check_exit_besides(&["SAT"]);
         assert_eq!(measured.count("requests.completed"), 12_000, "{text}");
         let sent = |op: &str| sent(&measured, "replicated", op);
         let all = |name: &str| servers.iter().map(|server| counted(&server.statistics(), name)).sum::<u64>();

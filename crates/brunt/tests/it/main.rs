@@ -18,6 +18,7 @@ mod cluster;
 mod command_line;
 mod compare;
 mod convictions;
+mod destinations;
 mod dialects;
 mod experiments;
 mod faults;

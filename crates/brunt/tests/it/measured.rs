@@ -143,7 +143,9 @@ impl Measured {
         let count = |key: &str| self.count(&format!("connections.{key}"));
         let begun = count("begun");
         let classes = self.at("plan.class").as_array().unwrap();
-        let most = classes.iter().map(|class| class["connections"].as_u64().unwrap()).sum();
+        let routes = |class: &Value| class["route"].as_array().map_or(0, Vec::len) as u64;
+        let most =
+            classes.iter().map(|class| class["connections"].as_u64().unwrap() * (1 + routes(class))).sum();
         assert_eq!(begun, count("established") + count("failed") + count("pending"), "{}", self.text);
         assert_eq!(count("established"), count("retired") + count("lost") + count("open"), "{}", self.text);
         assert!(count("pending") + count("open") <= most, "{}", self.text);
