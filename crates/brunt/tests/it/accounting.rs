@@ -87,7 +87,7 @@ fn t7_what_became_of_every_request() {
     let (requests, periods, timeout_ms) = if is_full() {
         (1_000_000, [1_000, 10_000, 50_000], 500)
     } else {
-        (20_000, [100, 10_000, 1_000], 1_500)
+        (20_000, [100, 10_000, 1_000], 2_000)
     };
     let error = Fault { period: periods[0], first: 37 };
     let drop = Fault { period: periods[1], first: 541 };

@@ -133,7 +133,10 @@ fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
     let text = &measured.text;
     measured.check_books();
     measured.check_connections();
+    // A server whose processor a busy host takes away stalls, and that is told as well.
     let outages = measured.at("outages").as_array().unwrap();
+    let outages: Vec<_> =
+        outages.iter().filter(|outage| outage["kinds"] != serde_json::json!(["stalled"])).collect();
     assert_eq!(outages.len(), 1, "{text}");
     assert_eq!(
         (&outages[0]["server"], outages[0]["end_ns"].as_u64()),
