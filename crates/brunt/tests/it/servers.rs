@@ -1,6 +1,7 @@
 //! Several servers, and servers of several addresses: keys lie where other clients look for them, and what happens to one
 //! server is no matter of the others.
 
+use crate::experiments::is_full;
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, in_namespace, temporary};
 use brunt_plan::plan::Placement;
@@ -147,10 +148,12 @@ fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
     let count = |key: &str| measured.count(&format!("requests.{key}"));
     assert_eq!(count("scheduled"), 9_000);
     assert_eq!(count("completed") + count("lost") + count("unsent"), 9_000, "{text}");
-    assert!((1_000..2_200).contains(&count("unsent")) && count("lost") <= 36, "{text}");
+    let unsent_min = if is_full() { 1_700 } else { 1_000 };
+    assert!((unsent_min..2_200).contains(&count("unsent")) && count("lost") <= 36, "{text}");
     check_rows(&measured, &servers, &gone_address);
     // Nothing that was answered had waited for the one that is gone, which would have been two seconds.
-    assert!(measured.ms("latency.response_ns.p99") < 1_000.0, "{text}");
+    let limit_ms = if is_full() { 200.0 } else { 1_000.0 };
+    assert!(measured.ms("latency.response_ns.p99") < limit_ms, "{text}");
 }
 
 /// What was never sent was given up because of the server that is gone, which has its row, is named by the verdict, and is no matter
