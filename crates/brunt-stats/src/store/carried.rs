@@ -4,7 +4,7 @@
 //! again.
 
 use super::{IntervalStore, RowTotals};
-use crate::book::BookEntry;
+use crate::book::{Book, BookEntry, RequestBook};
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
@@ -17,6 +17,9 @@ use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
 use serde::{Deserialize, Serialize};
+
+/// No count of a book is as large: a million requests a second for nine years.
+const COUNT_MAX: u64 = 1 << 48;
 
 /// A run's totals and slices, not looked at yet. The layout is that of the plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,6 +68,32 @@ impl From<&IntervalStore> for CarriedStore {
     }
 }
 
+/// Can these numbers be added up, and their parts be taken from their wholes?
+fn check_book(book: &Book) -> Result<(), &'static str> {
+    let Book { requests, keys, in_window } = book;
+    let RequestBook { scheduled, sent, unsent, given_up, in_flight, wire_requests, followup, .. } = *requests;
+    let counts = [scheduled, sent, unsent, given_up, in_flight, wire_requests, followup];
+    let keys = [keys.asked, keys.hit, keys.miss, keys.failed];
+    let in_window = [
+        in_window.sent,
+        in_window.missed,
+        in_window.given_up,
+        in_window.waiting_at_start,
+        in_window.waiting_at_end,
+        in_window.in_flight_at_start,
+        in_window.in_flight_at_end,
+    ]
+    .into_iter()
+    .chain(in_window.outcomes);
+    let all =
+        counts.into_iter().chain(keys).chain(in_window).chain(requests.outcomes).chain(requests.replies);
+    if all.into_iter().any(|count| count >= COUNT_MAX) {
+        return Err("a book with more than a run can hold");
+    }
+    let is_whole = requests.ended() <= sent && given_up <= unsent && followup <= scheduled;
+    is_whole.then_some(()).ok_or("a book whose parts are more than it")
+}
+
 impl CarriedStore {
     /// The store, of a run whose recorders had this layout.
     ///
@@ -82,6 +111,7 @@ impl CarriedStore {
         if !self.books.is_sorted_by(|one, other| place(one) < place(other)) {
             return Err("books that are in no order");
         }
+        self.books.iter().try_for_each(|entry| check_book(&entry.book))?;
         if self.servers.len() != layout.servers
             || self.outages.spans.iter().any(|span| usize::from(span.server) >= layout.servers)
         {
