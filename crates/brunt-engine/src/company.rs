@@ -5,11 +5,11 @@
 //! each what it has to say in the end. Times that pass through here are CLOCK_MONOTONIC of this host, which others know how
 //! far they are off; [`crate::monotonic_ns`] reads it. Invariant: the schedule begins nowhere before everyone is ready.
 
-use crate::run::RunData;
 use brunt_plan::op::ClassId;
 use brunt_plan::plan::Plan;
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_stats::interval::Interval;
+use brunt_stats::run_data::RunData;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

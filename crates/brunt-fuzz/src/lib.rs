@@ -25,7 +25,7 @@ use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::resp::template::Template;
 use brunt_proto::{Arrived, Codec, Event, Keys, Request};
-use brunt_report::record::StoredResult;
+use brunt_report::stored::StoredResult;
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
 use serde::Serialize;

@@ -25,10 +25,11 @@ mod metered;
 mod metric;
 mod paragraph;
 pub mod quantity;
-pub mod record;
+mod record;
 pub mod result;
 pub mod samples;
 mod server;
+pub mod stored;
 mod table;
 pub mod text;
 

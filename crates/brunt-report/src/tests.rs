@@ -5,7 +5,7 @@ mod comparison;
 mod run;
 mod size;
 
-use crate::record::StoredResult;
+use crate::stored::StoredResult;
 use crate::{csv, json, junit, text};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;

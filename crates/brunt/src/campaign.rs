@@ -30,7 +30,7 @@ use brunt_plan::spec::{ClassSpec, PlanSpec};
 use brunt_plan::sweep::SweepPoint;
 use brunt_plan::units::{DurationNs, Rate};
 use brunt_report::campaign::{Campaign, Compared, Finding, Measured, QUANTILES, Question, head};
-use brunt_report::record::StoredCampaign;
+use brunt_report::stored::StoredCampaign;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::Place;
 use brunt_stats::repeat::{Estimate, Spread};

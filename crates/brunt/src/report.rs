@@ -1,6 +1,6 @@
 //! `brunt report`: the text, tables and exit code of a result that was measured before.
 //!
-//! Not a measurement, and not how a result is read (`brunt_report::record`). Invariant: nothing is printed that is not in the files: the
+//! Not a measurement, and not how a result is read (`brunt_report::stored`). Invariant: nothing is printed that is not in the files: the
 //! same results come to the same bytes on any host.
 
 use crate::campaign::deliver;
@@ -11,7 +11,7 @@ use crate::output::Outputs;
 use crate::run::exit_of;
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
-use brunt_report::record::StoredResult;
+use brunt_report::stored::StoredResult;
 use brunt_stats::summary::Summary;
 use std::path::Path;
 

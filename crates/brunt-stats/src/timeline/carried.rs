@@ -3,86 +3,16 @@
 //! Not another form of the numbers. Invariant: what is read back lies on its grid, and adds up without going past what a number
 //! can hold, so that whatever looks at it needs not look again.
 
+use super::Timeline;
 use super::grid::Grid;
-use super::slice::{Slice, SliceRow};
-use super::{Activity, Timeline};
-use crate::book::KeyBook;
-use crate::histogram::SparseHistogram;
+use super::slice::{Slice, counts, counts_of_row, counts_of_server};
 use crate::interval::SLICE_NS;
-use crate::server::ServerCounts;
-use brunt_plan::op::{ClassId, OpKind};
 use serde::{Deserialize, Serialize};
 
 /// No count of a slice is as large: a million requests a second for nine years. A million slices of such counts add up.
 const COUNT_MAX: u64 = 1 << 48;
 /// Nor is a sum of nanoseconds: as many values of five hours each.
 const SUM_MAX: u128 = 1 << 92;
-
-/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; response.
-pub(super) type RowFields = (ClassId, OpKind, [u64; 5], SparseHistogram);
-
-impl From<SliceRow> for RowFields {
-    fn from(row: SliceRow) -> Self {
-        (row.class, row.op, counts_of_row(&row), row.response)
-    }
-}
-
-impl From<RowFields> for SliceRow {
-    fn from((class, op, [completed, faulty, missed, answered, followup], response): RowFields) -> Self {
-        Self { class, op, completed, faulty, missed, answered, followup, response }
-    }
-}
-
-/// A slice without names: start, end, recorded; activity, preload; keys, keys of the warm-up; response times of the warm-up; servers; rows.
-pub(super) type SliceFields =
-    ([u64; 3], [[u64; 4]; 2], [[u64; 4]; 2], SparseHistogram, Vec<[u64; 5]>, Vec<SliceRow>);
-
-impl From<Slice> for SliceFields {
-    fn from(slice: Slice) -> Self {
-        let keys = |of: KeyBook| [of.asked, of.hit, of.miss, of.failed];
-        (
-            [slice.start_ns, slice.end_ns, slice.recorded_ns],
-            [counts(&slice.activity), counts(&slice.preload)],
-            [keys(slice.keys), keys(slice.warmup_keys)],
-            slice.warmup_response,
-            slice.servers.iter().map(counts_of_server).collect(),
-            slice.rows,
-        )
-    }
-}
-
-impl From<SliceFields> for Slice {
-    fn from((times, activities, keys, warmup_response, servers, rows): SliceFields) -> Self {
-        let [activity, preload] = activities.map(|[scheduled, sent, completed, failed]| Activity {
-            scheduled,
-            sent,
-            completed,
-            failed,
-        });
-        let [keys, warmup_keys] = keys.map(|[asked, hit, miss, failed]| KeyBook { asked, hit, miss, failed });
-        let server = |[answered, failed, unsent, given_up, redirected]: [u64; 5]| ServerCounts {
-            answered,
-            failed,
-            unsent,
-            given_up,
-            redirected,
-        };
-        let [start_ns, end_ns, recorded_ns] = times;
-        let servers = servers.into_iter().map(server).collect();
-        Self {
-            start_ns,
-            end_ns,
-            activity,
-            preload,
-            recorded_ns,
-            keys,
-            warmup_keys,
-            warmup_response,
-            servers,
-            rows,
-        }
-    }
-}
 
 /// The slices, not looked at yet.
 #[derive(Serialize, Deserialize)]
@@ -155,16 +85,4 @@ fn check(slice: &Slice) -> Result<(), &'static str> {
     }
     let order = slice.rows.iter().map(|row| (row.class, row.op));
     order.is_sorted_by(|one, other| one < other).then_some(()).ok_or("a slice whose rows are in no order")
-}
-
-fn counts(of: &Activity) -> [u64; 4] {
-    [of.scheduled, of.sent, of.completed, of.failed]
-}
-
-fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
-    [of.answered, of.failed, of.unsent, of.given_up, of.redirected]
-}
-
-fn counts_of_row(row: &SliceRow) -> [u64; 5] {
-    [row.completed, row.faulty, row.missed, row.answered, row.followup]
 }

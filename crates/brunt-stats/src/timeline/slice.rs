@@ -3,7 +3,6 @@
 //! Not a row of a table (that has percentiles) and no judge of its own length: the grid says which intervals belong to it.
 //! Invariant: every field is a sum, a least or a greatest, so that slices add up to longer ones exactly and in any order.
 
-use super::carried::{RowFields, SliceFields};
 use crate::book::{BookEntry, KeyBook};
 use crate::histogram::SparseHistogram;
 use crate::interval::{Activity, Interval};
@@ -60,6 +59,83 @@ pub struct Slice {
     pub servers: Vec<ServerCounts>,
     /// Ops by class and op, ascending; only those that there were.
     pub rows: Vec<SliceRow>,
+}
+
+/// A row of a slice without names, of which there are thousands: class, op; completed, faulty, missed, answered, followup; response.
+type RowFields = (ClassId, OpKind, [u64; 5], SparseHistogram);
+
+impl From<SliceRow> for RowFields {
+    fn from(row: SliceRow) -> Self {
+        (row.class, row.op, counts_of_row(&row), row.response)
+    }
+}
+
+impl From<RowFields> for SliceRow {
+    fn from((class, op, [completed, faulty, missed, answered, followup], response): RowFields) -> Self {
+        Self { class, op, completed, faulty, missed, answered, followup, response }
+    }
+}
+
+/// A slice without names: start, end, recorded; activity, preload; keys, keys of the warm-up; response times of the warm-up; servers; rows.
+type SliceFields = ([u64; 3], [[u64; 4]; 2], [[u64; 4]; 2], SparseHistogram, Vec<[u64; 5]>, Vec<SliceRow>);
+
+impl From<Slice> for SliceFields {
+    fn from(slice: Slice) -> Self {
+        let keys = |of: KeyBook| [of.asked, of.hit, of.miss, of.failed];
+        (
+            [slice.start_ns, slice.end_ns, slice.recorded_ns],
+            [counts(&slice.activity), counts(&slice.preload)],
+            [keys(slice.keys), keys(slice.warmup_keys)],
+            slice.warmup_response,
+            slice.servers.iter().map(counts_of_server).collect(),
+            slice.rows,
+        )
+    }
+}
+
+impl From<SliceFields> for Slice {
+    fn from((times, activities, keys, warmup_response, servers, rows): SliceFields) -> Self {
+        let [activity, preload] = activities.map(|[scheduled, sent, completed, failed]| Activity {
+            scheduled,
+            sent,
+            completed,
+            failed,
+        });
+        let [keys, warmup_keys] = keys.map(|[asked, hit, miss, failed]| KeyBook { asked, hit, miss, failed });
+        let server = |[answered, failed, unsent, given_up, redirected]: [u64; 5]| ServerCounts {
+            answered,
+            failed,
+            unsent,
+            given_up,
+            redirected,
+        };
+        let [start_ns, end_ns, recorded_ns] = times;
+        let servers = servers.into_iter().map(server).collect();
+        Self {
+            start_ns,
+            end_ns,
+            activity,
+            preload,
+            recorded_ns,
+            keys,
+            warmup_keys,
+            warmup_response,
+            servers,
+            rows,
+        }
+    }
+}
+
+pub(super) fn counts(of: &Activity) -> [u64; 4] {
+    [of.scheduled, of.sent, of.completed, of.failed]
+}
+
+pub(super) fn counts_of_server(of: &ServerCounts) -> [u64; 5] {
+    [of.answered, of.failed, of.unsent, of.given_up, of.redirected]
+}
+
+pub(super) fn counts_of_row(row: &SliceRow) -> [u64; 5] {
+    [row.completed, row.faulty, row.missed, row.answered, row.followup]
 }
 
 impl SliceRow {

@@ -1,0 +1,180 @@
+//! Results that were read from files: which kind each is, and what it is made into again.
+//!
+//! Not what of a result is read (that is [`crate::record`]) and not the file. Invariant: whatever the text is, it is a summary, a campaign to
+//! be concluded, or refused in one sentence.
+
+use crate::campaign::{CampaignRecord, Measured, Question, head};
+use crate::json;
+use crate::record::run_record;
+use brunt_plan::objective::{Ceiling, Objective};
+use brunt_plan::plan::Plan;
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::summary::{RunRecord, Summary};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A result that was read, not looked at yet.
+#[derive(Debug)]
+pub struct StoredResult {
+    source: String,
+    value: Value,
+}
+
+impl StoredResult {
+    /// From its text; `source` names it.
+    ///
+    /// # Errors
+    /// It is no JSON; for a user.
+    pub fn parse(text: &str, source: &str) -> Result<Self, String> {
+        let value = serde_json::from_str(text).map_err(|error| format!("{source}: no JSON: {error}"))?;
+        Ok(Self { source: source.to_owned(), value })
+    }
+
+    /// What names it.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The name of its schema.
+    pub fn schema(&self) -> Option<&str> {
+        self.value["schema"].as_str()
+    }
+
+    /// The kind of a campaign.
+    pub fn kind(&self) -> Option<&str> {
+        self.value["kind"].as_str()
+    }
+
+    /// The runs of a campaign.
+    pub fn runs(&self) -> Vec<Self> {
+        let runs = self.value["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let named = |(number, run): (usize, &Value)| Self {
+            source: format!("{}, run {number}", self.source),
+            value: run.clone(),
+        };
+        (1..).zip(runs).map(named).collect()
+    }
+
+    /// The runs of a campaign with what was asked, and whether it was ended early.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence; for a user.
+    pub fn campaign(&self) -> Result<StoredCampaign, String> {
+        let named = |error: String| format!("{}: {error}", self.source);
+        let held = self.value.get("record").ok_or_else(|| named("record: missing".to_owned()))?;
+        let record = CampaignRecord::deserialize(held).map_err(|error| named(format!("record: {error}")))?;
+        let CampaignRecord { question, runs: places } = record;
+        let objectives = question.objectives().map_err(|error| named(format!("record: {error}")))?;
+        let ceilings: Option<Vec<Ceiling>> = objectives.iter().map(Objective::ceiling).collect();
+        let ceilings = ceilings.ok_or_else(|| named("record: an objective that no search has".to_owned()))?;
+        let runs = self.runs();
+        if runs.len() != places.len() || runs.is_empty() {
+            return Err(named("record: other runs than those of the campaign".to_owned()));
+        }
+        let (mut first_head, mut measured) = (None, Vec::new());
+        for (run, (setting, repetition)) in runs.iter().zip(places) {
+            let summary = run.summary()?;
+            first_head.get_or_insert_with(|| head(&summary, question.varied()));
+            let of_run =
+                Measured::of(&summary, setting, repetition).map_err(|error| named(error.to_string()))?;
+            measured.push(match &question {
+                Question::Search { .. } => of_run.with_step(&summary, &ceilings),
+                Question::Repeat | Question::Scan { .. } => of_run,
+            });
+        }
+        let (load, head) = first_head.unwrap_or_default();
+        let interrupted = self.value["interrupted"].as_bool().unwrap_or(false);
+        Ok(StoredCampaign { load, head, runs: measured, question, interrupted })
+    }
+
+    /// The summary of a run.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence; for a user.
+    pub fn summary(&self) -> Result<Summary, String> {
+        summary(&self.value).map_err(|error| format!("{}: {error}", self.source))
+    }
+
+    /// The results of parts of one run as one.
+    ///
+    /// # Errors
+    /// Which of them is no result, or does not belong to the first, and why; for a user.
+    pub fn merged(parts: &[Self]) -> Result<Summary, String> {
+        let mut whole: Option<(&str, RunRecord)> = None;
+        for Self { source, value } in parts {
+            let record = run_of(value).map_err(|error| format!("{source}: {error}"))?;
+            let Some((first, held)) = &mut whole else {
+                whole = Some((source, record));
+                continue;
+            };
+            let differs = |reason: String| format!("{first} and {source} are no parts of one run: {reason}");
+            if let Some(option) = difference(&held.plan, &record.plan) {
+                return Err(differs(format!(
+                    "their plans differ in {option}; accepted: plans that differ in {} alone",
+                    OF_A_PART.join(", ")
+                )));
+            }
+            held.merge(record).map_err(|reason| differs(reason.to_owned()))?;
+        }
+        let (_, record) = whole.ok_or("no result to merge")?;
+        Ok(Summary::build(record))
+    }
+}
+
+/// A campaign that was read, to be concluded again.
+#[derive(Debug)]
+pub struct StoredCampaign {
+    /// What all runs have in common of the load.
+    pub load: Vec<String>,
+    /// The summary's head of the first run, without its load.
+    pub head: String,
+    /// Every run.
+    pub runs: Vec<Measured>,
+    /// What was asked.
+    pub question: Question,
+    /// It was ended early.
+    pub interrupted: bool,
+}
+
+/// The summary of a run's result.
+///
+/// # Errors
+/// What is wrong with it, in one sentence; for a user.
+fn summary(result: &Value) -> Result<Summary, String> {
+    let record = run_of(result)?;
+    let objectives = result["assertions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let objective = |assertion: &Value| -> Result<Objective, String> {
+        let text = assertion["objective"].as_str().unwrap_or_default();
+        let objective: Objective = text.parse().map_err(|error| format!("assertions: {error}"))?;
+        objective.subject.check(&record.plan).map_err(|error| format!("assertions: '{text}': {error}"))?;
+        Ok(objective)
+    };
+    let objectives = objectives.iter().map(objective).collect::<Result<Vec<_>, _>>()?;
+    Ok(Summary::build(record).with_assertions(&objectives))
+}
+
+/// The record of a run's result.
+fn run_of(result: &Value) -> Result<RunRecord, String> {
+    match result["schema"].as_str() {
+        Some(json::SCHEMA) => {}
+        found => {
+            return Err(format!(
+                "schema: '{}' was found; accepted: '{}' of brunt run --json",
+                found.map_or("nothing".to_owned(), crate::paragraph::printable),
+                json::SCHEMA
+            ));
+        }
+    }
+    run_record(result)
+}
+
+/// What of a plan may differ between the parts of a run: hosts have workers and processors of their own, and draw from seeds of their own.
+const OF_A_PART: [&str; 5] = ["seed", "threads", "cpus", "wait", "io"];
+
+/// The first option in which two plans differ, but for those of a part.
+fn difference(one: &Plan, other: &Plan) -> Option<String> {
+    let value = |plan: &Plan| serde_json::to_value(PlanSpec::from(plan)).unwrap_or_default();
+    let (Value::Object(one), Value::Object(other)) = (value(one), value(other)) else { return None };
+    let keys = one.keys().chain(other.keys()).filter(|key| !OF_A_PART.contains(&key.as_str()));
+    keys.into_iter().find(|key| one.get(*key) != other.get(*key)).cloned()
+}
