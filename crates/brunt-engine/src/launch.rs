@@ -258,7 +258,7 @@ impl Blueprint {
             links: links_of(&self.plan, shard),
             reply_bytes,
             datagrams: self.links_by(shard, Transport::Udp),
-            nodelay: self.plan.nodelay,
+            sockets: self.plan.sockets,
             gather: Gather::of(&self.plan),
         }
     }
@@ -881,7 +881,7 @@ impl Own {
         Ok(match self.interface {
             KernelInterface::Epoll => {
                 let io = Epoll::new(links_of(plan, &self.shard), Gather::of(plan), self.clock)?
-                    .with_nodelay(plan.nodelay)
+                    .with_sockets(plan.sockets)
                     .with_stamps(plan.timestamps == Timestamps::Kernel);
                 self.take_turns(blueprint, codec, io, notices)
             }

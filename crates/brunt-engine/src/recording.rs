@@ -8,6 +8,7 @@ use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::Entry;
 use brunt_plan::op::Op;
+use brunt_plan::outcome::ReplyKind;
 use brunt_plan::phase::Phase;
 use brunt_plan::plan::MeterKind;
 use brunt_proto::resp::error::ErrorPrefix;
@@ -48,6 +49,8 @@ pub(crate) struct Recording {
     tap: Tap,
     /// Raw samples are wanted.
     is_tapped: bool,
+    /// They are, or a quantity that is derived from each.
+    minds_samples: bool,
     /// When the measured window begins and when it ends; both sets must know.
     window: (u64, u64),
     /// What is counted and noted beside the sets, over all phases.
@@ -75,6 +78,7 @@ impl Recording {
                 .any(|kind| metered[*kind as usize]),
             tap: Tap::new(samples_max),
             is_tapped: samples_max > 0,
+            minds_samples: samples_max > 0 || metered[MeterKind::FirstByte as usize],
             window: (u64::MAX, u64::MAX),
             counts: WorkerCounts::default(),
             presence: Presence::default(),
@@ -277,8 +281,19 @@ impl Recording {
     ) {
         self.set.record_many(account, sample, asked, hits, count);
         self.presence.leave(sample.times.picked_ns, sample.times.done_ns, count);
-        if self.is_tapped && account.is_measured() {
-            (0..count).for_each(|_| self.tap.offer(sample));
+        if self.minds_samples && account.is_measured() {
+            (0..count).for_each(|_| self.mind(sample));
+        }
+    }
+
+    /// Keeps a sample, and meters what is derived from it.
+    #[inline(never)]
+    fn mind(&mut self, sample: &Sample) {
+        if sample.outcome.reply != ReplyKind::None {
+            self.meter(MeterKind::FirstByte, sample.times.first_byte_ns());
+        }
+        if self.is_tapped {
+            self.tap.offer(sample);
         }
     }
 
@@ -349,7 +364,7 @@ impl Recording {
 mod tests {
     use super::*;
     use brunt_plan::op::{KeyRef, OpKind};
-    use brunt_plan::outcome::{Outcome, ReplyKind};
+    use brunt_plan::outcome::Outcome;
     use brunt_stats::recorder::Layout;
 
     /// A request of the warm-up was sent before its worker heard that the window had begun. It counts as sent before, and

@@ -26,6 +26,7 @@ pub mod quotation;
 pub mod resolve;
 pub mod server;
 pub mod shard;
+pub mod sockets;
 pub mod spec;
 pub mod sweep;
 pub mod tls;

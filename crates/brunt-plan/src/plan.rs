@@ -13,6 +13,7 @@ use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
+use crate::sockets::SocketOptions;
 use crate::tls::TlsOptions;
 use crate::units::{DurationNs, Rate, serde_as_text};
 use crate::until::Until;
@@ -278,6 +279,8 @@ words! {
         ValueReceived = "value-received",
         /// Nanoseconds from starting a connection until it is established.
         ConnectTime = "connect-time",
+        /// Nanoseconds from when a request was sent until the first byte of its reply was read.
+        FirstByte = "first-byte",
         /// Nanoseconds from when the TCP connection stands until its TLS handshake is over.
         HandshakeTime = "handshake-time",
         /// Nanoseconds a timed sleep ended late.
@@ -605,9 +608,8 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What carries it.
     pub transport: Transport,
-    /// Each request goes out at once (TCP_NODELAY); else the kernel may keep a small one back until what was sent before it is
-    /// acknowledged (Nagle's algorithm).
-    pub nodelay: bool,
+    /// What is asked of the sockets.
+    pub sockets: SocketOptions,
     /// How TLS is spoken, where it is the transport.
     pub tls: TlsOptions,
     /// Which server an op goes to, where there are several.

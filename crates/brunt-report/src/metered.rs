@@ -26,6 +26,7 @@ impl Unit {
             MeterKind::Outstanding => Self::Requests,
             MeterKind::RequestSize | MeterKind::ValueReceived => Self::Bytes,
             MeterKind::ConnectTime
+            | MeterKind::FirstByte
             | MeterKind::HandshakeTime
             | MeterKind::Oversleep
             | MeterKind::SendCost

@@ -523,6 +523,16 @@ pub(crate) struct TargetFlags {
     /// TCP, TLS: leave TCP_NODELAY off, so that the kernel may keep a small request back until the one before it is acknowledged
     #[arg(long)]
     pub no_nodelay: bool,
+    /// TCP, TLS: closing a connection waits until the server has acknowledged everything, such as 5s at most; 0s resets it
+    /// (SO_LINGER) [default: closing waits for nothing]
+    #[arg(long, value_name = "DURATION")]
+    pub linger: Option<DurationNs>,
+    /// The buffer for what is sent on a connection, such as 4096 (SO_SNDBUF) [default: the host's]
+    #[arg(long, value_name = "BYTES")]
+    pub send_buffer: Option<Count>,
+    /// The buffer for what has come on a connection, such as 16384 (SO_RCVBUF) [default: the host's]
+    #[arg(long, value_name = "BYTES")]
+    pub receive_buffer: Option<Count>,
     /// TLS: a file of the certificates that servers' must have been issued by, such as ca.pem [default: the host's]
     #[arg(long, value_name = "FILE")]
     pub tls_ca: Option<String>,
@@ -718,8 +728,8 @@ pub(crate) struct MeasuringFlags {
     /// [default: off]
     #[arg(long, value_name = "WHOSE")]
     pub timestamps: Option<Timestamps>,
-    /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, oversleep, send-cost;
-    /// with --timestamps kernel also stack-out, wire-and-server, stack-in
+    /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, first-byte, oversleep,
+    /// send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
     #[arg(long, value_name = "QUANTITY")]
     pub meter: Vec<MeterKind>,
     /// Keep at most this many raw samples for --samples [default: 1000000 with --samples]
@@ -1117,6 +1127,9 @@ impl TargetFlags {
             hash_field: self.hash_field,
             transport: self.transport,
             nodelay: self.no_nodelay.then_some(false),
+            linger: self.linger,
+            send_buffer: self.send_buffer,
+            receive_buffer: self.receive_buffer,
             tls_ca: self.tls_ca.clone(),
             tls_cert: self.tls_cert.clone(),
             tls_key: self.tls_key.clone(),
@@ -1171,6 +1184,9 @@ mod tests {
         ("database", "0"),
         ("client-name", "brunt"),
         ("hash-field", "4"),
+        ("linger", "5s"),
+        ("send-buffer", "4096"),
+        ("receive-buffer", "16384"),
         ("command", "HSET h:{key} f {value}"),
         ("verify", "10%"),
         ("transport", "tcp"),

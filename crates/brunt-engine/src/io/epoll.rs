@@ -20,6 +20,7 @@ use crate::transport::datagrams::{self, Received};
 use crate::transport::socket::{self, Established};
 use crate::transport::tls::client::TlsClient;
 use crate::transport::tls::{Over, Tunnels, Wire};
+use brunt_plan::sockets::SocketOptions;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{Timespec, epoll::Event};
 use rustix::io::Errno;
@@ -140,8 +141,7 @@ struct LinkStamps {
 pub(crate) struct Epoll {
     clock: Clock,
     gather: Gather,
-    /// Sockets of TCP send at once.
-    nodelay: bool,
+    sockets: SocketOptions,
     /// The kernel takes timestamps of streams.
     stamping: bool,
     /// Connections that stand.
@@ -180,7 +180,7 @@ impl Epoll {
         Ok(Self {
             clock,
             gather,
-            nodelay: true,
+            sockets: SocketOptions::default(),
             stamping: false,
             open: 0,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
@@ -212,9 +212,9 @@ impl Epoll {
         })
     }
 
-    /// The same, whose sockets of TCP send at once, or not.
-    pub(crate) fn with_nodelay(mut self, nodelay: bool) -> Self {
-        self.nodelay = nodelay;
+    /// The same, of whose sockets this is asked.
+    pub(crate) fn with_sockets(mut self, sockets: SocketOptions) -> Self {
+        self.sockets = sockets;
         self
     }
 
@@ -604,7 +604,7 @@ impl Io for Epoll {
         debug_assert!(self.links[link as usize].state.socket().is_none(), "{link} is closed");
         self.tunnels.begin(link, tls);
         self.syscalls += 5;
-        let socket = socket::connect(address, self.nodelay)
+        let socket = socket::connect(address, &self.sockets)
             .map_err(|error| error.raw_os_error().unwrap_or(libc::EIO))?;
         self.links[link as usize].generation = self.links[link as usize].generation.wrapping_add(1);
         epoll::add(&self.epoll, &socket, self.data(link), INTEREST).map_err(Errno::raw_os_error)?;

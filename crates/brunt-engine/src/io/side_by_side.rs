@@ -7,6 +7,7 @@ use crate::clock::Clock;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
 use crate::transport::tls::pair;
+use brunt_plan::sockets::SocketOptions;
 use std::io::{IoSlice, Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
@@ -155,7 +156,13 @@ fn connections_of_every_kind_share_an_epoll() {
 
 #[test]
 fn connections_of_every_kind_share_a_ring() {
-    let shape = Shape { links: 6, reply_bytes: 2_000, datagrams: 2, nodelay: true, gather: Gather::NOTHING };
+    let shape = Shape {
+        links: 6,
+        reply_bytes: 2_000,
+        datagrams: 2,
+        sockets: SocketOptions::default(),
+        gather: Gather::NOTHING,
+    };
     // Where there is none, the tests of the trial say so.
     let Ok(uring) = Uring::new(shape, Clock::start()) else { return };
     check(uring);

@@ -18,6 +18,7 @@ use crate::transport::datagrams;
 use crate::transport::socket::{self, Established};
 use crate::transport::tls::client::TlsClient;
 use crate::transport::tls::{Over, Tunnels, Wire};
+use brunt_plan::sockets::SocketOptions;
 use brunt_proto::memcached::udp::{DATAGRAM_BYTES_MAX, DATAGRAM_ROOM};
 use entering::{Abilities, Waiting};
 use io_uring::types::{CancelBuilder, Fixed};
@@ -133,7 +134,7 @@ pub(crate) struct Uring {
     ring: IoUring,
     pool: Pool,
     abilities: Abilities,
-    nodelay: bool,
+    sockets: SocketOptions,
     gather: Gather,
     clock: Clock,
     links: Vec<Link>,
@@ -176,8 +177,7 @@ pub(crate) struct Shape {
     pub reply_bytes: usize,
     /// So many of them are sockets of UDP, of which every completion of a receive is a datagram.
     pub datagrams: usize,
-    /// Sockets of TCP send at once.
-    pub nodelay: bool,
+    pub sockets: SocketOptions,
     pub gather: Gather,
 }
 
@@ -228,7 +228,7 @@ impl Uring {
             abilities: Abilities::of(&ring),
             ring,
             pool,
-            nodelay: shape.nodelay,
+            sockets: shape.sockets,
             gather: shape.gather,
             clock,
             links: (0..shape.links).map(link).collect(),
@@ -584,7 +584,7 @@ impl Io for Uring {
         self.tunnels.begin(link, tls);
         let errno_of = |error: io::Error| error.raw_os_error().unwrap_or(libc::EIO);
         self.syscalls += 5;
-        let socket = socket::connect(address, self.nodelay).map_err(errno_of)?;
+        let socket = socket::connect(address, &self.sockets).map_err(errno_of)?;
         self.hold(link, socket, State::Connecting).map_err(errno_of)?;
         self.links[link as usize].kind = Kind::of(address, tls, false);
         self.await_room(link, EntryKind::Connect);

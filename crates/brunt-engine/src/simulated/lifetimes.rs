@@ -286,3 +286,31 @@ fn sessions_of_one_connection_have_lifetimes() {
         assert!(outcome.connections().retired.abs_diff(2_000 / 3) <= 5);
     }
 }
+
+/// A schedule of connections, each with its calls one after another: they are begun at their times whatever has become of those
+/// before, and the run is over with the last.
+#[test]
+fn connections_are_the_unit_of_load() {
+    let outcome = simulate(
+        "connections = 100\nwarmup = '0s'\nkeys = 10\nconnect-rate = 1000\ncalls-per-connection = 30\nconnections-total = 100",
+        world(),
+    );
+    check_books(&outcome);
+    let expected: Vec<u64> = (0..100).map(|nth| nth * MS).collect();
+    assert_eq!(attempts_ns(&outcome), expected);
+    // Each lives for longer than the next one waits.
+    let lived_ns = TRIP_NS + 300 * US + 30 * TRIP_NS;
+    assert_eq!(outcome.samples.last().unwrap().times.done_ns, outcome.start_ns() + 99 * MS + lived_ns);
+    // A call is due when the connection is there, the others when the former is done.
+    let mut due_ns: Vec<u64> = (0..100)
+        .flat_map(|nth| (0..30).map(move |call| nth * MS + TRIP_NS + 300 * US + call * TRIP_NS))
+        .map(|since_ns| outcome.start_ns() + since_ns)
+        .collect();
+    let mut intended_ns: Vec<u64> = outcome.samples.iter().map(|sample| sample.times.intended_ns).collect();
+    due_ns.sort_unstable();
+    intended_ns.sort_unstable();
+    assert_eq!(intended_ns, due_ns);
+    assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == TRIP_NS));
+    let counts = outcome.connections();
+    assert_eq!((counts.established, counts.retired, counts.failed), (200, 200, 0));
+}

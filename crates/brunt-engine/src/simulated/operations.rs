@@ -382,7 +382,9 @@ fn values_that_are_cut_off_are_lost() {
 #[test]
 fn a_quantity_is_metered_without_the_others() {
     const REQUESTS: u64 = 200;
-    for kind in [MeterKind::Outstanding, MeterKind::RequestSize, MeterKind::ValueReceived] {
+    let kinds =
+        [MeterKind::Outstanding, MeterKind::RequestSize, MeterKind::ValueReceived, MeterKind::FirstByte];
+    for kind in kinds {
         for (mix, multiget) in [("get", ""), ("get,mget", "multiget = 1")] {
             let outcome = simulate(
                 &format!(
@@ -395,5 +397,39 @@ fn a_quantity_is_metered_without_the_others() {
             check_books(&outcome);
             assert_eq!(outcome.meter(kind).histogram.count(), REQUESTS, "{} of {mix}", kind.name());
         }
+    }
+}
+
+/// The first byte of every reply has its time, and what was never answered has none.
+#[test]
+fn first_bytes_are_metered_as_samples_have_them() {
+    for depth in [1, 8] {
+        let faults = Faults { drop_every: brunt_server::Every::new(50), ..Faults::default() };
+        let outcome = simulate(
+            &format!(
+                "connections = 2\ndepth = {depth}\nrequests = 2000\nwarmup = '0s'\nkeys = 10\nmix = 'get,mget'\n\
+                 multiget = 5\ntimeout = '5ms'\npreload = false\nmeter = ['first-byte']"
+            ),
+            SimOptions {
+                server: CoreOptions { faults, service: Service::Fixed(30 * US), ..CoreOptions::default() },
+                latency_ns: 10 * US,
+                ..SimOptions::default()
+            },
+        );
+        check_books(&outcome);
+        let answered: Vec<u64> = outcome
+            .samples
+            .iter()
+            .filter(|sample| sample.outcome.reply != ReplyKind::None)
+            .map(|sample| sample.times.first_byte_ns())
+            .collect();
+        let moments = outcome.meter(MeterKind::FirstByte).histogram.moments();
+        assert!(answered.len() < 2_000, "some time out");
+        assert_eq!(outcome.meter(MeterKind::FirstByte).histogram.count(), answered.len() as u64);
+        assert_eq!(moments.sum, answered.iter().map(|ns| u128::from(*ns)).sum::<u128>());
+        assert_eq!(
+            (moments.min, moments.max),
+            (*answered.iter().min().unwrap(), *answered.iter().max().unwrap())
+        );
     }
 }

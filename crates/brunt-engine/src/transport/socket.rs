@@ -3,6 +3,7 @@
 //! Not a connection: no state beyond the descriptor.
 
 use super::address::Address;
+use brunt_plan::sockets::SocketOptions;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -12,15 +13,18 @@ use std::time::Duration;
 /// memory before there are as many; net.core.rmem_max bounds it.
 const RECEIVE_BYTES: usize = 4 << 20;
 
-/// Opens a socket and begins to connect it. With TCP_NODELAY, unless the plan wants it off, because a request held back by Nagle's
+/// Opens a socket and begins to connect it. The buffers are set before, because their sizes are agreed on then. With TCP_NODELAY, unless the plan wants it off, because a request held back by Nagle's
 /// algorithm is sent later than its `sent` stamp says. A Unix socket has no such thing; it is connected at once or not at all, and EAGAIN says that
 /// the queue of those who wait to be accepted is full. One of UDP has a port of its own and takes only what its peer sends; whether there
 /// is one, nothing says before something is sent.
-pub(crate) fn connect(address: &Address, nodelay: bool) -> io::Result<Socket> {
+pub(crate) fn connect(address: &Address, options: &SocketOptions) -> io::Result<Socket> {
     let socket = match address {
         Address::Network(address) => {
             let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
-            socket.set_tcp_nodelay(nodelay)?;
+            socket.set_tcp_nodelay(options.nodelay)?;
+            if let Some(linger) = options.linger {
+                socket.set_linger(Some(Duration::from_nanos(linger.0)))?;
+            }
             socket
         }
         Address::Datagram(address) => {
@@ -31,6 +35,12 @@ pub(crate) fn connect(address: &Address, nodelay: bool) -> io::Result<Socket> {
         }
         Address::Unix(_) => Socket::new(Domain::UNIX, Type::STREAM, None)?,
     };
+    if let Some(bytes) = options.send_buffer {
+        socket.set_send_buffer_size(bytes as usize)?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        socket.set_recv_buffer_size(bytes as usize)?;
+    }
     socket.set_nonblocking(true)?;
     match socket.connect(&address.to_socket_address()?) {
         Ok(()) => Ok(socket),
@@ -128,6 +138,7 @@ pub(crate) fn reset_on_close(socket: &Socket) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brunt_plan::units::DurationNs;
     use std::net::{SocketAddr, TcpListener};
     use std::os::unix::net::UnixListener;
 
@@ -150,8 +161,36 @@ mod tests {
     fn segments_are_delayed_where_that_is_asked_for() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::Network(listener.local_addr().unwrap());
-        let has_nodelay = |asked| connect(&address, asked).unwrap().tcp_nodelay().unwrap();
+        let options = |nodelay| SocketOptions { nodelay, ..SocketOptions::default() };
+        let has_nodelay = |asked| connect(&address, &options(asked)).unwrap().tcp_nodelay().unwrap();
         assert_eq!([true, false].map(has_nodelay), [true, false]);
+    }
+
+    #[test]
+    fn sockets_have_what_was_asked_of_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp = Address::Network(listener.local_addr().unwrap());
+        let udp = Address::Datagram(listener.local_addr().unwrap());
+        let seconds = |seconds: u64| DurationNs(seconds * 1_000_000_000);
+        // Small enough for every host to grant it; the kernel says twice as much as was asked for.
+        let options = SocketOptions {
+            linger: Some(seconds(7)),
+            send_buffer: Some(20_000),
+            receive_buffer: Some(30_000),
+            ..SocketOptions::default()
+        };
+        let sizes =
+            |socket: &Socket| (socket.send_buffer_size().unwrap(), socket.recv_buffer_size().unwrap());
+        let socket = connect(&tcp, &options).unwrap();
+        assert_eq!(
+            (sizes(&socket), socket.linger().unwrap()),
+            ((40_000, 60_000), Some(Duration::from_secs(7)))
+        );
+        let reset = SocketOptions { linger: Some(seconds(0)), ..options };
+        assert_eq!(connect(&tcp, &reset).unwrap().linger().unwrap(), Some(Duration::ZERO));
+        assert_eq!(sizes(&connect(&udp, &options).unwrap()), (40_000, 60_000));
+        let plain = connect(&tcp, &SocketOptions::default()).unwrap();
+        assert_eq!(plain.linger().unwrap(), None);
     }
 
     #[test]
@@ -159,15 +198,15 @@ mod tests {
         let path = std::env::temp_dir().join(format!("brunt-socket-{}", std::process::id()));
         let address = Address::Unix(path.clone());
         let errno = |result: io::Result<Socket>| result.unwrap_err().raw_os_error();
-        assert_eq!(errno(connect(&address, true)), Some(libc::ENOENT));
+        assert_eq!(errno(connect(&address, &SocketOptions::default())), Some(libc::ENOENT));
         let listener = UnixListener::bind(&path).unwrap();
-        let socket = connect(&address, true).unwrap();
+        let socket = connect(&address, &SocketOptions::default()).unwrap();
         assert_eq!(established(&socket), Ok(Established { is_local: false }));
         assert_eq!(retransmits(&socket), 0);
         drop(listener);
-        assert_eq!(errno(connect(&address, true)), Some(libc::ECONNREFUSED));
+        assert_eq!(errno(connect(&address, &SocketOptions::default())), Some(libc::ECONNREFUSED));
         std::fs::remove_file(&path).unwrap();
         let long = Address::Unix(format!("/{}", "x".repeat(200)).into());
-        assert!(connect(&long, true).is_err());
+        assert!(connect(&long, &SocketOptions::default()).is_err());
     }
 }

@@ -5,8 +5,10 @@
 use super::used::Used;
 use super::{Complaint, PlanError};
 use crate::plan::{Timestamps, Transport};
+use crate::sockets::SocketOptions;
 use crate::spec::RunSpec;
 use crate::tls::{Identity, TlsOptions};
+use crate::units::{Count, DurationNs};
 use crate::url::NamedServer;
 
 /// The transport: as given, else as the servers are named.
@@ -76,21 +78,45 @@ pub(super) fn resolve_tls(
     Ok(TlsOptions { ca, identity, server_name, is_insecure })
 }
 
-/// Small segments are kept back by TCP alone.
-pub(super) fn resolve_nodelay(
+/// What is asked of the sockets.
+pub(super) fn resolve_sockets(
     complaint: &Complaint<'_>,
     run: &RunSpec,
     used: &Used,
-) -> Result<bool, PlanError> {
+) -> Result<SocketOptions, PlanError> {
     let nodelay = run.nodelay.unwrap_or(true);
-    match used.transports.first() {
-        _ if nodelay || used.goes_by(Transport::Tcp) || used.goes_by(Transport::Tls) => Ok(nodelay),
-        None => Ok(nodelay),
-        Some(other) => {
+    let is_tcp = used.goes_by(Transport::Tcp) || used.goes_by(Transport::Tls);
+    if let Some(other) = used.transports.first().filter(|_| !is_tcp) {
+        if !nodelay {
             let accepted = format!("true with --transport {other}: TCP alone keeps small requests back");
-            Err(complaint.error("nodelay", false, accepted))
+            return Err(complaint.error("nodelay", false, accepted));
+        }
+        if let Some(linger) = run.linger {
+            let accepted = "--linger with --transport tcp or tls: no other connection outlives its close";
+            return Err(complaint.error("linger", linger, accepted));
         }
     }
+    let is_unfit = |linger: &DurationNs| {
+        let seconds = linger.0 / DurationNs::from_secs(1).0;
+        *linger != DurationNs::from_secs(seconds) || seconds > SocketOptions::LINGER_SECONDS_MAX
+    };
+    if let Some(linger) = run.linger.filter(is_unfit) {
+        let accepted = format!("whole seconds up to {}, or 0s", SocketOptions::LINGER_SECONDS_MAX);
+        return Err(complaint.error("linger", linger, accepted));
+    }
+    let buffer = |option: &str, given: Option<Count>| match given {
+        Some(Count(bytes)) if bytes == 0 || bytes > u64::from(SocketOptions::BUFFER_BYTES_MAX) => {
+            let accepted = format!("bytes, 1 to {}", SocketOptions::BUFFER_BYTES_MAX);
+            Err(complaint.error(option, bytes, accepted))
+        }
+        given => Ok(given.map(|Count(bytes)| bytes as u32)),
+    };
+    Ok(SocketOptions {
+        nodelay,
+        linger: run.linger,
+        send_buffer: buffer("send-buffer", run.send_buffer)?,
+        receive_buffer: buffer("receive-buffer", run.receive_buffer)?,
+    })
 }
 
 /// The kernel stamps the segments of TCP.
@@ -171,6 +197,17 @@ mod tests {
             (
                 "server = 'unix:/a'\ntransport = 'tls'",
                 "--transport: 'tls' was given; accepted: unix, for --server unix:/a is a path",
+            ),
+            (
+                "server = 'unix:/b'\nlinger = '0s'",
+                "--linger: '0s' was given; accepted: --linger with --transport tcp or tls: no other connection outlives its close",
+            ),
+            ("linger = '1500ms'", "--linger: '1500ms' was given; accepted: whole seconds up to 65535, or 0s"),
+            ("linger = '70000s'", "--linger: '70000s' was given; accepted: whole seconds up to 65535, or 0s"),
+            ("send-buffer = 0", "--send-buffer: '0' was given; accepted: bytes, 1 to 1073741823"),
+            (
+                "receive-buffer = '2G'",
+                "--receive-buffer: '2000000000' was given; accepted: bytes, 1 to 1073741823",
             ),
             (
                 "server = 'a'\ntls-insecure = true",

@@ -41,10 +41,12 @@ fn write_beside_load(out: &mut String, summary: &Summary, seeds: &[String]) {
         paragraph::facts(out, "data", &data(set.keyspace, &plan.classes));
     }
     let unverified = if plan.tls.is_insecure { ", certificates not verified" } else { "" };
-    let delayed = if plan.nodelay { "" } else { ", without TCP_NODELAY" };
     for (servers, protocol, transport) in ways(summary) {
-        let wire =
-            [printable(&servers), protocol.name().to_owned(), format!("{transport}{delayed}{unverified}")];
+        let wire = [
+            printable(&servers),
+            protocol.name().to_owned(),
+            format!("{transport}{}{unverified}", plan.sockets),
+        ];
         paragraph::facts(out, "server", &wire);
     }
     for agent in &summary.record.agents {

@@ -2,6 +2,8 @@
 
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, in_namespace};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
 
 /// Connections are counted, so nobody asks for statistics on one more.
 const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--no-server-stats"];
@@ -151,5 +153,39 @@ fn a_connection_to_itself_is_none() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(5), "{message}");
         assert!(message.contains("cannot connect") && message.contains("refused"), "{message}");
+    }
+}
+
+/// A close that lingers for no time is a reset; one of any other kind is an end, with all that was sent before it.
+#[test]
+fn connections_are_closed_or_reset() {
+    let _beside = beside_others();
+    for (linger, is_reset) in [(None, false), (Some("5s"), false), (Some("0s"), true)] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = std::thread::spawn(move || {
+            let ends = (0..3).map(|_| end_of(&listener.accept().unwrap().0));
+            ends.collect::<Vec<_>>()
+        });
+        let flags = ["-c", "1", "--mix", "get", "--no-preload", "--calls-per-connection", "3"];
+        let linger: Vec<&str> = linger.into_iter().flat_map(|linger| ["--linger", linger]).collect();
+        let more = ["--connections-total", "3", "--allow-untrusted"];
+        let measured = Measured::run(&address, &[BASE, &flags, &more, &linger].concat());
+        measured.check_books();
+        assert_eq!(measured.count("requests.completed"), 9, "{}", measured.text);
+        let ends = server.join().unwrap();
+        assert_eq!(ends, [is_reset; 3], "{linger:?}");
+    }
+}
+
+/// Answers gets with misses to the end. Was that a reset?
+fn end_of(mut stream: &TcpStream) -> bool {
+    let mut bytes = [0; 1024];
+    loop {
+        match stream.read(&mut bytes) {
+            Ok(0) => return false,
+            Ok(_) => stream.write_all(b"END\r\n").unwrap(),
+            Err(error) => return error.kind() == ErrorKind::ConnectionReset,
+        }
     }
 }

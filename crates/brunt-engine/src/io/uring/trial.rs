@@ -6,6 +6,7 @@
 use super::{Shape, Uring};
 use crate::clock::Clock;
 use crate::io::{Completion, Gather, Io, Until, What};
+use brunt_plan::sockets::SocketOptions;
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -18,7 +19,13 @@ const FLOOD_BYTES: usize = 64 << 20;
 
 /// Tries it out; an error says what does not work.
 pub(crate) fn try_out() -> Result<(), String> {
-    let shape = Shape { links: 1, reply_bytes: 1, datagrams: 0, nodelay: true, gather: Gather::NOTHING };
+    let shape = Shape {
+        links: 1,
+        reply_bytes: 1,
+        datagrams: 0,
+        sockets: SocketOptions::default(),
+        gather: Gather::NOTHING,
+    };
     let uring = Uring::new(shape, Clock::start()).map_err(|error| refusal(&error))?;
     Trial { uring }.run().map_err(|what| format!("tried here, {what}"))
 }

@@ -1,0 +1,54 @@
+//! What a plan asks of the sockets of its connections, beside where they lead.
+//!
+//! Not transports: every kind of socket is asked what it knows of. Invariant: the default is what the kernel does of itself, but for
+//! TCP_NODELAY.
+
+use crate::units::DurationNs;
+use std::fmt;
+
+/// Options of sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// TCP: each request goes out at once (TCP_NODELAY); else the kernel may keep a small one back until what was sent before it is
+    /// acknowledged (Nagle's algorithm).
+    pub nodelay: bool,
+    /// TCP: a close waits until the peer has acknowledged everything, for so many whole seconds at most (SO_LINGER); 0: it resets the
+    /// connection.
+    pub linger: Option<DurationNs>,
+    /// Bytes of the buffer of what is sent (SO_SNDBUF).
+    pub send_buffer: Option<u32>,
+    /// Bytes of the buffer of what has come (SO_RCVBUF).
+    pub receive_buffer: Option<u32>,
+}
+
+impl SocketOptions {
+    /// The kernel keeps twice as much for its own books, in an integer of C.
+    pub const BUFFER_BYTES_MAX: u32 = i32::MAX as u32 / 2;
+    /// The kernel counts them in an unsigned short.
+    pub const LINGER_SECONDS_MAX: u64 = u16::MAX as u64;
+}
+
+impl Default for SocketOptions {
+    fn default() -> Self {
+        Self { nodelay: true, linger: None, send_buffer: None, receive_buffer: None }
+    }
+}
+
+/// What differs from the default, each behind a comma.
+impl fmt::Display for SocketOptions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.nodelay {
+            write!(formatter, ", without TCP_NODELAY")?;
+        }
+        if let Some(linger) = self.linger {
+            write!(formatter, ", SO_LINGER {linger}")?;
+        }
+        if let Some(bytes) = self.send_buffer {
+            write!(formatter, ", SO_SNDBUF {bytes}")?;
+        }
+        if let Some(bytes) = self.receive_buffer {
+            write!(formatter, ", SO_RCVBUF {bytes}")?;
+        }
+        Ok(())
+    }
+}
