@@ -487,6 +487,7 @@ mod tests {
         let get = |token| Request { token, ..Request::of(OpKind::Get, Keys { bytes: b"key", ends: &[3] }) };
         text.encode(&get(5), &mut out);
         assert_eq!(out.contiguous().unwrap(), b"get key\r\n");
+        assert!(matches!(text.decode(b"END\r\n"), (0, Some(Event::Begin))));
         let ended = text.decode(b"END\r\n");
         assert!(matches!(ended, (5, Some(Event::End { token: NO_TOKEN, .. }))), "{ended:?}");
         let mut meta = DatagramCodec::new(MetaCodec::new(), 4, 2).of_stream();
