@@ -3,7 +3,7 @@
 //! Not its statistics, which have tests of their own. A host that loses its processors for whole runs may double a median, so what is
 //! slower here takes ten times as long, and nothing is asserted of servers that are the same.
 
-use crate::server::{Server, beside_others, brunt, unique};
+use crate::server::{Server, beside_others, undisturbed, unique};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -24,7 +24,8 @@ impl Directory {
     /// Measures into a file.
     pub(crate) fn measured(&self, name: &str, server: &Server, flags: &[&str]) -> String {
         let path = self.0.join(name).to_str().unwrap().to_owned();
-        let mut command = brunt(&["run", "-q", "--allow-untrusted", "-s", &server.address, "--json", &path]);
+        let mut command =
+            undisturbed(&["run", "-q", "--allow-untrusted", "-s", &server.address, "--json", &path]);
         let output = command.args(LOAD).args(flags).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         path
@@ -43,7 +44,7 @@ pub(crate) fn of_service(us: &str) -> Server {
 
 /// Exit code, JSON and text of a comparison.
 pub(crate) fn compared(arguments: &[&str]) -> (i32, Value, String) {
-    let output = brunt(&["compare", "--json", "-"]).args(arguments).output().unwrap();
+    let output = undisturbed(&["compare", "--json", "-"]).args(arguments).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     (output.status.code().unwrap(), serde_json::from_slice(&output.stdout).unwrap_or_default(), text)
 }

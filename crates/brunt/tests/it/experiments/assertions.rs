@@ -21,7 +21,7 @@ fn the_exit_code_is_that_of_the_worst_assertion() {
     for (asserted, exit, statuses) in table {
         let mut flags = flags.clone();
         asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
-        let run = Measured::run(&server.address, &flags);
+        let run = Measured::run_undisturbed(&server.address, &flags);
         assert_eq!(run.exit, *exit, "{}", run.text);
         let assertions = run.at("assertions").as_array().unwrap();
         let found: Vec<_> = assertions.iter().map(|held| held["status"].as_str().unwrap()).collect();
