@@ -9,12 +9,9 @@ use anyhow::Context;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The key of the digest of what was counted.
-pub(super) const SOURCE: &str = "source";
-
 /// The file.
 pub(super) fn path() -> PathBuf {
-    crate::top().join("crates/brunt-bench/baseline.toml")
+    crate::top().join(source::BASELINE)
 }
 
 /// What was counted before.
@@ -52,7 +49,7 @@ impl Baseline {
     /// # Errors
     /// A file cannot be read.
     pub(super) fn is_of_this_source(&self) -> anyhow::Result<bool> {
-        Ok(self.word(SOURCE) == source::digest(&self.text)?)
+        Ok(self.word(source::KEY) == source::digest(&self.text)?)
     }
 
     /// Where it was recorded: processor, compiler, C library, valgrind.
@@ -77,7 +74,7 @@ impl Baseline {
 /// A source file cannot be read.
 pub(super) fn text(recorded: &str, machine: &str, counted: &[(&str, Division)]) -> anyhow::Result<String> {
     let text = text_without_source(recorded, machine, counted);
-    let line = format!("{SOURCE} = \"{}\"\nrecorded = ", source::digest(&text)?);
+    let line = format!("{} = \"{}\"\nrecorded = ", source::KEY, source::digest(&text)?);
     Ok(text.replacen("recorded = ", &line, 1))
 }
 
