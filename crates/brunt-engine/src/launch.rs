@@ -18,7 +18,7 @@ use crate::slots::{MapBoard, Slots, SlotsRoom};
 use crate::trace_reader::Feeds;
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
-use brunt_plan::op::OpKind;
+use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{
     Class, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps, Transport,
 };
@@ -760,7 +760,8 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<
         {
             by_server[usize::from(*server)] = range.clone();
         }
-        Lifetimes::new(&blueprint.plan.classes[class], own, &by_server)
+        let plan = &blueprint.plan;
+        Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
     };
     shard.classes.iter().enumerate().map(of_class).collect()
 }

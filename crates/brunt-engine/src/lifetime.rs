@@ -3,8 +3,11 @@
 //! Not the connections (those are the worker's) and not faults: an end by plan waits for the replies that are out. One
 //! of these per class and worker. Invariant: of a bounded total, no more connections are ever established than it says.
 
+use brunt_plan::distribution::Arrival;
+use brunt_plan::op::ClassId;
 use brunt_plan::plan::{Class, Lifetime};
-use brunt_plan::shard::{ClassShard, StreamPart};
+use brunt_plan::shard::{ClassShard, Portion};
+use brunt_workload::arrivals::Arrivals;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -14,12 +17,10 @@ pub(crate) struct Lifetimes {
     plan: Lifetime,
     /// Its connections, as numbers within the worker.
     pub links: Range<u32>,
-    /// This worker's births among those of all.
-    part: StreamPart,
+    /// This worker's births among those of all, where they have a schedule.
+    births: Option<Arrivals>,
     /// Zero of the schedule; `u64::MAX` before it begins.
     start_ns: u64,
-    /// Births that were due and have happened, where they have a schedule.
-    born: u64,
     /// Connections that may still be begun, attempts under way not among them; `u64::MAX` where the plan has no bound.
     left: u64,
     /// Links between two lives, waiting for a birth, by server; the one that has waited longest first.
@@ -30,25 +31,31 @@ pub(crate) struct Lifetimes {
 
 impl Lifetimes {
     /// `by_server`: the class's connections to each server of the run; all of them are neighbours.
-    pub(crate) fn new(class: &Class, shard: &ClassShard, by_server: &[Range<u32>]) -> Self {
+    pub(crate) fn new(
+        (id, class): (ClassId, &Class),
+        shard: &ClassShard,
+        seed: u64,
+        by_server: &[Range<u32>],
+    ) -> Self {
         let own = by_server.iter().filter(|range| !range.is_empty());
         let links = own.clone().map(|range| range.start).min().unwrap_or(0)
             ..own.map(|range| range.end).max().unwrap_or(0);
+        let arrival = class.lifetime.connect_arrival.as_ref().unwrap_or(&Arrival::Uniform);
+        let births = |rate| Arrivals::of_births(arrival, rate, Portion::even(shard.part), seed, id);
         Self {
-            plan: class.lifetime,
+            births: class.lifetime.connect_rate.map(births),
+            plan: class.lifetime.clone(),
             idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
             turn: 0,
             links,
-            part: shard.part,
             start_ns: u64::MAX,
-            born: 0,
             left: shard.connections_total.unwrap_or(u64::MAX),
         }
     }
 
     /// Are connections born by a schedule of their own?
     pub(crate) fn has_schedule(&self) -> bool {
-        self.plan.connect_rate.is_some()
+        self.births.is_some()
     }
 
     /// The schedule begins: from now on lifetimes count.
@@ -63,10 +70,9 @@ impl Lifetimes {
 
     /// When the next birth is due; never while no link is idle.
     pub(crate) fn birth_ns(&self) -> u64 {
-        match self.plan.connect_rate {
-            Some(rate) if self.has_begun() && self.left > 0 && self.has_idle() => {
-                let slot = u64::from(self.part.index) + self.born * u64::from(self.part.of);
-                self.start_ns.saturating_add(rate.slot_ns(slot))
+        match &self.births {
+            Some(births) if self.has_begun() && self.left > 0 && self.has_idle() => {
+                self.start_ns.saturating_add(births.peek_ns())
             }
             _ => u64::MAX,
         }
@@ -87,7 +93,9 @@ impl Lifetimes {
         let server =
             (0..servers).map(|nth| (self.turn + nth) % servers).find(|at| !self.idle[*at].is_empty())?;
         self.turn = (server + 1) % servers;
-        self.born += 1;
+        if let Some(births) = &mut self.births {
+            births.advance();
+        }
         self.idle[server].pop_front()
     }
 
@@ -158,7 +166,7 @@ mod tests {
         let shard = brunt_plan::shard::shards(&plan).remove(0);
         let by_server = [0..6, 6..11, 11..16];
         let server_of = |link: u32| by_server.iter().position(|range| range.contains(&link)).unwrap();
-        let mut lifetimes = Lifetimes::new(&plan.classes[0], &shard.classes[0], &by_server);
+        let mut lifetimes = Lifetimes::new((0, &plan.classes[0]), &shard.classes[0], plan.seed, &by_server);
         lifetimes.begin(0);
         (0..16).for_each(|link| lifetimes.lay_idle(link, server_of(link) as u16));
         let mut births = vec![0; 16];

@@ -435,11 +435,13 @@ impl OpenRate {
 
 /// How long connections live, where they do not live for the whole run. An end by plan waits for the replies that are
 /// out, and is no fault.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lifetime {
-    /// Connections begun per second of the schedule, evenly spaced, as long as fewer than the class's number are open.
+    /// Connections begun per second of the schedule, as long as fewer than the class's number are open.
     /// Without it all begin at once, and each that ends is replaced at once.
     pub connect_rate: Option<Rate>,
+    /// How they are spaced, where it is not evenly.
+    pub connect_arrival: Option<Arrival>,
     /// Requests that a connection carries before it ends; at least 1.
     pub calls: Option<u64>,
     /// How long a connection lives before it ends; above 0. The first ones live a part of it, so that ends are spread.

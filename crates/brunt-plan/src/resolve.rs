@@ -772,6 +772,7 @@ fn resolve_lifetime(
 ) -> Result<Lifetime, PlanError> {
     let lifetime = Lifetime {
         connect_rate: spec.connect_rate,
+        connect_arrival: resolve_births(complaint, spec)?,
         calls: spec.calls_per_connection.map(|count| count.0),
         reconnect_every: spec.reconnect_every,
         total: spec.connections_total.map(|count| count.0),
@@ -796,6 +797,22 @@ fn resolve_lifetime(
     }
 }
 
+/// How connections are spaced that are begun at a rate, where it is not evenly.
+fn resolve_births(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Option<Arrival>, PlanError> {
+    match (&spec.connect_arrival, spec.connect_rate) {
+        (None | Some(Arrival::Uniform), Some(_)) | (None, None) => Ok(None),
+        (Some(arrival), Some(rate)) => {
+            resolve_bursts(complaint, "connect-arrival", &OpenRate::Constant(rate), arrival)?;
+            Ok(Some(arrival.clone()))
+        }
+        (Some(arrival), None) => Err(complaint.error(
+            "connect-arrival",
+            arrival,
+            "--connect-arrival together with --connect-rate, whose connections it spaces",
+        )),
+    }
+}
+
 fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
     let rate = match (spec.rate, &spec.rate_profile) {
         (Some(_), Some(profile)) => {
@@ -813,7 +830,7 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
         )),
         (Some(rate), arrival, None) => {
             let arrival = arrival.unwrap_or(Arrival::Poisson);
-            resolve_bursts(complaint, &rate, &arrival)?;
+            resolve_bursts(complaint, "arrival", &rate, &arrival)?;
             Ok(Load::Open { rate, arrival })
         }
         (None, Some(arrival), _) => Err(complaint.error(
@@ -827,7 +844,12 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
 
 /// Bursts in which hardly ever a request falls are Poisson arrivals, and the way to the next request leads through any
 /// number of them.
-fn resolve_bursts(complaint: &Complaint<'_>, rate: &OpenRate, arrival: &Arrival) -> Result<(), PlanError> {
+fn resolve_bursts(
+    complaint: &Complaint<'_>,
+    option: &str,
+    rate: &OpenRate,
+    arrival: &Arrival,
+) -> Result<(), PlanError> {
     const IDC_MIN: f64 = 1.001;
     let Arrival::Mmpp(mmpp) = arrival else { return Ok(()) };
     let idc = mmpp.idc(rate.highest());
@@ -838,7 +860,7 @@ fn resolve_bursts(complaint: &Complaint<'_>, rate: &OpenRate, arrival: &Arrival)
         "bursts that show at this rate: an index of dispersion of {IDC_MIN} or more; this one is {idc:.6}, as good as \
          poisson"
     );
-    Err(complaint.error("arrival", arrival, accepted))
+    Err(complaint.error(option, arrival, accepted))
 }
 
 fn resolve_keyspace(
@@ -919,6 +941,7 @@ mod tests {
              rate-profile = '0s=1k,5s=2k'\npopularity = 'zipf'\ndrift = '10/1s'",
             "server = 'a'\nmix = 'gets,cas,incr,decr'\nconnect-rate = 100\ncalls-per-connection = 5\n\
              connections-total = 1000\nreconnect-every = '10s'",
+            "connect-rate = 100\nconnect-arrival = 'mmpp:4,100ms,0.1'\ncalls-per-connection = 5",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
             "until = 'p99=2%,get.p50=0.01'\ntime = '2s'\nmax-time = '1m'\ninterval = '1.5s'",
@@ -982,6 +1005,16 @@ mod tests {
 
     /// A plan, and the message about it.
     const MISTAKES: &[(&str, &str)] = &[
+        (
+            "connect-arrival = 'poisson'",
+            "--connect-arrival: 'poisson' was given; accepted: --connect-arrival together with --connect-rate, whose connections it \
+             spaces",
+        ),
+        (
+            "connect-rate = 1\nconnect-arrival = 'mmpp:1.01,1ms,0.5'",
+            "--connect-arrival: 'mmpp:1.01,1ms,0.5' was given; accepted: bursts that show at this rate: an index of dispersion \
+             of 1.001 or more; this one is 1.000000, as good as poisson",
+        ),
         ("connections = 0", "--connections: '0' was given; accepted: a whole number from 1 to 1000000"),
         (
             "threads = 20",

@@ -45,8 +45,27 @@ impl Arrivals {
         lead_ns: u64,
     ) -> Self {
         // No two portions begin with the same arrival.
-        let own = || Rng::for_stream(seed, Purpose::Arrivals, class, portion.first);
-        let shared = || Rng::for_stream(seed, Purpose::SharedArrivals, class, 0);
+        let own = Rng::for_stream(seed, Purpose::Arrivals, class, portion.first);
+        let shared = Rng::for_stream(seed, Purpose::SharedArrivals, class, 0);
+        Self::drawn(arrival, rate, portion, lead_ns, own, shared)
+    }
+
+    /// The same of the connections of a class, of which `rate` are to be begun.
+    pub fn of_births(arrival: &Arrival, rate: Rate, portion: Portion, seed: u64, class: ClassId) -> Self {
+        let own = Rng::for_stream(seed, Purpose::Births, class, portion.first);
+        let shared = Rng::for_stream(seed, Purpose::SharedBirths, class, 0);
+        Self::drawn(arrival, &OpenRate::Constant(rate), portion, 0, own, shared)
+    }
+
+    /// With gaps from the stream's own generator, or from one that is the same for all streams.
+    fn drawn(
+        arrival: &Arrival,
+        rate: &OpenRate,
+        portion: Portion,
+        lead_ns: u64,
+        own: Rng,
+        shared: Rng,
+    ) -> Self {
         let renewal =
             |gaps| Self::Renewal(RenewalArrivals::new(gaps, Intensity::new(rate, lead_ns), portion.first));
         let turns = Turns::new(portion);
@@ -55,19 +74,19 @@ impl Arrivals {
                 Self::Uniform(UniformArrivals::new(*rate, portion))
             }
             (Arrival::Poisson, OpenRate::Constant(rate)) => {
-                Self::Poisson(PoissonArrivals::new(*rate, portion, own()))
+                Self::Poisson(PoissonArrivals::new(*rate, portion, own))
             }
             (Arrival::Uniform, _) => renewal(Gaps::Even(turns)),
             (Arrival::Poisson, OpenRate::Profile(_)) => {
                 let mean = f64::from(portion.of) / f64::from(portion.width) * MASS_PER_REQUEST as f64;
-                renewal(Gaps::Exponential { mean, rng: own() })
+                renewal(Gaps::Exponential { mean, rng: own })
             }
             (Arrival::Law(law), _) => {
-                renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), turns, rng: shared() })
+                renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), turns, rng: shared })
             }
             (Arrival::Mmpp(mmpp), _) => {
                 let intensity = Intensity::new(rate, lead_ns);
-                Self::Mmpp(MmppArrivals::new(mmpp, intensity, portion, shared(), own()))
+                Self::Mmpp(MmppArrivals::new(mmpp, intensity, portion, shared, own))
             }
         }
     }

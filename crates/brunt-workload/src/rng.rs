@@ -54,6 +54,10 @@ pub enum Purpose {
     Ops = 2,
     /// When requests are due, as far as all streams of a class must agree on it.
     SharedArrivals = 3,
+    /// When connections are begun.
+    Births = 4,
+    /// When connections are begun, as far as all streams of a class must agree on it.
+    SharedBirths = 5,
 }
 
 /// The generator of a session: xoshiro256++ (Blackman, Vigna, ACM TOMS 2021).

@@ -622,6 +622,9 @@ pub(crate) struct LifetimeFlags {
     /// Begin connections at this rate, such as 100/s, as long as fewer than --connections are open [default: all at once]
     #[arg(long, value_name = "RATE")]
     pub connect_rate: Option<Rate>,
+    /// How the connections of --connect-rate are spaced: poisson, or another law of arrivals or gaps [default: uniform]
+    #[arg(long, value_name = "LAW")]
+    pub connect_arrival: Option<Arrival>,
     /// Requests that a connection carries before it is closed and replaced, such as 100 [default: no bound]
     #[arg(long, value_name = "N")]
     pub calls_per_connection: Option<Count>,
@@ -1044,6 +1047,7 @@ impl PlanFlags {
             popularity: traffic.popularity.clone(),
             drift: traffic.drift,
             connect_rate: lifetime.connect_rate,
+            connect_arrival: lifetime.connect_arrival.clone(),
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
@@ -1076,6 +1080,7 @@ impl Doctor {
         let class = ClassSpec {
             connections: target.connections,
             connect_rate: lifetime.connect_rate,
+            connect_arrival: lifetime.connect_arrival.clone(),
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
@@ -1214,6 +1219,7 @@ mod tests {
         ("popularity", "zipf:0.99"),
         ("drift", "1000/10s"),
         ("connect-rate", "100/s"),
+        ("connect-arrival", "poisson"),
         ("calls-per-connection", "100"),
         ("connections-total", "10k"),
         ("reconnect-every", "30s"),

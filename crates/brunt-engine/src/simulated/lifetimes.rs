@@ -227,6 +227,34 @@ fn connections_are_born_on_their_slots() {
     }
 }
 
+/// Other laws space births as they space requests, with random numbers of their own.
+#[test]
+fn connections_are_born_by_a_law() {
+    for law in ["poisson", "uniform:0,2", "exponential:1", "mmpp:4,100ms,0.1"] {
+        let plan = plan(&format!(
+            "connections = 200\ntime = '1s'\nwarmup = '0s'\nkeys = 10\nconnect-rate = 500\nconnect-arrival = '{law}'\n\
+             rate = 1000\narrival = 'poisson'\ncalls-per-connection = 1"
+        ));
+        let rate = brunt_plan::units::Rate::per_second(500);
+        let whole = brunt_plan::shard::Portion { first: 0, width: 1, of: 1 };
+        let mut births =
+            brunt_workload::arrivals::Arrivals::of_births(&law.parse().unwrap(), rate, whole, plan.seed, 0);
+        let outcome = simulate_plan(plan, world());
+        check_books(&outcome);
+        let mut attempts = attempts_ns(&outcome);
+        attempts.retain(|at_ns| *at_ns < SECOND);
+        let mut expected = Vec::new();
+        while births.peek_ns() < SECOND {
+            expected.push(births.peek_ns());
+            births.advance();
+        }
+        assert_eq!(attempts, expected, "{law}");
+        let first_requests =
+            outcome.samples.iter().map(|sample| sample.times.intended_ns - outcome.start_ns());
+        assert!(!first_requests.take(5).eq(expected.into_iter().take(5)), "{law}");
+    }
+}
+
 /// Births wait while the class has as many connections as it may.
 #[test]
 fn there_are_never_more_connections_than_allowed() {

@@ -92,6 +92,11 @@ fn mistakes_are_named() {
         (&["run", "--ttl", "-1s"], &["--ttl", "'-1s'", "10s"]),
         (&["run", "--drift", "-1/1s"], &["--drift", "'-1/1s'", "KEYS/DURATION"]),
         (&["run", "--connect-rate", "0"], &["--connect-rate", "'0'", "per second above 0"]),
+        (&["run", "--connect-arrival", "poisson"], &["--connect-arrival", "'poisson'", "--connect-rate"]),
+        (
+            &["run", "--connect-rate", "5", "--connect-arrival", "bursty"],
+            &["--connect-arrival", "'bursty'", "poisson, uniform, mmpp:PEAK,BURST,DUTY"],
+        ),
         (&["run", "--value-size", "100MiB", "--keys", "1M"], &["--value-size", "MiB", "--server"]),
         (&["serve", "--drop-every", "0"], &["--drop-every", "'0'", "above 0"]),
         (&["serve", "--stall", "5s"], &["--stall", "'5s'", "AT:FOR"]),
