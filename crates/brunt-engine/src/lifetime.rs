@@ -19,6 +19,9 @@ pub(crate) struct Lifetimes {
     pub links: Range<u32>,
     /// This worker's births among those of all, where they have a schedule.
     births: Option<Arrivals>,
+    /// The ordinal among all of the class of the next connection to stand, and how far it is to the one behind it.
+    next_life: u64,
+    lives_step: u64,
     /// Zero of the schedule; `u64::MAX` before it begins.
     start_ns: u64,
     /// Connections that may still be begun, attempts under way not among them; `u64::MAX` where the plan has no bound.
@@ -48,6 +51,8 @@ impl Lifetimes {
             idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
             turn: 0,
             links,
+            next_life: u64::from(shard.part.index),
+            lives_step: u64::from(shard.part.of),
             start_ns: u64::MAX,
             left: shard.connections_total.unwrap_or(u64::MAX),
         }
@@ -128,6 +133,13 @@ impl Lifetimes {
     /// Has the last connection of the total been begun?
     pub(crate) fn is_spent(&self) -> bool {
         self.has_begun() && self.left == 0
+    }
+
+    /// The ordinal of a connection that stands now.
+    pub(crate) fn take_ordinal(&mut self) -> u64 {
+        let ordinal = self.next_life;
+        self.next_life += self.lives_step;
+        ordinal
     }
 
     /// How many requests a new connection may carry.

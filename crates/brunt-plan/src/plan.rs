@@ -413,22 +413,31 @@ pub enum OpenRate {
     Constant(Rate),
     /// As time goes on.
     Profile(RateProfile),
+    /// That of each connection, whose schedule begins with a call when it stands and ends with it.
+    PerConnection(Rate),
 }
 
 impl OpenRate {
-    /// The highest rate that is ever reached.
+    /// Does the plan alone say how many requests are due? Not where that depends on how many connections stand.
+    pub fn is_known(&self) -> bool {
+        !matches!(self, Self::PerConnection(_))
+    }
+
+    /// The highest rate that is ever reached, by one connection where each has its own.
     pub fn highest(&self) -> Rate {
         match self {
-            Self::Constant(rate) => *rate,
+            Self::Constant(rate) | Self::PerConnection(rate) => *rate,
             Self::Profile(profile) => profile.highest(),
         }
     }
 
-    /// How many requests are due in a span of the measured window, on average; nanoseconds from its beginning.
+    /// How many requests are due in a span of the measured window, on average, as far as that is known; nanoseconds from its
+    /// beginning.
     pub fn requests_between(&self, from_ns: u64, to_ns: u64) -> f64 {
         match self {
             Self::Constant(rate) => rate.as_f64() * to_ns.saturating_sub(from_ns) as f64 / 1e9,
             Self::Profile(profile) => profile.requests_between(from_ns, to_ns),
+            Self::PerConnection(_) => 0.0,
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::plan::{
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};
 use crate::spec::{ClassSpec, PlanSpec, RunSpec};
-use crate::units::{Count, DurationNs};
+use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
 use crate::url::NamedServer;
 use crate::version::Version;
@@ -93,6 +93,7 @@ const VERIFY_BYTES_PER_KEY: u64 = 40;
 const VERIFY_VALUE_MIN: u32 = 16;
 const DEFAULT_CONNECTIONS: u64 = 16;
 const DEFAULT_DEPTH: u64 = 1;
+const DEFAULT_CALLS_DEPTH: u64 = 128;
 const DEFAULT_KEYS: u64 = 100_000;
 const DEFAULT_KEY_SIZE: u32 = 30;
 const DEFAULT_VALUE_SIZE: u32 = 200;
@@ -644,7 +645,7 @@ fn resolve_class(
         return Err(complaint.error("name", name, "up to 64 letters, digits, '-' and '_'"));
     }
     let connections = complaint.count("connections", spec.connections, DEFAULT_CONNECTIONS, 1, 1_000_000)?;
-    let depth = complaint.count("depth", spec.depth, DEFAULT_DEPTH, 1, IN_FLIGHT_MAX)?;
+    let depth = complaint.count("depth", spec.depth, default_depth(spec, connections), 1, IN_FLIGHT_MAX)?;
     if connections * depth > IN_FLIGHT_MAX {
         let accepted = format!("at most {} with {connections} connections", IN_FLIGHT_MAX / connections);
         return Err(complaint.error("depth", depth, accepted));
@@ -671,10 +672,13 @@ fn resolve_class(
     }
     Ok(Class {
         name,
-        load: resolve_load(complaint, spec)?,
+        load: match spec.call_rate {
+            Some(rate) => resolve_calls(complaint, spec, rate)?,
+            None => resolve_load(complaint, spec)?,
+        },
         connections: connections as u32,
         depth: depth as u32,
-        sessions: SessionScope::Worker,
+        sessions: if spec.call_rate.is_some() { SessionScope::Connection } else { SessionScope::Worker },
         popularity,
         drift: spec.drift,
         keyspace: resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
@@ -692,6 +696,17 @@ fn resolve_class(
         trace,
         mix,
     })
+}
+
+/// Calls by a schedule are pipelined however many replies are out: as many as a connection is likely to need.
+fn default_depth(spec: &ClassSpec, connections: u64) -> u64 {
+    match spec.call_rate {
+        Some(_) => {
+            let calls = spec.calls_per_connection.map_or(u64::MAX, |count| count.0);
+            calls.min(DEFAULT_CALLS_DEPTH).min(IN_FLIGHT_MAX / connections).max(1)
+        }
+        None => DEFAULT_DEPTH,
+    }
 }
 
 fn resolve_ttl(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<u32, PlanError> {
@@ -814,6 +829,10 @@ fn resolve_births(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Option<
 }
 
 fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, PlanError> {
+    if let Some(arrival) = &spec.call_arrival {
+        let accepted = "--call-arrival together with --call-rate, whose calls it spaces";
+        return Err(complaint.error("call-arrival", arrival, accepted));
+    }
     let rate = match (spec.rate, &spec.rate_profile) {
         (Some(_), Some(profile)) => {
             return Err(complaint.error("rate-profile", profile, "either --rate or --rate-profile"));
@@ -840,6 +859,31 @@ fn resolve_load(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Load, Pla
         )),
         (None, None, think) => Ok(Load::Closed { think: think.unwrap_or_default() }),
     }
+}
+
+/// The calls of each connection by a schedule of its own.
+fn resolve_calls(complaint: &Complaint<'_>, spec: &ClassSpec, rate: Rate) -> Result<Load, PlanError> {
+    let given = |option: Option<String>, name: &'static str| option.map(|given| (name, given));
+    let on_miss = spec.on_miss.filter(|on_miss| *on_miss == OnMiss::Set);
+    let beside = [
+        given(spec.rate.map(|rate| rate.to_string()), "rate"),
+        given(spec.rate_profile.as_ref().map(ToString::to_string), "rate-profile"),
+        given(spec.arrival.as_ref().map(ToString::to_string), "arrival"),
+        given(spec.think.map(|think| think.to_string()), "think"),
+        given(spec.reconnect_every.map(|every| every.to_string()), "reconnect-every"),
+        given(on_miss.map(|on_miss| on_miss.to_string()), "on-miss"),
+        given(spec.purge.map(|every| every.to_string()), "purge"),
+        given(spec.trace.clone(), "trace"),
+    ];
+    if let Some((option, value)) = beside.into_iter().flatten().next() {
+        let accepted =
+            format!("no --{option} beside --call-rate, with which each connection has a schedule of its own");
+        return Err(complaint.error(option, value, accepted));
+    }
+    let arrival = spec.call_arrival.clone().unwrap_or(Arrival::Uniform);
+    let rate = OpenRate::PerConnection(rate);
+    resolve_bursts(complaint, "call-arrival", &rate, &arrival)?;
+    Ok(Load::Open { rate, arrival })
 }
 
 /// Bursts in which hardly ever a request falls are Poisson arrivals, and the way to the next request leads through any
@@ -941,6 +985,8 @@ mod tests {
              rate-profile = '0s=1k,5s=2k'\npopularity = 'zipf'\ndrift = '10/1s'",
             "server = 'a'\nmix = 'gets,cas,incr,decr'\nconnect-rate = 100\ncalls-per-connection = 5\n\
              connections-total = 1000\nreconnect-every = '10s'",
+            "call-rate = 1000\ncall-arrival = 'poisson'\ncalls-per-connection = 10\nconnect-rate = 100",
+            "call-rate = 5\nserver = ['a', 'b']\nplacement = 'round-robin'\ndepth = 4",
             "connect-rate = 100\nconnect-arrival = 'mmpp:4,100ms,0.1'\ncalls-per-connection = 5",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
@@ -1005,6 +1051,39 @@ mod tests {
 
     /// A plan, and the message about it.
     const MISTAKES: &[(&str, &str)] = &[
+        (
+            "call-arrival = 'poisson'",
+            "--call-arrival: 'poisson' was given; accepted: --call-arrival together with --call-rate, whose calls it spaces",
+        ),
+        (
+            "call-rate = 10\nrate = 5",
+            "--rate: '5/s' was given; accepted: no --rate beside --call-rate, with which each connection has a schedule of its own",
+        ),
+        (
+            "call-rate = 10\nthink = '1ms'",
+            "--think: '1ms' was given; accepted: no --think beside --call-rate, with which each connection has a schedule of its \
+             own",
+        ),
+        (
+            "call-rate = 10\non-miss = 'set'",
+            "--on-miss: 'set' was given; accepted: no --on-miss beside --call-rate, with which each connection has a schedule of \
+             its own",
+        ),
+        (
+            "call-rate = 10\nreconnect-every = '5s'",
+            "--reconnect-every: '5s' was given; accepted: no --reconnect-every beside --call-rate, with which each connection has \
+             a schedule of its own",
+        ),
+        (
+            "call-rate = 10\nserver = ['a', 'b']",
+            "--call-rate: '10/s' was given; accepted: one server, or --placement round-robin or random: calls go where their \
+             connection goes",
+        ),
+        (
+            "call-rate = 1\ncall-arrival = 'mmpp:1.01,1ms,0.5'",
+            "--call-arrival: 'mmpp:1.01,1ms,0.5' was given; accepted: bursts that show at this rate: an index of dispersion \
+             of 1.001 or more; this one is 1.000000, as good as poisson",
+        ),
         (
             "connect-arrival = 'poisson'",
             "--connect-arrival: 'poisson' was given; accepted: --connect-arrival together with --connect-rate, whose connections it \

@@ -169,6 +169,8 @@ options! {
         drift: Drift,
         connect_rate: Rate,
         connect_arrival: Arrival,
+        call_rate: Rate,
+        call_arrival: Arrival,
         calls_per_connection: Count,
         connections_total: Count,
         reconnect_every: DurationNs,
@@ -283,7 +285,12 @@ impl<'de> Deserialize<'de> for PlanSpec {
 
 /// A class of a plan, with what is its own of what the run has, too.
 fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
+    let (mut call_rate, mut call_arrival) = (None, None);
     let (rate, rate_profile, arrival, think) = match &class.load {
+        Load::Open { rate: OpenRate::PerConnection(rate), arrival } => {
+            (call_rate, call_arrival) = (Some(*rate), Some(arrival.clone()));
+            (None, None, None, None)
+        }
         Load::Open { rate: OpenRate::Constant(rate), arrival } => {
             (Some(*rate), None, Some(arrival.clone()), None)
         }
@@ -318,6 +325,8 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         drift: class.drift,
         connect_rate: class.lifetime.connect_rate,
         connect_arrival: class.lifetime.connect_arrival.clone(),
+        call_rate,
+        call_arrival,
         calls_per_connection: class.lifetime.calls.map(Count),
         connections_total: class.lifetime.total.map(Count),
         reconnect_every: class.lifetime.reconnect_every,

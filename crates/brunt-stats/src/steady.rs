@@ -226,7 +226,9 @@ fn unsuited(series: Series, plan: &Plan) -> Option<&'static str> {
         Load::Open { arrival: Arrival::Mmpp(_), .. } => {
             Some("the offered load changes by plan (arrival mmpp)")
         }
-        Load::Closed { .. } if is_ramp(class) => Some("the number of connections changes by plan"),
+        Load::Open { rate: OpenRate::PerConnection(_), .. } | Load::Closed { .. } if is_ramp(class) => {
+            Some("the number of connections changes by plan")
+        }
         Load::Open { .. } | Load::Closed { .. } => None,
     })
 }

@@ -672,7 +672,7 @@ fn evidence<'a>(
         asked: asked(record, window, total.requests.offered()),
         open_loop,
         judgement: record.judgement.clone(),
-        last_half: last_half(plan, store, window, is_open),
+        last_half: last_half(plan, store, window),
         lag_rows: lag_rows(total, classes, is_open),
         intervals: total.intervals.clone(),
         slices: window.duration_ns() / SLICE_NS,
@@ -770,13 +770,9 @@ fn asked(record: &RunRecord, window: &MeasuredWindow, issued: u64) -> Option<Ask
     })
 }
 
-fn last_half(
-    plan: &Plan,
-    store: &IntervalStore,
-    window: &MeasuredWindow,
-    is_open: impl Fn(ClassId) -> bool,
-) -> Option<LastHalf> {
-    if !plan.has_open_loop() || window.duration_ns() == 0 {
+fn last_half(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow) -> Option<LastHalf> {
+    let is_offered = |class: &Class| matches!(&class.load, Load::Open { rate, .. } if rate.is_known());
+    if !plan.classes.iter().any(is_offered) || window.duration_ns() == 0 {
         return None;
     }
     let half_ns = window.measure_ns + window.duration_ns() / 2;
@@ -790,7 +786,8 @@ fn last_half(
             Load::Closed { .. } => 0.0,
         })
         .sum();
-    let answered = store.timeline.answered_within(half_ns..window.end_ns, window.end_ns, is_open);
+    let of_class = |class: ClassId| is_offered(&plan.classes[usize::from(class)]);
+    let answered = store.timeline.answered_within(half_ns..window.end_ns, window.end_ns, of_class);
     Some(LastHalf { offered, answered, seconds })
 }
 

@@ -57,6 +57,29 @@ impl Arrivals {
         Self::drawn(arrival, &OpenRate::Constant(rate), portion, 0, own, shared)
     }
 
+    /// The same of the calls of one connection, at this rate; to be begun with [`Arrivals::restart`].
+    pub(crate) fn of_calls(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
+        let whole = Portion { first: 0, width: 1, of: 1 };
+        let [own, states] = rngs_of_calls(seed, class, 0);
+        Self::drawn(arrival, &OpenRate::PerConnection(rate), whole, 0, own, states)
+    }
+
+    /// Begins anew, with the calls of this connection of the class; the first is due at once.
+    pub(crate) fn restart(&mut self, seed: u64, class: ClassId, connection: u64) {
+        let [own, states] = rngs_of_calls(seed, class, connection);
+        match self {
+            Self::Uniform(arrivals) => (arrivals.due_ns, arrivals.remainder) = (0, 0),
+            Self::Poisson(arrivals) => (arrivals.due, arrivals.rng) = (0, own),
+            Self::Renewal(arrivals) => {
+                (arrivals.mass, arrivals.due_ns) = (0, 0);
+                if let Gaps::Law { rng, .. } | Gaps::Exponential { rng, .. } = &mut arrivals.gaps {
+                    *rng = own;
+                }
+            }
+            Self::Mmpp(arrivals) => arrivals.restart(own, states),
+        }
+    }
+
     /// With gaps from the stream's own generator, or from one that is the same for all streams.
     fn drawn(
         arrival: &Arrival,
@@ -70,10 +93,12 @@ impl Arrivals {
             |gaps| Self::Renewal(RenewalArrivals::new(gaps, Intensity::new(rate, lead_ns), portion.first));
         let turns = Turns::new(portion);
         match (arrival, rate) {
-            (Arrival::Uniform, OpenRate::Constant(rate)) if portion.width == 1 => {
+            (Arrival::Uniform, OpenRate::Constant(rate) | OpenRate::PerConnection(rate))
+                if portion.width == 1 =>
+            {
                 Self::Uniform(UniformArrivals::new(*rate, portion))
             }
-            (Arrival::Poisson, OpenRate::Constant(rate)) => {
+            (Arrival::Poisson, OpenRate::Constant(rate) | OpenRate::PerConnection(rate)) => {
                 Self::Poisson(PoissonArrivals::new(*rate, portion, own))
             }
             (Arrival::Uniform, _) => renewal(Gaps::Even(turns)),
@@ -112,6 +137,13 @@ impl Arrivals {
             Self::Mmpp(arrivals) => arrivals.advance(),
         }
     }
+}
+
+/// The generators of a connection's calls: of their gaps, and of the states of their rate.
+fn rngs_of_calls(seed: u64, class: ClassId, connection: u64) -> [Rng; 2] {
+    // Connections so far apart that their numbers share the low bits may share their gaps as well.
+    let stream = (connection & u64::from(u32::MAX)) as u32;
+    [Purpose::Calls, Purpose::CallStates].map(|purpose| Rng::for_stream(seed, purpose, class, stream))
 }
 
 /// Slots `first, first + of, first + 2·of, …` of [`Rate::slot_ns`], with the division carried on instead of repeated.

@@ -10,6 +10,7 @@
 
 mod alias;
 pub mod arrivals;
+mod calls;
 #[cfg(test)]
 mod goodness_of_fit;
 mod hash;

@@ -44,6 +44,14 @@ impl MmppArrivals {
         arrivals
     }
 
+    /// Begins anew with an arrival at time 0, with other random numbers.
+    pub(crate) fn restart(&mut self, rng: Rng, states: Rng) {
+        self.states.restart(states);
+        self.intensity.rewind();
+        self.until = self.intensity.mass_at(self.states.until_ns());
+        (self.rng, self.mass, self.due_ns) = (rng, 0, 0);
+    }
+
     #[inline]
     pub(crate) fn due_ns(&self) -> u64 {
         self.due_ns
@@ -78,21 +86,29 @@ struct States {
     bursting: bool,
     /// When the state changes, in 2⁻³² ns.
     until: u128,
+    /// The part of time that bursts take.
+    duty: f64,
     /// Mean lengths of calm and burst in 2⁻³² ns.
     mean: [f64; 2],
     rng: Rng,
 }
 
 impl States {
-    fn new(mmpp: &Mmpp, mut rng: Rng) -> Self {
+    fn new(mmpp: &Mmpp, rng: Rng) -> Self {
         const UNITS_PER_NS: f64 = 4_294_967_296.0;
-        // Stationary from the start: in a burst with the probability of the part of time that bursts take.
-        let bursting = rng.unit_open() <= mmpp.duty;
         let mean = [mmpp.calm_ns() * UNITS_PER_NS, mmpp.burst.0 as f64 * UNITS_PER_NS];
-        // The change into the first state.
-        let mut states = Self { bursting: !bursting, until: 0, mean, rng };
-        states.change();
+        let mut states = Self { bursting: false, until: 0, duty: mmpp.duty, mean, rng: rng.clone() };
+        states.restart(rng);
         states
+    }
+
+    /// Stationary from the start: in a burst with the probability of the part of time that bursts take.
+    fn restart(&mut self, rng: Rng) {
+        (self.rng, self.until) = (rng, 0);
+        let bursting = self.rng.unit_open() <= self.duty;
+        // The change into the first state.
+        self.bursting = !bursting;
+        self.change();
     }
 
     fn until_ns(&self) -> u64 {

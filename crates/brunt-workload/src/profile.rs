@@ -34,11 +34,16 @@ struct Segment {
 }
 
 impl Intensity {
+    /// Goes back to time 0.
+    pub(crate) fn rewind(&mut self) {
+        (self.time_of_mass, self.mass_at_time) = (0, 0);
+    }
+
     /// The rate of a class. Profiles count from the measured window, which begins `lead_ns` after time 0 here.
     pub(crate) fn new(rate: &OpenRate, lead_ns: u64) -> Self {
         let mut intensity = Self { segments: Vec::new(), time_of_mass: 0, mass_at_time: 0 };
         match rate {
-            OpenRate::Constant(rate) => {
+            OpenRate::Constant(rate) | OpenRate::PerConnection(rate) => {
                 let level = PointRate { micro_per_second: rate.micro_per_second };
                 intensity.push(0, u64::MAX, level, level);
             }

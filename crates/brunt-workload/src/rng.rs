@@ -58,6 +58,10 @@ pub enum Purpose {
     Births = 4,
     /// When connections are begun, as far as all streams of a class must agree on it.
     SharedBirths = 5,
+    /// When a connection's calls are due.
+    Calls = 6,
+    /// When the rate of a connection's calls changes.
+    CallStates = 7,
 }
 
 /// The generator of a session: xoshiro256++ (Blackman, Vigna, ACM TOMS 2021).

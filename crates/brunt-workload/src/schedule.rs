@@ -4,6 +4,7 @@
 //! is partly open, would be further variants of [`Schedule`]; whoever asks it would not notice.
 
 use crate::arrivals::Arrivals;
+use crate::calls::Calls;
 
 /// The source of a session's intended times.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub enum Schedule {
         /// The start on the engine's clock, in ns.
         start_ns: u64,
     },
+    /// Open loop of each connection from when it stands: one after another.
+    Calls(Calls),
     /// Closed loop: a slot is due when the previous request of the slot is done, and thought over.
     Closed(Slots),
 }
@@ -25,6 +28,7 @@ impl Schedule {
     pub fn peek_ns(&self) -> u64 {
         match self {
             Self::Open { arrivals, start_ns } => arrivals.peek_ns().saturating_add(*start_ns),
+            Self::Calls(calls) => calls.peek_ns(),
             Self::Closed(slots) => slots.peek_ns(),
         }
     }
@@ -35,6 +39,7 @@ impl Schedule {
     pub fn take(&mut self) -> (Option<u32>, u64) {
         match self {
             Self::Open { arrivals, start_ns } => (None, take_arrival(arrivals, *start_ns)),
+            Self::Calls(calls) => (None, calls.take()),
             Self::Closed(slots) => (slots.take(), slots.peek_ns()),
         }
     }

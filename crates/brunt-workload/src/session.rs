@@ -5,6 +5,7 @@
 //! intended time at or after the end of the window, and exactly `budget` ops with one at or after `measure_ns`.
 
 use crate::arrivals::Arrivals;
+use crate::calls::Calls;
 use crate::popularity::{Ids, KeyChooser};
 use crate::purge::Purge;
 use crate::rng::{Purpose, Rng};
@@ -13,7 +14,7 @@ use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::Outcome;
-use brunt_plan::plan::{Class, Load};
+use brunt_plan::plan::{Class, Load, OpenRate};
 use brunt_plan::shard::{Portion, StreamPart};
 use std::ops::Range;
 use std::sync::Arc;
@@ -121,6 +122,9 @@ impl Session {
     /// A client of a class.
     pub fn new(spec: SessionSpec<'_>) -> Self {
         let schedule = match &spec.class.load {
+            Load::Open { rate: OpenRate::PerConnection(rate), arrival } => {
+                Schedule::Calls(Calls::new(arrival, *rate, spec.seed, spec.class_id))
+            }
             Load::Open { rate, arrival } => Schedule::Open {
                 arrivals: Arrivals::new(
                     arrival,
@@ -213,7 +217,30 @@ impl Session {
     /// Does a clock decide when this session sends, and not its replies?
     #[inline]
     pub fn is_open(&self) -> bool {
-        matches!(self.schedule, Schedule::Open { .. })
+        !matches!(self.schedule, Schedule::Closed(_))
+    }
+
+    /// Does its schedule begin anew with every connection?
+    #[inline]
+    pub fn follows_connection(&self) -> bool {
+        matches!(self.schedule, Schedule::Calls(_))
+    }
+
+    /// Its connection, of this ordinal within the class, stands from `at_ns` on, and is to carry so many calls. Where the schedule
+    /// does not follow the connection, nothing depends on it.
+    pub fn begin_calls(&mut self, connection: u64, at_ns: u64, calls: u64) {
+        if let Schedule::Calls(schedule) = &mut self.schedule {
+            schedule.begin(connection, at_ns, calls);
+            self.update_bound();
+        }
+    }
+
+    /// Its connection is gone: what it still was to carry will not be issued.
+    pub fn end_calls(&mut self) {
+        if let Schedule::Calls(schedule) = &mut self.schedule {
+            schedule.end();
+            self.update_bound();
+        }
     }
 
     /// When the next op is due, in ns; `u64::MAX` where there is none until a release, or ever.
@@ -369,6 +396,8 @@ impl Session {
         }
         match &self.schedule {
             Schedule::Open { .. } => true,
+            // Another connection may follow.
+            Schedule::Calls(_) => self.budget == 0 || self.ended_ns >= self.window.end_ns,
             Schedule::Closed(slots) => {
                 let passed_ns = self.ended_ns.max(slots.passed_ns());
                 let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(passed_ns));
@@ -403,7 +432,7 @@ impl Session {
     /// are the unsent ones. They count against the budget as if they had been taken. In closed loop there are none.
     pub fn count_due_before(&mut self, at_ns: u64) -> u64 {
         let mut count = 0;
-        if matches!(self.schedule, Schedule::Open { .. }) {
+        if self.is_open() {
             while self.due_ns < at_ns && !self.is_starved() {
                 let (_, next_ns) = self.schedule.take();
                 let intended_ns = self.due_ns;

@@ -625,6 +625,12 @@ pub(crate) struct LifetimeFlags {
     /// How the connections of --connect-rate are spaced: poisson, or another law of arrivals or gaps [default: uniform]
     #[arg(long, value_name = "LAW")]
     pub connect_arrival: Option<Arrival>,
+    /// Open loop of each connection: from when it stands it sends at this rate, such as 1k [default: none of its own]
+    #[arg(long, value_name = "RATE")]
+    pub call_rate: Option<Rate>,
+    /// How the requests of --call-rate are spaced: poisson, or another law of arrivals or gaps [default: uniform]
+    #[arg(long, value_name = "LAW")]
+    pub call_arrival: Option<Arrival>,
     /// Requests that a connection carries before it is closed and replaced, such as 100 [default: no bound]
     #[arg(long, value_name = "N")]
     pub calls_per_connection: Option<Count>,
@@ -1048,6 +1054,8 @@ impl PlanFlags {
             drift: traffic.drift,
             connect_rate: lifetime.connect_rate,
             connect_arrival: lifetime.connect_arrival.clone(),
+            call_rate: lifetime.call_rate,
+            call_arrival: lifetime.call_arrival.clone(),
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
@@ -1081,6 +1089,8 @@ impl Doctor {
             connections: target.connections,
             connect_rate: lifetime.connect_rate,
             connect_arrival: lifetime.connect_arrival.clone(),
+            call_rate: lifetime.call_rate,
+            call_arrival: lifetime.call_arrival.clone(),
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
@@ -1220,6 +1230,8 @@ mod tests {
         ("drift", "1000/10s"),
         ("connect-rate", "100/s"),
         ("connect-arrival", "poisson"),
+        ("call-rate", "1k"),
+        ("call-arrival", "poisson"),
         ("calls-per-connection", "100"),
         ("connections-total", "10k"),
         ("reconnect-every", "30s"),

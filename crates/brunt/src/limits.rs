@@ -51,6 +51,9 @@ impl Churn {
         let by_age = lifetime.reconnect_every.map(|every| f64::from(class.connections) / every.as_secs_f64());
         let by_calls = lifetime.calls.map(|calls| match &class.load {
             Load::Open { rate: OpenRate::Constant(rate), .. } => rate.as_f64() / calls as f64,
+            Load::Open { rate: OpenRate::PerConnection(rate), .. } => {
+                rate.as_f64() * f64::from(class.connections) / calls as f64
+            }
             Load::Open { rate: OpenRate::Profile(_), .. } | Load::Closed { .. } => f64::INFINITY,
         });
         let natural = by_age.unwrap_or(0.0) + by_calls.unwrap_or(0.0);

@@ -15,10 +15,11 @@ use toml::de::{DeTable, DeValue};
 type Check = fn(&str) -> Result<(), String>;
 
 /// The plan keys whose text may stand in a file.
-const KEYS: [(&str, Check); 5] = [
+const KEYS: [(&str, Check); 6] = [
     ("rate-profile", check::<RateProfile>),
     ("arrival", check::<Arrival>),
     ("connect-arrival", check::<Arrival>),
+    ("call-arrival", check::<Arrival>),
     ("key-size", check::<SizeDistribution>),
     ("value-size", check::<SizeDistribution>),
 ];

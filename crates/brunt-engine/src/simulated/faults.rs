@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::io::sim::{ConnectFault, ConnectTrouble, Deaf};
-use brunt_plan::plan::{Load, SessionScope, Timestamps};
+use brunt_plan::plan::{Class, Load, OnMiss, OpenRate, SessionScope, Timestamps};
+use brunt_plan::units::Rate;
 use brunt_server::{Drip, Every, Outage as Gone};
 use brunt_workload::rng::{Draw, DrawRng};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -92,8 +93,24 @@ impl FaultPlan {
         plan.timestamps = Timestamps::Kernel;
         if self.is_per_connection {
             plan.classes.iter_mut().for_each(|class| class.sessions = SessionScope::Connection);
+            plan.classes
+                .iter_mut()
+                .filter(|class| class.depth.is_multiple_of(2))
+                .for_each(give_own_schedules);
         }
         plan
+    }
+}
+
+/// Gives each connection of an open loop its part of the rate as a schedule of its own, where a plan may have that.
+fn give_own_schedules(class: &mut Class) {
+    if class.on_miss == OnMiss::Ignore
+        && class.lifetime.reconnect_every.is_none()
+        && let Load::Open { rate, .. } = &mut class.load
+        && let OpenRate::Constant(whole) = *rate
+    {
+        let micro_per_second = whole.micro_per_second / u64::from(class.connections);
+        *rate = OpenRate::PerConnection(Rate { micro_per_second });
     }
 }
 

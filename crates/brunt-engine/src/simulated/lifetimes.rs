@@ -342,3 +342,142 @@ fn connections_are_the_unit_of_load() {
     let counts = outcome.connections();
     assert_eq!((counts.established, counts.retired, counts.failed), (200, 200, 0));
 }
+
+/// A schedule of connections, each with a schedule of its calls: they are due at their gaps from when the connection stands,
+/// whatever has become of those before, and are counted from then.
+#[test]
+fn connections_have_schedules_of_their_own() {
+    for (service_ns, depth, calls) in [(0, "", 10), (3 * MS, "", 40), (3 * MS, "depth = 2", 25)] {
+        let outcome = simulate(
+            &format!(
+                "connections = 20\n{depth}\nwarmup = '0s'\nkeys = 10\nmix = 'get'\nconnect-rate = 100\ncall-rate = 1000\n\
+                 calls-per-connection = {calls}\nconnections-total = 20"
+            ),
+            SimOptions {
+                server: CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() },
+                ..world()
+            },
+        );
+        check_books(&outcome);
+        let births: Vec<u64> = (0..20).map(|nth| nth * 10 * MS).collect();
+        assert_eq!(attempts_ns(&outcome), births);
+        let mut due_ns: Vec<u64> = births
+            .iter()
+            .flat_map(|at_ns| (0..calls).map(move |call| at_ns + 400 * US + call * MS))
+            .collect();
+        due_ns.sort_unstable();
+        let mut intended_ns = outcome.intended_ns();
+        intended_ns.sort_unstable();
+        assert_eq!(intended_ns, due_ns, "{service_ns} {depth}");
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.scheduled, requests.completed(), requests.unsent), (20 * calls, 20 * calls, 0));
+        for sample in &outcome.samples {
+            match (service_ns, depth) {
+                (0, _) => assert_eq!(sample.times.response_ns(), TRIP_NS),
+                // However many replies are out.
+                (_, "") => assert_eq!(sample.times.sent_ns, sample.times.intended_ns),
+                _ => assert!(sample.times.response_ns() >= TRIP_NS + service_ns),
+            }
+        }
+        let counts = outcome.connections();
+        assert_eq!((counts.retired, counts.failed, counts.lost), (20 + 20, 0, 0));
+    }
+}
+
+/// Gaps are a function of plan and seed: a server that is slower finds the same calls on each connection, and no two connections
+/// have the same gaps.
+#[test]
+fn gaps_of_calls_are_drawn_for_each_connection() {
+    for law in ["poisson", "uniform:0,2", "mmpp:4,100ms,0.1"] {
+        let intended_ns = |service_ns| {
+            let outcome = simulate(
+                &format!(
+                    "connections = 1\nwarmup = '0s'\nkeys = 10\nmix = 'get'\nconnect-rate = 10\ncall-rate = 1000\n\
+                     call-arrival = '{law}'\ncalls-per-connection = 20\nconnections-total = 30"
+                ),
+                SimOptions {
+                    server: CoreOptions { service: Service::Fixed(service_ns), ..CoreOptions::default() },
+                    ..world()
+                },
+            );
+            check_books(&outcome);
+            assert_eq!(outcome.book(Phase::Measure).requests.completed(), 600, "{law}");
+            let mut intended_ns = outcome.intended_ns();
+            intended_ns.sort_unstable();
+            intended_ns
+        };
+        let fast = intended_ns(0);
+        assert_eq!(fast, intended_ns(2 * MS), "{law}");
+        let of_connections: Vec<Vec<u64>> =
+            fast.chunks(20).map(|own| own.iter().map(|at_ns| at_ns - own[0]).collect()).collect();
+        for (nth, own) in of_connections.iter().enumerate() {
+            assert_eq!(fast[nth * 20], nth as u64 * 100 * MS + 400 * US, "{law}");
+            assert!(!of_connections[..nth].contains(own), "{law} {nth}");
+        }
+    }
+}
+
+/// A connection that is lost takes its calls along: what was due and had not left is given up, what would have been due later
+/// is no request. The next one has all its calls.
+#[test]
+fn calls_end_with_their_connection() {
+    for (service_ns, depth) in [(0, 8), (3 * MS, 1)] {
+        let outcome = simulate(
+            &format!(
+                "connections = 1\ndepth = {depth}\npreload = false\nwarmup = '0s'\nkeys = 10\nmix = 'get'\ncall-rate = 1000\n\
+                 time = '1s'\ncalls-per-connection = 40"
+            ),
+            SimOptions {
+                server: CoreOptions {
+                    service: Service::Fixed(service_ns),
+                    faults: Faults { reset_every: brunt_server::Every::new(25), ..Faults::default() },
+                    ..CoreOptions::default()
+                },
+                ..world()
+            },
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        let counts = outcome.connections();
+        assert!(counts.lost > 5, "{counts:?}");
+        let lives = counts.lost + counts.retired;
+        assert!(requests.scheduled < (lives + 1) * 40 && requests.scheduled > lives * 15, "{requests:?}");
+        assert_eq!(requests.unsent == 0, depth == 8, "{requests:?}");
+        if depth == 8 {
+            // All but the last is answered before it.
+            let first_life: Vec<u64> = outcome.intended_ns()[..25].to_vec();
+            let expected: Vec<u64> = (0..25).map(|call| call * MS).collect();
+            assert_eq!(first_life, expected);
+            let second_ns = expected[24] + TRIP_NS + TRIP_NS + 300 * US;
+            assert_eq!(outcome.intended_ns()[25], second_ns);
+            assert_eq!(requests.outcome(OutcomeClass::Lost), counts.lost);
+        }
+    }
+}
+
+/// Connections that never end have as many calls as fit into the time, or as the plan has requests.
+#[test]
+fn schedules_of_connections_end_with_the_run() {
+    for (bound, connections, expected) in [
+        ("time = '1s'", 1, 1_000),
+        ("time = '1s'", 7, 7_000),
+        ("requests = 1000", 4, 1_000),
+        ("requests = 1000\nconnect-rate = 50\ncalls-per-connection = 30", 4, 1_000),
+        ("connect-rate = 2\ncalls-per-connection = 3\nconnections-total = 5", 5, 15),
+        ("noreply = true\nconnect-rate = 20\ncalls-per-connection = 30\nconnections-total = 50", 5, 1_500),
+    ] {
+        let outcome = simulate(
+            &format!(
+                "connections = {connections}\nwarmup = '0s'\nkeys = 10\nmix = 'set'\ncall-rate = 1000\n{bound}"
+            ),
+            world(),
+        );
+        check_books(&outcome);
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!(
+            (requests.scheduled, requests.sent, requests.in_flight),
+            (expected, expected, 0),
+            "{bound}"
+        );
+    }
+}

@@ -35,20 +35,26 @@ impl<C: Codec> Traffic<C> {
 
     /// A life begins: of a connection just established, or of one that the schedule takes over.
     pub(super) fn live(&mut self, index: u32, at_ns: u64, is_first: bool) {
+        let lane_index = self.lane_of(index);
         let connection = &mut self.connections[index as usize];
-        let lifetimes = &self.lifetimes[usize::from(connection.class)];
+        let lifetimes = &mut self.lifetimes[usize::from(connection.class)];
         connection.calls_left = lifetimes.calls();
         connection.retire_ns = lifetimes.retire_ns(index, at_ns, is_first);
         self.dials.set(index, connection.retire_ns);
-        let lane_index = self.lane_of(index);
-        let Some(lane) = self.lanes.get_mut(lane_index as usize).filter(|lane| lane.pins) else { return };
-        let own = index - self.routes[lane.routes.start as usize].connections.start;
-        let connection = &mut self.connections[index as usize];
-        while connection.withheld > 0 && !connection.withholds() {
-            connection.withheld -= 1;
-            connection.promised += 1;
-            // One that was under way when the schedule began may be there before its first instant.
-            lane.session.free(own, at_ns.max(self.window.start_ns));
+        let Some(lane) = self.lanes.get_mut(lane_index as usize) else { return };
+        // One that was under way when the schedule began may be there before its first instant.
+        let due_ns = at_ns.max(self.window.start_ns);
+        if lane.pins {
+            let own = index - self.routes[lane.routes.start as usize].connections.start;
+            while connection.withheld > 0 && !connection.withholds() {
+                connection.withheld -= 1;
+                connection.promised += 1;
+                lane.session.free(own, due_ns);
+            }
+        } else if lane.session.follows_connection() {
+            lane.session.begin_calls(lifetimes.take_ordinal(), due_ns, connection.calls_left);
+        } else {
+            return;
         }
         self.agenda.set(lane_index, lane.due_ns());
     }
@@ -90,13 +96,19 @@ impl<C: Codec> Traffic<C> {
             self.in_flight.len() == 0 && self.agenda.first().is_none_or(|(_, due_ns)| due_ns == u64::MAX);
         is_idle
             && self.paused() == 0
-            && (0..self.connections.len() as u32)
-                .all(|link| self.connections[link as usize].withheld == 0 || self.is_over(link))
+            && (0..self.connections.len() as u32).all(|link| !self.awaits_life(link) || self.is_over(link))
             && self
                 .routes
                 .iter()
                 .flat_map(|route| route.waiting.iter().chain(&route.parked))
                 .all(waits_in_vain)
+    }
+
+    /// Will there be something to send on a connection as soon as it stands?
+    fn awaits_life(&self, link: u32) -> bool {
+        let lane = self.lanes.get(self.lane_of(link) as usize);
+        self.connections[link as usize].withheld > 0
+            || lane.is_some_and(|lane| lane.session.follows_connection() && !lane.session.is_exhausted())
     }
 
     /// Will a connection never be established again?

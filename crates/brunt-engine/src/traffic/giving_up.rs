@@ -164,7 +164,7 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    fn give_up_oldest(&mut self, route_index: RouteId, at_ns: u64) {
+    pub(super) fn give_up_oldest(&mut self, route_index: RouteId, at_ns: u64) {
         let route = &mut self.routes[route_index as usize];
         let was_full = route.is_full();
         let Some(oldest) = route.waiting.pop_front() else { return };

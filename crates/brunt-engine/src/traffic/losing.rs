@@ -2,7 +2,8 @@
 //!
 //! Network trouble is data: everything here is booked, and the run goes on. Invariant: an operation that was sent ends
 //! as lost or timed out; one that was not waits for another connection, and is unsent when the run ends first, or when
-//! the server has not taken it in within a time-out (`giving_up` has those that are on no connection).
+//! the server has not taken it in within a time-out (`giving_up` has those that are on no connection), or at once where
+//! its schedule was that of the connection.
 
 use super::giving_up::unsent_times;
 use super::{Traffic, free_pipeline};
@@ -55,6 +56,9 @@ impl<C: Codec> Traffic<C> {
             self.routes[route as usize].waiting.rotate_right(taken_back);
             self.free_rest(index);
         }
+        if was_up {
+            self.end_calls(index, at_ns);
+        }
         let connection = &mut self.connections[index as usize];
         let probes = self.servers[usize::from(connection.server)].prober == Some(index);
         let retry_ns = at_ns + connection.backoff_ns(probes);
@@ -65,6 +69,29 @@ impl<C: Codec> Traffic<C> {
             self.lifetimes[usize::from(connection.class)].give_back();
         }
         self.lay_down(index, retry_ns);
+    }
+
+    /// A connection with a schedule of its own is gone: those of its calls that were due and had not left are given up, and those that
+    /// would have been due later are none.
+    fn end_calls(&mut self, index: u32, at_ns: u64) {
+        let lane_index = self.lane_of(index);
+        if !self.lanes.get(lane_index as usize).is_some_and(|lane| lane.session.follows_connection()) {
+            return;
+        }
+        let route = self.connections[index as usize].route;
+        loop {
+            while !self.routes[route as usize].waiting.is_empty() {
+                self.give_up_oldest(route, at_ns);
+            }
+            let session = &mut self.lanes[lane_index as usize].session;
+            if session.due_ns() >= at_ns {
+                session.end_calls();
+                break;
+            }
+            let issue = session.take();
+            self.take_on(lane_index, &issue, at_ns);
+        }
+        self.agenda.set(lane_index, u64::MAX);
     }
 
     /// The rest of a connection's pipeline has gone elsewhere: the slots that waited for it here do so no longer.

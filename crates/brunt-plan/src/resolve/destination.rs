@@ -5,7 +5,7 @@
 
 use super::{Complaint, PlanError, resolve_servers, transport, url};
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, OnMiss, OpRoute, Placement, Protocol, Transport};
+use crate::plan::{Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, Transport};
 use crate::server::{ServerAddress, ServerList};
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::url::NamedServer;
@@ -91,6 +91,7 @@ fn settle_class(
         let accepted = "no route beside --connect-rate, --calls-per-connection, --reconnect-every and --connections-total";
         return Err(complaint.error("route", list(&class.routes[0].ops), accepted));
     }
+    check_calls(complaint, run, &own, class)?;
     check_replicas(complaint, run, &own, class)?;
     class.own = (own != *plans).then(|| {
         let servers = if own.servers == plans.servers { Vec::new() } else { own.servers.clone() };
@@ -177,6 +178,33 @@ fn list(kinds: &[OpKind]) -> String {
 }
 
 /// Replicas are servers of each path, and what is not known of all of them is not asked for.
+/// A schedule of a connection's own says nothing of where a key lives: its calls go where that connection goes.
+fn check_calls(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    own: &Destination,
+    class: &Class,
+) -> Result<(), PlanError> {
+    let Load::Open { rate: OpenRate::PerConnection(rate), .. } = &class.load else { return Ok(()) };
+    let refuse = |accepted: &str| Err(complaint.error("call-rate", rate, accepted));
+    let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
+    if own.servers.len() > 1 && is_by_key {
+        return refuse(
+            "one server, or --placement round-robin or random: calls go where their connection goes",
+        );
+    }
+    if run.cluster == Some(true) {
+        return refuse("no --cluster together with --call-rate: calls go where their connection goes");
+    }
+    if class.replicas > 1 {
+        return refuse("no --replicas together with --call-rate: calls go where their connection goes");
+    }
+    if !class.routes.is_empty() {
+        return refuse("no route together with --call-rate: calls go where their connection goes");
+    }
+    Ok(())
+}
+
 fn check_replicas(
     complaint: &Complaint<'_>,
     run: &RunSpec,

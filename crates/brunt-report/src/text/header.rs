@@ -115,6 +115,7 @@ fn load(class: &Class) -> Vec<String> {
             let rate_fact = match rate {
                 OpenRate::Constant(rate) => rate_text(*rate),
                 OpenRate::Profile(profile) => format!("rate by profile {profile}"),
+                OpenRate::PerConnection(rate) => format!("{} on each connection", rate_text(*rate)),
             };
             let facts = ["open loop".to_owned(), arrival_text(arrival), rate_fact];
             facts.into_iter().chain(dispersion(arrival, rate)).collect()
@@ -174,7 +175,7 @@ fn dispersion(arrival: &Arrival, rate: &OpenRate) -> Option<String> {
     let Arrival::Mmpp(mmpp) = arrival else { return None };
     let idc = quantity::significant(mmpp.idc(rate.highest()));
     Some(match rate {
-        OpenRate::Constant(_) => format!("index of dispersion {idc}"),
+        OpenRate::Constant(_) | OpenRate::PerConnection(_) => format!("index of dispersion {idc}"),
         OpenRate::Profile(_) => format!("index of dispersion {idc} at the highest rate"),
     })
 }
@@ -285,6 +286,10 @@ mod tests {
                     "rate by profile 0s=0/s,5s=1000/s",
                     "index of dispersion 181 at the highest rate",
                 ],
+            ),
+            (
+                "call-rate = '1k'\ncall-arrival = 'poisson'",
+                vec!["open loop", "poisson", "1 000/s on each connection"],
             ),
             ("rate = 5\narrival = 'fb_ia'", vec!["open loop", "gaps of fb_ia, scaled to the rate", "5/s"]),
         ] {

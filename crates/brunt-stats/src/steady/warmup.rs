@@ -136,8 +136,8 @@ pub fn end(plan: &Plan, store: &IntervalStore, start_ns: u64, until_ns: u64) -> 
 fn has_steady_load(class: &Class) -> bool {
     match &class.load {
         Load::Open { arrival: Arrival::Mmpp(_), .. } => false,
-        Load::Open { .. } => true,
-        Load::Closed { .. } => class.lifetime.connect_rate.is_none(),
+        Load::Open { rate, .. } if rate.is_known() => true,
+        Load::Open { .. } | Load::Closed { .. } => class.lifetime.connect_rate.is_none(),
     }
 }
 

@@ -92,6 +92,14 @@ fn mistakes_are_named() {
         (&["run", "--ttl", "-1s"], &["--ttl", "'-1s'", "10s"]),
         (&["run", "--drift", "-1/1s"], &["--drift", "'-1/1s'", "KEYS/DURATION"]),
         (&["run", "--connect-rate", "0"], &["--connect-rate", "'0'", "per second above 0"]),
+        (&["run", "--call-rate", "0"], &["--call-rate", "'0'", "per second above 0"]),
+        (&["run", "--call-arrival", "poisson"], &["--call-arrival", "'poisson'", "--call-rate"]),
+        (&["run", "--call-rate", "5", "-r", "5"], &["--rate", "'5/s'", "no --rate beside --call-rate"]),
+        (
+            &["run", "--call-rate", "5", "--reconnect-every", "1s"],
+            &["--reconnect-every", "'1s'", "no --reconnect-every beside --call-rate"],
+        ),
+        (&["run", "--call-rate", "5", "-s", "a", "-s", "b"], &["--call-rate", "'5/s'", "one server"]),
         (&["run", "--connect-arrival", "poisson"], &["--connect-arrival", "'poisson'", "--connect-rate"]),
         (
             &["run", "--connect-rate", "5", "--connect-arrival", "bursty"],

@@ -65,6 +65,22 @@ fn the_last_of_all_connections_ends_the_run() {
     }
 }
 
+/// Fifty connections, one every ten milliseconds, each with a request every millisecond from when it stands.
+#[test]
+fn connections_have_schedules_of_their_own() {
+    let _beside = beside_others();
+    let flags = ["-c", "50", "--connect-rate", "100", "--call-rate", "1000", "--calls-per-connection", "40"];
+    let total = ["--connections-total", "50", "-t", "60s", "--allow-untrusted"];
+    let Some((measured, taken)) = run(&[&flags[..], &total].concat()) else { return };
+    let count = |key: &str| measured.count(&format!("connections.phases.measure.{key}"));
+    // Those that preloaded end before.
+    assert_eq!([taken, count("begun"), count("retired")], [100, 50, 50], "{}", measured.text);
+    assert_eq!(measured.count("requests.completed"), 2_000, "{}", measured.text);
+    // The last one is begun after 490 ms and lives for 39.
+    let duration_ms = measured.ms("duration_ns");
+    assert!((529.0..10_000.0).contains(&duration_ms), "{duration_ms}\n{}", measured.text);
+}
+
 /// 200 a second for three seconds are 600. The thousand that preloaded were of another time, and ended with it.
 #[test]
 fn connections_are_born_at_their_rate() {

@@ -1,0 +1,116 @@
+//! The calls of one connection after another: a schedule that begins anew with each connection that stands.
+//!
+//! Not the connections, and not their lifetimes: the engine says when one stands and when it is gone. Invariant: the times of
+//! a connection's calls are a function of the plan, the seed, the connection's ordinal and when it stood; the first is that
+//! instant itself.
+
+use crate::arrivals::Arrivals;
+use brunt_plan::distribution::Arrival;
+use brunt_plan::op::ClassId;
+use brunt_plan::units::Rate;
+
+/// The schedule of the connection that stands, if one does.
+#[derive(Clone, Debug)]
+pub struct Calls {
+    arrivals: Arrivals,
+    seed: u64,
+    class: ClassId,
+    /// When the connection stood, on the engine's clock in ns.
+    start_ns: u64,
+    /// Calls of it that have not been taken; none where there is no connection.
+    left: u64,
+}
+
+impl Calls {
+    /// No connection stands yet.
+    pub(crate) fn new(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
+        Self { arrivals: Arrivals::of_calls(arrival, rate, seed, class), seed, class, start_ns: 0, left: 0 }
+    }
+
+    /// A connection stands from `start_ns` on, and is to have so many calls.
+    pub(crate) fn begin(&mut self, connection: u64, start_ns: u64, calls: u64) {
+        self.arrivals.restart(self.seed, self.class, connection);
+        (self.start_ns, self.left) = (start_ns, calls);
+    }
+
+    /// The connection is gone: no further call of it is due.
+    pub(crate) fn end(&mut self) {
+        self.left = 0;
+    }
+
+    /// When the next call is due; `u64::MAX` where there is none before another connection stands.
+    #[inline]
+    pub(crate) fn peek_ns(&self) -> u64 {
+        if self.left == 0 { u64::MAX } else { self.arrivals.peek_ns().saturating_add(self.start_ns) }
+    }
+
+    /// Takes it. Yields when the one after it is due.
+    #[inline(never)]
+    pub(crate) fn take(&mut self) -> u64 {
+        // A connection without a bound has more calls than any run takes.
+        self.left -= 1;
+        self.arrivals.advance();
+        self.peek_ns()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calls(arrival: &str) -> Calls {
+        Calls::new(&arrival.parse().unwrap(), Rate::per_second(1_000), 7, 0)
+    }
+
+    /// The calls of a connection that stands at `start_ns`, until none is left.
+    fn times_ns(calls: &mut Calls, connection: u64, start_ns: u64, count: u64) -> Vec<u64> {
+        calls.begin(connection, start_ns, count);
+        let mut times_ns = Vec::new();
+        while calls.peek_ns() < u64::MAX {
+            times_ns.push(calls.peek_ns());
+            calls.take();
+        }
+        times_ns
+    }
+
+    #[test]
+    fn every_connection_begins_anew() {
+        let mut even = calls("uniform");
+        assert_eq!(even.peek_ns(), u64::MAX);
+        for start_ns in [5, 7_000, 123_456_789] {
+            let expected: Vec<u64> = (0..4).map(|call| start_ns + call * 1_000_000).collect();
+            assert_eq!(times_ns(&mut even, 1, start_ns, 4), expected);
+        }
+        even.begin(2, 0, 10);
+        even.take();
+        even.end();
+        assert_eq!(even.peek_ns(), u64::MAX);
+    }
+
+    /// Whatever was drawn for those before.
+    #[test]
+    fn gaps_depend_on_the_ordinal_of_the_connection_alone() {
+        for arrival in ["poisson", "uniform:0,2", "fb_ia", "mmpp:4,100ms,0.1"] {
+            let mut calls = calls(arrival);
+            let first = times_ns(&mut calls, 3, 0, 20);
+            assert_eq!(first[0], 0, "{arrival}");
+            let other = times_ns(&mut calls, 4, 0, 5);
+            let again = times_ns(&mut calls, 3, 500, 20);
+            assert!(again.iter().zip(&first).all(|(again, first)| again - 500 == *first), "{arrival}");
+            assert_ne!(other, first[..5], "{arrival}");
+        }
+    }
+
+    #[test]
+    fn gaps_have_the_mean_of_the_rate() {
+        for arrival in ["poisson", "uniform:0,2", "exponential:9", "mmpp:4,1ms,0.1"] {
+            let mut calls = calls(arrival);
+            let (connections, count) = (4_000, 26);
+            let last_ns =
+                |connection| *times_ns(&mut calls, connection, 0, count).last().expect("it has calls");
+            let sum_ns: u64 = (0..connections).map(last_ns).sum();
+            let mean_ns = sum_ns as f64 / (connections * (count - 1)) as f64;
+            assert!((mean_ns / 1e6 - 1.0).abs() < 0.05, "{arrival}: {mean_ns}");
+        }
+    }
+}
