@@ -25,6 +25,7 @@ use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
 use brunt_proto::resp::template::Template;
 use brunt_proto::{Arrived, Codec, Event, Keys, Request};
+use brunt_report::comparison::Comparison;
 use brunt_report::stored::StoredResult;
 use brunt_stats::recorder::Layout;
 use brunt_stats::summary::Summary;
@@ -282,6 +283,13 @@ pub fn result(data: &[u8]) {
     let Ok(stored) = StoredResult::parse(text, "it") else { return };
     if let Err(reason) = stored.campaign() {
         assert!(!reason.is_empty());
+    }
+    match Comparison::of_stored(&stored) {
+        Err(reason) => assert!(!reason.is_empty()),
+        Ok(comparison) => {
+            let mut out = Vec::new();
+            comparison.write_text(&mut out).expect("memory takes everything");
+        }
     }
     match stored.summary() {
         Err(reason) => assert!(!reason.is_empty()),

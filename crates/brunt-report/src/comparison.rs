@@ -6,12 +6,15 @@
 mod assertion;
 mod difference;
 mod json;
+mod record;
 mod text;
 
 pub use difference::{Difference, plan_differences, side_differences};
+pub use json::SCHEMA;
 
 pub(crate) use assertion::Asserted;
 
+use crate::indented;
 use crate::result::{RunInterval, RunResult};
 use brunt_plan::objective::{Metric, Statistic, Subject};
 use brunt_plan::quantile::Quantile;
@@ -205,8 +208,7 @@ impl Comparison {
     /// # Errors
     /// What `out` returns.
     pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        serde_json::to_writer_pretty(&mut *out, &json::value(self))?;
-        writeln!(out)
+        indented::write(&json::value(self)?, out)
     }
 
     /// How what was required came out.

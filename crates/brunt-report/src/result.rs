@@ -18,13 +18,15 @@ use brunt_stats::bound::Bounds;
 use brunt_stats::latency::LatencySummary;
 use brunt_stats::summary::{LAG_SHARE_MAX, OpSummary, RunRecord, Summary};
 use brunt_stats::verdict::{Check, CheckStatus, Status, Verdict};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The kind of campaign that holds several runs of one plan.
 const REPEAT: &str = "repeat";
 
 /// The result of one run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunResult {
     /// Where it comes from, for a reader: a file, or a run by number.
     pub source: String,
@@ -59,7 +61,8 @@ pub struct RunResult {
 }
 
 /// The numbers of all requests, or of one kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Row {
     response: Latency,
     intervals: [Option<RunInterval>; Quantile::PRINTED.len()],
@@ -87,7 +90,8 @@ struct Row {
 }
 
 /// Nanoseconds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Latency {
     mean: Option<f64>,
     max: Option<f64>,
@@ -95,7 +99,8 @@ struct Latency {
 }
 
 /// The 95 % confidence interval of a percentile within one run. What differs from run to run is not in it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunInterval {
     /// The lower end in nanoseconds.
     pub low_ns: f64,

@@ -45,6 +45,11 @@ impl StoredResult {
         self.value["kind"].as_str()
     }
 
+    /// The value of a key.
+    pub(crate) fn key(&self, key: &str) -> Option<&Value> {
+        self.value.get(key)
+    }
+
     /// The runs of a campaign.
     pub fn runs(&self) -> Vec<Self> {
         let runs = self.value["runs"].as_array().map(Vec::as_slice).unwrap_or_default();

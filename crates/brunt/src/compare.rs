@@ -26,8 +26,13 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
     };
     let delivery = outputs.write_comparison(&comparison, flags.progress.quiet);
     ended?;
-    let is_untrusted = comparison.has_untrusted() && !flags.output.judging.allow_untrusted;
-    let exit = if comparison.is_interrupted() {
+    Ok(delivery.exit(exit_of(&comparison, flags.output.judging.allow_untrusted)))
+}
+
+/// What a comparison comes to.
+pub(crate) fn exit_of(comparison: &Comparison, allow_untrusted: bool) -> Exit {
+    let is_untrusted = comparison.has_untrusted() && !allow_untrusted;
+    if comparison.is_interrupted() {
         Exit::Interrupted
     } else if is_untrusted || comparison.is_inconclusive() {
         Exit::NotTrusted
@@ -35,8 +40,7 @@ pub(crate) fn compare(flags: &cli::Compare) -> Result<Exit, Failure> {
         Exit::AssertionFailed
     } else {
         Exit::Done
-    };
-    Ok(delivery.exit(exit))
+    }
 }
 
 /// A comparison, and what ended its measurements early: it is reported all the same.

@@ -5,12 +5,14 @@
 
 use crate::campaign::deliver;
 use crate::cli;
+use crate::compare;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::output::Outputs;
 use crate::run::exit_of;
 use brunt_plan::objective::Objective;
 use brunt_report::campaign;
+use brunt_report::comparison::{self, Comparison};
 use brunt_report::stored::StoredResult;
 use brunt_stats::summary::Summary;
 use std::path::Path;
@@ -21,16 +23,29 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     flags.files.iter().for_each(|path| input::note(path));
     let outputs = Outputs::of_report(output)?;
     let results = flags.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-    if let ([campaign], false) = (results.as_slice(), flags.merge)
-        && campaign.schema() == Some(campaign::SCHEMA)
-    {
-        if let Some(option) = of_one_run(output) {
-            return Err(Failure::usage(format!(
-                "{option}: it is of one run, and the result holds a campaign"
-            )));
+    if let ([result], false) = (results.as_slice(), flags.merge) {
+        match result.schema() {
+            Some(campaign::SCHEMA) => {
+                refuse(
+                    output,
+                    &["--assert", "--junit"],
+                    "it is of one run, and the result holds a campaign",
+                )?;
+                let stored = result.campaign().map_err(Failure::usage)?;
+                return deliver(stored, outputs, flags.quiet, output.allow_untrusted);
+            }
+            Some(comparison::SCHEMA) => {
+                refuse(
+                    output,
+                    &["--assert", "--csv"],
+                    "it is of one run, and the result holds a comparison",
+                )?;
+                let comparison = Comparison::of_stored(result).map_err(Failure::usage)?;
+                let delivery = outputs.write_comparison(&comparison, flags.quiet);
+                return Ok(delivery.exit(compare::exit_of(&comparison, output.allow_untrusted)));
+            }
+            _ => {}
         }
-        let stored = campaign.campaign().map_err(Failure::usage)?;
-        return deliver(stored, outputs, flags.quiet, output.allow_untrusted);
     }
     let summary = match results.as_slice() {
         several if flags.merge => StoredResult::merged(several).map_err(Failure::usage)?,
@@ -47,12 +62,16 @@ pub(crate) fn report(flags: &cli::Report) -> Result<Exit, Failure> {
     Ok(delivery.exit(exit_of(&summary, output.allow_untrusted)))
 }
 
-/// An option that a campaign does not have.
-fn of_one_run(output: &cli::ReportOutputFlags) -> Option<&'static str> {
-    match (output.assert.is_empty(), &output.junit) {
-        (false, _) => Some("--assert"),
-        (true, Some(_)) => Some("--junit"),
-        (true, None) => None,
+/// Refuses these options with the reason.
+fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Result<(), Failure> {
+    let given = [
+        ("--assert", !output.assert.is_empty()),
+        ("--csv", output.csv.is_some()),
+        ("--junit", output.junit.is_some()),
+    ];
+    match given.iter().find(|(option, is_given)| *is_given && options.contains(option)) {
+        Some((option, _)) => Err(Failure::usage(format!("{option}: {reason}"))),
+        None => Ok(()),
     }
 }
 

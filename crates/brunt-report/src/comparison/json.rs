@@ -2,6 +2,7 @@
 //!
 //! Not for a person. docs/formats.md says what every key means.
 
+use super::record::ComparisonRecord;
 use super::{Asserted, Compared, Comparison, Difference};
 use crate::json::bounds;
 use crate::result::RunResult;
@@ -10,11 +11,11 @@ use brunt_stats::contrast::{LEVEL, Scale};
 use serde_json::{Map, Value, json};
 
 /// The name of the schema.
-const SCHEMA: &str = "brunt.compare.v1";
+pub const SCHEMA: &str = "brunt.compare.v1";
 
-pub(super) fn value(comparison: &Comparison) -> Value {
+pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
     let Comparison { a, b, plan, environment, compared, asserted, interrupted } = comparison;
-    json!({
+    Ok(json!({
         "schema": SCHEMA,
         "version": env!("CARGO_PKG_VERSION"),
         "interrupted": interrupted,
@@ -25,7 +26,8 @@ pub(super) fn value(comparison: &Comparison) -> Value {
         "environment_differences": environment.iter().map(difference).collect::<Value>(),
         "quantities": compared.iter().map(quantity).collect::<Value>(),
         "assertions": asserted.iter().map(assertion).collect::<Value>(),
-    })
+        "record": serde_json::to_value(ComparisonRecord::of(a, b))?,
+    }))
 }
 
 fn side(runs: &[RunResult], compared: &[Compared]) -> Value {

@@ -4,6 +4,7 @@ use super::{json_of, run};
 use crate::comparison::{Asserted, Comparison};
 use crate::junit;
 use crate::result::{self, RunResult, made_up};
+use crate::stored::StoredResult;
 use brunt_plan::tolerance::Requirement;
 use serde_json::{Value, json};
 
@@ -132,6 +133,44 @@ pub(super) fn key_paths() -> Vec<String> {
 #[test]
 fn json_keys() {
     insta::assert_snapshot!("compare_json_keys", key_paths().join("\n"));
+}
+
+/// From what it wrote, a comparison is made again to the byte; what is no number of a run is refused.
+#[test]
+fn comparisons_are_reported_again() {
+    let again =
+        |text: &str| StoredResult::parse(text, "c.json").and_then(|stored| Comparison::of_stored(&stored));
+    let written = |comparison: &Comparison| {
+        let mut out = Vec::new();
+        comparison.write_json(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let required = ["p99 <= +5%", "get.p99 <= +12%", "p50 < 1us", "set.p99.9 < 1s"];
+    let table = [
+        compared(side("a", 6, 1.0), side("b", 6, 1.12), &required),
+        compared(side("a", 1, 1.0), side("b", 2, 1.12), &[]),
+        compared(side("a", 4, 1.0), side("b", 3, 1.12), &required).interrupted(),
+    ];
+    for comparison in table {
+        let json = written(&comparison);
+        let read = again(&json).unwrap();
+        assert_eq!(text_of(&read), text_of(&comparison));
+        assert_eq!(junit_of(&read, false), junit_of(&comparison, false));
+        assert_eq!(written(&read), json);
+    }
+    let whole = written(&compared(side("a", 1, 1.0), side("b", 1, 1.12), &["p99 < 1ms"]));
+    for (from, to, expected) in [
+        ("\"record\"", "\"recorder\"", "c.json: record: missing"),
+        ("\"client_cpu_ns\":", "\"client_cpu_ns\":-", "c.json: record: -3200"),
+        ("\"lag_share\":", "\"lag_share\":1e300,\"more\":", "c.json: record: 1e+300 is no number"),
+        ("\"has_others\":", "\"has_other\":", "c.json: record: unknown field"),
+        ("\"status\":\"", "\"status\":\"dis", "c.json: record: unknown variant"),
+        ("\"requirement\": \"p99", "\"requirement\": \"p", "c.json: assertions: "),
+    ] {
+        assert!(whole.contains(from), "{from}");
+        let error = again(&whole.replacen(from, to, 1)).unwrap_err();
+        assert!(error.starts_with(expected), "{expected}: {error}");
+    }
 }
 
 #[test]

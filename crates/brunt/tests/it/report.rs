@@ -2,11 +2,12 @@
 //!
 //! Not what is printed. Every kind of run is made once, and its text, its tables, its JSON and its exit code are compared to the byte.
 
+use crate::compare::{self as results, LOAD, of_service};
 use crate::server::{Server, beside_others, brunt, own_directory};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 /// The files of one run, gone with the test.
 struct Directory(PathBuf);
@@ -97,18 +98,20 @@ fn other_transports_and_ends_are_reported_to_the_byte() {
     let words = ["--keys", "100", "-n", "5000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
     check("resets", &[&["run", "-s", &faulty.address], &words[..]].concat());
     let server = Server::reference(&[]);
+    let words = ["run", "-s", &server.address, "-t", "60s", "--keys", "100", "--warmup", "0s"];
+    check_ended("interrupted", &words, || server.await_gets(3_000));
+}
+
+/// Ends this run with a signal when something has happened, reports its result, and compares everything.
+fn check_ended(name: &str, words: &[&str], await_something: impl FnOnce()) {
     let files = Directory(own_directory());
     let paths = ["run.json", "run.csv", "run.xml"].map(|name| files.path(name));
     let outputs = ["--json", &paths[0], "--csv", &paths[1], "--junit", &paths[2], "--no-progress"];
-    let words = ["run", "-s", &server.address, "-t", "60s", "--keys", "100", "--warmup", "0s"];
-    let child = brunt(&[&words[..], &outputs].concat())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    server.await_gets(3_000);
+    let mut run = brunt(&[words, &outputs].concat());
+    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_something();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    check_report("interrupted", &words, &files, &child.wait_with_output().unwrap());
+    check_report(name, words, &files, &child.wait_with_output().unwrap());
 }
 
 #[test]
@@ -140,6 +143,60 @@ fn campaigns_are_reported_to_the_byte() {
         assert_eq!(again.status.code(), run.status.code(), "{command} {flags:?}: {said}");
         assert!(files.text("again.json") == files.text("run.json"), "{command} {flags:?}");
         assert_eq!(files.text("again.csv"), files.text("run.csv"), "{command} {flags:?}");
+    }
+}
+
+#[test]
+fn comparisons_are_reported_to_the_byte() {
+    let _beside = beside_others();
+    let files = results::Directory::new();
+    let (fast, slow) = (of_service("100"), of_service("1000"));
+    let a: Vec<String> = (0..4).map(|run| files.measured(&format!("a{run}.json"), &fast, &[])).collect();
+    let b: Vec<String> = (0..4).map(|run| files.measured(&format!("b{run}.json"), &slow, &[])).collect();
+    let [a, b] = [&a, &b].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
+    let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns", "--allow-untrusted"];
+    check_comparison("files", &[&["--a"], &a[..], &["--b"], &b[..], &assertions].concat());
+    check_comparison("one each", &[a[0], b[0]]);
+    let live =
+        ["--repeat", "2", "--no-progress", "--allow-untrusted", "--live", &fast.address, &slow.address];
+    check_comparison("live", &[&live[..], &LOAD].concat());
+    // Ended in the second run of B, which had at most 300 gets in its first.
+    let slower = of_service("1000");
+    let live =
+        ["--repeat", "20", "--no-progress", "--allow-untrusted", "--live", &fast.address, &slower.address];
+    check_comparison_of("interrupted", &[&live[..], &LOAD].concat(), |mut compare| {
+        let child = compare.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        slower.await_gets(350);
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        child.wait_with_output().unwrap()
+    });
+}
+
+/// Compares, reports the result, and compares everything.
+fn check_comparison(name: &str, words: &[&str]) {
+    check_comparison_of(name, words, |mut compare| compare.output().unwrap());
+}
+
+/// The same of a comparison that is carried out like this.
+fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Command) -> Output) {
+    let files = Directory(own_directory());
+    let [json, junit, json_again, junit_again] =
+        ["run.json", "run.xml", "again.json", "again.xml"].map(|name| files.path(name));
+    let run = carry_out(brunt(&[&["compare", "--json", &json, "--junit", &junit], words].concat()));
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(!text(&run).is_empty(), "{name}: {said}");
+    let mut report = vec!["report", &json, "--json", &json_again, "--junit", &junit_again];
+    report.extend(words.iter().filter(|word| **word == "--allow-untrusted"));
+    let again = brunt(&report).output().unwrap();
+    assert_eq!(text(&again), text(&run), "{name}: {}", String::from_utf8_lossy(&again.stderr));
+    assert_eq!(again.status.code(), run.status.code(), "{name}: {said}");
+    assert!(files.text("again.json") == files.text("run.json"), "{name}");
+    assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
+    for option in [["--assert", "p99 < 1s"], ["--csv", &files.path("again.csv")]] {
+        let refused = brunt(&["report", &json, option[0], option[1]]).output().unwrap();
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{name}: {said}");
+        assert!(said.contains(&format!("{}: it is of one run", option[0])), "{name}: {said}");
     }
 }
 

@@ -1,0 +1,74 @@
+//! The key `record` of a comparison: what of every run it was made of, so that it can be reported again.
+//!
+//! Not the records of those runs, which stand in their own results: a comparison has up to a hundred. Invariant: what is read back is compared
+//! by the same function as what was measured, and has no number that could not be one of a run.
+
+use super::Comparison;
+use crate::result::RunResult;
+use crate::stored::StoredResult;
+use brunt_plan::tolerance::Requirement;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// No count, rate or time of a run is as large.
+const NUMBER_MAX: f64 = (1_u64 << 56) as f64;
+
+/// What of a run is shown and not reckoned with.
+const SHOWN: [&str; 3] = ["seed", "plan", "environment"];
+
+/// The runs of both sides.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ComparisonRecord<'a> {
+    a: Cow<'a, [RunResult]>,
+    b: Cow<'a, [RunResult]>,
+}
+
+impl<'a> ComparisonRecord<'a> {
+    pub(super) const fn of(a: &'a [RunResult], b: &'a [RunResult]) -> Self {
+        Self { a: Cow::Borrowed(a), b: Cow::Borrowed(b) }
+    }
+}
+
+impl Comparison {
+    /// What a file holds, compared again.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one sentence; for a user.
+    pub fn of_stored(stored: &StoredResult) -> Result<Self, String> {
+        read(stored).map_err(|error| format!("{}: {error}", stored.source()))
+    }
+}
+
+fn read(stored: &StoredResult) -> Result<Comparison, String> {
+    let held = stored.key("record").ok_or("record: missing")?;
+    check_numbers(held)?;
+    let record = ComparisonRecord::deserialize(held).map_err(|error| format!("record: {error}"))?;
+    let assertions = stored.key("assertions").and_then(Value::as_array).map(Vec::as_slice);
+    let requirement = |assertion: &Value| -> Result<Requirement, String> {
+        let text = assertion["requirement"].as_str().unwrap_or_default();
+        text.parse().map_err(|error| format!("assertions: {error}"))
+    };
+    let required = assertions.unwrap_or_default().iter().map(requirement).collect::<Result<Vec<_>, _>>()?;
+    let comparison = Comparison::of(record.a.into_owned(), record.b.into_owned(), &required)
+        .map_err(|error| format!("record: {error}"))?;
+    let is_interrupted = stored.key("interrupted").and_then(Value::as_bool).unwrap_or(false);
+    Ok(if is_interrupted { comparison.interrupted() } else { comparison })
+}
+
+/// Is every number that is reckoned with one that a run may have?
+fn check_numbers(value: &Value) -> Result<(), String> {
+    match value {
+        Value::Number(number) => {
+            let is_possible = number.as_f64().is_some_and(|number| (0.0..=NUMBER_MAX).contains(&number));
+            is_possible.then_some(()).ok_or_else(|| format!("record: {number} is no number of a run"))
+        }
+        Value::Array(values) => values.iter().try_for_each(check_numbers),
+        Value::Object(values) => {
+            let reckoned = values.iter().filter(|(key, _)| !SHOWN.contains(&key.as_str()));
+            reckoned.map(|(_, value)| value).try_for_each(check_numbers)
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
+    }
+}
