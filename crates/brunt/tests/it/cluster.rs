@@ -17,15 +17,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const BOUNDS: [u16; 4] = [0, 5_461, 10_923, 16_384];
 
 /// Three nodes that know each other, each with a third of the slots, and maybe one behind them without any.
-struct Cluster {
-    nodes: Vec<Server>,
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Server>,
     /// What each calls itself.
     ids: Vec<String>,
 }
 
 impl Cluster {
     /// `None` (and a word on stderr) where there is no redis-server, and that was allowed.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::start_beside(0)
     }
 
@@ -73,7 +73,7 @@ impl Cluster {
     }
 
     /// Waits until a run has stored its keys.
-    fn await_keys(&self, keys: usize) {
+    pub(crate) fn await_keys(&self, keys: usize) {
         let held = |node: &Server| say(node, &["DBSIZE"])[0].parse::<usize>().unwrap();
         wait_until("every key is stored", || self.nodes.iter().map(held).sum::<usize>() == keys);
     }
@@ -85,7 +85,7 @@ impl Cluster {
 
     /// Moves these slots from one node to another, keys and all, while a run goes on; between the keys and the slots, and
     /// behind the slots, it waits until the run has noticed.
-    fn move_slots(&self, slots: &[u16], from: usize, to: usize) {
+    pub(crate) fn move_slots(&self, slots: &[u16], from: usize, to: usize) {
         let each = |node: usize, command: &dyn Fn(u16) -> String| {
             let commands: Vec<String> = slots.iter().map(|slot| command(*slot)).collect();
             let commands: Vec<&str> = commands.iter().map(String::as_str).collect();

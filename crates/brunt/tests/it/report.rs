@@ -2,8 +2,11 @@
 //!
 //! Not what is printed. Every kind of run is made once, and its text, its tables, its JSON and its exit code are compared to the byte.
 
+use crate::cluster::Cluster;
 use crate::compare::{self as results, LOAD, of_service};
+use crate::fleet::Agent;
 use crate::server::{Server, beside_others, brunt, own_directory};
+use crate::tls::{Papers, redis_by_tls};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
@@ -112,6 +115,45 @@ fn check_ended(name: &str, words: &[&str], await_something: impl FnOnce()) {
     await_something();
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     check_report(name, words, &files, &child.wait_with_output().unwrap());
+}
+
+#[test]
+fn a_run_over_tls_is_reported_to_the_byte() {
+    let _beside = beside_others();
+    let Some(papers) = Papers::issue() else { return };
+    let Some((_server, address)) = redis_by_tls(&papers, &["--tls-auth-clients", "no"]) else { return };
+    let (url, ca) = (format!("rediss://{address}"), papers.path("ca.pem"));
+    let load = ["--keys", "200", "-n", "3000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
+    check("verified", &[&["run", "-s", &url, "--tls-ca", &ca], &load[..]].concat());
+    check("insecure", &[&["run", "-s", &url, "--tls-insecure"], &load[..]].concat());
+}
+
+#[test]
+fn a_run_of_a_cluster_is_reported_to_the_byte() {
+    let _beside = beside_others();
+    let Some(cluster) = Cluster::start() else { return };
+    let load =
+        ["--protocol", "resp3", "-t", "60s", "--warmup", "0s", "-c", "9", "-d", "4", "--wait", "sleep"];
+    let keys = ["--keys", "6000", "--mix", "get=6,set=2,mget=2", "--multiget", "4"];
+    let words = [&["run", "--cluster", "-s", &cluster.nodes[1].address], &load[..], &keys].concat();
+    check_ended("slots that move", &words, || {
+        cluster.await_keys(6_000);
+        cluster.move_slots(&(0..200).collect::<Vec<_>>(), 0, 1);
+    });
+}
+
+#[test]
+fn a_run_of_a_fleet_is_reported_to_the_byte() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let (one, two) = (Agent::wait(&["-T", "2"]), Agent::wait(&["-T", "1"]));
+    let led = ["run", "-s", &server.address, "--agent", &one.address, "--agent", &two.address];
+    let load =
+        ["-t", "1s", "-c", "9", "--keys", "600", "--warmup", "200ms", "--wait", "sleep", "--allow-untrusted"];
+    check("closed loop", &[&led[..], &load].concat());
+    let open =
+        ["-r", "4k", "--mix", "get=8,set=1,mget=1", "--measure-rate", "200", "--measure-connections", "3"];
+    check("beside the controller", &[&led[..], &load, &open].concat());
 }
 
 #[test]
