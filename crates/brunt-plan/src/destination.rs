@@ -211,6 +211,16 @@ impl Plan {
         (0..).zip(protocols).map(group).collect()
     }
 
+    /// How many operations of a class are under way at a time in closed loop: in each worker one for every place on its connections, or for
+    /// as many of these as a change to all its replicas takes.
+    pub fn slots_of(&self, class: &Class) -> u64 {
+        let workers = self.workers_of(class);
+        let of = workers.len() as u32;
+        let connections = |part| crate::shard::share_of(u64::from(class.connections), part, of);
+        let replicas = u64::from(class.replicas);
+        (0..of).map(|part| connections(part) / replicas * u64::from(class.depth)).sum()
+    }
+
     /// The workers that carry out a class.
     pub fn workers_of(&self, class: &Class) -> Range<u32> {
         let protocol = self.protocol_of(class);

@@ -740,7 +740,7 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
     let of_class = |(index, class, think_ns): (usize, &Class, u64)| {
         let mut held = ClosedLoop {
             class: class.name.clone(),
-            slots: u64::from(class.connections) * u64::from(class.depth),
+            slots: plan.slots_of(class),
             think_ns,
             window_ns: window.duration_ns(),
             ..ClosedLoop::default()

@@ -288,6 +288,22 @@ mod tests {
         )
     }
 
+    /// By the definition: whole groups of as many connections as there are replicas, in each worker.
+    #[test]
+    fn a_closed_loop_has_slots_for_whole_changes() {
+        let table = [
+            ("depth = 3", 3 * 16),
+            ("replicas = 2\nthreads = 1", 8),
+            ("replicas = 2\nthreads = 2\ndepth = 5", 5 * 8),
+            // 6, 5 and 5 connections.
+            ("replicas = 2\nthreads = 3", 3 + 2 + 2),
+        ];
+        for (more, expected) in table {
+            let plan = resolved(&format!("server = ['a', 'b']\nconnections = 16\n{more}")).unwrap();
+            assert_eq!(plan.slots_of(&plan.classes[0]), expected, "{more}");
+        }
+    }
+
     #[test]
     fn classes_have_servers_of_their_own() {
         let table = [
