@@ -22,6 +22,8 @@ use std::borrow::Cow;
 
 /// No count is as large, and no time in nanoseconds: it is more than two years.
 const NUMBER_MAX: u64 = 1 << 56;
+/// So many pieces of time are printed and looked at, at most: of 100 ms almost five days, which a file that is read has no room for.
+const PIECES_MAX: u64 = 1 << 22;
 
 /// A record without its plan, in the order of the file.
 #[derive(Serialize, Deserialize)]
@@ -106,11 +108,15 @@ fn check_run(run: &RunData, plan: &Plan) -> Result<(), &'static str> {
     if times.start_ns > times.measure_ns || times.measure_ns.max(times.end_ns) > times.drained_ns {
         return Err("times of a run that are in no order");
     }
-    let servers = plan.server_count();
-    if !run.server_records.is_empty() && run.server_records.len() != servers {
+    let timeline = run.intervals.timeline();
+    let least_ns = timeline.row_ns(times.start_ns, 1).min(timeline.slice_ns());
+    if times.end_ns.saturating_sub(times.start_ns) / least_ns > PIECES_MAX {
+        return Err("a run that is longer than its slices of time");
+    }
+    if !run.server_records.is_empty() && run.server_records.len() != plan.witnesses().len() {
         return Err("statistics of servers that there are not");
     }
-    if run.cluster.as_ref().is_some_and(|cluster| cluster.slots.of_servers.len() != servers) {
+    if run.cluster.as_ref().is_some_and(|cluster| cluster.slots.of_servers.len() != plan.server_count()) {
         return Err("slots of nodes that there are not");
     }
     Ok(())

@@ -97,6 +97,16 @@ fn other_transports_and_ends_are_reported_to_the_byte() {
         "datagrams",
         &[&["run", "-s", &datagrams.address, "--no-preload", "--warmup", "0s"], &words[..]].concat(),
     );
+    // One server that is spoken to in two ways is asked for its statistics once.
+    let plan = Directory(own_directory());
+    let path = plan.path("routes.toml");
+    let address = &datagrams.address;
+    let text = format!(
+        "server = '{address}'\nkeys = 200\nrequests = 3000\nwarmup = '0s'\ntimeout = '20ms'\n[[class]]\n[[class.route]]\nops = ['get']\n\
+         transport = 'udp'\n"
+    );
+    fs::write(&path, text).unwrap();
+    check("routes", &["run", &path, "--allow-untrusted"]);
     let faulty = Server::reference(&["--reset-every=500", "--script-after=1000"]);
     let words = ["--keys", "100", "-n", "5000", "-c", "3", "--warmup", "0s", "--allow-untrusted"];
     check("resets", &[&["run", "-s", &faulty.address], &words[..]].concat());
@@ -188,6 +198,15 @@ fn campaigns_are_reported_to_the_byte() {
     }
 }
 
+/// The same result, of a run that would have ended a year later.
+fn longer(result: &str) -> String {
+    let mut result: serde_json::Value = serde_json::from_str(result).unwrap();
+    let times = &mut result["record"]["run"]["times"];
+    times["end_ns"] = (1_u64 << 55).into();
+    times["drained_ns"] = (1_u64 << 55).into();
+    result.to_string()
+}
+
 #[test]
 fn comparisons_are_reported_to_the_byte() {
     let _beside = beside_others();
@@ -262,6 +281,7 @@ fn what_is_no_result_is_told_in_a_sentence() {
             whole.replacen("\"backwards\":0", "\"backwards\":99999999999999999", 1),
             "record: 99999999999999999",
         ),
+        (longer(&whole), "record: a run that is longer than its slices of time"),
         (whole.replacen("\"response\":\"", "\"response\":\"~~", 1), "record: a histogram"),
         (
             whole.replacen("\"class\":0,\"op\":\"get\"", "\"class\":9,\"op\":\"get\"", 1),
