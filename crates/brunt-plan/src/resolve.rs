@@ -152,12 +152,11 @@ impl Complaint<'_> {
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
-    let mut run = url::fill_in(&spec.run)?;
+    let run = &url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
     let mut classes = resolve_classes(spec)?;
-    let plans = destination::of_run(&run, &spec.classes)?;
-    destination::settle(&mut run, &plans, spec, &mut classes)?;
-    let run = &run;
+    let plans = destination::of_run(run, &spec.classes)?;
+    destination::settle(run, &plans, spec, &mut classes)?;
     trace::settle(run, &plans, &mut classes)?;
     check_dialect(spec, &plans, &classes)?;
     let used = Used::of(&plans, &classes);

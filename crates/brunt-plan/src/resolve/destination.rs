@@ -27,9 +27,9 @@ pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Result<Destination
     })
 }
 
-/// Gives each class what it says of its servers. Who comes, as their URLs say it, becomes the run's.
+/// Gives each class what it says of its servers.
 pub(super) fn settle(
-    run: &mut RunSpec,
+    run: &RunSpec,
     plans: &Destination,
     spec: &PlanSpec,
     classes: &mut [Class],
@@ -65,7 +65,7 @@ fn check_alone(complaint: &Complaint<'_>, run: &RunSpec) -> Result<(), PlanError
 
 fn settle_class(
     complaint: &Complaint<'_>,
-    run: &mut RunSpec,
+    run: &RunSpec,
     plans: &Destination,
     given: &ClassSpec,
     class: &mut Class,
@@ -103,7 +103,7 @@ fn settle_class(
 /// What was said of servers, over what holds where nothing was.
 fn settle_destination(
     complaint: &Complaint<'_>,
-    run: &mut RunSpec,
+    run: &RunSpec,
     base: &Destination,
     server: Option<&ServerList>,
     protocol: Option<Protocol>,
@@ -133,7 +133,7 @@ fn settle_destination(
         said.protocol = Some(base.protocol);
     }
     let mut said = url::fill_in(&said)?;
-    (run.user, run.password, run.database) = (said.user.clone(), said.password.clone(), said.database);
+    check_login(complaint, run, &said, named)?;
     let has_path = named.0.iter().filter_map(NamedServer::address).any(ServerAddress::is_unix);
     if said.transport.is_none() && !has_path && base.transport != Transport::Unix {
         said.transport = Some(base.transport);
@@ -141,6 +141,26 @@ fn settle_destination(
     let transport = transport::resolve(complaint, &said)?;
     let protocol = said.protocol.unwrap_or(base.protocol);
     Ok(Destination { servers: resolve_servers(complaint, server, protocol)?, protocol, transport })
+}
+
+/// Users, passwords and databases are the run's: what the URL of one class says of them would reach the servers of all others.
+fn check_login(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    said: &RunSpec,
+    named: &ServerList,
+) -> Result<(), PlanError> {
+    let option = match () {
+        () if said.user != run.user => "user",
+        () if said.password != run.password => "password",
+        () if said.database != run.database => "database",
+        () => return Ok(()),
+    };
+    let servers: Vec<String> = named.0.iter().map(ToString::to_string).collect();
+    let accepted = format!(
+        "URLs that say no more of --{option} than the run, whose users, passwords and databases are those of all classes"
+    );
+    Err(complaint.error("server", servers.join(", "), accepted))
 }
 
 /// Are the kinds of a route the class's, and nobody else's?
@@ -253,7 +273,7 @@ fn check_replicas(
 #[cfg(test)]
 mod tests {
     use crate::op::OpKind;
-    use crate::plan::Plan;
+    use crate::plan::{Plan, Protocol};
     use crate::resolve::tests::resolved;
     use crate::spec::PlanSpec;
 
@@ -286,6 +306,17 @@ mod tests {
             classes.join("; "),
             workers.join(", ")
         )
+    }
+
+    #[test]
+    fn a_class_may_say_who_comes_as_the_run_does() {
+        let plan = resolved(
+            "user = 'u'\npassword = 'p'\ndatabase = 4\n[[class]]\nname = 'x'\nserver = 'a'\n[[class]]\nname = 'y'\n\
+             server = 'redis://u:p@b/4'",
+        );
+        let plan = plan.unwrap();
+        assert_eq!(plan.protocols(), [Protocol::MemcachedText, Protocol::Resp2]);
+        assert_eq!((plan.login.user.as_deref(), plan.login.database), (Some("u"), 4));
     }
 
     /// By the definition: whole groups of as many connections as there are replicas, in each worker.
@@ -370,6 +401,16 @@ mod tests {
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'\nvalue-size = 5000",
                 "--value-size (class 'y'): 'fixed:5000' was given; accepted: values of at most 1258 bytes with --transport udp and \
                  keys of 30 bytes: a request is one datagram of 1400, or --no-preload and a --mix that only reads",
+            ),
+            (
+                "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://me:hunter2@b'",
+                "--server (class 'y'): 'redis://me:(secret)@b:6379' was given; accepted: URLs that say no more of --user than the \
+                 run, whose users, passwords and databases are those of all classes",
+            ),
+            (
+                "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://b/4'",
+                "--server (class 'y'): 'redis://b:6379/4' was given; accepted: URLs that say no more of --database than the run, \
+                 whose users, passwords and databases are those of all classes",
             ),
             (
                 "server = 'a'\n[[class]]\n[[class.route]]\nops = ['incr']\ntransport = 'udp'",
