@@ -13,6 +13,7 @@ use brunt_stats::calibration::Lookup;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::recorder::Layout;
 use brunt_stats::run_data::RunData;
+use brunt_stats::statistics::ServerRecord;
 use brunt_stats::store::CarriedStore;
 use brunt_stats::summary::{Environment, PreloadResult, RunRecord};
 use brunt_stats::verdict::Judgement;
@@ -115,6 +116,10 @@ fn check_run(run: &RunData, plan: &Plan) -> Result<(), &'static str> {
     }
     if !run.server_records.is_empty() && run.server_records.len() != plan.witnesses().len() {
         return Err("statistics of servers that there are not");
+    }
+    let in_order = |record: &ServerRecord| record.snapshots().is_sorted_by_key(|snapshot| snapshot.at_ns);
+    if !run.server_records.iter().all(in_order) {
+        return Err("statistics of a server that are in no order");
     }
     if run.cluster.as_ref().is_some_and(|cluster| cluster.slots.of_servers.len() != plan.server_count()) {
         return Err("slots of nodes that there are not");
