@@ -106,8 +106,19 @@ impl StoredResult {
     /// Which of them is no result, or does not belong to the first, and why; for a user.
     pub fn merged(parts: &[Self]) -> Result<Summary, String> {
         let mut whole: Option<(&str, RunRecord)> = None;
-        for Self { source, value } in parts {
+        for (index, Self { source, value }) in parts.iter().enumerate() {
             let record = run_of(value).map_err(|error| format!("{source}: {error}"))?;
+            if let Some(same) = parts[..index].iter().find(|part| part.value == *value) {
+                return Err(format!(
+                    "{} and {source} are the same result; accepted: each part once",
+                    same.source
+                ));
+            }
+            if record.plan.classes.iter().any(|class| class.trace.is_some()) {
+                return Err(format!(
+                    "{source}: it replays a trace; accepted: parts of a run that replays none"
+                ));
+            }
             let Some((first, held)) = &mut whole else {
                 whole = Some((source, record));
                 continue;
@@ -179,7 +190,51 @@ const OF_A_PART: [&str; 5] = ["seed", "threads", "cpus", "wait", "io"];
 /// The first option in which two plans differ, but for those of a part.
 fn difference(one: &Plan, other: &Plan) -> Option<String> {
     let value = |plan: &Plan| serde_json::to_value(PlanSpec::from(plan)).unwrap_or_default();
-    let (Value::Object(one), Value::Object(other)) = (value(one), value(other)) else { return None };
-    let keys = one.keys().chain(other.keys()).filter(|key| !OF_A_PART.contains(&key.as_str()));
-    keys.into_iter().find(|key| one.get(*key) != other.get(*key)).cloned()
+    first_difference(&value(one), &value(other), "")
+}
+
+/// Where below `path` two values differ first, as a path of keys and indices.
+fn first_difference(one: &Value, other: &Value, path: &str) -> Option<String> {
+    match (one, other) {
+        (Value::Object(one), Value::Object(other)) => {
+            let is_common = |key: &&String| !path.is_empty() || !OF_A_PART.contains(&key.as_str());
+            one.keys().chain(other.keys()).filter(is_common).find_map(|key| {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                let [one, other] = [one, other].map(|held| held.get(key).unwrap_or(&Value::Null));
+                first_difference(one, other, &path)
+            })
+        }
+        (Value::Array(one), Value::Array(other)) if one.len() == other.len() => {
+            let pairs = one.iter().zip(other).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(index, (one, other))| first_difference(one, other, &format!("{path}[{index}]")))
+        }
+        _ => (one != other).then(|| path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn differences_are_named_by_their_path() {
+        let table = [
+            (json!({"rate": 1, "seed": 2}), json!({"rate": 1, "seed": 3}), None),
+            (json!({"rate": 1}), json!({"rate": 2}), Some("rate")),
+            (json!({"keys": 1}), json!({}), Some("keys")),
+            (json!({"class": [{"seed": 1}]}), json!({"class": [{"seed": 2}]}), Some("class[0].seed")),
+            (
+                json!({"class": [1, {"mix": {"get": 1}}]}),
+                json!({"class": [1, {"mix": {}}]}),
+                Some("class[1].mix.get"),
+            ),
+            (json!({"class": [1]}), json!({"class": [1, 2]}), Some("class")),
+        ];
+        for (one, other, path) in table {
+            assert_eq!(first_difference(&one, &other, "").as_deref(), path, "{one} {other}");
+        }
+    }
 }

@@ -104,6 +104,9 @@ fn what_agents_write_adds_up_to_what_their_controller_writes() {
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(said.contains("are no parts of one run: their plans differ in "), "{said}");
     assert_eq!(refused.status.code(), Some(2));
+    let refused = brunt(&["report", "--merge", &files[0], &files[1], &files[0]]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("are the same result; accepted: each part once"), "{said}");
     std::fs::remove_dir_all(directory).unwrap();
 }
 
