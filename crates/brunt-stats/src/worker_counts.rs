@@ -14,8 +14,9 @@ use crate::stamps::StampCounts;
 use crate::verification::Verification;
 use serde::{Deserialize, Serialize};
 
-/// What the workers counted.
+/// What the workers counted. Results of before a counter was added have none of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WorkerCounts {
     /// Messages of servers that answer nothing.
     pub pushes: u64,
