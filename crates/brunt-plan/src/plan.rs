@@ -721,8 +721,15 @@ impl Plan {
             let stored_at = self.path_of(class, OpKind::Set).servers;
             let home: Vec<_> =
                 stored_at.iter().map(|server| servers[usize::from(*server)].address.clone()).collect();
+            // A memcached and a Redis at one address would be two servers, but for the reference server, which is both.
+            let is_resp = |class: &Class| self.protocol_of(class).is_resp();
             let is_same = |held: &DataSet<'_>| {
-                *held.keyspace == class.keyspace && held.home == home && held.replicas == class.replicas
+                let is_one_store =
+                    home.contains(&None) || is_resp(&self.classes[held.classes[0]]) == is_resp(class);
+                *held.keyspace == class.keyspace
+                    && held.home == home
+                    && held.replicas == class.replicas
+                    && is_one_store
             };
             match distinct.iter_mut().find(|held| is_same(held)) {
                 Some(held) => {
