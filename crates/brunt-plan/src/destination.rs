@@ -169,7 +169,7 @@ impl Plan {
         self.servers()[server].address.as_ref().map(ToString::to_string)
     }
 
-    /// Is one address spoken to as a memcached and as a Redis? Then nobody can tell what it counts of either.
+    /// Is one address spoken to as a memcached and as a Redis? Then its counts cannot be divided between the two.
     pub fn has_server_of_both(&self) -> bool {
         let servers = self.servers();
         servers.iter().any(|one| {

@@ -1,4 +1,4 @@
-//! Numbers that others may not be able to read, in files: those of more than 64 bits as text, and the end of time as nothing.
+//! Numbers that readers of JSON may not have: those of more than 64 bits as text, and `u64::MAX`, an instant that never comes, as null.
 //!
 //! Not of what goes from host to host, which is bytes.
 
