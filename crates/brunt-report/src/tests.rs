@@ -3,6 +3,7 @@
 mod campaign;
 mod comparison;
 mod run;
+mod schema;
 mod size;
 
 use crate::stored::StoredResult;

@@ -38,6 +38,7 @@ mod replies;
 mod report;
 mod results;
 mod sasl;
+mod schema;
 mod scripted;
 mod serve;
 mod server;

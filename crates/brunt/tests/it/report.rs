@@ -5,6 +5,7 @@
 use crate::cluster::Cluster;
 use crate::compare::{self as results, LOAD, of_service};
 use crate::fleet::Agent;
+use crate::schema::check_result;
 use crate::server::{Server, beside_others, brunt, own_directory};
 use crate::tls::{Papers, redis_by_tls};
 use rustix::process::{Pid, Signal, kill_process};
@@ -64,6 +65,7 @@ fn check_report(name: &str, words: &[&str], files: &Directory, run: &Output) {
         assert!(first == second, "{name}: run.{ending} and again.{ending} differ");
     }
     assert!(files.text("run.json").len() < 2_000_000, "{name}");
+    assert_eq!(check_result(name, &files.text("run.json")), 1, "{name}");
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! Live results against docs/summary.schema.json: every key is there, and no other.
+//!
+//! Not what the keys mean, and not made-up runs, which have everything (`brunt-report/src/tests/schema.rs`).
+
+#[path = "../../../brunt-report/src/tests/schema/reader.rs"]
+mod reader;
+
+use crate::fleet::Agent;
+use crate::server::{Server, beside_others, brunt, own_directory};
+use serde_json::Value;
+
+/// Holds every run of a result against the schema; how many there are.
+pub(crate) fn check_result(name: &str, text: &str) -> usize {
+    let schema = serde_json::from_str(include_str!("../../../../docs/summary.schema.json")).unwrap();
+    let result: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let runs = match result["runs"].as_array() {
+        Some(runs) => runs.clone(),
+        None => vec![result],
+    };
+    for run in &runs {
+        assert_eq!(reader::errors(&schema, run), Vec::<String>::new(), "{name}");
+    }
+    runs.len()
+}
+
+/// Runs this, which makes so many runs.
+fn check(name: &str, words: &[&str], runs: usize) {
+    let output =
+        brunt(&[words, &["--json", "-", "--no-progress", "--allow-untrusted"]].concat()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.stdout.is_empty(), "{name}: {said}");
+    assert_eq!(check_result(name, &String::from_utf8(output.stdout).unwrap()), runs, "{name}: {said}");
+}
+
+#[test]
+fn results_are_as_the_schema_says() {
+    let _beside = beside_others();
+    let directory = own_directory();
+    let plan = directory.join("plan.toml");
+    let classes = "keys = 300\n[[class]]\nname = 'open'\nrate = '2k'\nmix = 'get=8,set=1,mget=1'\n[[class]]\nname = 'closed'\n";
+    std::fs::write(&plan, classes).unwrap();
+    let server = Server::reference(&[]);
+    let base = ["-s", &server.address, "-t", "500ms", "--warmup", "200ms"];
+    let short = [&base[..], &["--keys", "300"]].concat();
+    let with = |words: &[&'static str]| [&["run"], words, &short].concat();
+    check("plain", &["run", "-n", "2000", "--warmup", "auto", "--meter", "request-size"], 1);
+    check("strict", &with(&["--strict", "--verify", "--timestamps", "kernel", "--assert", "p50 < 1ns"]), 1);
+    check("several classes", &[&["run", plan.to_str().unwrap()], &base[..]].concat(), 1);
+    check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]), 1);
+    check("repeated", &with(&["--repeat", "2"]), 2);
+    check("scan", &[&["scan", "--over", "rate=1k,2k"], &short[..]].concat(), 2);
+    check(
+        "search",
+        &[&["search", "--slo", "p99 < 1s", "--from", "1k", "--to", "1k"], &short[..]].concat(),
+        1,
+    );
+    let faulty = Server::reference(&["--reset-every=500", "--script-after=1000"]);
+    check(
+        "resets",
+        &["run", "-s", &faulty.address, "--keys", "100", "-n", "5000", "-c", "3", "--warmup", "0s"],
+        1,
+    );
+    let agent = Agent::wait(&["-T", "1"]);
+    check("agent", &[&["run", "--agent", &agent.address, "--wait", "sleep"], &short[..]].concat(), 1);
+    std::fs::remove_dir_all(directory).unwrap();
+}
