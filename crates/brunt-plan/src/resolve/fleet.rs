@@ -41,6 +41,8 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
         rate_profile: shared.rate_profile.take(),
         arrival: shared.arrival.take(),
         think: shared.think.take(),
+        call_rate: shared.call_rate.take(),
+        call_arrival: shared.call_arrival.take(),
         ..ClassSpec::default()
     };
     for class in &mut spec.classes {
@@ -57,6 +59,7 @@ pub(super) fn with_measuring_class(spec: &PlanSpec) -> Result<Cow<'_, PlanSpec>,
         ..ClassSpec::default()
     });
     (measuring.rate, measuring.rate_profile, measuring.think) = (rate, None, None);
+    (measuring.call_rate, measuring.call_arrival) = (None, None);
     measuring.arrival = measuring.arrival.filter(|_| rate.is_some());
     spec.base = shared;
     spec.classes.push(measuring);
@@ -115,6 +118,7 @@ pub fn split(agent: &str) -> Option<(&str, Option<u16>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::OpenRate;
     use crate::resolve::tests::resolved;
 
     #[test]
@@ -161,6 +165,15 @@ mod tests {
                 .unwrap();
         assert!(matches!(closed.classes[1].load, crate::plan::Load::Closed { .. }));
         assert_eq!((closed.classes[1].connections, closed.classes[1].depth), (3, 2));
+        let beside_calls = resolved(
+            "server = 'a'\nagent = ['x']\ncall-rate = 50\ncall-arrival = 'poisson'\nmeasure-rate = 100",
+        )
+        .unwrap();
+        let rates: Vec<_> = beside_calls.classes.iter().map(|class| class.load.clone()).collect();
+        let open = |rate| crate::plan::Load::Open { rate, arrival: crate::distribution::Arrival::Poisson };
+        let per_second = crate::units::Rate::per_second;
+        let (own, whole) = (OpenRate::PerConnection(per_second(50)), OpenRate::Constant(per_second(100)));
+        assert_eq!(rates, [open(own), open(whole)]);
     }
 
     #[test]
