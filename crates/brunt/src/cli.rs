@@ -69,7 +69,7 @@ Laws of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretche
   discrete:V=W,...        these values, with these weights                   discrete:100=3,1000=1
   fb_key fb_value fb_ia   key sizes, value sizes and gaps of a pool (ETC)    fb_value
 
-Laws of arrivals (--arrival):
+Laws of arrivals (--arrival, --connect-arrival, --call-arrival):
   poisson                 independent of each other                          poisson
   uniform                 evenly spaced                                      uniform
   mmpp:PEAK,BURST,DUTY    bursts of PEAK x rate, BURST long, DUTY of time    mmpp:5,100ms,0.1
@@ -1340,7 +1340,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(tried, 9 * 3 + 3 + 6);
+        assert_eq!(tried, 9 * 3 + 3 * 3 + 6);
         assert!(LAWS.lines().all(|line| line.chars().count() <= 110));
     }
 
