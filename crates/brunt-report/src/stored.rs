@@ -1,6 +1,6 @@
 //! Results that were read from files: which kind each is, and what it is made into again.
 //!
-//! Not what of a result is read (that is [`crate::record`]) and not the file. Invariant: whatever the text is, it is a summary, a campaign to
+//! Not what of a result is read (that is `record.rs`) and not the file. Invariant: whatever the text is, it is a summary, a campaign to
 //! be concluded, or refused in one sentence.
 
 use crate::campaign::{CampaignRecord, Measured, Question, head};
