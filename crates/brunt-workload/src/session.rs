@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// A client that stores version 0 of every id of `ids`, in closed loop from `start_ns` on, each id until the server
-    /// says done; with more than [`crate::source::PRELOAD_RETRIES_MAX`] failures in all it gives up and [`Session::failed`] is true.
+    /// says done; with more than `PRELOAD_RETRIES_MAX` failures in all it gives up and [`Session::failed`] is true.
     pub fn preload(
         class_id: ClassId,
         session_id: SessionId,
