@@ -5,7 +5,7 @@
 
 use super::Traffic;
 use crate::group::{GroupId, NO_GROUP};
-use crate::lane::{Picked, RouteId, Routing};
+use crate::lane::{Lane, Picked, RouteId, Routing};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_proto::Codec;
 
@@ -18,12 +18,7 @@ impl<C: Codec> Traffic<C> {
         match &lane.routing {
             Routing::Only => first,
             Routing::ByKey(router) => {
-                self.key_bytes.clear();
-                if let KeyRef::Offset(place) = op.key {
-                    self.key_bytes.extend_from_slice(lane.session.records().key(place));
-                } else if let Some(id) = lane.session.ids(op).next() {
-                    lane.keyspace.write_key(id, &mut self.key_bytes);
-                }
+                write_only_key(lane, op, &mut self.key_bytes);
                 first + router.route(&self.key_bytes)
             }
             Routing::BySlot => first + self.node_of(lane_index, op),
@@ -35,8 +30,8 @@ impl<C: Codec> Traffic<C> {
     /// The same where the kind decides; of several servers that have its key, one after the other.
     #[inline(never)]
     fn route_by_kind(&mut self, lane_index: u32, op: &Op) -> RouteId {
-        self.write_only_key(lane_index, op);
         let lane = &mut self.lanes[lane_index as usize];
+        write_only_key(lane, op, &mut self.key_bytes);
         let Routing::ByKind(kinds) = &mut lane.routing else { unreachable!("the caller has looked") };
         let turn = kinds.take_turn();
         if let Some(spread) = lane.spread(op.kind) {
@@ -45,17 +40,6 @@ impl<C: Codec> Traffic<C> {
         let Routing::ByKind(kinds) = &mut lane.routing else { unreachable!("as before") };
         let branch = &mut kinds.branches[usize::from(kinds.of_kind[op.kind as usize])];
         branch.routes.start + branch.routing.any(branch.routes.len() as u32)
-    }
-
-    /// Writes the key by which an operation with one key finds its server.
-    fn write_only_key(&mut self, lane_index: u32, op: &Op) {
-        let lane = &self.lanes[lane_index as usize];
-        self.key_bytes.clear();
-        if let KeyRef::Offset(place) = op.key {
-            self.key_bytes.extend_from_slice(lane.session.records().key(place));
-        } else if let Some(id) = lane.session.ids(op).next() {
-            lane.keyspace.write_key(id, &mut self.key_bytes);
-        }
     }
 
     /// Hands an operation out in parts: a multi-get in as many as there are servers that hold its keys, a change to every server that
@@ -95,8 +79,8 @@ impl<C: Codec> Traffic<C> {
 
     /// Hands a change out to every server that has its key.
     fn replicate(&mut self, lane_index: u32, picked: Picked) -> bool {
-        self.write_only_key(lane_index, &picked.op);
         let lane = &self.lanes[lane_index as usize];
+        write_only_key(lane, &picked.op, &mut self.key_bytes);
         let (Routing::ByKind(kinds), Some(spread)) = (&lane.routing, lane.spread(picked.op.kind)) else {
             unreachable!("replicas are of plans in which the key decides")
         };
@@ -117,5 +101,16 @@ impl<C: Codec> Traffic<C> {
             0 | 1 => NO_GROUP,
             _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
         }
+    }
+}
+
+/// Writes the key by which an operation with one key finds its server, in place of what was there.
+#[inline]
+fn write_only_key(lane: &Lane, op: &Op, key_bytes: &mut Vec<u8>) {
+    key_bytes.clear();
+    if let KeyRef::Offset(place) = op.key {
+        key_bytes.extend_from_slice(lane.session.records().key(place));
+    } else if let Some(id) = lane.session.ids(op).next() {
+        lane.keyspace.write_key(id, key_bytes);
     }
 }
