@@ -872,7 +872,7 @@ impl Own {
         notices: &mpsc::Sender<Notice>,
     ) -> io::Result<WorkerEnd> {
         let plan = &blueprint.plan;
-        // Whoever made the plan and found the servers has seen to it, so that these are mistakes of ours.
+        // `resolve` and the lookup of the servers have refused these, so that they are mistakes of ours.
         if blueprint.goes_by(&self.shard, Transport::Udp) && !C::DATAGRAMS {
             return Err(io::Error::other("a protocol that has no datagrams"));
         }

@@ -65,7 +65,7 @@ pub enum RunError {
     NoTrace(NoTrace),
     /// The interface to the kernel that the plan names cannot be had: why.
     NoInterface(String),
-    /// Somebody elsewhere who takes part failed: who, and why.
+    /// Another host of the run failed: which, and why.
     Company(Blame),
 }
 

@@ -645,8 +645,8 @@ impl<C: Codec> Traffic<C> {
         self.agenda.set(lane_index, lane.due_ns());
     }
 
-    /// An operation of a connection has ended, which its session learns. Yields the connection whose slot is free now, if nobody else
-    /// shares that.
+    /// An operation of a connection has ended, which its session learns. Yields the connection whose slot is free now, if no other
+    /// operation shares it.
     #[inline(always)]
     fn leave(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome) -> Option<u32> {
         let lane = self.lane_of(index) as usize;

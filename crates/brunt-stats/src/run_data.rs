@@ -63,7 +63,7 @@ pub struct RunData {
     pub traces: Vec<TraceRecord>,
     /// Why the warm-up ended, where the plan leaves that open. Agents have theirs fixed.
     pub warmup_end: Option<WarmupEnd>,
-    /// What each server said of itself, in the order of the plan; empty where the plan asks nobody. Only the leader of a run asks.
+    /// What each server said of itself, in the order of the plan; empty where the plan asks no server. Only the leader of a run asks.
     pub server_records: Vec<ServerRecord>,
 }
 
@@ -78,7 +78,7 @@ fn nothing_recorded() -> IntervalStore {
 }
 
 impl Default for RunData {
-    /// Nobody did anything.
+    /// Nothing was recorded.
     fn default() -> Self {
         Self {
             intervals: nothing_recorded(),

@@ -22,8 +22,8 @@ use std::sync::Arc;
 /// fail once in each of them: one lost connection is no verdict.
 pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
 
-/// Records of an open loop that may be under way beside those in flight: those that wait for a connection. Memory that nobody has
-/// touched is none.
+/// Records of an open loop that may be under way beside those in flight: those that wait for a connection. Memory that has not been
+/// touched takes no room.
 const WAITING_RECORDS: usize = 1 << 18;
 
 /// Every source there is. The usual one is told apart where each instruction counts.

@@ -53,7 +53,7 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// FNV-1a of 64 bits (draft-eastlake-fnv): nobody makes files to deceive it. Each piece is followed by its length, so that no byte moves
+/// FNV-1a of 64 bits (draft-eastlake-fnv): no file is made to collide. Each piece is followed by its length, so that no byte moves
 /// from one to the next unseen.
 struct Digest(u64);
 

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long one test may take where nobody watches: many times what the longest needs on a slow machine.
+/// How long one test may take in continuous integration: many times what the longest needs on a slow machine.
 const TEST_MAX_S: u64 = 600;
 /// The module of an integration program whose tests measure time: nothing runs beside one of them.
 const ALONE: &str = "experiments::";
@@ -63,7 +63,7 @@ pub(super) fn run_at_once(tests: Vec<Test>, at_once: usize) -> Vec<Ended> {
 /// Runs one; what it says is worth showing where it failed.
 fn run_one(test: &Test) -> (bool, String) {
     let mut command = if programs::in_continuous_integration() {
-        // A test that waits for ever would else end with the patience of whoever waits for it, and name nobody. `timeout` is of the
+        // A test that waits for ever would else end only when the run is given up, and not be named. `timeout` is of the
         // coreutils, and ends what the test has started, too. A person has Ctrl-C, which would not reach a test behind it.
         let mut command = in_tree("timeout");
         command.args(["--kill-after=10", &TEST_MAX_S.to_string()]).arg(&test.program.executable);

@@ -41,7 +41,7 @@ pub fn read(arguments: &[String], generation: Generation, caller: &Caller<'_>) -
     })
 }
 
-/// Says why nothing comes of it, also where mutilate is told to be quiet: a failure without a reason helps nobody.
+/// Says why nothing comes of it, also where mutilate is told to be quiet: the reason for a failure is always printed.
 fn refuse(message: &str, console: &mut Console) -> End {
     console.say(format_args!("mutilate: {message}"));
     End::with(EXIT_REFUSED)

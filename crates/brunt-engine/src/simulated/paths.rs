@@ -43,7 +43,7 @@ fn changes_go_to_every_replica_and_gets_to_one() {
         let keys = outcome.book(Phase::Measure).keys;
         assert_eq!((keys.hit, keys.miss), (keys.asked, 0), "{load}");
         assert_eq!(sum(&outcome, |counters| counters.cmd_get), keys.asked, "{load}");
-        // In turn: nobody is asked for much less than a third.
+        // In turn: no server is asked for much less than a third.
         assert!(outcome.counters.iter().all(|counters| counters.cmd_get > keys.asked / 4), "{load}");
     }
 }

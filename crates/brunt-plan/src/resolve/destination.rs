@@ -163,7 +163,7 @@ fn check_login(
     Err(complaint.error("server", servers.join(", "), accepted))
 }
 
-/// Are the kinds of a route the class's, and nobody else's?
+/// Are the kinds of a route the class's, and of no other route?
 fn check_ops(
     complaint: &Complaint<'_>,
     run: &RunSpec,

@@ -80,7 +80,7 @@ impl<'a> Family<'a> {
 
 /// What all servers counted from the first snapshot to the last; `None` where one of them does not say.
 fn counted(records: &[&ServerRecord], statistic: Statistic) -> Option<u64> {
-    // Nobody was asked who could say so.
+    // No server was asked for its statistics.
     records.first()?;
     let of = |record: &&ServerRecord| {
         let (first, last) = (record.snapshots().first()?, record.snapshots().last()?);

@@ -77,7 +77,7 @@ pub(crate) fn server() -> ServerConnection {
     let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
     let key = PrivatePkcs8KeyDer::from(KEY).into();
     let mut config = builder.with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key).unwrap();
-    // Nothing comes that nobody asked for.
+    // The server sends no session tickets.
     config.send_tls13_tickets = 0;
     ServerConnection::new(Arc::new(config)).unwrap()
 }
