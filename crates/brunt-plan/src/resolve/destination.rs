@@ -197,7 +197,6 @@ fn list(kinds: &[OpKind]) -> String {
     kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// Replicas are servers of each path, and what is not known of all of them is not asked for.
 /// A schedule of a connection's own says nothing of where a key lives: its calls go where that connection goes.
 fn check_calls(
     complaint: &Complaint<'_>,
@@ -225,6 +224,7 @@ fn check_calls(
     Ok(())
 }
 
+/// Replicas are servers of each path, and what is not known of all of them is not asked for.
 fn check_replicas(
     complaint: &Complaint<'_>,
     run: &RunSpec,
