@@ -135,7 +135,8 @@ pub struct RunRecord {
 
 impl RunRecord {
     /// Adds the record of another part of the same run, as those of several agents are. Its window is taken to begin at the same instant.
-    /// What only one host can say of itself stays that of the first; what servers said is kept where one of the two alone was told.
+    /// What only one host can say of itself stays that of the first. What servers said is dropped: it is of the load of all parts, in the
+    /// window of one.
     ///
     /// # Errors
     /// What the two do not have in common.
@@ -146,10 +147,8 @@ impl RunRecord {
         other.run.place(&place);
         other.run.intervals.place(&place);
         self.run.intervals.merge(&other.run.intervals)?;
-        if !self.run.server_records.is_empty() && !other.run.server_records.is_empty() {
-            self.run.server_records.clear();
-            other.run.server_records.clear();
-        }
+        self.run.server_records.clear();
+        other.run.server_records.clear();
         self.run.merge(other.run);
         self.agents.extend(other.agents);
         Ok(())

@@ -10,6 +10,7 @@ use crate::interval::Interval;
 use crate::outage::{OutageKind, OutageKinds, OutageSpan};
 use crate::recorder::{Layout, RecorderSet};
 use crate::sample::{Sample, Times};
+use crate::statistics::{ServerRecord, Snapshot};
 use crate::verdict::{Check, CheckStatus, Status};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::outcome::{Outcome, ReplyKind};
@@ -660,4 +661,41 @@ fn assertions_compare_with_what_was_measured() {
     assert_eq!(doubt(17), needs(10, rates[1]));
     assert_eq!(doubt(18), Some(Doubt::NoRequests));
     assert!(rates[0] > 990.0 && rates[1] > 4.0, "{rates:?}");
+}
+
+/// What a server said to one part is its account of the load of all, in a window of that part's own: it says nothing of the whole,
+/// however many parts were told something, and in which order they come.
+#[test]
+fn what_servers_said_is_of_no_part() {
+    let plan = plan("rate = 1000\nmix = 'get'\nserver = 'a'");
+    let events = gets(MS, |_| 100_000);
+    let parts = intervals(&Layout::of(&plan), &events, 1);
+    let part = |is_told: bool| {
+        let mut part = record(&plan, &parts);
+        if is_told {
+            let mut server = ServerRecord::default();
+            for (at_ns, gets) in [(50 * MS, "0"), (3_400 * MS, "2900")] {
+                server.push(Snapshot::new(at_ns, at_ns + MS, [("cmd_get", gets), ("pid", "1")]));
+            }
+            part.run.server_records = vec![server];
+        }
+        part
+    };
+    let table: [&[bool]; 5] = [
+        &[true, true],
+        &[true, true, true],
+        &[true, false],
+        &[false, true],
+        &[false, true, false, true, true],
+    ];
+    for told in table {
+        let mut whole = part(told[0]);
+        for is_told in &told[1..] {
+            whole.merge(part(*is_told)).unwrap();
+        }
+        let whole = Summary::build(whole);
+        assert_eq!(whole.total.requests.sent, 2_000 * told.len() as u64, "{told:?}");
+        assert!(whole.record.run.server_records.is_empty(), "{told:?}");
+        assert_eq!(status(&whole, "SERVER"), CheckStatus::Skipped, "{told:?}");
+    }
 }
