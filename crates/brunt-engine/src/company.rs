@@ -57,7 +57,8 @@ pub struct Blame {
 
 /// Everyone else. An error is the end of the run.
 pub trait Company {
-    /// Our workers are preparing, or are ready. Asked again and again until the schedule begins: of workers that prepare at least every
+    /// Our workers are preparing, or are ready. No other host connects to a server before this is called for the first time: servers have
+    /// been asked for their statistics by then. Asked again and again until the schedule begins: of workers that prepare at least every
     /// 10 ms, and at once; when they are ready, this is where to wait, 10 ms at most.
     fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame>;
     /// Everyone is ready, and nothing holds us up: when the schedule begins, on CLOCK_MONOTONIC in nanoseconds.

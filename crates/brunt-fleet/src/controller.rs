@@ -178,8 +178,7 @@ impl Fleet {
     ) -> Result<RunData, RunError> {
         let own_workers = shares.controller.as_ref().map_or(0, |own| own.plan.threads);
         self.own_workers = own_workers;
-        let mut leader = Leader::new(self, shares);
-        leader.prepare(data).map_err(RunError::Company)?;
+        let mut leader = Leader::new(self, shares, data);
         let part = match &shares.controller {
             Some(own) => Part {
                 plan: &own.plan,
@@ -402,13 +401,16 @@ struct Leader<'a> {
     layout: Layout,
     /// When the run began, on our clock.
     begun_ns: u64,
+    /// What agents find on the servers, until they have been told to prepare.
+    unprepared: Option<DataSets>,
     told: Option<Stop>,
 }
 
 impl<'a> Leader<'a> {
-    fn new(fleet: &'a mut Fleet, shares: &'a Shares) -> Self {
+    fn new(fleet: &'a mut Fleet, shares: &'a Shares, data: DataSets) -> Self {
         let layout = Layout::of(&shares.agents.plan);
-        Self { fleet, shares, layout, begun_ns: brunt_engine::monotonic_ns(), told: None }
+        let begun_ns = brunt_engine::monotonic_ns();
+        Self { fleet, shares, layout, begun_ns, unprepared: Some(data), told: None }
     }
 
     /// Deals out the workers, and has everyone connect and store its share.
@@ -474,6 +476,9 @@ impl<'a> Leader<'a> {
 
 impl Company for Leader<'_> {
     fn meet(&mut self, is_ready: bool) -> Result<Meeting, Blame> {
+        if let Some(data) = self.unprepared.take() {
+            self.prepare(data)?;
+        }
         self.listen(if is_ready { LOOK } else { Duration::ZERO })?;
         let are_ready = self.fleet.peers.iter().all(|peer| peer.state == State::Ready);
         Ok(if is_ready && are_ready { Meeting::Ready } else { Meeting::Wait })

@@ -3,10 +3,11 @@
 use crate::measured::Measured;
 use crate::server::{Server, beside_others, brunt, own_directory, temporary};
 use crate::tls::Papers;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -148,6 +149,27 @@ fn shares_add_up_to_the_plan() {
         ["-r", "1000", "--arrival", "uniform", "-t", "500ms", "--warmup", "100ms", "-c", "3", "--keys", "10"];
     let run = measured(&server, &[&two, &one], &flags);
     assert_eq!((run.count("requests.scheduled"), run.count("requests.sent")), (500, 500), "{}", run.text);
+}
+
+/// The server is asked for its statistics before an agent stores anything, so that its account holds all stores: as long as it keeps its
+/// answer back, no agent connects.
+#[test]
+fn the_server_is_asked_before_agents_connect() {
+    let _machine = beside_others();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let agent = Agent::wait(&["-T", "1"]);
+    let words =
+        ["run", "-s", &address, "--agent", &agent.address, "-n", "10", "--keys", "10", "--no-progress"];
+    let mut run = brunt(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut first, _) = server.accept().unwrap();
+    let mut said = [0; 7];
+    first.read_exact(&mut said).unwrap();
+    let wait = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+    let others = poll(&mut [PollFd::new(&server, PollFlags::IN)], Some(&wait)).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+    assert_eq!((String::from_utf8_lossy(&said).as_ref(), others), ("stats\r\n", 0));
 }
 
 /// The controller's own class runs beside those of the agents, and is told apart.
