@@ -136,22 +136,25 @@ impl Plan {
         paths.swap_remove(place)
     }
 
-    /// The name of a server in reports: its address; with what it speaks or what carries that, where others have the same address.
+    /// The name of a server in reports: its address; with what carries it or what it speaks, or both, where others have the same address.
     /// `None` where the plan does not name it.
     pub fn server_name(&self, index: usize) -> Option<String> {
         let servers = self.servers();
         let server = servers.get(index)?;
-        let address = server.address.as_ref();
+        let address = server.address.as_ref().map(ToString::to_string);
         let same = || servers.iter().filter(|other| other.address == server.address && *other != server);
-        match (address, same().next(), same().any(|other| other.transport == server.transport)) {
-            (None, None, _) => None,
-            (Some(address), None, _) => Some(address.to_string()),
-            (address, Some(_), is_alike) => {
-                let named = address.map_or("embedded".to_owned(), ToString::to_string);
-                let way = if is_alike { server.protocol.name() } else { server.transport.name() };
-                Some(format!("{named} ({way})"))
-            }
+        if same().next().is_none() {
+            return address;
         }
+        let (protocol, transport) = (server.protocol.name(), server.transport.name());
+        let has_own_transport = same().all(|other| other.transport != server.transport);
+        let has_own_protocol = same().all(|other| other.protocol != server.protocol);
+        let way = match (has_own_transport, has_own_protocol) {
+            (true, _) => transport.to_owned(),
+            (false, true) => protocol.to_owned(),
+            (false, false) => format!("{protocol} over {transport}"),
+        };
+        Some(format!("{} ({way})", address.unwrap_or("embedded".to_owned())))
     }
 
     /// Of the servers those that are asked for their statistics: each address once, however many ways lead to it.

@@ -497,5 +497,14 @@ mod tests {
         assert_eq!(names, [named("a:11211 (tcp)"), named("b:11211"), named("a:11211 (udp)"), None]);
         assert_eq!(plan.witnesses(), [0, 1]);
         assert_eq!(resolved("").unwrap().server_name(0), None);
+        let plan = resolved(
+            "server = 'a'\n[[class]]\nname = 'w'\n[[class]]\nname = 'x'\ntransport = 'udp'\n[[class]]\nname = 'y'\n\
+             protocol = 'memcached-meta'\n[[class]]\nname = 'z'\nprotocol = 'memcached-meta'\ntransport = 'udp'",
+        )
+        .unwrap();
+        let names: Vec<_> = (0..4).filter_map(|index| plan.server_name(index)).collect();
+        let ways = ["memcached-text over tcp", "memcached-text over udp", "memcached-meta over tcp"];
+        assert_eq!(names[..3], ways.map(|way| format!("a:11211 ({way})")));
+        assert_eq!(names[3], "a:11211 (memcached-meta over udp)");
     }
 }
