@@ -240,7 +240,8 @@ fn check_replicas(
         |route: &OpRoute| if route.servers.is_empty() { own.servers.len() } else { route.servers.len() };
     let fewest = class.routes.iter().map(of_route).fold(own.servers.len(), usize::min);
     if fewest < replicas as usize {
-        return refuse(&format!("at most {}, the number of servers of the class", fewest.max(1)));
+        let of = if fewest < own.servers.len() { "a route of the class" } else { "the class" };
+        return refuse(&format!("at most {}, the number of servers of {of}", fewest.max(1)));
     }
     if run.placement.is_some_and(|placement: Placement| !placement.is_by_key()) {
         return refuse("a --placement by key together with --replicas: else every server has every key");
@@ -450,6 +451,10 @@ mod tests {
             (
                 "server = 'a'\nreplicas = 2",
                 "--replicas: '2' was given; accepted: at most 1, the number of servers of the class",
+            ),
+            (
+                "server = ['a', 'b']\nreplicas = 2\n[[class]]\n[[class.route]]\nops = ['get']\nserver = 'a'",
+                "--replicas: '2' was given; accepted: at most 1, the number of servers of a route of the class",
             ),
             (
                 "server = ['a', 'b']\nreplicas = 2\nplacement = 'random'",
