@@ -291,12 +291,12 @@ fn plan_at(asked: &Asked, setting: SweepPoint, option: &str) -> Result<Plan, Fai
     resolved.map_err(|failure| Failure::new(failure.exit, failure.error.context(at)))
 }
 
-/// A setting of the rate; rates below a request in ten minutes are none.
 /// How strictly the runs were judged.
 fn judgement_of(runs: &[Measured]) -> Judgement {
     runs.first().map(|run| run.verdict.judgement.clone()).unwrap_or_default()
 }
 
+/// A setting of the rate; rates below a request in ten minutes are none.
 fn rate_setting(per_second: f64) -> SweepPoint {
     SweepPoint::Rate(Rate {
         micro_per_second: ((per_second * 1e6).round() as u64).clamp(1_667, 1_000_000_000_000_000),
