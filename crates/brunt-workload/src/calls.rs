@@ -1,4 +1,4 @@
-//! The calls of one connection after another: a schedule that begins anew with each connection that stands.
+//! What is due in open loop: by one clock for all connections of a session, or by one that begins anew with each connection.
 //!
 //! Not the connections, and not their lifetimes: the engine says when one stands and when it is gone. Invariant: the times of
 //! a connection's calls are a function of the plan, the seed, the connection's ordinal and when it stood; the first is that
@@ -9,33 +9,50 @@ use brunt_plan::distribution::Arrival;
 use brunt_plan::op::ClassId;
 use brunt_plan::units::Rate;
 
-/// The schedule of the connection that stands, if one does.
+/// The schedule of an open loop.
 #[derive(Clone, Debug)]
 pub struct Calls {
     arrivals: Arrivals,
-    seed: u64,
-    class: ClassId,
-    /// When the connection stood, on the engine's clock in ns.
+    /// Zero of the arrivals on the engine's clock, in ns.
     start_ns: u64,
-    /// Calls of it that have not been taken; none where there is no connection.
+    /// Calls of the connection that stands which have not been taken; none where none stands. Without a bound there are more than any
+    /// run takes.
     left: u64,
+    /// What the arrivals of each connection are drawn from; nothing where they are those of all.
+    of_connections: Option<(u64, ClassId)>,
 }
 
 impl Calls {
-    /// No connection stands yet.
-    pub(crate) fn new(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
-        Self { arrivals: Arrivals::of_calls(arrival, rate, seed, class), seed, class, start_ns: 0, left: 0 }
+    /// Those of all connections, from `start_ns` on.
+    pub(crate) fn of_all(arrivals: Arrivals, start_ns: u64) -> Self {
+        Self { arrivals, start_ns, left: u64::MAX, of_connections: None }
     }
 
-    /// A connection stands from `start_ns` on, and is to have so many calls.
+    /// Those of one connection after another, none of which stands yet.
+    pub(crate) fn of_connections(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
+        let arrivals = Arrivals::of_calls(arrival, rate, seed, class);
+        Self { arrivals, start_ns: 0, left: 0, of_connections: Some((seed, class)) }
+    }
+
+    /// Do they begin anew with every connection?
+    #[inline]
+    pub(crate) fn follow_connection(&self) -> bool {
+        self.of_connections.is_some()
+    }
+
+    /// The connection of this ordinal stands from `start_ns` on, and is to have so many calls.
     pub(crate) fn begin(&mut self, connection: u64, start_ns: u64, calls: u64) {
-        self.arrivals.restart(self.seed, self.class, connection);
-        (self.start_ns, self.left) = (start_ns, calls);
+        if let Some((seed, class)) = self.of_connections {
+            self.arrivals.restart(seed, class, connection);
+            (self.start_ns, self.left) = (start_ns, calls);
+        }
     }
 
     /// The connection is gone: no further call of it is due.
     pub(crate) fn end(&mut self) {
-        self.left = 0;
+        if self.follow_connection() {
+            self.left = 0;
+        }
     }
 
     /// When the next call is due; `u64::MAX` where there is none before another connection stands.
@@ -44,10 +61,10 @@ impl Calls {
         if self.left == 0 { u64::MAX } else { self.arrivals.peek_ns().saturating_add(self.start_ns) }
     }
 
-    /// Takes it. Yields when the one after it is due.
+    /// Takes it. Yields when the one after it is due. Not inlined: it would crowd the registers of the closed loop, which has less
+    /// to do.
     #[inline(never)]
     pub(crate) fn take(&mut self) -> u64 {
-        // A connection without a bound has more calls than any run takes.
         self.left -= 1;
         self.arrivals.advance();
         self.peek_ns()
@@ -59,7 +76,7 @@ mod tests {
     use super::*;
 
     fn calls(arrival: &str) -> Calls {
-        Calls::new(&arrival.parse().unwrap(), Rate::per_second(1_000), 7, 0)
+        Calls::of_connections(&arrival.parse().unwrap(), Rate::per_second(1_000), 7, 0)
     }
 
     /// The calls of a connection that stands at `start_ns`, until none is left.

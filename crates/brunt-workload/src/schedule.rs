@@ -3,21 +3,13 @@
 //! Yields intended times on the engine's clock, in order (but see [`Slots`] without a think time). A trace, or a loop that
 //! is partly open, would be further variants of [`Schedule`]; whoever asks it would not notice.
 
-use crate::arrivals::Arrivals;
 use crate::calls::Calls;
 
 /// The source of a session's intended times.
 #[derive(Clone, Debug)]
 pub enum Schedule {
     /// Open loop: due times whatever the server does.
-    Open {
-        /// Times from the start.
-        arrivals: Arrivals,
-        /// The start on the engine's clock, in ns.
-        start_ns: u64,
-    },
-    /// Open loop of each connection from when it stands: one after another.
-    Calls(Calls),
+    Open(Box<Calls>),
     /// Closed loop: a slot is due when the previous request of the slot is done, and thought over.
     Closed(Slots),
 }
@@ -27,8 +19,7 @@ impl Schedule {
     #[inline]
     pub fn peek_ns(&self) -> u64 {
         match self {
-            Self::Open { arrivals, start_ns } => arrivals.peek_ns().saturating_add(*start_ns),
-            Self::Calls(calls) => calls.peek_ns(),
+            Self::Open(calls) => calls.peek_ns(),
             Self::Closed(slots) => slots.peek_ns(),
         }
     }
@@ -38,18 +29,10 @@ impl Schedule {
     #[inline]
     pub fn take(&mut self) -> (Option<u32>, u64) {
         match self {
-            Self::Open { arrivals, start_ns } => (None, take_arrival(arrivals, *start_ns)),
-            Self::Calls(calls) => (None, calls.take()),
+            Self::Open(calls) => (None, calls.take()),
             Self::Closed(slots) => (slots.take(), slots.peek_ns()),
         }
     }
-}
-
-/// Goes on to the next arrival. Not inlined: it would crowd the registers of the closed loop, which has less to do.
-#[inline(never)]
-fn take_arrival(arrivals: &mut Arrivals, start_ns: u64) -> u64 {
-    arrivals.advance();
-    arrivals.peek_ns().saturating_add(start_ns)
 }
 
 /// A slot that is free from `due_ns` on.

@@ -123,19 +123,13 @@ impl Session {
     pub fn new(spec: SessionSpec<'_>) -> Self {
         let schedule = match &spec.class.load {
             Load::Open { rate: OpenRate::PerConnection(rate), arrival } => {
-                Schedule::Calls(Calls::new(arrival, *rate, spec.seed, spec.class_id))
+                Schedule::Open(Box::new(Calls::of_connections(arrival, *rate, spec.seed, spec.class_id)))
             }
-            Load::Open { rate, arrival } => Schedule::Open {
-                arrivals: Arrivals::new(
-                    arrival,
-                    rate,
-                    spec.portion,
-                    spec.seed,
-                    spec.class_id,
-                    spec.window.measure_ns.saturating_sub(spec.window.start_ns),
-                ),
-                start_ns: spec.window.start_ns,
-            },
+            Load::Open { rate, arrival } => {
+                let lead_ns = spec.window.measure_ns.saturating_sub(spec.window.start_ns);
+                let arrivals = Arrivals::new(arrival, rate, spec.portion, spec.seed, spec.class_id, lead_ns);
+                Schedule::Open(Box::new(Calls::of_all(arrivals, spec.window.start_ns)))
+            }
             Load::Closed { think } => {
                 let depth = spec.class.depth;
                 let mut slots = Slots::new(spec.connections, depth, think.0, spec.window.start_ns);
@@ -217,19 +211,19 @@ impl Session {
     /// Does a clock decide when this session sends, and not its replies?
     #[inline]
     pub fn is_open(&self) -> bool {
-        !matches!(self.schedule, Schedule::Closed(_))
+        matches!(self.schedule, Schedule::Open(_))
     }
 
     /// Does its schedule begin anew with every connection?
     #[inline]
     pub fn follows_connection(&self) -> bool {
-        matches!(self.schedule, Schedule::Calls(_))
+        matches!(&self.schedule, Schedule::Open(calls) if calls.follow_connection())
     }
 
     /// Its connection, of this ordinal within the class, stands from `at_ns` on, and is to carry so many calls. Where the schedule
     /// does not follow the connection, nothing depends on it.
     pub fn begin_calls(&mut self, connection: u64, at_ns: u64, calls: u64) {
-        if let Schedule::Calls(schedule) = &mut self.schedule {
+        if let Schedule::Open(schedule) = &mut self.schedule {
             schedule.begin(connection, at_ns, calls);
             self.update_bound();
         }
@@ -237,7 +231,7 @@ impl Session {
 
     /// Its connection is gone: what it still was to carry will not be issued.
     pub fn end_calls(&mut self) {
-        if let Schedule::Calls(schedule) = &mut self.schedule {
+        if let Schedule::Open(schedule) = &mut self.schedule {
             schedule.end();
             self.update_bound();
         }
@@ -395,9 +389,10 @@ impl Session {
             return false;
         }
         match &self.schedule {
-            Schedule::Open { .. } => true,
             // Another connection may follow.
-            Schedule::Calls(_) => self.budget == 0 || self.ended_ns >= self.window.end_ns,
+            Schedule::Open(calls) => {
+                !calls.follow_connection() || self.budget == 0 || self.ended_ns >= self.window.end_ns
+            }
             Schedule::Closed(slots) => {
                 let passed_ns = self.ended_ns.max(slots.passed_ns());
                 let may_free = slots.in_flight() > 0 && self.admits(slots.due_after_ns(passed_ns));
