@@ -3,6 +3,21 @@
 //! Written without the samplers: constants and formulas are repeated here, so that each checks the other.
 
 use brunt_plan::law::{Generalised, Law};
+use std::sync::LazyLock;
+
+/// The published laws, in the words of a plan. Parsed once: some tests ask for a million probabilities.
+static FB_KEY: LazyLock<Law> = LazyLock::new(|| parsed("gev:30.7984,8.20449,0.078688"));
+static FB_INTERARRIVAL: LazyLock<Law> = LazyLock::new(|| parsed("pareto:0,16.0292,0.154971"));
+static FB_VALUE_HEAD: LazyLock<Law> = LazyLock::new(|| {
+    parsed(
+        "discrete:0=536,1=47,2=17820,3=9239,4=18,5=2740,6=65,7=606,8=23,9=837,10=837,11=8989,12=92,13=326,14=1980",
+    )
+});
+static FB_VALUE_TAIL: LazyLock<Law> = LazyLock::new(|| parsed("pareto:15,214.476,0.348238"));
+
+fn parsed(text: &str) -> Law {
+    text.parse().unwrap()
+}
 
 /// Kolmogorov and Smirnov's distance at which one true law in a thousand is rejected, for n draws.
 pub(crate) fn ks_critical(n: usize) -> f64 {
@@ -66,13 +81,9 @@ pub(crate) fn exceedance(law: &Law, x: f64) -> f64 {
             let sum: f64 = table.iter().map(|(_, weight)| weight).sum();
             table.iter().filter(|(value, _)| *value > x).map(|(_, weight)| weight).sum::<f64>() / sum
         }
-        Law::FbKey => exceedance(&"gev:30.7984,8.20449,0.078688".parse().unwrap(), x),
-        Law::FbInterarrival => exceedance(&"pareto:0,16.0292,0.154971".parse().unwrap(), x),
-        Law::FbValue => {
-            let table = "discrete:0=536,1=47,2=17820,3=9239,4=18,5=2740,6=65,7=606,8=23,9=837,10=837,11=8989,12=92,13=326,14=1980";
-            let tail = exceedance(&"pareto:15,214.476,0.348238".parse().unwrap(), x);
-            0.44155 * exceedance(&table.parse().unwrap(), x) + 0.55845 * tail
-        }
+        Law::FbKey => exceedance(&FB_KEY, x),
+        Law::FbInterarrival => exceedance(&FB_INTERARRIVAL, x),
+        Law::FbValue => 0.44155 * exceedance(&FB_VALUE_HEAD, x) + 0.55845 * exceedance(&FB_VALUE_TAIL, x),
     }
 }
 
@@ -83,7 +94,7 @@ pub(crate) fn distribution(law: &Law, x: f64) -> f64 {
         Law::Lognormal { mu, sigma } => libm::erfc((mu - x.ln()) / sigma / 2f64.sqrt()) / 2.0,
         Law::Exponential { lambda } => -(-lambda * x).exp_m1(),
         Law::Gev(law) => (-generalised_exponential(law, x - law.location)).exp(),
-        Law::FbKey => distribution(&"gev:30.7984,8.20449,0.078688".parse().unwrap(), x),
+        Law::FbKey => distribution(&FB_KEY, x),
         law => 1.0 - exceedance(law, x),
     }
 }
