@@ -102,8 +102,12 @@ impl Server<'_> {
             }
             let interval = set.take_interval(0, end_ns - SLICE_NS, end_ns);
             [&mut store, &mut wide].into_iter().for_each(|store| store.push(&interval));
-            assert_eq!(end(plan, &wide, START_NS, end_ns), end(plan, &store, START_NS, end_ns));
-            if let Some(end) = end(plan, &store, START_NS, end_ns) {
+            let found = end(plan, &store, START_NS, end_ns);
+            // Of a long one, which is looked at whole each time, now and then.
+            if slices <= 100 || slices % 10 == 0 || found.is_some() {
+                assert_eq!(end(plan, &wide, START_NS, end_ns), found);
+            }
+            if let Some(end) = found {
                 return (slices, end);
             }
         }
