@@ -167,15 +167,15 @@ fn a_later_run_finds_the_data_sets_of_an_earlier_one() {
 #[test]
 fn a_running_worker_allocates_nothing() {
     let toml = [
-        "connections = 8\ndepth = 4\ntime = '400ms'\nwarmup = '50ms'\nkeys = 1000",
-        "rate = 20000\nconnections = 8\ndepth = 16\ntime = '400ms'\nwarmup = '50ms'\nkeys = 1000\npopularity = 'zipf:0.99'\n\
+        "connections = 8\ndepth = 4\ntime = '200ms'\nwarmup = '50ms'\nkeys = 1000",
+        "rate = 20000\nconnections = 8\ndepth = 16\ntime = '200ms'\nwarmup = '50ms'\nkeys = 1000\npopularity = 'zipf:0.99'\n\
          mix = 'get=8,set=1,mget=1'\nmeter = ['outstanding', 'request-size', 'value-received', 'oversleep']\nsamples-max = 100",
-        "connections = 2\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\nvalue-size = 'uniform:0,100000'\nmix = 'get=1,set=1'",
-        "connections = 4\ndepth = 8\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\nprofile = 'peak'",
+        "connections = 2\ntime = '200ms'\nwarmup = '50ms'\nkeys = 100\nvalue-size = 'uniform:0,100000'\nmix = 'get=1,set=1'",
+        "connections = 4\ndepth = 8\ntime = '200ms'\nwarmup = '50ms'\nkeys = 100\nprofile = 'peak'",
     ];
     let in_each = |toml| interfaces().into_iter().map(move |io| format!("{toml}\nio = '{io}'"));
     let stamped =
-        "connections = 4\ntime = '400ms'\nwarmup = '50ms'\nkeys = 100\ntimestamps = 'kernel'".to_owned();
+        "connections = 4\ntime = '200ms'\nwarmup = '50ms'\nkeys = 100\ntimestamps = 'kernel'".to_owned();
     for toml in toml.into_iter().flat_map(in_each).chain([stamped]) {
         assert_eq!(allocations_of(&toml), 0, "{toml}");
     }

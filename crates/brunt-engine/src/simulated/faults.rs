@@ -354,15 +354,20 @@ fn run_seed(seed: u64, defers_sends: bool) -> Outcome {
 fn a_hundred_worlds() {
     let mut ended = [0; OutcomeClass::COUNT];
     let mut began = 0;
-    for (seed, defers_sends) in (0..100).flat_map(|seed| [(seed, false), (seed, true)]) {
+    let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");
+    // Both ways, at full length; else by turns.
+    for (seed, defers_sends) in (0..100)
+        .flat_map(|seed| [(seed, false), (seed, true)])
+        .filter(|(seed, defers_sends)| is_full || (seed % 2 == 1) == *defers_sends)
+    {
         let outcome = run_seed(seed, defers_sends);
         began += u32::from(outcome.notice.is_none());
         let requests = outcome.book(Phase::Measure).requests;
         ended.iter_mut().zip(requests.outcomes).for_each(|(sum, count)| *sum += count);
     }
     // They are worth something only if everything happens in them.
-    assert!(began >= 180, "only {began} stored their keys");
-    assert!(ended.iter().all(|count| *count > 50), "{ended:?}");
+    assert!(began >= if is_full { 180 } else { 90 }, "only {began} stored their keys");
+    assert!(ended.iter().all(|count| *count > 25), "{ended:?}");
 }
 
 /// The same seed is the same run to the last nanosecond.

@@ -89,19 +89,19 @@ fn stuck_pipelines_go_on_where_they_stopped() {
     for depth in [1, 3, 8] {
         let outcome = simulate(
             &format!(
-                "connections = 2\ndepth = {depth}\nrequests = 2000\nwarmup = '0s'\nkeys = 20\nmix = 'get,set'\nnoreply = true\n\
+                "connections = 2\ndepth = {depth}\nrequests = 500\nwarmup = '0s'\nkeys = 20\nmix = 'get,set'\nnoreply = true\n\
                  value-size = 'uniform:0,9000'"
             ),
             SimOptions {
                 buffer_bytes: 700,
                 latency_ns: 20 * US,
-                deaf: vec![Deaf { server: 0, at_ns: EPOCH_NS + 200 * MS, for_ns: 100 * MS }],
+                deaf: vec![Deaf { server: 0, at_ns: EPOCH_NS + 50 * MS, for_ns: 100 * MS }],
                 ..SimOptions::default()
             },
         );
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
-        assert_eq!((requests.offered(), requests.failed(), requests.unsent), (2_000, 0, 0), "{requests:?}");
+        assert_eq!((requests.offered(), requests.failed(), requests.unsent), (500, 0, 0), "{requests:?}");
         assert_eq!(outcome.counters[0].cmd_set, requests.outcome(OutcomeClass::Unacknowledged) + 20);
     }
 }

@@ -23,7 +23,7 @@ struct Queue {
     rho_percent: u64,
     /// The law's p50, p90, p99, p99.9 in microseconds.
     law_us: [f64; 4],
-    /// By how much quantiles may differ from the law, from the number of requests and how much they depend on each
+    /// By how much quantiles of 200 000 requests may differ from the law, from their number and how much they depend on each
     /// other: at ρ = 0.5 they count as a ninth of their number, at 0.8 as an eightieth.
     tolerance: f64,
 }
@@ -75,10 +75,10 @@ fn options(service: Service) -> SimOptions {
     }
 }
 
-/// Each quantile of the response times against the law.
-fn check_law(queue: &Queue, histogram: &Histogram, tolerance: f64) {
+/// The first of the quantiles of the response times against the law.
+fn check_law(queue: &Queue, histogram: &Histogram, tolerance: f64, quantiles: usize) {
     let Queue { name, rho_percent, law_us, .. } = queue;
-    for (quantile, law_us) in QUANTILES.into_iter().zip(law_us) {
+    for (quantile, law_us) in QUANTILES.into_iter().zip(law_us).take(quantiles) {
         let measured_us = histogram.quantile(quantile).unwrap() as f64 / 1e3;
         assert!(
             (measured_us / law_us - 1.0).abs() <= tolerance,
@@ -87,12 +87,19 @@ fn check_law(queue: &Queue, histogram: &Histogram, tolerance: f64) {
     }
 }
 
+fn is_full() -> bool {
+    std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full")
+}
+
+/// A quarter of the requests doubles what chance does to a quantile, which is still little next to another queue's law, and leaves
+/// too few for a p99.9; how near the law a quantile comes, a million requests show below.
 #[test]
 fn queues_follow_their_path_and_their_law() {
+    let (requests, errors, quantiles) = if is_full() { (200_000, 1.0, 4) } else { (50_000, 2.0, 3) };
     for queue in &QUEUES {
-        let outcome = simulate(&toml(queue, 200_000), options(queue.service));
+        let outcome = simulate(&toml(queue, requests), options(queue.service));
         check_books(&outcome);
-        assert_eq!(outcome.samples.len(), 200_000);
+        assert_eq!(outcome.samples.len() as u64, requests);
         let mut departure_ns = 0;
         for (number, sample) in outcome.samples.iter().enumerate() {
             let times = &sample.times;
@@ -102,7 +109,7 @@ fn queues_follow_their_path_and_their_law() {
             assert_eq!(times.response_ns(), expected_ns, "{}: request {number}", queue.name);
         }
         let (_, _, row) = outcome.store.rows().next().unwrap();
-        check_law(queue, &row.latencies.response, queue.tolerance);
+        check_law(queue, &row.latencies.response, errors * queue.tolerance, quantiles);
     }
 }
 
@@ -110,8 +117,7 @@ fn queues_follow_their_path_and_their_law() {
 /// the usual run, and 0.2 % over the ten million of `cargo xtask replications`.
 #[test]
 fn a_million_requests_know_their_p99() {
-    let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");
-    let (requests, queue) = (if is_full { 10_000_000 } else { 1_000_000 }, &QUEUES[1]);
+    let (requests, queue) = (if is_full() { 10_000_000 } else { 1_000_000 }, &QUEUES[1]);
     let mut plan = plan(&toml(queue, requests));
     plan.samples_max = 0;
     let outcome = simulate_within(plan, options(queue.service), 3_000 * SECOND);
