@@ -16,7 +16,21 @@ const TEST_MAX_S: u64 = 600;
 /// The module of an integration program whose tests measure time: nothing runs beside one of them.
 const ALONE: &str = "experiments::";
 /// Tests that start programs wait most of the time: so many run at once for every processor.
-const WAITING_PER_PROCESSOR: usize = 2;
+const WAITING_PER_PROCESSOR: usize = 4;
+/// So many more of the others than there are processors: a few of them open sockets and wait as well.
+const COMPUTING_BESIDE: usize = 1;
+/// What those that take longest begin with, longest first. They begin before the others, so that none is left over at the end while
+/// processors are idle.
+const LONGEST: [&str; 8] = [
+    "schema::results_are",
+    "report::",
+    "legacy::recorded_cases",
+    "command_line::a_mute_server",
+    "scripted::every_request",
+    "many::ten_thousand",
+    "campaigns::a_scan_says",
+    "cluster::",
+];
 
 /// What became of a test.
 #[derive(Debug)]
@@ -31,8 +45,15 @@ pub(super) fn run(tests: Vec<Test>) -> Vec<Ended> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let (alone, others): (Vec<Test>, Vec<Test>) =
         tests.into_iter().partition(|test| test.program.is_integration && test.name.starts_with(ALONE));
-    let (waiting, computing) = others.into_iter().partition(|test| test.program.is_integration);
-    let stages = [(computing, processors), (waiting, WAITING_PER_PROCESSOR * processors), (alone, 1)];
+    let (mut waiting, computing): (Vec<Test>, Vec<Test>) =
+        others.into_iter().partition(|test| test.program.is_integration);
+    let place = |test: &Test| LONGEST.iter().position(|name| test.name.starts_with(name));
+    waiting.sort_by_key(|test| place(test).unwrap_or(LONGEST.len()));
+    let stages = [
+        (computing, processors + COMPUTING_BESIDE),
+        (waiting, WAITING_PER_PROCESSOR * processors),
+        (alone, 1),
+    ];
     stages.into_iter().flat_map(|(tests, at_once)| run_at_once(tests, at_once)).collect()
 }
 
