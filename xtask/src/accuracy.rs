@@ -1,7 +1,7 @@
 //! `cargo xtask accuracy` and `cargo xtask replications`: the experiments at full length, live and without a clock.
 //!
 //! Not part of the test command, which makes one short form of each. Those of the first are tests of the binary
-//! (`crates/brunt/tests/it/{experiments,accounting,convictions,outages,servers}.rs`): once built they take up to ten minutes and want
+//! (`crates/brunt/tests/it/{experiments,accounting,convictions,operations,outages,servers}.rs`): once built they take up to ten minutes and want
 //! an otherwise idle machine; one that the machine disturbs fails and says so. Those of the second are tests of the statistics and of the engine in virtual time: they take
 //! five minutes of any machine. Here they only get their length and print what they found; one that fails does not keep
 //! the others from being made.
@@ -16,12 +16,24 @@ type Experiments = (&'static [&'static str], &'static [&'static str]);
 
 const LIVE: [Experiments; 1] = [(
     &["--package", "brunt", "--test", "it"],
-    &["--test-threads", "1", "experiments::", "accounting::", "convictions::", "outages::", "servers::"],
+    &[
+        "--test-threads",
+        "1",
+        "experiments::",
+        "accounting::",
+        "convictions::",
+        "operations::mixed",
+        "outages::",
+        "servers::",
+    ],
 )];
 
 const VIRTUAL: [Experiments; 2] = [
     (&["--package", "brunt-stats", "--lib"], &["replications"]),
-    (&["--package", "brunt-engine", "--lib"], &["simulated::queues", "simulated::capacity"]),
+    (
+        &["--package", "brunt-engine", "--lib"],
+        &["simulated::queues", "simulated::capacity", "simulated::faults"],
+    ),
 ];
 
 /// Makes the live experiments; all on `io` where that is given, else by turns on each interface to the kernel.

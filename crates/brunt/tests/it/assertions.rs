@@ -1,37 +1,43 @@
 //! `--assert` and `--junit`: what a pipeline sees of a run.
 
 use crate::measured::Measured;
-use crate::server::{Server, alone, unique};
+use crate::server::{Server, beside_others, unique};
 
 /// Closed loop and 20 ms a request, beside which a host is small: what is asserted does not depend on it. Too few requests for any
 /// number of the run, which is no matter here.
 #[test]
 fn the_exit_code_is_that_of_the_worst_assertion() {
-    let _alone = alone();
-    let server = Server::reference(&["--service", "fixed:20000", "--script-after", "50"]);
-    let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
-    let flags = ["-c", "1", "-t", "1500ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--io", "epoll"];
-    let flags = [&flags[..], &["--allow-untrusted", "--junit", junit.to_str().unwrap()]].concat();
+    let _beside = beside_others();
     let table: &[(&[&str], i32, &[&str])] = &[
         (&["get.p50 >= 1ms", "hit >= 100%", "errors <= 0", "unsent <= 0"], 0, &["holds"; 4]),
         (&["p50 < 1ms", "hit >= 100%"], 4, &["fails", "holds"]),
         (&["rate < 100", "p99.99 < 1h"], 3, &["holds", "inconclusive"]),
         (&["p50 < 1ms", "p99.99 < 1h"], 3, &["fails", "inconclusive"]),
     ];
-    for (asserted, exit, statuses) in table {
-        let mut flags = flags.clone();
-        asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
-        let run = Measured::run_undisturbed(&server.address, &flags);
-        assert_eq!(run.exit, *exit, "{}", run.text);
-        let assertions = run.at("assertions").as_array().unwrap();
-        let found: Vec<_> = assertions.iter().map(|held| held["status"].as_str().unwrap()).collect();
-        assert_eq!(found, *statuses, "{}", run.text);
-        let xml = std::fs::read_to_string(&junit).unwrap();
-        let count_of = |status: &str| statuses.iter().filter(|found| **found == status).count();
-        let cases = format!("<testsuite name=\"brunt.assertions\" tests=\"{}\"", statuses.len());
-        assert!(xml.contains(&cases), "{xml}");
-        assert_eq!(xml.matches("<failure type=\"assertion\"").count(), count_of("fails"), "{xml}");
-        assert_eq!(xml.matches("<error type=\"inconclusive\"").count(), count_of("inconclusive"), "{xml}");
-    }
+    // Beside each other: fifty requests a second each.
+    std::thread::scope(|scope| {
+        for (asserted, exit, statuses) in table {
+            scope.spawn(|| check(asserted, *exit, statuses));
+        }
+    });
+}
+
+fn check(asserted: &[&str], exit: i32, statuses: &[&str]) {
+    let server = Server::reference(&["--service", "fixed:20000", "--script-after", "50"]);
+    let junit = std::env::temp_dir().join(format!("brunt-junit-{}-{}.xml", std::process::id(), unique()));
+    let flags = ["-c", "1", "-t", "1500ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--io", "epoll"];
+    let mut flags = [&flags[..], &["--allow-untrusted", "--junit", junit.to_str().unwrap()]].concat();
+    asserted.iter().for_each(|objective| flags.extend(["--assert", objective]));
+    let run = Measured::run_undisturbed(&server.address, &flags);
+    assert_eq!(run.exit, exit, "{}", run.text);
+    let assertions = run.at("assertions").as_array().unwrap();
+    let found: Vec<_> = assertions.iter().map(|held| held["status"].as_str().unwrap()).collect();
+    assert_eq!(found, statuses, "{}", run.text);
+    let xml = std::fs::read_to_string(&junit).unwrap();
     std::fs::remove_file(junit).unwrap();
+    let count_of = |status: &str| statuses.iter().filter(|found| **found == status).count();
+    let cases = format!("<testsuite name=\"brunt.assertions\" tests=\"{}\"", statuses.len());
+    assert!(xml.contains(&cases), "{xml}");
+    assert_eq!(xml.matches("<failure type=\"assertion\"").count(), count_of("fails"), "{xml}");
+    assert_eq!(xml.matches("<error type=\"inconclusive\"").count(), count_of("inconclusive"), "{xml}");
 }

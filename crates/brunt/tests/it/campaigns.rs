@@ -205,8 +205,22 @@ fn a_search_passes_always_or_never() {
     let _beside = beside_others();
     let server = Server::reference(&["--service", "fixed:200", "--script-after", "500"]);
     let search = |slo: &str| {
-        let flags =
-            ["--from", "500", "--to", "1k", "-t", "3s", "--max-time", "9s", "-d", "1024", "--mix", "get"];
+        let flags = [
+            "--from",
+            "500",
+            "--to",
+            "1k",
+            "-t",
+            "3s",
+            "--max-time",
+            "9s",
+            "-d",
+            "1024",
+            "--mix",
+            "get",
+            "--wait",
+            "sleep",
+        ];
         campaign(&[&["search", "-s", &server.address, "--slo", slo], &flags[..]].concat())
     };
     let measured = search("p90 < 1s");

@@ -281,9 +281,13 @@ fn a_node_that_is_gone_is_gone_alone() {
     let _beside = beside_others();
     let Some(cluster) = Cluster::start() else { return };
     let flags =
-        ["--protocol", "resp3", "-t", "4s", "--warmup", "0s", "-c", "6", "-d", "4", "-T", "1", "-r", "2000"];
+        ["--protocol", "resp3", "-t", "3s", "--warmup", "0s", "-c", "6", "-d", "4", "-T", "1", "-r", "2000"];
     let run = cluster.run(
-        &[&flags[..], &["--keys", "5000", "--mix", "get", "--timeout", "400ms", "--drain", "1s"]].concat(),
+        &[
+            &flags[..],
+            &["--keys", "5000", "--mix", "get", "--wait", "sleep", "--timeout", "400ms", "--drain", "1s"],
+        ]
+        .concat(),
     );
     cluster.await_keys(5_000);
     let gets = |node: &Server| command_counts(node, "get").get("calls").copied().unwrap_or(0);

@@ -506,7 +506,20 @@ fn progress_is_a_line_at_a_time() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let said = |flags: &[&str]| {
-        let run = ["run", "-s", &server.address, "-t", "1s", "--warmup", "0s", "--keys", "100", "-q"];
+        let run = [
+            "run",
+            "-s",
+            &server.address,
+            "-t",
+            "1s",
+            "--think",
+            "1ms",
+            "--warmup",
+            "0s",
+            "--keys",
+            "100",
+            "-q",
+        ];
         String::from_utf8(brunt(&run).args(flags).output().unwrap().stderr).unwrap()
     };
     assert_eq!(said(&[]), "");
@@ -524,7 +537,8 @@ fn seconds_are_written() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let path = file("seconds.csv", "");
-    let flags = ["-t", "1500ms", "-r", "2k", "--keys", "50", "--warmup", "200ms", "--csv", &path];
+    let flags =
+        ["-t", "1500ms", "-r", "2k", "--keys", "50", "--warmup", "200ms", "--wait", "sleep", "--csv", &path];
     let measured = Measured::run(&server.address, &flags);
     let text = std::fs::read_to_string(&path).unwrap();
     let rows: Vec<Vec<&str>> =

@@ -9,7 +9,11 @@ use std::path::PathBuf;
 
 /// One connection: the service time is nearly all of what there is to measure. No process has to be woken, so little of it may be the client's.
 pub(crate) const LOAD: [&str; 12] =
-    ["-c", "1", "-t", "300ms", "--warmup", "0", "--keys", "500", "--mix", "get", "--wait", "spin"];
+    ["-c", "1", "-t", "300ms", "--warmup", "0", "--keys", "50", "--mix", "get", "--wait", "spin"];
+
+/// As many requests as a test needs that looks at no times.
+pub(crate) const COUNTED: &[&str] =
+    &["-c", "1", "-n", "150", "--warmup", "0", "--keys", "50", "--mix", "get"];
 
 /// Files of this test, gone with it.
 pub(crate) struct Directory(pub(crate) PathBuf);
@@ -22,11 +26,11 @@ impl Directory {
     }
 
     /// Measures into a file.
-    pub(crate) fn measured(&self, name: &str, server: &Server, flags: &[&str]) -> String {
+    pub(crate) fn measured(&self, name: &str, server: &Server, load: &[&str], flags: &[&str]) -> String {
         let path = self.0.join(name).to_str().unwrap().to_owned();
         let mut command =
             undisturbed(&["run", "-q", "--allow-untrusted", "-s", &server.address, "--json", &path]);
-        let output = command.args(LOAD).args(flags).output().unwrap();
+        let output = command.args(load).args(flags).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         path
     }
@@ -38,8 +42,9 @@ impl Drop for Directory {
     }
 }
 
+/// Every run stores its few keys first, at this pace from the second one on.
 pub(crate) fn of_service(us: &str) -> Server {
-    Server::reference(&["--service", &format!("fixed:{us}"), "--script-after", "500"])
+    Server::reference(&["--service", &format!("fixed:{us}"), "--script-after", "50"])
 }
 
 /// Exit code, JSON and text of a comparison.
@@ -59,8 +64,9 @@ pub(crate) fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {
 fn what_was_measured_is_reported() {
     let _beside = beside_others();
     // Counted from its first request; from then on it refuses everybody.
-    let (one, gone) = (of_service("500"), Server::reference(&["--outage", "2500ms:600s"]));
-    let flags = ["--repeat", "20", "--allow-untrusted", "--live", &one.address, &gone.address];
+    let (one, gone) = (of_service("500"), Server::reference(&["--outage", "1500ms:600s"]));
+    let flags =
+        ["--repeat", "20", "--timeout", "1s", "--allow-untrusted", "--live", &one.address, &gone.address];
     let (exit, json, text) = compared(&[&flags[..], &LOAD].concat());
     assert_eq!((exit, &json["interrupted"]), (5, &true.into()), "{text}");
     assert!(!json["b"]["runs"].as_array().unwrap().is_empty(), "{text}");
@@ -74,7 +80,7 @@ fn live_servers_are_named_by_urls() {
     let (one, other) = (of_service("100"), of_service("100"));
     let url = |server: &Server, scheme: &str, rest: &str| format!("{scheme}://{}{rest}", server.address);
     let live = |a: &str, b: &str| {
-        compared(&[&["--repeat", "2", "--allow-untrusted", "--live", a, b][..], &LOAD].concat())
+        compared(&[&["--repeat", "2", "--allow-untrusted", "--live", a, b][..], COUNTED].concat())
     };
     let (exit, json, text) = live(&url(&one, "redis", "/3"), &url(&other, "redis", "/3"));
     assert_eq!(exit, 0, "{text}");
@@ -95,8 +101,8 @@ fn live_servers_are_named_by_urls() {
 fn what_cannot_be_compared_is_refused() {
     let _beside = beside_others();
     let (directory, server) = (Directory::new(), of_service("100"));
-    let one = directory.measured("one.json", &server, &[]);
-    let other = directory.measured("other.json", &server, &["--depth", "2", "--timeout", "5s"]);
+    let one = directory.measured("one.json", &server, COUNTED, &[]);
+    let other = directory.measured("other.json", &server, COUNTED, &["--depth", "2", "--timeout", "5s"]);
     let (exit, _, text) = compared(&[&one, &other]);
     assert_eq!(exit, 2, "{text}");
     for word in ["depth: A has 1, B has 2", "timeout: A has 10s, B has 5s", "--allow-different-plans"] {

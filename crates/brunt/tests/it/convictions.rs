@@ -122,10 +122,11 @@ fn a_closed_loop_that_is_stopped_says_so() {
 fn a_generator_that_is_stopped_fails_where_that_matters() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
-    let strict = stopped(&server, 300, 3.0, &["--strict"]).0;
+    let strict = stopped(&server, 300, 3.0, &["--strict", "--wait", "sleep"]).0;
     assert_eq!((strict.exit, status(&strict, "LAG")), (3, "not_trusted"), "{}", strict.text);
     assert!(strict.text.contains("NOT TRUSTED:"), "{}", strict.text);
-    let asserted = ["--assert", "p99.9 < 100ms", "--assert", "p50 < 10s", "--assert", "p99.9 < 10s"];
+    let asserted =
+        ["--wait", "sleep", "--assert", "p99.9 < 100ms", "--assert", "p50 < 10s", "--assert", "p99.9 < 10s"];
     let asserted = stopped(&server, 300, 3.0, &asserted).0;
     let outcomes: Vec<_> = asserted
         .at("assertions")
@@ -164,13 +165,13 @@ pub(crate) fn stopped(server: &Server, stop_ms: u64, seconds: f64, flags: &[&str
 fn the_user_says_how_strictly_a_run_is_judged() {
     let _beside = beside_others();
     let server = Server::reference(&["--error-every", "10", "--script-after", "1000"]);
-    let flags = ["-c", "4", "-n", "20k", "--warmup", "0s", "--keys", "1000", "--mix", "get"];
+    let flags = ["-c", "4", "-n", "10k", "--warmup", "0s", "--keys", "1000", "--mix", "get"];
     const HOST: &str = "LAG,CPU,STEAL,CLOCK,COLO,NET,CI-THIN,WARM,DRIFT,SHIFT,LITTLE,SERVER";
     let with_errors = format!("{HOST},err");
     let table: [(&[&str], i32, &str, &str); 4] = [
-        (&["--allow", HOST], 0, "caution", "\n  ERR       caution: 2 000 of 20 000 requests failed"),
+        (&["--allow", HOST], 0, "caution", "\n  ERR       caution: 1 000 of 10 000 requests failed"),
         (&["--allow", HOST, "--strict"], 3, "not_trusted", "\nNOT TRUSTED: ERR\n"),
-        (&["--allow", &with_errors, "--strict"], 0, "not_trusted", "\n  ERR       allowed: 2 000 of 20 000"),
+        (&["--allow", &with_errors, "--strict"], 0, "not_trusted", "\n  ERR       allowed: 1 000 of 10 000"),
         (&["--allow", HOST, "--strict", "--allow-untrusted"], 0, "not_trusted", "\nNOT TRUSTED: ERR\n"),
     ];
     for (judging, exit, found, words) in table {
@@ -207,7 +208,7 @@ fn an_overloaded_server_is_seen_at_its_pace() {
     let server = Server::reference(&["--service", "fixed:500", "--script-after", "1000"]);
     let flags = [
         "-r", "6k", "-c", "4", "-d", "4", "--warmup", "1500ms", "-t", "1s", "--keys", "1000", "--drain",
-        "100ms",
+        "100ms", "--wait", "sleep",
     ];
     let measured = Measured::run(&server.address, &flags);
     measured.check_books();
@@ -236,7 +237,7 @@ fn a_server_on_the_workers_processor_is_found() {
     let _beside = beside_others();
     let [_, cpu] = two_processors();
     let server = Server::reference(&["--cpus", &cpu]);
-    let flags = ["-r", "2k", "-t", "2s", "--warmup", "200ms", "--keys", "1000", "-c", "4", "--cpus", &cpu];
+    let flags = ["-r", "2k", "-t", "1s", "--warmup", "200ms", "--keys", "1000", "-c", "4", "--cpus", &cpu];
     // It says why the times are what they are; in a publication it speaks against them.
     for (judging, word) in [(&[][..], "cause"), (&["--strict"], "caution")] {
         let measured = Measured::run(&server.address, &[&flags[..], judging].concat());

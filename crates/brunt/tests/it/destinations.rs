@@ -64,7 +64,7 @@ fn a_memcached_beside_a_redis() {
     for io in INTERFACES {
         let (Some(cache), Some(redis)) = (Server::memcached(&[]), Server::redis(&[])) else { return };
         let plan = format!(
-            "threads = 1\nwarmup = '0s'\nrequests = 20000\nkeys = 500\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
+            "threads = 1\nwarmup = '0s'\nrequests = 8000\nkeys = 500\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
              [[class]]\nname = 'cache'\nmix = 'get=3,set=1,mget=1'\n[[class]]\nname = 'store'\nserver = 'redis://{}'\n\
              mix = 'get=1,set=2,incr=1'\ndepth = 3\n",
             cache.address, redis.address
@@ -72,7 +72,7 @@ fn a_memcached_beside_a_redis() {
         let measured = run(&plan);
         measured.check_exit();
         let text = &measured.text;
-        assert_eq!(measured.count("requests.completed"), 20_000, "{text}");
+        assert_eq!(measured.count("requests.completed"), 8_000, "{text}");
         assert_eq!(measured.count("client.threads"), 2, "{text}");
         assert!(
             text.contains("note: --threads 2: classes of different protocols run on different workers"),
@@ -103,13 +103,13 @@ fn a_class_over_tcp_beside_one_over_udp() {
     for io in INTERFACES {
         let Some(server) = memcached() else { return };
         let plan = format!(
-            "threads = 1\nwarmup = '0s'\nrequests = 20000\nkeys = 700\nconnections = 4\nio = '{io}'\nserver = '{}'\n[[class]]\n\
+            "threads = 1\nwarmup = '0s'\nrequests = 8000\nkeys = 700\nconnections = 4\nio = '{io}'\nserver = '{}'\n[[class]]\n\
              name = 'streams'\nmix = 'get=3,set=1'\n[[class]]\nname = 'datagrams'\ntransport = 'udp'\nmix = 'mget=3,touch=1'\n",
             server.address
         );
         let measured = run(&plan);
         let text = &measured.text;
-        assert_eq!(measured.count("requests.scheduled"), 20_000, "{text}");
+        assert_eq!(measured.count("requests.scheduled"), 8_000, "{text}");
         check_datagrams(&measured, &server, |class, op| sent(&measured, class, op), 700);
         let [by_tcp, by_udp] = &answered(&measured)[..] else { panic!("{text}") };
         assert_eq!(by_tcp.0, format!("{} (tcp)", server.address));
@@ -146,7 +146,7 @@ fn sets_over_tcp_and_gets_over_udp() {
     for (io, dialect) in [(INTERFACES[0], "memcached-text"), (INTERFACES[1], "memcached-meta")] {
         let Some(server) = memcached() else { return };
         let plan = format!(
-            "threads = 1\nwarmup = '0s'\nrequests = 10000\nkeys = 900\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
+            "threads = 1\nwarmup = '0s'\nrequests = 4000\nkeys = 900\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
              protocol = '{dialect}'\nmix = 'mget=9,set=1'\nmultiget = 8\n[[class]]\nname = 'facebook'\n[[class.route]]\n\
              ops = ['mget']\ntransport = 'udp'\n",
             server.address
@@ -155,7 +155,7 @@ fn sets_over_tcp_and_gets_over_udp() {
         let text = &measured.text;
         let timeouts = measured.over_phases("requests.timeout");
         let (gets, sets) = (sent(&measured, "facebook", "mget"), sent(&measured, "facebook", "set"));
-        assert_eq!(gets + sets, 10_000, "{text}");
+        assert_eq!(gets + sets, 4_000, "{text}");
         let statistics = server.statistics();
         assert_eq!(counted(&statistics, "cmd_set"), 900 + sets, "{text}");
         let served = counted(&statistics, "cmd_get");
@@ -178,11 +178,11 @@ fn sets_over_tcp_and_gets_over_udp() {
 #[test]
 fn sets_to_replicas_and_gets_from_them() {
     let _beside = beside_others();
-    for (rate, threads) in [("", 1), ("rate = '4k'\n", 2)] {
+    for (rate, threads) in [("", 1), ("rate = '4k'\nwait = 'sleep'\n", 2)] {
         let servers: Vec<Server> = (0..3).map_while(|_| Server::memcached(&[])).collect();
         let [one, two, three] = &servers[..] else { return };
         let plan = format!(
-            "threads = {threads}\nwarmup = '0s'\nrequests = 12000\nkeys = 900\nconnections = 12\nreplicas = 2\n{rate}\
+            "threads = {threads}\nwarmup = '0s'\nrequests = 6000\nkeys = 900\nconnections = 12\nreplicas = 2\n{rate}\
              server = ['{}', '{}', '{}']\nmix = 'get=4,mget=2,set=4'\n[[class]]\nname = 'replicated'\n",
             one.address, two.address, three.address
         );
@@ -190,7 +190,7 @@ fn sets_to_replicas_and_gets_from_them() {
         let text = &measured.text;
         // A host that is busy lets us send what is late.
         measured.check_exit_besides(&["SAT"]);
-        assert_eq!(measured.count("requests.completed"), 12_000, "{text}");
+        assert_eq!(measured.count("requests.completed"), 6_000, "{text}");
         let sent = |op: &str| sent(&measured, "replicated", op);
         let all = |name: &str| servers.iter().map(|server| counted(&server.statistics(), name)).sum::<u64>();
         assert_eq!(all("cmd_set"), 2 * (900 + sent("set")), "{text}");

@@ -50,6 +50,8 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
     let server = Server::reference(&[&["--script-after", stores], &script[..], serve].concat());
     let base =
         ["--warmup", "0s", "--keys", "1000", "--timeout", "300ms", "--drain", "1s", "--allow-untrusted"];
+    // A server that drips writes each byte by itself.
+    let base = [&base[..], &["--value-size", "40"]].concat();
     let seed = seed.to_string();
     let measured = Measured::run(&server.address, &[&base[..], &["--seed", &seed], flags].concat());
     let text = &measured.text;
@@ -71,19 +73,19 @@ fn run(seed: u64, stores: &str, every: Every, serve: &[&str], flags: &[&str]) ->
 fn what_is_hit_is_what_fails() {
     let _beside = beside_others();
     let table: [(Every, &[&str], &[&str]); 6] = [
-        (Every { reset: 100, ..Every::NONE }, &[], &["-n", "4000", "-c", "4"]),
-        (Every { cut: 100, ..Every::NONE }, &[], &["-n", "4000", "-c", "4", "-T", "2"]),
-        (Every { error: 70, wrong: 30, ..Every::NONE }, &["--drip", "1:0"], &["-n", "4000", "-c", "16"]),
-        (Every { drop: 900, ..Every::NONE }, &["--drip", "3:20"], &["-n", "4000", "-c", "4"]),
+        (Every { reset: 100, ..Every::NONE }, &[], &["-n", "2000", "-c", "4"]),
+        (Every { cut: 100, ..Every::NONE }, &[], &["-n", "2000", "-c", "4", "-T", "2"]),
+        (Every { error: 70, wrong: 30, ..Every::NONE }, &["--drip", "1:0"], &["-n", "2000", "-c", "16"]),
+        (Every { drop: 900, ..Every::NONE }, &["--drip", "3:20"], &["-n", "2000", "-c", "4"]),
         (
             Every { error: 90, ..Every::NONE },
             &["--stall", "100ms:150ms"],
-            &["-r", "8k", "-n", "4000", "-c", "4"],
+            &["-r", "8k", "-n", "2000", "-c", "4"],
         ),
         (
             Every { drop: 900, reset: 150, cut: 250, error: 70, wrong: 30 },
             &[],
-            &["-r", "8k", "-n", "4000", "-c", "16"],
+            &["-r", "8k", "-n", "2000", "-c", "16"],
         ),
     ];
     for (seed, (every, serve, flags)) in (1..).zip(table) {
@@ -94,15 +96,15 @@ fn what_is_hit_is_what_fails() {
         let mut measured = run(seed, "1000", every, serve, &flags);
         for _ in 1..ATTEMPTS {
             // Whoever is kept from a processor for longer than a time-out makes more of them.
-            let has_more = failed_of(&measured)[0] > every.outcomes(4_000)[0];
+            let has_more = failed_of(&measured)[0] > every.outcomes(2_000)[0];
             if !(has_more && measured.is_disturbed()) {
                 break;
             }
             measured = run(seed, "1000", every, serve, &flags);
         }
         let failed = failed_of(&measured);
-        assert_eq!(failed, every.outcomes(4_000), "{seed}: {flags:?}\n{}", measured.text);
-        assert_eq!(measured.count("requests.completed"), 4_000 - failed.iter().sum::<u64>(), "{seed}");
+        assert_eq!(failed, every.outcomes(2_000), "{seed}: {flags:?}\n{}", measured.text);
+        assert_eq!(measured.count("requests.completed"), 2_000 - failed.iter().sum::<u64>(), "{seed}");
         assert_eq!(measured.count("connections.lost"), failed[0] + failed[1], "{seed}\n{}", measured.text);
     }
 }

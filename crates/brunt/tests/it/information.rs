@@ -66,8 +66,8 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
 fn a_redis_counts_what_we_do() {
     let _beside = beside_others();
     for flags in [
-        &["--protocol", "resp2", "-T", "2"][..],
-        &["--protocol", "resp3", "--ttl", "1h", "--database", "3", "--io", "epoll"],
+        &["--protocol", "resp2", "-T", "2", "--think", "2ms"][..],
+        &["--protocol", "resp3", "--ttl", "1h", "--database", "3", "--io", "epoll", "--think", "2ms"],
     ] {
         let Some(server) = Server::redis(&[]) else { return };
         let measured = check_agreement(&server.address, flags);
@@ -98,8 +98,11 @@ fn window_of(measured: &Measured) -> &Value {
 fn a_reference_server_counts_it_likewise() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
-    check_agreement(&server.address, &["--protocol", "resp2", "-r", "4000"]);
-    check_agreement(&server.address, &["--protocol", "resp3", "-r", "4000", "--ttl", "1h"]);
+    check_agreement(&server.address, &["--protocol", "resp2", "-r", "4000", "--wait", "sleep"]);
+    check_agreement(
+        &server.address,
+        &["--protocol", "resp3", "-r", "4000", "--ttl", "1h", "--wait", "sleep"],
+    );
 }
 
 /// Whoever asks comes as the load comes: by password, through TLS, by a path.
@@ -111,7 +114,7 @@ fn it_is_asked_as_the_load_comes() {
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&[&user[..], &["--unixsocket", &path]].concat()) else { return };
     server.redis_says("PING");
-    let login = ["--user", "cache", "--password", "pw"];
+    let login = ["--user", "cache", "--password", "pw", "--think", "2ms"];
     check_agreement(&server.address, &[&["--protocol", "resp2"][..], &login].concat());
     server.redis_says("FLUSHALL");
     check_agreement(&format!("unix:{path}"), &[&["--protocol", "resp3"][..], &login].concat());
@@ -162,6 +165,8 @@ fn another_client_is_noticed() {
         "1000",
         "--mix",
         "get",
+        "--wait",
+        "sleep",
     ];
     std::thread::scope(|scope| {
         let run = scope.spawn(|| Measured::run(&server.address, &flags));

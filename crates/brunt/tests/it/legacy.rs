@@ -13,7 +13,7 @@ fn check_recorded(folder: &str) {
     // Whether tests may run without real servers is asked for in one place.
     let Some(_server) = Server::memcached(&[]) else { return };
     let legacy = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/legacy");
-    let (succeeded, text) = shape(&legacy, &["--all", folder, "-j", "4"]);
+    let (succeeded, text) = shape(&legacy, &["--all", folder, "-j", "8"]);
     let failed: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("FAIL ")).collect();
     assert!(
         text.ends_with(" failed\n") && succeeded == failed.is_empty() && !text.starts_with("0 passed"),

@@ -12,6 +12,7 @@
 
 mod accounting;
 mod agentmode;
+mod assertions;
 mod calibrate;
 mod campaigns;
 mod cluster;

@@ -24,13 +24,28 @@ fn check_counts(flags: &[&str]) {
 #[test]
 fn counts_agree_in_closed_loop() {
     let _beside = beside_others();
-    check_counts(&["-c", "16", "-t", "1s", "--warmup", "200ms"]);
+    check_counts(&["-c", "16", "-t", "400ms", "--warmup", "100ms", "--keys", "10000"]);
 }
 
 #[test]
 fn counts_agree_in_open_loop() {
     let _beside = beside_others();
-    check_counts(&["-r", "5k", "-t", "1s", "--warmup", "200ms", "-d", "8", "--popularity", "zipf:0.99"]);
+    check_counts(&[
+        "-r",
+        "5k",
+        "-t",
+        "500ms",
+        "--warmup",
+        "200ms",
+        "-d",
+        "8",
+        "--popularity",
+        "zipf:0.99",
+        "--keys",
+        "10000",
+        "--wait",
+        "sleep",
+    ]);
 }
 
 #[test]
@@ -38,7 +53,9 @@ fn counts_agree_for_multi_gets_and_misses() {
     let _beside = beside_others();
     check_counts(&[
         "-n",
-        "20000",
+        "8000",
+        "--warmup",
+        "200ms",
         "--mix",
         "mget=3,set=1,get=1",
         "--multiget",
@@ -51,6 +68,8 @@ fn counts_agree_for_multi_gets_and_misses() {
     check_counts(&[
         "-n",
         "20000",
+        "--warmup",
+        "200ms",
         "--no-preload",
         "--mix",
         "get=9,set=1",
@@ -64,7 +83,7 @@ fn counts_agree_for_multi_gets_and_misses() {
 #[test]
 fn counts_agree_with_several_threads() {
     let _beside = beside_others();
-    check_counts(&["-T", "2", "-c", "7", "-d", "3", "-n", "30001", "--keys", "1234"]);
+    check_counts(&["-T", "2", "-c", "7", "-d", "3", "-n", "30001", "--keys", "1234", "--warmup", "200ms"]);
 }
 
 /// What `load` stored, a later run finds, every key of it.
@@ -110,7 +129,8 @@ fn keys_are_in_the_form_that_was_asked_for() {
         let mut reply = String::new();
         BufReader::new(connection).read_line(&mut reply).unwrap();
         assert_eq!(reply, "HD s200\r\n", "{form}");
-        let checked = ["--no-preload", "--verify=100%", "--mix", "get=2,mget=1,set=1", "-n", "3000"];
+        let checked =
+            ["--no-preload", "--warmup=0s", "--verify=100%", "--mix", "get=2,mget=1,set=1", "-n", "3000"];
         let measured = Measured::run(&server.address, &[&flags[..], &checked].concat());
         measured.check_exit();
         assert_eq!(measured.count("keys.asked"), measured.count("keys.hit"), "{form}");

@@ -33,7 +33,7 @@ fn mixed_operations_are_counted_alike() {
     for (version, ttl, touch) in [("resp2", "0", "touch"), ("resp3", "1h", "expire")] {
         let Some(server) = Server::redis(&[]) else { return };
         let flags = [
-            &["--protocol", version, "-n", "100k", "--warmup", "0s", "-c", "16", "-T", "2", "-d", "8"][..],
+            &["--protocol", version, "-n", "50k", "--warmup", "0s", "-c", "16", "-T", "2", "-d", "8"][..],
             &[
                 "--popularity",
                 "zipf:0.99",
@@ -53,7 +53,7 @@ fn mixed_operations_are_counted_alike() {
         measured.check_connections();
         let text = &measured.text;
         let ended = ["scheduled", "completed"].map(|key| measured.count(&format!("requests.{key}")));
-        assert_eq!(ended, [100_000; 2], "{text}");
+        assert_eq!(ended, [50_000; 2], "{text}");
         assert_eq!(measured.json["error_replies"], serde_json::json!({}), "{text}");
         assert!(measured.json["first_garbage"].is_null() && measured.json["first_error"].is_null(), "{text}");
 

@@ -3,7 +3,7 @@
 //! Not what is printed. Every kind of run is made once, and its text, its tables, its JSON and its exit code are compared to the byte.
 
 use crate::cluster::Cluster;
-use crate::compare::{self as results, LOAD, of_service};
+use crate::compare::{self as results, COUNTED, of_service};
 use crate::fleet::Agent;
 use crate::schema::check_result;
 use crate::server::{Server, beside_others, brunt, own_directory};
@@ -73,19 +73,24 @@ fn runs_are_reported_to_the_byte() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
     let base = ["run", "-s", &server.address, "--keys", "500", "-t", "600ms", "--warmup", "200ms", "-c", "4"];
-    let with = |more: &[&'static str]| [&base[..], more].concat();
-    check("closed loop", &with(&[]));
+    // A report is as long whatever the rate.
+    let with = |more: &[&'static str]| [&base[..], &["--wait", "sleep"], more].concat();
+    check("closed loop", &with(&["--think", "1ms"]));
     check("open loop", &with(&["-r", "5k", "--mix", "get=8,set=1,mget=1", "--allow-untrusted"]));
     check(
         "asserted",
         &with(&["-r", "3k", "--assert", "p99 < 1s", "--assert", "get.p50 < 1ns", "--allow", "LAG"]),
     );
-    check("strict", &with(&["--strict", "--verify", "--samples-max", "0"]));
+    check("strict", &with(&["--think", "1ms", "--strict", "--verify", "--samples-max", "0"]));
     check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]));
-    check("misses", &with(&["--no-preload", "--on-miss", "set"]));
+    check("misses", &with(&["--think", "1ms", "--no-preload", "--on-miss", "set"]));
     check(
         "its own server",
-        &["run", "-n", "2000", "--warmup", "auto", "--meter", "request-size", "--allow-untrusted"],
+        &[
+            &["run", "-n", "2000", "--keys", "500", "--think", "2ms", "--warmup", "auto"][..],
+            &["--meter", "request-size", "--allow-untrusted"],
+        ]
+        .concat(),
     );
 }
 
@@ -172,12 +177,24 @@ fn a_run_of_a_fleet_is_reported_to_the_byte() {
 fn campaigns_are_reported_to_the_byte() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
-    let step = ["-s", &server.address, "--keys", "200", "-t", "300ms", "--warmup", "100ms", "--no-progress"];
+    let step = [
+        "-s",
+        &server.address,
+        "--keys",
+        "200",
+        "-t",
+        "300ms",
+        "--warmup",
+        "100ms",
+        "--no-progress",
+        "--wait",
+        "sleep",
+    ];
     let table: [(&str, &[&str]); 4] = [
         ("scan", &["--over", "rate=2k,4k,3.5k"]),
-        ("scan", &["--over", "connections=1,2", "--repeat", "2"]),
+        ("scan", &["--over", "connections=1,2", "--repeat", "2", "--think", "1ms"]),
         ("search", &["--slo", "p99 < 1s", "--from", "1k", "--to", "4k"]),
-        ("run", &["--repeat", "3", "--allow", "LAG,STEAL"]),
+        ("run", &["--repeat", "3", "--think", "1ms", "--allow", "LAG,STEAL"]),
     ];
     for (command, flags) in table {
         let files = Directory(own_directory());
@@ -214,22 +231,24 @@ fn comparisons_are_reported_to_the_byte() {
     let _beside = beside_others();
     let files = results::Directory::new();
     let (fast, slow) = (of_service("100"), of_service("1000"));
-    let a: Vec<String> = (0..4).map(|run| files.measured(&format!("a{run}.json"), &fast, &[])).collect();
-    let b: Vec<String> = (0..4).map(|run| files.measured(&format!("b{run}.json"), &slow, &[])).collect();
+    let a: Vec<String> =
+        (0..4).map(|run| files.measured(&format!("a{run}.json"), &fast, COUNTED, &[])).collect();
+    let b: Vec<String> =
+        (0..4).map(|run| files.measured(&format!("b{run}.json"), &slow, COUNTED, &[])).collect();
     let [a, b] = [&a, &b].map(|side| side.iter().map(String::as_str).collect::<Vec<_>>());
     let assertions = ["--assert", "p99 <= +5%", "--assert", "p50 < 1ns", "--allow-untrusted"];
     check_comparison("files", &[&["--a"], &a[..], &["--b"], &b[..], &assertions].concat());
     check_comparison("one each", &[a[0], b[0]]);
     let live =
         ["--repeat", "2", "--no-progress", "--allow-untrusted", "--live", &fast.address, &slow.address];
-    check_comparison("live", &[&live[..], &LOAD].concat());
-    // Ended in the second run of B, which had at most 300 gets in its first.
+    check_comparison("live", &[&live[..], COUNTED].concat());
+    // Ended in the second run of B, which had 150 gets in its first.
     let slower = of_service("1000");
     let live =
         ["--repeat", "20", "--no-progress", "--allow-untrusted", "--live", &fast.address, &slower.address];
-    check_comparison_of("interrupted", &[&live[..], &LOAD].concat(), |mut compare| {
+    check_comparison_of("interrupted", &[&live[..], COUNTED].concat(), |mut compare| {
         let child = compare.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        slower.await_gets(350);
+        slower.await_gets(200);
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         child.wait_with_output().unwrap()
     });

@@ -131,7 +131,7 @@ fn commands(server: &str, directory: &Directory) -> Vec<(Vec<String>, Vec<String
     let few = &LOAD[2..];
     let missed = ["--assert", "hit < 50%"];
     let live = ["compare", "--live", server, server, "--repeat", "1"];
-    let saved = ["mutilate", "-s", server, "-t", "1", "-r", "100", "--save", "saved.txt"];
+    let saved = ["mutilate", "-s", server, "-t", "1", "-r", "100", "-q", "2000", "--save", "saved.txt"];
     let table: [(Vec<&str>, &[&str], i32); 11] = [
         ([&["run", "-s", server, ANYHOW], &LOAD[..]].concat(), &all, 0),
         ([&["run", "-s", server, ANYHOW], &LOAD[..], &missed].concat(), &all, 4),
@@ -205,7 +205,8 @@ fn check_printing(server: &str, number: u32, way: usize) {
 #[test]
 fn messages_that_cannot_be_printed_change_nothing() {
     let _beside = beside_others();
-    let progress = [&["run", ANYHOW, "-t", "250ms", "--progress", "100ms"], &LOAD[2..]].concat();
+    let progress =
+        [&["run", ANYHOW, "-t", "250ms", "--think", "1ms", "--progress", "100ms"], &LOAD[2..]].concat();
     let table: &[(&[&str], i32)] = &[
         (&["run", "--rate", "fast"], 2),
         (&["run", "/no/such/plan.toml"], 2),
@@ -301,7 +302,7 @@ fn what_there_is_no_room_for_leaves_what_was_there() {
     }
     let outputs = ["--json", &json, "--csv", &csv];
     let scan = ["scan", "--over", "depth=1", "-s", &server.address, ANYHOW];
-    let mutilate = ["mutilate", "-s", &server.address, "-t", "1", "-r", "50", "--save", &saved];
+    let mutilate = ["mutilate", "-s", &server.address, "-t", "1", "-r", "50", "-q", "2000", "--save", &saved];
     // Of 512 or 1 024 bytes, by the shell: 4 are enough for a second of CSV, and for no JSON.
     let table: &[(u32, Vec<&str>, &[&str], i32)] = &[
         (0, [&run[..], &outputs, &["--junit", &junit]].concat(), &["--json", "--csv", "--junit"], 1),

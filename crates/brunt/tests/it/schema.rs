@@ -23,13 +23,14 @@ pub(crate) fn check_result(name: &str, text: &str) -> usize {
     runs.len()
 }
 
-/// Runs this, which makes so many runs.
+/// Runs this, which makes so many runs; a search more, where the host keeps the client from its rate.
 fn check(name: &str, words: &[&str], runs: usize) {
     let output =
         brunt(&[words, &["--json", "-", "--no-progress", "--allow-untrusted"]].concat()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.stdout.is_empty(), "{name}: {said}");
-    assert_eq!(check_result(name, &String::from_utf8(output.stdout).unwrap()), runs, "{name}: {said}");
+    let found = check_result(name, &String::from_utf8(output.stdout).unwrap());
+    assert!(found == runs || words[0] == "search" && found > runs, "{name}: {found}: {said}");
 }
 
 #[test]
@@ -37,17 +38,35 @@ fn results_are_as_the_schema_says() {
     let _beside = beside_others();
     let directory = own_directory();
     let plan = directory.join("plan.toml");
-    let classes = "keys = 300\n[[class]]\nname = 'open'\nrate = '2k'\nmix = 'get=8,set=1,mget=1'\n[[class]]\nname = 'closed'\n";
+    let classes = "keys = 300\nwait = 'sleep'\n[[class]]\nname = 'open'\nrate = '2k'\nmix = 'get=8,set=1,mget=1'\n\
+                   [[class]]\nname = 'closed'\nthink = '2ms'\n";
     std::fs::write(&plan, classes).unwrap();
     let server = Server::reference(&[]);
-    let base = ["-s", &server.address, "-t", "500ms", "--warmup", "200ms"];
-    let short = [&base[..], &["--keys", "300"]].concat();
+    let base = ["-s", &server.address, "-t", "400ms", "--warmup", "100ms"];
+    let short = [&base[..], &["--keys", "300", "--wait", "sleep"]].concat();
     let with = |words: &[&'static str]| [&["run"], words, &short].concat();
-    check("plain", &["run", "-n", "2000", "--warmup", "auto", "--meter", "request-size"], 1);
-    check("strict", &with(&["--strict", "--verify", "--timestamps", "kernel", "--assert", "p50 < 1ns"]), 1);
+    let plain = [
+        "run",
+        "-n",
+        "2000",
+        "--keys",
+        "300",
+        "--think",
+        "2ms",
+        "--warmup",
+        "auto",
+        "--meter",
+        "request-size",
+    ];
+    check("plain", &plain, 1);
+    check(
+        "strict",
+        &with(&["--think", "2ms", "--strict", "--verify", "--timestamps", "kernel", "--assert", "p50 < 1ns"]),
+        1,
+    );
     check("several classes", &[&["run", plan.to_str().unwrap()], &base[..]].concat(), 1);
     check("until", &with(&["-r", "3k", "--until", "p50=20%", "--max-time", "2s"]), 1);
-    check("repeated", &with(&["--repeat", "2"]), 2);
+    check("repeated", &with(&["--think", "2ms", "--repeat", "2"]), 2);
     check("scan", &[&["scan", "--over", "rate=1k,2k"], &short[..]].concat(), 2);
     check(
         "search",
@@ -61,6 +80,6 @@ fn results_are_as_the_schema_says() {
         1,
     );
     let agent = Agent::wait(&["-T", "1"]);
-    check("agent", &[&["run", "--agent", &agent.address, "--wait", "sleep"], &short[..]].concat(), 1);
+    check("agent", &[&["run", "--agent", &agent.address, "--think", "2ms"], &short[..]].concat(), 1);
     std::fs::remove_dir_all(directory).unwrap();
 }

@@ -119,6 +119,7 @@ fn servers_that_stay_are_not_held_up_by_one_that_is_gone() {
     let run =
         brunt(&["run", "--json", "-", "-r", "3000", "--arrival", "uniform", "-t", "3s", "--warmup", "0s"])
             .args(["-c", "9", "-d", "4", "--keys", "9000", "--drain", "200ms", "--allow-untrusted"])
+            .args(["--wait", "sleep"])
             .args(&flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

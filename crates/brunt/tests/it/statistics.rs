@@ -75,7 +75,7 @@ fn check_agreement(server: &str, flags: &[&str]) -> Measured {
 fn a_memcached_counts_what_we_do() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let measured = check_agreement(&server.address, &["-T", "2"]);
+    let measured = check_agreement(&server.address, &["-T", "2", "--think", "5ms"]);
     let record = &measured.at("server_stats.servers")[0];
     assert_eq!(record["last"]["statistics"]["pid"], server.pid().as_raw_nonzero().get());
     assert_eq!(record["first"]["statistics"]["cmd_set"], 0);
@@ -87,7 +87,7 @@ fn a_memcached_counts_what_we_do() {
 #[test]
 fn a_reference_server_counts_what_we_do() {
     let _beside = beside_others();
-    check_agreement(&Server::reference(&[]).address, &["-r", "4000"]);
+    check_agreement(&Server::reference(&[]).address, &["-r", "4000", "--wait", "sleep"]);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn two_servers_count_it_together() {
     let (Some(one), Some(other)) = (Server::memcached(&[]), Server::memcached_at("::1", -1, &[])) else {
         return;
     };
-    let measured = check_agreement(&one.address, &["--server", &other.address]);
+    let measured = check_agreement(&one.address, &["--server", &other.address, "--think", "5ms"]);
     let servers = measured.at("server_stats.servers").as_array().unwrap();
     assert_eq!(servers.len(), 2);
     assert!(servers.iter().all(|server| server["window"]["requests"].as_u64().unwrap() > 0));
@@ -124,7 +124,10 @@ fn await_requests(server: &Server, count: u64) {
 fn another_client_is_noticed() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let run = begin(&server.address, &["-r", "500", "-t", "1500ms", "--warmup", "0s", "--keys", "1000"]);
+    let run = begin(
+        &server.address,
+        &["-r", "500", "-t", "1500ms", "--warmup", "0s", "--keys", "1000", "--wait", "sleep"],
+    );
     await_requests(&server, 1_100);
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.write_all(&b"get nobody:has:this\r\n".repeat(100)).unwrap();
@@ -162,7 +165,10 @@ fn a_restart_is_told_as_such() {
     let port = i32::from(lasting_port());
     let Some(server) = Server::memcached_at("127.0.0.1", port, &[]) else { return };
     let address = server.address.clone();
-    let run = begin(&address, &["-r", "500", "-t", "2500ms", "--warmup", "0s", "--keys", "1000"]);
+    let run = begin(
+        &address,
+        &["-r", "500", "-t", "2500ms", "--warmup", "0s", "--keys", "1000", "--wait", "sleep"],
+    );
     await_requests(&server, 1_200);
     server.kill();
     let _server = Server::memcached_at("127.0.0.1", port, &[]).unwrap();
@@ -201,7 +207,21 @@ fn a_cache_that_is_too_small_is_noticed() {
 fn a_cache_that_is_filling_is_noticed() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let flags = ["--no-preload", "--on-miss", "set", "--mix", "get", "--keys", "1M", "-r", "2k", "-t", "2s"];
+    let flags = [
+        "--no-preload",
+        "--on-miss",
+        "set",
+        "--mix",
+        "get",
+        "--keys",
+        "1M",
+        "-r",
+        "2k",
+        "-t",
+        "2s",
+        "--wait",
+        "sleep",
+    ];
     let measured = Measured::run(&server.address, &flags);
     let (status, message) = check(&measured, "CACHE");
     assert_eq!(status, "caution", "{}", measured.text);
@@ -213,7 +233,8 @@ fn a_cache_that_is_filling_is_noticed() {
 fn nobody_is_asked_who_is_not_to_be() {
     let _beside = beside_others();
     let Some(server) = Server::memcached(&[]) else { return };
-    let flags = ["-c", "3", "-r", "1k", "-t", "1500ms", "--warmup", "0s", "--keys", "1000"];
+    let flags =
+        ["-c", "3", "-r", "1k", "-t", "1100ms", "--warmup", "0s", "--keys", "1000", "--wait", "sleep"];
     let mut taken = Vec::new();
     for more in [&[][..], &["--no-server-stats"]] {
         let before = server.statistics()["total_connections"];

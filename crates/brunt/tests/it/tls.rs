@@ -600,7 +600,7 @@ fn what_goes_wrong_later_is_counted() {
             let address = in_front_of(&server.address, papers.server_config(), manners);
             let flags = [
                 "-n",
-                "3000",
+                "1500",
                 "-c",
                 "4",
                 "-d",
@@ -627,7 +627,7 @@ fn what_goes_wrong_later_is_counted() {
             let ended = ["completed", "lost", "error"].map(|key| measured.count(&format!("requests.{key}")));
             assert_eq!(
                 (ended.iter().sum::<u64>(), ended[2]),
-                (3000, 0),
+                (1500, 0),
                 "{manners:?} {io}: {ended:?}\n{text}"
             );
             let faults = measured.json["faults"].as_array().unwrap();
@@ -658,7 +658,7 @@ fn large_values_go_out_in_parts() {
             "--protocol",
             "resp3",
             "-n",
-            "300",
+            "100",
             "-c",
             "2",
             "-d",
@@ -682,7 +682,7 @@ fn large_values_go_out_in_parts() {
         // So much data takes no more requests to be seen.
         measured.check_exit_besides(&["SAMPLES"]);
         measured.check_books();
-        assert_eq!(measured.count("requests.completed"), 300, "{}", measured.text);
+        assert_eq!(measured.count("requests.completed"), 100, "{}", measured.text);
         assert_eq!(measured.count("keys.hit"), measured.count("keys.asked"), "{}", measured.text);
         assert_eq!(measured.at("faults").as_array().unwrap().len(), 0, "{}", measured.text);
     }

@@ -100,7 +100,10 @@ fn an_outage_is_told() {
     for (protocol, io) in [("memcached-text", "epoll"), ("resp3", "auto")] {
         let by_tls = papers.as_ref().map(|papers| by_tls(papers, Manners::Upright, &script));
         for front in std::iter::once(by_path(&script)).chain(by_tls) {
-            let flags = ["-r", "3k", "-t", "700ms", "-c", "4", "-d", "2", "--keys", "300", "--io", io];
+            let flags = [
+                "-r", "3k", "-t", "700ms", "-c", "4", "-d", "2", "--keys", "300", "--wait", "sleep", "--io",
+                io,
+            ];
             let measured = run(&front, protocol, &flags);
             let text = &measured.text;
             assert!(!measured.at("outages").as_array().unwrap().is_empty(), "{protocol}\n{text}");
@@ -149,7 +152,17 @@ fn a_server_behind_a_path_is_stopped_and_killed() {
     let path = directory.join("redis").display().to_string();
     let Some(server) = Server::redis(&["--unixsocket", &path]) else { return };
     let flags = ["--protocol", "resp2", "-r", "1k", "-t", "2s", "-c", "4", "-d", "4", "--keys", "500"];
-    let more = ["--arrival", "uniform", "--warmup", "0s", "--timeout", "150ms", "--allow-untrusted"];
+    let more = [
+        "--arrival",
+        "uniform",
+        "--wait",
+        "sleep",
+        "--warmup",
+        "0s",
+        "--timeout",
+        "150ms",
+        "--allow-untrusted",
+    ];
     let address = format!("unix:{path}");
     let all = [&flags[..], &more].concat();
     let measured = std::thread::scope(|scope| {

@@ -31,6 +31,7 @@ fn disturbed(what: &str, server: Server, flags: &[&str], disturb: impl FnOnce(Se
     let mut run = brunt(&["run", "--server", &server.address]);
     run.args(["-r", &RATE.to_string(), "--arrival", "uniform", "-c", "8", "-d", "64", "--allow-untrusted"])
         .args(["--warmup", "0s", "--no-preload", "-t", &format!("{SECONDS}s"), "--samples-max", "100k"])
+        .args(["--wait", "sleep"])
         .args(["--assert", "p99 < 1ns", "--assert", "max < 1ns"])
         .args([
             "--json",
@@ -203,9 +204,10 @@ fn a_warm_up_of_no_fixed_length_begins_the_window_itself() {
     let _beside = beside_others();
     let plan = brunt(&["run", "--warmup", "auto", "--print-plan"]).output().unwrap();
     assert!(String::from_utf8(plan.stdout).unwrap().contains("warmup = \"auto\""));
-    let flags = ["--warmup", "auto", "-r", "2k", "-c", "4", "--keys", "1000", "-T", "2", "--allow-untrusted"];
+    let flags = ["--warmup", "auto", "-r", "2k", "-c", "4", "--keys", "1000", "-T", "2", "--wait", "sleep"];
     let server = Server::reference(&[]);
-    let measured = Measured::run(&server.address, &[&flags[..], &["-t", "300ms"]].concat());
+    let measured =
+        Measured::run(&server.address, &[&flags[..], &["-t", "300ms", "--allow-untrusted"]].concat());
     measured.check_books();
     measured.check_connections();
     assert_eq!((measured.exit, measured.at("plan.warmup")), (0, &"auto".into()), "{}", measured.text);
@@ -238,6 +240,8 @@ fn a_server_that_is_killed_in_the_warm_up_is_measured() {
         "1000",
         "-t",
         "2s",
+        "--wait",
+        "sleep",
         "--allow-untrusted",
     ];
     let measured = Measured::run(&server.address, &flags);

@@ -399,7 +399,7 @@ fn the_capacity_of_a_known_queue_is_found() {
         true => &["-t", "5s", "--max-time", "20s", "--resolution", "2%"],
         false => &["-t", "1500ms", "--max-time", "1500ms", "--resolution", "25%", "--warmup", "200ms"],
     };
-    let idle_time = if is_full() { "3s" } else { "1s" };
+    let idle_time = if is_full() { "3s" } else { "500ms" };
     let mut low = String::new();
     for _ in 0..if is_full() { 2 } else { 1 } {
         let server = Server::reference_undisturbed(&serve);

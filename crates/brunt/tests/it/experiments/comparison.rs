@@ -1,6 +1,6 @@
 //! Comparisons whose finding depends on the times that were measured: a client that is kept waiting cannot tell the sides apart.
 
-use crate::compare::{Directory, LOAD, compared, of_service, quantity};
+use crate::compare::{COUNTED, Directory, LOAD, compared, of_service, quantity};
 use crate::server::{Server, alone};
 
 #[test]
@@ -10,7 +10,7 @@ fn ten_times_the_service_time_is_slower() {
     let mut arguments = vec!["--allow-untrusted".to_owned(), "--assert=p50 <= +20%".to_owned()];
     for (flag, server) in [("--a", &fast), ("--b", &slow)] {
         arguments.push(flag.to_owned());
-        let file = |run| directory.measured(&format!("{}{run}.json", &flag[2..]), server, &[]);
+        let file = |run| directory.measured(&format!("{}{run}.json", &flag[2..]), server, &LOAD, &[]);
         arguments.extend((0..4).map(file));
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -47,8 +47,8 @@ fn ten_times_the_service_time_is_slower() {
 fn a_campaign_is_several_runs() {
     let _alone = alone();
     let (directory, fast, slow) = (Directory::new(), of_service("300"), of_service("3000"));
-    let a = directory.measured("a.json", &fast, &["--repeat", "4"]);
-    let b = directory.measured("b.json", &slow, &["--repeat", "4"]);
+    let a = directory.measured("a.json", &fast, &LOAD, &["--repeat", "4"]);
+    let b = directory.measured("b.json", &slow, &LOAD, &["--repeat", "4"]);
     let (exit, json, text) = compared(&["--allow-untrusted", &a, &b]);
     assert_eq!((exit, &quantity(&json, "p50")["finding"]), (0, &"above".into()), "{text}");
     assert_eq!(json["b"]["runs"][3]["source"], format!("{b}, run 4"));
@@ -58,13 +58,13 @@ fn a_campaign_is_several_runs() {
 fn live_servers_take_turns() {
     let _alone = alone();
     let (one, slow) = (of_service("300"), of_service("3000"));
-    let live = |b: &Server, assert: &str, allowed: &[&str]| {
+    let live = |b: &Server, load: &[&str], assert: &str, allowed: &[&str]| {
         let flags = ["--repeat", "4", "--seed", "7", "--allow-untrusted", "--assert", assert];
         let flags = [&flags[..], allowed].concat();
         let sides = ["--live", &one.address, &b.address];
-        compared(&[&sides[..], &LOAD, &flags].concat())
+        compared(&[&sides[..], load, &flags].concat())
     };
-    let (exit, json, text) = live(&one, "p50 <= +100000%", &["--strict", "--allow", "LAG,STEAL"]);
+    let (exit, json, text) = live(&one, COUNTED, "p50 <= +100000%", &["--strict", "--allow", "LAG,STEAL"]);
     assert_eq!((exit, &json["assertions"][0]["status"]), (0, &"holds".into()), "{text}");
     let of_side = |side: &str, key: &str| -> Vec<String> {
         json[side]["runs"].as_array().unwrap().iter().map(|run| run[key].to_string()).collect()
@@ -75,7 +75,7 @@ fn live_servers_take_turns() {
         (["7", "10", "12", "13"].map(str::to_owned).into(), ["8", "9", "11", "14"].map(str::to_owned).into())
     );
     assert_eq!(json["plan_differences"].as_array().map(Vec::len), Some(0), "{text}");
-    let (exit, json, text) = live(&slow, "p50 <= +20%", &[]);
+    let (exit, json, text) = live(&slow, &LOAD, "p50 <= +20%", &[]);
     assert_eq!((exit, &quantity(&json, "p50")["finding"]), (4, &"above".into()), "{text}");
     assert!(text.lines().any(|line| line.starts_with("p50 ") && line.ends_with("B is slower")), "{text}");
 }

@@ -149,7 +149,7 @@ fn check_gaps_of_mutilate(per_second: f64, send_cost_s: f64) {
 fn check_wire(rate: &str, per_second: f64, io: &str, send_cost_s: &mut f64) -> bool {
     let server = Server::reference(&[]);
     let port = server.address.rsplit_once(':').unwrap().1.to_owned();
-    let time = if is_full() { "10s" } else { "1s" };
+    let time = if is_full() { "10s" } else { "600ms" };
     // The data set is stored before the capture begins.
     let load = brunt(&["load", "-s", &server.address, "--keys", "1000"]).output().unwrap();
     assert!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr));
