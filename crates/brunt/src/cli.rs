@@ -413,7 +413,7 @@ Examples:
 /// Options of `brunt report`.
 #[derive(Debug, Args)]
 pub(crate) struct Report {
-    /// What --json wrote
+    /// What --json wrote; - is standard input
     #[arg(value_name = "RESULT.json", required = true)]
     pub files: Vec<PathBuf>,
     /// Add the results of parts of one run, such as those that its agents wrote

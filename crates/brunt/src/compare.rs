@@ -86,7 +86,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<RunResult>, Failure> {
     let mut runs = Vec::new();
     for path in paths {
         let name = path.display().to_string();
-        let text = input::read_text(path, input::RESULT_BYTES_MAX).map_err(|error| {
+        let text = input::read_result(path).map_err(|error| {
             Failure::usage(format!("{name}: cannot read it ({error}); accepted: a result in JSON"))
         })?;
         runs.extend(result::read(&text, &name).map_err(Failure::usage)?);

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// Of plans, options and secrets.
 pub(crate) const BYTES_MAX: u64 = input_file::BYTES_MAX;
 /// Of results in JSON: a hundred runs of one campaign are 20 MiB.
-pub(crate) const RESULT_BYTES_MAX: u64 = 256 << 20;
+const RESULT_BYTES_MAX: u64 = 256 << 20;
 
 /// Device and inode of the regular files that were read. Options name files in the middle of parsing the command line, which has no
 /// place for what is not their value; hence a list of the process.
@@ -23,6 +23,12 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let text = input_file::read_text(path, bytes_max)?;
     note(path);
     Ok(text)
+}
+
+/// The text of a result in JSON; of standard input where `-` is given, as results are written to standard output by it.
+pub(crate) fn read_result(path: &Path) -> io::Result<String> {
+    let is_stdin = path.as_os_str() == "-";
+    read_text(if is_stdin { Path::new("/dev/stdin") } else { path }, RESULT_BYTES_MAX)
 }
 
 /// Takes a file for one that is read, though by others.

@@ -77,7 +77,7 @@ fn refuse(output: &cli::ReportOutputFlags, options: &[&str], reason: &str) -> Re
 
 fn read(path: &Path) -> Result<StoredResult, Failure> {
     let source = path.display().to_string();
-    let text = input::read_text(path, input::RESULT_BYTES_MAX).map_err(|error| {
+    let text = input::read_result(path).map_err(|error| {
         Failure::usage(format!("{source}: cannot read it ({error}); accepted: a result in JSON"))
     })?;
     StoredResult::parse(&text, &source).map_err(Failure::usage)

@@ -101,7 +101,7 @@ pub(super) fn resolve_sockets(
         *linger != DurationNs::from_secs(seconds) || seconds > SocketOptions::LINGER_SECONDS_MAX
     };
     if let Some(linger) = run.linger.filter(is_unfit) {
-        let accepted = format!("whole seconds up to {}, or 0s", SocketOptions::LINGER_SECONDS_MAX);
+        let accepted = format!("whole seconds up to {}", SocketOptions::LINGER_SECONDS_MAX);
         return Err(complaint.error("linger", linger, accepted));
     }
     let buffer = |option: &str, given: Option<Count>| match given {
@@ -202,8 +202,8 @@ mod tests {
                 "server = 'unix:/b'\nlinger = '0s'",
                 "--linger: '0s' was given; accepted: --linger with --transport tcp or tls: no other connection outlives its close",
             ),
-            ("linger = '1500ms'", "--linger: '1500ms' was given; accepted: whole seconds up to 65535, or 0s"),
-            ("linger = '70000s'", "--linger: '70000s' was given; accepted: whole seconds up to 65535, or 0s"),
+            ("linger = '1500ms'", "--linger: '1500ms' was given; accepted: whole seconds up to 65535"),
+            ("linger = '70000s'", "--linger: '70000s' was given; accepted: whole seconds up to 65535"),
             ("send-buffer = 0", "--send-buffer: '0' was given; accepted: bytes, 1 to 1073741823"),
             (
                 "receive-buffer = '2G'",

@@ -326,6 +326,10 @@ fn what_is_no_result_is_told_in_a_sentence() {
         assert!(sentence.is_some_and(|sentence| sentence.starts_with(expected)), "{expected}: {said}");
         assert_eq!((said.lines().count(), output.status.code()), (1, Some(2)), "{said}");
     }
+    // A dash is standard input.
+    let from_file = brunt(&["report", &json]).output().unwrap();
+    let from_stdin = brunt(&["report", "-"]).stdin(fs::File::open(&json).unwrap()).output().unwrap();
+    assert!(!text(&from_file).is_empty() && text(&from_stdin) == text(&from_file), "{from_stdin:?}");
     let several = brunt(&["report", &json, &json]).output().unwrap();
     assert!(
         String::from_utf8_lossy(&several.stderr).contains("2 results given; accepted: one"),
