@@ -24,7 +24,7 @@ fn check_counts(flags: &[&str]) {
 #[test]
 fn counts_agree_in_closed_loop() {
     let _beside = beside_others();
-    check_counts(&["-c", "16", "-t", "400ms", "--warmup", "100ms", "--keys", "10000"]);
+    check_counts(&["-c", "16", "-t", "1s", "--think", "1ms", "--warmup", "200ms", "--keys", "10000"]);
 }
 
 #[test]
@@ -32,9 +32,9 @@ fn counts_agree_in_open_loop() {
     let _beside = beside_others();
     check_counts(&[
         "-r",
-        "5k",
+        "2k",
         "-t",
-        "500ms",
+        "1s",
         "--warmup",
         "200ms",
         "-d",
