@@ -5,7 +5,7 @@
 //! nobody is asked unless a worker was sent elsewhere, and at most once a second.
 
 use crate::clock::Clock;
-use crate::launch::resp_codec;
+use crate::dialect::resp_codec;
 use crate::run::{Endpoint, TLS_HINT};
 use crate::run_error::RunError;
 use crate::slots::MapBoard;

@@ -1,10 +1,13 @@
-//! Building workers: everything a thread owns is made here, and the one `match` on protocol and kernel interface is here.
+//! Building workers: everything a thread owns is made here, and the one `match` on kernel interface is here.
 //!
 //! Not the loop. After this file has done its work, a worker never allocates again.
 
 use crate::audit::Audit;
 use crate::busy::{BusyBoard, BusyPeriods};
 use crate::clock::Clock;
+#[cfg(not(test))]
+use crate::dialect;
+use crate::dialect::{Speaker, templates};
 use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
@@ -19,21 +22,14 @@ use crate::trace_reader::Feeds;
 use crate::traffic::{Checking, LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::{ClassId, OpKind};
-use brunt_plan::plan::{
-    Class, Load, OnMiss, Placement, Plan, Protocol, Refill, SessionScope, Timestamps, Transport,
-};
+use brunt_plan::plan::{Class, Load, OnMiss, Placement, Plan, Refill, SessionScope, Timestamps, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share_of};
-#[cfg(not(test))]
-use brunt_proto::memcached::MetaCodec;
-use brunt_proto::memcached::binary::sasl;
+use brunt_proto::memcached::DatagramCodec;
 use brunt_proto::memcached::udp::{AHEAD_MAX, DATAGRAM_ROOM, PAYLOAD_BYTES_MAX};
-use brunt_proto::memcached::{BinaryCodec, DatagramCodec, TextCodec};
 use brunt_proto::out::Out;
-use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::handshake::{self, Handshake, Version};
 use brunt_proto::resp::slot::ASKING;
-use brunt_proto::resp::template::{Template, Templates};
+use brunt_proto::resp::template::Template;
 use brunt_proto::{Codec, KEY_BYTES_MAX};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
@@ -165,14 +161,6 @@ impl Blueprint {
         self.commands = templates(&self.plan)?.into();
         self.board = board;
         Ok(self)
-    }
-
-    /// The codec of a connection to a memcached that is spoken to in binary.
-    pub(crate) fn binary_codec(&self) -> BinaryCodec {
-        let login = &self.plan.login;
-        let credentials = login.user.as_ref().zip(login.password.as_ref());
-        let said = credentials.map(|(user, password)| Arc::new(sasl::Login::new(user, password.secret())));
-        BinaryCodec::with_login(said)
     }
 
     /// How many stores preload makes.
@@ -641,25 +629,6 @@ impl Bounds {
     }
 }
 
-/// The commands of a plan. Whoever made it has checked them, so that an error is a mistake of ours.
-fn templates(plan: &Plan) -> io::Result<Vec<Template>> {
-    plan.commands.iter().map(|command| Template::parse(command).map_err(io::Error::other)).collect()
-}
-
-/// The codec of a connection to a Redis.
-pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCodec> {
-    let login = &plan.login;
-    let handshake = Handshake::new(&handshake::Login {
-        version: if protocol == Protocol::Resp3 { Version::Three } else { Version::Two },
-        user: login.user.clone(),
-        password: login.password.as_ref().map(|password| password.secret().to_owned()),
-        client_name: login.client_name.clone(),
-        database: login.database,
-    });
-    let codec = RespCodec::new(Templates::new(templates(plan)?), Some(Arc::new(handshake)));
-    Ok(codec.with_hash_field(plan.hash_field.unwrap_or(0) as usize))
-}
-
 /// Builds a worker with its connections, lanes and memory.
 pub(crate) fn build<C: Codec, I: Io>(
     blueprint: &Arc<Blueprint>,
@@ -820,47 +789,20 @@ struct Own {
 }
 
 impl Own {
-    /// Does the work of this thread in the dialect of the plan.
+    /// Does the work of this thread in the dialect of its shard.
     #[cfg(not(test))]
     fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
-        let is_by_datagram = blueprint.goes_by(&self.shard, Transport::Udp);
         let protocol = self.shard.protocol;
-        match protocol {
-            Protocol::MemcachedText if is_by_datagram => {
-                self.work_by_datagram(blueprint, TextCodec::default(), notices)
-            }
-            Protocol::MemcachedMeta if is_by_datagram => {
-                self.work_by_datagram(blueprint, MetaCodec::new(), notices)
-            }
-            Protocol::MemcachedText => self.work(blueprint, TextCodec::default(), notices),
-            Protocol::MemcachedMeta => self.work(blueprint, MetaCodec::new(), notices),
-            Protocol::MemcachedBinary => self.work(blueprint, blueprint.binary_codec(), notices),
-            Protocol::Resp2 | Protocol::Resp3 => {
-                self.work(blueprint, resp_codec(&blueprint.plan, protocol)?, notices)
-            }
-        }
+        dialect::speak(&blueprint.plan, protocol, Job { own: self, blueprint, notices })?
     }
 
     /// The tests of this crate meet sockets in one dialect and all dialects in the simulated world; those of the binary speak
     /// each over each kind of socket. To build all of it twice would take most of the time that this crate's tests take.
     #[cfg(test)]
     fn speak(self, blueprint: &Arc<Blueprint>, notices: &mpsc::Sender<Notice>) -> io::Result<WorkerEnd> {
-        assert_eq!(self.shard.protocol, Protocol::MemcachedText);
-        match blueprint.goes_by(&self.shard, Transport::Udp) {
-            true => self.work_by_datagram(blueprint, TextCodec::default(), notices),
-            false => self.work(blueprint, TextCodec::default(), notices),
-        }
-    }
-
-    /// Does the work of this thread in the dialect of `codec`, over datagrams.
-    fn work_by_datagram<C: Codec>(
-        self,
-        blueprint: &Arc<Blueprint>,
-        codec: C,
-        notices: &mpsc::Sender<Notice>,
-    ) -> io::Result<WorkerEnd> {
-        let codec = blueprint.datagram_codec(codec, &self.shard);
-        self.work(blueprint, codec, notices)
+        assert_eq!(self.shard.protocol, brunt_plan::plan::Protocol::MemcachedText);
+        let codec = brunt_proto::memcached::TextCodec::default();
+        Job { own: self, blueprint, notices }.speak_datagrams(codec)
     }
 
     /// Does the work of this thread in the dialect of `codec`. Which sockets its connections have, and which of them speak TLS, is said
@@ -907,12 +849,27 @@ impl Own {
     }
 }
 
-/// Checks the commands of a plan, which its protocol's codec reads.
-///
-/// # Errors
-/// The first that is none, and what is accepted; for a user.
-pub fn check_commands(plan: &Plan) -> Result<(), String> {
-    plan.commands.iter().try_for_each(|command| Template::parse(command).map(drop))
+/// A worker's thread and what it shares with others.
+struct Job<'a> {
+    own: Own,
+    blueprint: &'a Arc<Blueprint>,
+    notices: &'a mpsc::Sender<Notice>,
+}
+
+impl Speaker for Job<'_> {
+    type Output = io::Result<WorkerEnd>;
+
+    fn speak<C: Codec>(self, codec: C) -> Self::Output {
+        self.own.work(self.blueprint, codec, self.notices)
+    }
+
+    fn speak_datagrams<C: Codec>(self, codec: C) -> Self::Output {
+        if !self.blueprint.goes_by(&self.own.shard, Transport::Udp) {
+            return self.speak(codec);
+        }
+        let codec = self.blueprint.datagram_codec(codec, &self.own.shard);
+        self.speak(codec)
+    }
 }
 
 /// Binds the calling thread to its processor of the plan's, if the plan names any.
@@ -982,19 +939,6 @@ mod tests {
                     head + Out::copied_len(len as usize - head) <= room,
                     "{len} of {text}: room for {room}"
                 );
-            }
-        }
-    }
-
-    /// A plan with anything else is refused, so that a codec never meets it.
-    #[test]
-    fn plans_and_codecs_agree_on_what_is_spoken() {
-        for kind in OpKind::ALL {
-            for version in [Protocol::Resp2, Protocol::Resp3] {
-                assert_eq!(version.speaks(kind), RespCodec::speaks(kind), "{kind}");
-            }
-            for dialect in [Protocol::MemcachedText, Protocol::MemcachedMeta, Protocol::MemcachedBinary] {
-                assert_eq!(dialect.speaks(kind), kind != OpKind::Raw, "{dialect} {kind}");
             }
         }
     }

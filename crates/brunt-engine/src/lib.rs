@@ -15,6 +15,7 @@ pub mod cluster;
 pub mod company;
 mod connection;
 mod detour;
+mod dialect;
 mod group;
 mod health;
 pub mod host;
@@ -47,7 +48,8 @@ mod worker;
 
 pub use clock::monotonic_ns;
 pub use closed_stream::standard_output_was_closed;
-pub use launch::{allowed_cpus, check_commands};
+pub use dialect::check_commands;
+pub use launch::allowed_cpus;
 pub use stamp_trial::timestamps_work;
 pub use trace_reader::{NoTrace, check_traces};
 pub use transport::address::Address;

@@ -6,19 +6,19 @@
 //! takes goes through `take_turn`, which a profile shows by that name.
 
 use crate::clock::Clock;
+use crate::dialect::{self, Speaker};
 use crate::io::Io;
 pub use crate::io::canned::{Calls, Interface};
 use crate::io::canned::{Canned, Time};
-use crate::launch::{Blueprint, build, pin, resp_codec};
+use crate::launch::{Blueprint, build, pin};
 use crate::recording::{Exchange, Filled};
 use crate::run::{DataSets, Endpoint};
 use crate::worker::{Notice, Orders, Worker, WorkerEnd};
 use brunt_plan::phase::Phase;
-use brunt_plan::plan::{Plan, Protocol};
+use brunt_plan::plan::Plan;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{Shard, shards};
 use brunt_proto::Codec;
-use brunt_proto::memcached::{MetaCodec, TextCodec};
 use brunt_stats::book::Book;
 use brunt_stats::histogram::Histogram;
 use brunt_stats::latency::LatencySummary;
@@ -169,15 +169,22 @@ struct Led {
 
 /// Leads a worker that speaks the plan's protocol.
 fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
-    match blueprint.plan.protocol {
-        Protocol::MemcachedText => lead_with(TextCodec::default(), blueprint, part, io),
-        Protocol::MemcachedMeta => lead_with(MetaCodec::new(), blueprint, part, io),
-        Protocol::MemcachedBinary => lead_with(blueprint.binary_codec(), blueprint, part, io),
-        Protocol::Resp2 | Protocol::Resp3 => {
-            let codec =
-                resp_codec(&blueprint.plan, blueprint.plan.protocol).expect("a rehearsal has no commands");
-            lead_with(codec, blueprint, part, io)
-        }
+    let plan = &blueprint.plan;
+    dialect::speak(plan, plan.protocol, Lead { blueprint, part, io }).expect("a rehearsal has no commands")
+}
+
+/// A worker that is to be led, and its world.
+struct Lead<'a> {
+    blueprint: &'a Arc<Blueprint>,
+    part: Part<'a>,
+    io: Canned,
+}
+
+impl Speaker for Lead<'_> {
+    type Output = Led;
+
+    fn speak<C: Codec>(self, codec: C) -> Led {
+        lead_with(codec, self.blueprint, self.part, self.io)
     }
 }
 
@@ -260,6 +267,7 @@ mod tests {
     use super::*;
     use crate::allocations::allocations;
     use brunt_plan::outcome::OutcomeClass;
+    use brunt_plan::plan::Protocol;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
 
@@ -333,6 +341,19 @@ mod tests {
         sum
     }
 
+    struct Counted<'a> {
+        blueprint: &'a Arc<Blueprint>,
+        interface: Interface,
+    }
+
+    impl Speaker for Counted<'_> {
+        type Output = u64;
+
+        fn speak<C: Codec>(self, codec: C) -> u64 {
+            allocations_of(codec, self.blueprint, self.interface)
+        }
+    }
+
     /// Over sockets and in the simulated world one dialect is spoken; here all of them are.
     #[test]
     fn a_running_worker_allocates_nothing_in_any_dialect() {
@@ -347,16 +368,8 @@ mod tests {
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();
             let blueprint = blueprint(&plan);
-            let sum = match plan.protocol {
-                Protocol::MemcachedText => allocations_of(TextCodec::default(), &blueprint, interface),
-                Protocol::MemcachedMeta => allocations_of(MetaCodec::new(), &blueprint, interface),
-                Protocol::MemcachedBinary => allocations_of(blueprint.binary_codec(), &blueprint, interface),
-                Protocol::Resp2 | Protocol::Resp3 => allocations_of(
-                    resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap(),
-                    &blueprint,
-                    interface,
-                ),
-            };
+            let sum =
+                dialect::speak(&plan, plan.protocol, Counted { blueprint: &blueprint, interface }).unwrap();
             assert_eq!(sum, 0, "{protocol} {interface:?}");
         }
     }

@@ -6,9 +6,10 @@
 use crate::clock::Clock;
 use crate::cluster::{self, LastMap, Mapper};
 use crate::company::{Alone, Attendance, Blame, Company, Meeting, Part, Stop};
+use crate::dialect::resp_codec;
 use crate::host::HostWatch;
 use crate::kernel_interface::{Chosen, choose, is_out_of_memory, without_io_uring};
-use crate::launch::{Blueprint, Place, allowed_cpus, resp_codec, spawn};
+use crate::launch::{Blueprint, Place, allowed_cpus, spawn};
 use crate::opening::{AHEAD_NS, Opened, Opening};
 use crate::recording::Filled;
 pub use crate::run_error::{Blamed, RunError};

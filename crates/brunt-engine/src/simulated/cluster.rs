@@ -5,9 +5,10 @@
 
 use super::{Kept, MS, SECOND, START_AHEAD_NS, TURNS_MAX, US, endpoints, plan};
 use crate::allocations::allocations;
+use crate::dialect::resp_codec;
 use crate::io::sim::EPOCH_NS;
 use crate::io::{Chunk, CloseHow, Completion, Io, LinkId, SendResult, Until, What};
-use crate::launch::{Blueprint, build, resp_codec};
+use crate::launch::{Blueprint, build};
 use crate::recording::Exchange;
 use crate::run::DataSets;
 use crate::slots::{MapBoard, TRY_AGAIN_NS};

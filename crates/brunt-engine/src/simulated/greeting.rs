@@ -26,7 +26,7 @@ fn worker(toml: &str, options: SimOptions) -> Worker<RespCodec, Sim> {
     spares.push(RecorderSet::new(&blueprint.layout)).unwrap();
     let links = shard.classes.iter().map(|class| class.connections.len()).sum();
     let exchange = Exchange { filled, spares: spares_in };
-    let codec = crate::launch::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
+    let codec = crate::dialect::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap();
     build(&blueprint, shard, Arc::new(Orders::default()), exchange, codec, Sim::new(links, options), true)
 }
 

@@ -167,7 +167,7 @@ fn who_does_not_answer_info_says_why() {
     let greets = "protocol = 'resp3'\nserver = 'a'";
     let codec = |toml: &str| {
         let blueprint = Blueprint::new(plan(toml), endpoint(([127, 0, 0, 1], 1).into()), DataSets::ToStore);
-        Box::new(crate::launch::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap())
+        Box::new(crate::dialect::resp_codec(&blueprint.plan, blueprint.plan.protocol).unwrap())
     };
     for (toml, says, reason) in [
         ("protocol = 'resp2'\nserver = 'a'", &b"-NOPERM no\r\n"[..], "it answers \"NOPERM no\""),
