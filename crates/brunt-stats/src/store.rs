@@ -20,10 +20,11 @@ use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::phase::Phase;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A whole run's measured ops of one kind of one class.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowTotals {
     /// Latencies in nanoseconds.
     pub latencies: Latencies<Histogram>,

@@ -8,7 +8,7 @@ use crate::book::{Book, BookEntry, RequestBook};
 use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::Histogram;
-use crate::interval::{Bytes, Latencies};
+use crate::interval::Bytes;
 use crate::meter::MeterTotals;
 use crate::outage::OutageSpans;
 use crate::recorder::Layout;
@@ -41,17 +41,16 @@ pub struct CarriedStore {
 struct CarriedRow {
     class: ClassId,
     op: OpKind,
-    latencies: Latencies<Histogram>,
-    client_lag_ns: u64,
+    #[serde(flatten)]
+    totals: RowTotals,
 }
 
 impl From<&IntervalStore> for CarriedStore {
     fn from(store: &IntervalStore) -> Self {
-        let row = |(class, op, row): (ClassId, OpKind, &RowTotals)| CarriedRow {
+        let row = |(class, op, totals): (ClassId, OpKind, &RowTotals)| CarriedRow {
             class,
             op,
-            latencies: row.latencies.clone(),
-            client_lag_ns: row.client_lag_ns,
+            totals: totals.clone(),
         };
         Self {
             rows: store.rows().map(row).collect(),
@@ -130,8 +129,7 @@ impl CarriedStore {
         if !self.timeline.fits(layout.servers, has_row) {
             return Err("slices of another plan");
         }
-        let row = |row: CarriedRow| RowTotals { latencies: row.latencies, client_lag_ns: row.client_lag_ns };
-        store.rows = self.rows.into_iter().map(row).collect();
+        store.rows = self.rows.into_iter().map(|row| row.totals).collect();
         self.books.iter().for_each(|entry| store.books.add(entry));
         (store.bytes, store.connections, store.faults) = (self.bytes, self.connections, self.faults);
         (store.servers, store.outages, store.meters) = (self.servers, self.outages, self.meters);
