@@ -127,6 +127,7 @@ impl RunData {
         self.usage.merge(other.usage);
         self.host.merge(&other.host);
         self.interrupted |= other.interrupted;
+        self.warmup_end = self.warmup_end.max(other.warmup_end);
         if let (Some(ours), Some(theirs)) = (&mut self.cluster, other.cluster) {
             // Who has which slots is the leader's to say, who asks last.
             ours.refreshes += theirs.refreshes;
@@ -150,5 +151,32 @@ impl RunTimes {
         self.end_ns = self.end_ns.max(other.end_ns);
         self.drained_ns = self.drained_ns.max(other.drained_ns);
         self.prepare_ns = self.prepare_ns.max(other.prepare_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part whose warm-up did not end well is not hidden by one whose did, whichever comes first.
+    #[test]
+    fn the_worst_end_of_a_warm_up_counts() {
+        use WarmupEnd::{HitRatioFell, Level, Longest, Trouble, Unknown};
+        for (one, other, whole) in [
+            (None, None, None),
+            (Some(Level), None, Some(Level)),
+            (Some(Level), Some(Level), Some(Level)),
+            (Some(Level), Some(Unknown), Some(Unknown)),
+            (Some(Unknown), Some(Longest), Some(Longest)),
+            (Some(Longest), Some(HitRatioFell), Some(HitRatioFell)),
+            (Some(HitRatioFell), Some(Trouble), Some(Trouble)),
+        ] {
+            let of = |warmup_end| RunData { warmup_end, ..RunData::default() };
+            for (first, second) in [(one, other), (other, one)] {
+                let mut merged = of(first);
+                merged.merge(of(second));
+                assert_eq!(merged.warmup_end, whole, "{first:?} and {second:?}");
+            }
+        }
     }
 }

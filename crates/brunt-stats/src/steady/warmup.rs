@@ -34,19 +34,20 @@ const FALL_DEVIATIONS: f64 = 5.0;
 /// Where so many replies come in 100 ms on average, none at all is silence: by chance that is rarer than 1 in 10⁸.
 const REPLIES_MIN: f64 = 20.0;
 
-/// Why a warm-up of no fixed length ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a warm-up of no fixed length ended. Of the warm-ups of several parts of a run the greatest counts: that which is most against a
+/// window that begins where everything is level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WarmupEnd {
     /// Nothing gets better any more.
     Level,
-    /// A server sent no reply, or a connection failed.
-    Trouble,
-    /// The hit ratio fell.
-    HitRatioFell,
     /// There is nothing to look at: no request was completed, or all that could be looked at changes by plan.
     Unknown,
     /// It was not level after [`Warmup::LONGEST`].
     Longest,
+    /// The hit ratio fell.
+    HitRatioFell,
+    /// A server sent no reply, or a connection failed.
+    Trouble,
 }
 
 impl WarmupEnd {
