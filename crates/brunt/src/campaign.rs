@@ -22,7 +22,6 @@ use crate::output::Outputs;
 use crate::run::{self, Asked};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
-use brunt_fleet::Fleet;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -84,13 +83,14 @@ impl<'a> Series<'a> {
         flags: &'a cli::Run,
         varied: Option<&'static str>,
         plans: &[Plan],
-        fleet: Option<Fleet>,
+        asked: &mut Asked,
     ) -> Result<Self, Failure> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
-        let servers = Servers::open(largest)?.led(fleet, Lead::default());
-        let observers = Observers::of(&flags.progress);
+        let servers = Servers::open(largest)?.led(asked.fleet.take(), Lead::default());
+        let mut observers = Observers::of(&flags.progress);
+        run::note_raised_threads(&asked.spec, largest, &mut observers);
         let (stored, head, runs) = (None, None, Vec::new());
         Ok(Self { servers, stop, flags, observers, of: None, varied, stored, made: 0, head, runs })
     }

@@ -15,7 +15,6 @@ use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError,
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::carrier::Shares;
-use brunt_plan::destination::WorkerGroup;
 use brunt_plan::plan::{Plan, Timestamps, Transport};
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
@@ -326,18 +325,6 @@ fn notes_on(nodes: &Nodes) -> Vec<String> {
 
 /// The plan that runs: that for the nodes, where the servers are a cluster.
 fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Result<Plan, Failure> {
-    let groups = plan.worker_groups();
-    if groups.len() > 1 {
-        let group = |group: &WorkerGroup| {
-            format!("{} for {}", group.workers.end - group.workers.start, group.protocol)
-        };
-        let shares: Vec<String> = groups.iter().map(group).collect();
-        observers.note(&format!(
-            "--threads {}: classes of different protocols run on different workers, at least one each: {}",
-            plan.threads,
-            shares.join(", ")
-        ));
-    }
     let Some(nodes) = &servers.nodes else { return Ok(plan.clone()) };
     let own = of_nodes(plan, nodes.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
     servers.cluster_notes.iter().for_each(|note| observers.note(note));

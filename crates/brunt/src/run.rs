@@ -15,6 +15,7 @@ use crate::output::Outputs;
 use crate::terminal::{say, show, standard_output};
 use anyhow::Context;
 use brunt_fleet::Fleet;
+use brunt_plan::destination::WorkerGroup;
 use brunt_plan::login::Password;
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::plan::Plan;
@@ -54,7 +55,9 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let place = Place { of: Some(1), ..Place::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
-    let summary = measure(&plan, &servers, &stop, &mut Observers::of(&flags.progress), &step)?;
+    let mut observers = Observers::of(&flags.progress);
+    note_raised_threads(&asked.spec, &plan, &mut observers);
+    let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);
     let delivery = outputs.write(&summary, flags.progress.quiet);
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
@@ -71,7 +74,8 @@ pub(crate) fn print_plan(plan: &str) -> Result<Exit, Failure> {
 /// Stores the data set and says so.
 pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let (run, class) = flags.spec();
-    let mut plan = read_plan(flags.plan.as_deref(), run, class)?;
+    let spec = read_spec(flags.plan.as_deref(), run, class)?;
+    let mut plan = resolved(&spec)?;
     if !plan.preload || plan.needs_embedded() {
         return Err(Failure::usage(
             "--server: nothing was given (or preload is off); accepted: the address of a server that goes on running",
@@ -87,6 +91,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
     let mut observers = Observers::of(&flags.progress);
+    note_raised_threads(&spec, &plan, &mut observers);
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &mut observers, &Step::default())?;
     if !flags.progress.quiet {
         let seconds = summary.record.preload.map_or(0.0, |preload| preload.duration_ns as f64 / 1e9);
@@ -143,7 +148,26 @@ fn host() -> Host {
 
 /// The plan of file and flags, resolved.
 pub(crate) fn read_plan(path: Option<&Path>, run: RunSpec, class: ClassSpec) -> Result<Plan, Failure> {
-    checked(resolve(&read_spec(path, run, class)?, &host()))
+    resolved(&read_spec(path, run, class)?)
+}
+
+fn resolved(spec: &PlanSpec) -> Result<Plan, Failure> {
+    checked(resolve(spec, &host()))
+}
+
+/// Says so where a plan has more workers than were asked for.
+pub(crate) fn note_raised_threads(asked: &PlanSpec, plan: &Plan, observers: &mut Observers<'_>) {
+    if asked.run.threads.is_none_or(|asked| asked.0 >= u64::from(plan.threads)) {
+        return;
+    }
+    let share =
+        |group: &WorkerGroup| format!("{} for {}", group.workers.end - group.workers.start, group.protocol);
+    let shares: Vec<String> = plan.worker_groups().iter().map(share).collect();
+    observers.note(&format!(
+        "--threads {}: classes of different protocols run on different workers, at least one each: {}",
+        plan.threads,
+        shares.join(", ")
+    ));
 }
 
 /// A plan whose commands are understood: their syntax is the protocol's, which plans do not know.

@@ -20,14 +20,14 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         return run::run(flags);
     }
     check_output(flags, "--repeat")?;
-    let asked = Asked::of(flags)?;
+    let mut asked = Asked::of(flags)?;
     let plan = asked.plan()?;
     if flags.output.print_plan {
         let remark = format!("the first of {} runs; the seed of each is one more", repeat.repeat);
         return print_plan(&plan, &remark);
     }
     let outputs = Outputs::open(&flags.output, &plan)?;
-    let mut series = Series::open(flags, None, std::slice::from_ref(&plan), asked.fleet)?;
+    let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked)?;
     let ended = measure_all(&mut series, &plan, repeat);
     series.report(outputs, ended, Question::Repeat)
 }

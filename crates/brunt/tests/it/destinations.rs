@@ -61,10 +61,11 @@ fn counted(statistics: &BTreeMap<String, u64>, name: &str) -> u64 {
 #[test]
 fn a_memcached_beside_a_redis() {
     let _beside = beside_others();
-    for io in INTERFACES {
+    // One thread is too few for two dialects.
+    for (io, threads) in INTERFACES.into_iter().zip([1, 2]) {
         let (Some(cache), Some(redis)) = (Server::memcached(&[]), Server::redis(&[])) else { return };
         let plan = format!(
-            "threads = 1\nwarmup = '0s'\nrequests = 8000\nkeys = 500\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
+            "threads = {threads}\nwarmup = '0s'\nrequests = 8000\nkeys = 500\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
              [[class]]\nname = 'cache'\nmix = 'get=3,set=1,mget=1'\n[[class]]\nname = 'store'\nserver = 'redis://{}'\n\
              mix = 'get=1,set=2,incr=1'\ndepth = 3\n",
             cache.address, redis.address
@@ -74,10 +75,8 @@ fn a_memcached_beside_a_redis() {
         let text = &measured.text;
         assert_eq!(measured.count("requests.completed"), 8_000, "{text}");
         assert_eq!(measured.count("client.threads"), 2, "{text}");
-        assert!(
-            text.contains("note: --threads 2: classes of different protocols run on different workers"),
-            "{text}"
-        );
+        let note = "note: --threads 2: classes of different protocols run on different workers";
+        assert_eq!(text.contains(note), threads == 1, "{text}");
         check_agreement(&measured, &["cmd_get", "cmd_set", "cmdstat_get", "cmdstat_set", "cmdstat_incr"]);
         let (memcached, calls) = (cache.statistics(), redis.redis_counts("commandstats"));
         let sent = |class, op| sent(&measured, class, op);
