@@ -120,6 +120,15 @@ struct Compared {
     contrast: Contrast,
 }
 
+/// Why not all of the runs were made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// The user ended them.
+    Interrupted,
+    /// They could not go on, for this reason.
+    Failed(String),
+}
+
 /// Two sets of runs side by side.
 #[derive(Clone, Debug)]
 pub struct Comparison {
@@ -131,7 +140,7 @@ pub struct Comparison {
     environment: Vec<Difference>,
     compared: Vec<Compared>,
     asserted: Vec<Asserted>,
-    interrupted: bool,
+    early_end: Option<EarlyEnd>,
 }
 
 impl Comparison {
@@ -166,12 +175,12 @@ impl Comparison {
         };
         let compared: Vec<Compared> = quantities.into_iter().map(contrast).collect();
         let asserted = required.iter().map(|requirement| Asserted::of(*requirement, &compared, &b)).collect();
-        Ok(Self { a, b, plan, environment, compared, asserted, interrupted: false })
+        Ok(Self { a, b, plan, environment, compared, asserted, early_end: None })
     }
 
     /// The same, of runs that were to be more.
-    pub fn interrupted(mut self) -> Self {
-        self.interrupted = true;
+    pub fn ended_early(mut self, by: EarlyEnd) -> Self {
+        self.early_end = Some(by);
         self
     }
 
@@ -182,7 +191,7 @@ impl Comparison {
 
     /// Was it ended before all runs were made?
     pub const fn is_interrupted(&self) -> bool {
-        self.interrupted
+        self.early_end.is_some()
     }
 
     /// Does something that was asserted fail?

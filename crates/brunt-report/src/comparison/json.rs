@@ -3,7 +3,7 @@
 //! Not for a person. docs/formats.md says what every key means.
 
 use super::record::ComparisonRecord;
-use super::{Asserted, Compared, Comparison, Difference};
+use super::{Asserted, Compared, Comparison, Difference, EarlyEnd};
 use crate::json::bounds;
 use crate::result::RunResult;
 use brunt_plan::tolerance::Requirement;
@@ -14,11 +14,16 @@ use serde_json::{Map, Value, json};
 pub const SCHEMA: &str = "brunt.compare.v1";
 
 pub(super) fn value(comparison: &Comparison) -> serde_json::Result<Value> {
-    let Comparison { a, b, plan, environment, compared, asserted, interrupted } = comparison;
+    let Comparison { a, b, plan, environment, compared, asserted, early_end } = comparison;
+    let failure = match early_end {
+        Some(EarlyEnd::Failed(reason)) => Some(reason),
+        Some(EarlyEnd::Interrupted) | None => None,
+    };
     Ok(json!({
         "schema": SCHEMA,
         "version": env!("CARGO_PKG_VERSION"),
-        "interrupted": interrupted,
+        "interrupted": early_end.is_some(),
+        "failure": failure,
         "confidence": 1.0 - LEVEL,
         "a": side(a, compared),
         "b": side(b, compared),

@@ -3,7 +3,7 @@
 //! Not the records of those runs, which stand in their own results: a comparison has up to a hundred. Invariant: what is read back is compared
 //! by the same function as what was measured, and has no number that could not be one of a run.
 
-use super::Comparison;
+use super::{Comparison, EarlyEnd};
 use crate::result::RunResult;
 use crate::stored::StoredResult;
 use brunt_plan::tolerance::Requirement;
@@ -54,7 +54,12 @@ fn read(stored: &StoredResult) -> Result<Comparison, String> {
     let comparison = Comparison::of(record.a.into_owned(), record.b.into_owned(), &required)
         .map_err(|error| format!("record: {error}"))?;
     let is_interrupted = stored.key("interrupted").and_then(Value::as_bool).unwrap_or(false);
-    Ok(if is_interrupted { comparison.interrupted() } else { comparison })
+    let failure = stored.key("failure").and_then(Value::as_str);
+    Ok(match (is_interrupted, failure) {
+        (false, _) => comparison,
+        (true, None) => comparison.ended_early(EarlyEnd::Interrupted),
+        (true, Some(reason)) => comparison.ended_early(EarlyEnd::Failed(reason.to_owned())),
+    })
 }
 
 /// Is every number that is reckoned with one that a run may have?

@@ -4,7 +4,7 @@
 //! show nothing.
 
 use super::assertion::range;
-use super::{Compared, Comparison, Difference, Quantity};
+use super::{Compared, Comparison, Difference, EarlyEnd, Quantity};
 use crate::metric;
 use crate::paragraph::{self, printable};
 use crate::quantity;
@@ -359,8 +359,12 @@ fn untrusted(out: &mut String, comparison: &Comparison) {
 
 /// The last line: whether it can be believed, and what differs.
 fn answer(out: &mut String, comparison: &Comparison) {
-    if comparison.interrupted {
-        out.push_str("INTERRUPTED: not all of the runs were made\n");
+    match &comparison.early_end {
+        None => {}
+        Some(EarlyEnd::Interrupted) => out.push_str("INTERRUPTED: not all of the runs were made\n"),
+        Some(EarlyEnd::Failed(reason)) => {
+            out.push_str(&format!("ENDED EARLY: not all of the runs were made: {}\n", printable(reason)));
+        }
     }
     let all = comparison.a.len() + comparison.b.len();
     let untrusted = comparison.runs().filter(|(_, run)| run.status == Status::NotTrusted).count();

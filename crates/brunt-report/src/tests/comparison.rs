@@ -1,7 +1,7 @@
 //! Results that are read back and compared: whole reports, and what is wrong with a result by name.
 
 use super::{json_of, run};
-use crate::comparison::{Asserted, Comparison};
+use crate::comparison::{Asserted, Comparison, EarlyEnd};
 use crate::junit;
 use crate::result::{self, RunResult, made_up};
 use crate::stored::StoredResult;
@@ -151,7 +151,9 @@ fn comparisons_are_reported_again() {
     let table = [
         compared(side("a", 6, 1.0), side("b", 6, 1.12), &required),
         compared(side("a", 1, 1.0), side("b", 2, 1.12), &[]),
-        compared(side("a", 4, 1.0), side("b", 3, 1.12), &required).interrupted(),
+        compared(side("a", 4, 1.0), side("b", 3, 1.12), &required).ended_early(EarlyEnd::Interrupted),
+        compared(side("a", 2, 1.0), side("b", 1, 1.12), &[])
+            .ended_early(EarlyEnd::Failed("gone: refused".to_owned())),
     ];
     for comparison in table {
         let json = written(&comparison);
@@ -419,7 +421,7 @@ fn unequal_sides() {
         }
         read(&format!("b{index}.json"), &value)
     });
-    let comparison = compared(side("a", 4, 1.0), b.collect(), &[]).interrupted();
+    let comparison = compared(side("a", 4, 1.0), b.collect(), &[]).ended_early(EarlyEnd::Interrupted);
     insta::assert_snapshot!("compare_unequal", text_of(&comparison));
     let errors = |allow_untrusted| junit_of(&comparison, allow_untrusted).matches("<error ").count();
     assert_eq!((errors(false), errors(true)), (1, 0));

@@ -2,8 +2,8 @@
 //!
 //! The order is A B, B A, B A, A B, then all of that the other way round, and so on (Thue and Morse): drifts that are straight, and
 //! curved ones, fall on both sides alike. Every run has a seed of its own; a data set that still stands is not stored again.
-//! Not a campaign, which has one server. Invariant: both sides have equally many runs, or the comparison is marked as
-//! interrupted.
+//! Not a campaign, which has one server. Invariant: both sides have equally many runs, or the comparison says why it
+//! ended early.
 
 use super::Compared;
 use crate::campaign::consumes;
@@ -17,7 +17,7 @@ use anyhow::anyhow;
 use brunt_engine::run::DataSets;
 use brunt_plan::plan::{Plan, Target};
 use brunt_plan::server::ServerList;
-use brunt_report::comparison::Comparison;
+use brunt_report::comparison::{Comparison, EarlyEnd};
 use brunt_report::result::RunResult;
 use brunt_stats::convergence::Convergence;
 use brunt_stats::observer::Place;
@@ -65,12 +65,12 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
             break;
         }
     }
-    let is_whole = ended.is_ok();
-    // Whoever asked for an end has it.
-    let failed = ended.or_else(|failure| match failure.exit {
-        Exit::Interrupted => Ok(()),
-        _ => Err(failure),
-    });
+    let (early_end, failed) = match ended {
+        Ok(()) => (None, Ok(())),
+        // Whoever asked for an end has it.
+        Err(failure) if failure.exit == Exit::Interrupted => (Some(EarlyEnd::Interrupted), Ok(())),
+        Err(failure) => (Some(EarlyEnd::Failed(format!("{:#}", failure.error))), Err(failure)),
+    };
     let mut runs = sides.into_iter().map(|side| side.runs);
     let (a, b) = (runs.next().unwrap_or_default(), runs.next().unwrap_or_default());
     if a.is_empty() || b.is_empty() {
@@ -78,7 +78,10 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
         return Err(Failure::new(Exit::Interrupted, anyhow!("interrupted before both sides had a run")));
     }
     let comparison = Comparison::of(a, b, &flags.output.assert).map_err(Failure::usage)?;
-    let comparison = if is_whole { comparison } else { comparison.interrupted() };
+    let comparison = match early_end {
+        None => comparison,
+        Some(early_end) => comparison.ended_early(early_end),
+    };
     Ok(Compared { comparison, ended: failed })
 }
 

@@ -70,7 +70,9 @@ fn what_was_measured_is_reported() {
     let (exit, json, text) = compared(&[&flags[..], &LOAD].concat());
     assert_eq!((exit, &json["interrupted"]), (5, &true.into()), "{text}");
     assert!(!json["b"]["runs"].as_array().unwrap().is_empty(), "{text}");
-    assert!(text.contains("INTERRUPTED") && text.contains(&gone.address), "{text}");
+    let failure = json["failure"].as_str().unwrap_or_default();
+    assert!(failure.contains(&gone.address), "{failure}: {text}");
+    assert!(text.contains(&format!("ENDED EARLY: not all of the runs were made: {failure}\n")), "{text}");
 }
 
 /// A URL says what is spoken and where; both sides speak the same.
