@@ -1,6 +1,7 @@
 //! Reports of made-up campaigns as snapshots: runs with numbers that were put there, over the JSON of a made-up run.
 
 use super::run;
+use super::schema::reader::errors;
 use crate::campaign::{
     Campaign, Compared, Finding, Found, Measured, Question, ScanPoint, head, write_csv, write_json,
     write_text,
@@ -302,6 +303,7 @@ fn json_of_campaigns() {
         let mut out = Vec::new();
         write_json(&campaign, &mut out).unwrap();
         let mut json: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(errors(&json), Vec::<String>::new(), "{name}");
         let runs = json["runs"].as_array_mut().unwrap();
         assert_eq!(runs.len(), campaign.runs.len());
         for run in runs {

@@ -1,5 +1,6 @@
 //! Results that are read back and compared: whole reports, and what is wrong with a result by name.
 
+use super::schema::reader::errors;
 use super::{json_of, run};
 use crate::comparison::{Asserted, Comparison, EarlyEnd};
 use crate::junit;
@@ -161,6 +162,7 @@ fn comparisons_are_reported_again() {
         assert_eq!(text_of(&read), text_of(&comparison));
         assert_eq!(junit_of(&read, false), junit_of(&comparison, false));
         assert_eq!(written(&read), json);
+        assert_eq!(errors(&serde_json::from_str(&json).unwrap()), Vec::<String>::new());
     }
     let whole = written(&compared(side("a", 1, 1.0), side("b", 1, 1.12), &["p99 < 1ms"]));
     for (from, to, expected) in [

@@ -3,6 +3,7 @@
 //! Not its statistics, which have tests of their own. A host that loses its processors for whole runs may double a median, so what is
 //! slower here takes ten times as long, and nothing is asserted of servers that are the same.
 
+use crate::schema::reader::errors;
 use crate::server::{Server, beside_others, undisturbed, unique};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -51,7 +52,9 @@ pub(crate) fn of_service(us: &str) -> Server {
 pub(crate) fn compared(arguments: &[&str]) -> (i32, Value, String) {
     let output = undisturbed(&["compare", "--json", "-"]).args(arguments).output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    (output.status.code().unwrap(), serde_json::from_slice(&output.stdout).unwrap_or_default(), text)
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    assert!(json.is_null() || errors(&json).is_empty(), "{:?}", errors(&json));
+    (output.status.code().unwrap(), json, text)
 }
 
 pub(crate) fn quantity<'a>(json: &'a Value, name: &str) -> &'a Value {

@@ -214,6 +214,7 @@ fn campaigns_are_reported_to_the_byte() {
         assert_eq!(again.status.code(), run.status.code(), "{command} {flags:?}: {said}");
         assert!(files.text("again.json") == files.text("run.json"), "{command} {flags:?}");
         assert_eq!(files.text("again.csv"), files.text("run.csv"), "{command} {flags:?}");
+        check_result(command, &files.text("run.json"));
     }
 }
 
@@ -274,6 +275,7 @@ fn check_comparison_of(name: &str, words: &[&str], carry_out: impl FnOnce(Comman
     assert_eq!(again.status.code(), run.status.code(), "{name}: {said}");
     assert!(files.text("again.json") == files.text("run.json"), "{name}");
     assert_eq!(files.text("again.xml"), files.text("run.xml"), "{name}");
+    check_result(name, &files.text("run.json"));
     for option in [["--assert", "p99 < 1s"], ["--csv", &files.path("again.csv")]] {
         let refused = brunt(&["report", &json, option[0], option[1]]).output().unwrap();
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();

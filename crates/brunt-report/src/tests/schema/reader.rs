@@ -1,13 +1,28 @@
-//! A reader of JSON Schema for docs/summary.schema.json: the keywords that stand there.
+//! The schemas of docs/*.schema.json, and a reader of JSON Schema for the keywords that stand there.
 //!
 //! Not a validator of any schema. Invariant: a keyword that it does not know is a panic, so that none is passed over.
 
 use serde_json::Value;
+use std::sync::LazyLock;
 
-/// What of a value is not as the schema says, each with the way to it.
-pub(crate) fn errors(schema: &Value, value: &Value) -> Vec<String> {
+/// By the names of their files.
+static SCHEMAS: LazyLock<[(&str, Value); 3]> = LazyLock::new(|| {
+    [
+        ("summary.schema.json", include_str!("../../../../../docs/summary.schema.json")),
+        ("campaign.schema.json", include_str!("../../../../../docs/campaign.schema.json")),
+        ("compare.schema.json", include_str!("../../../../../docs/compare.schema.json")),
+    ]
+    .map(|(file, text)| (file, serde_json::from_str(text).expect("a schema is JSON")))
+});
+
+/// What of a result is not as its schema says, each with the way to it.
+pub(crate) fn errors(result: &Value) -> Vec<String> {
+    let is_its = |(_, schema): &&(&str, Value)| schema["title"] == result["schema"];
+    let Some((_, schema)) = SCHEMAS.iter().find(is_its) else {
+        return vec![format!("schema: {} is none of them", result["schema"])];
+    };
     let mut found = Vec::new();
-    check(schema, schema, value, "", &mut found);
+    check(schema, schema, result, "", &mut found);
     found
 }
 
@@ -20,8 +35,12 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str, found: &mut Ve
         let is_met = match keyword.as_str() {
             "$schema" | "$defs" | "title" | "description" => true,
             "$ref" => {
-                let pointer = wanted.as_str().unwrap().trim_start_matches('#');
-                let definition = root.pointer(pointer).unwrap_or_else(|| panic!("{pointer} is not there"));
+                let wanted = wanted.as_str().unwrap();
+                let (file, pointer) = wanted.split_once('#').unwrap_or((wanted, ""));
+                let other = SCHEMAS.iter().find(|(name, _)| *name == file).map(|(_, schema)| schema);
+                let root = if file.is_empty() { Some(root) } else { other };
+                let definition = root.and_then(|root| Some((root, root.pointer(pointer)?)));
+                let (root, definition) = definition.unwrap_or_else(|| panic!("{wanted} is not there"));
                 check(root, definition, value, path, found);
                 true
             }
