@@ -32,11 +32,16 @@ const PIECES_MAX: u64 = 1 << 22;
 struct Carried<'a> {
     environment: Cow<'a, Environment>,
     server: Cow<'a, str>,
+    #[serde(default)]
     agents: Cow<'a, [AgentRecord]>,
+    #[serde(default)]
     preload: Option<PreloadResult>,
     values_checked: bool,
+    #[serde(default)]
     convergence: Cow<'a, Option<Convergence>>,
+    #[serde(default)]
     calibration: Cow<'a, Lookup>,
+    #[serde(default)]
     judgement: Cow<'a, Judgement>,
     run: Cow<'a, RunData>,
     intervals: CarriedStore,

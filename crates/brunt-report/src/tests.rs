@@ -5,6 +5,7 @@ mod comparison;
 mod run;
 mod schema;
 mod size;
+mod versions;
 
 use crate::stored::StoredResult;
 use crate::{csv, json, junit, text};

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 /// What became of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RequestBook {
     /// Ops that the schedule made due, follow-up ops included.
     pub scheduled: u64,
@@ -103,6 +104,7 @@ impl RequestBook {
 /// What became of the keys that retrievals asked for. All four are booked when a retrieval ends, so the keys of
 /// retrievals in flight (and of those never sent) are in none of them and the identity holds at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct KeyBook {
     /// Keys of all retrievals that have ended.
     pub asked: u64,
@@ -131,6 +133,7 @@ impl KeyBook {
 
 /// Both levels, and what of it happened inside the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Book {
     /// What became of the requests.
     pub requests: RequestBook,

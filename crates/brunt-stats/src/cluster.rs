@@ -10,6 +10,7 @@ pub const HOPS_MAX: u8 = 5;
 
 /// Replies that sent a request elsewhere, and those that could not be followed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RedirectionCounts {
     /// Operations, or parts of a multi-get, that were sent on at least once.
     pub operations: u64,
@@ -52,6 +53,7 @@ impl RedirectionCounts {
 
 /// Who has how many slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SlotCounts {
     /// Of each server, in the order of the plan.
     pub of_servers: Vec<u16>,
@@ -63,6 +65,7 @@ pub struct SlotCounts {
 
 /// What a run saw of its cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClusterRecord {
     /// By the last map that a node gave.
     pub slots: SlotCounts,

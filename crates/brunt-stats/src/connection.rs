@@ -23,6 +23,7 @@ pub enum ConnectionEvent {
 
 /// How often each of the events happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ConnectionCounts {
     /// Attempts to connect.
     pub begun: u64,

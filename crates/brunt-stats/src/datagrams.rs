@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How many datagrams of replies were of no use, over all phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DatagramCounts {
     /// They came to a request that had timed out, or so late that nobody knows any more which it was.
     pub late: u64,

@@ -68,6 +68,7 @@ pub struct Fault {
 
 /// Faults by phase and kind, in that order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct FaultTable {
     faults: Vec<Fault>,
 }

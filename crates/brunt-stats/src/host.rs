@@ -17,6 +17,7 @@ pub fn is_fast_clocksource(name: &str) -> bool {
 
 /// What the host's clocks did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClockEvidence {
     /// What clock reads come from, at the end of the window.
     pub source: Option<String>,
@@ -48,6 +49,7 @@ impl ClockEvidence {
 
 /// What the host did to a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HostEvidence {
     /// How long the host was observed.
     pub wall_ns: u64,

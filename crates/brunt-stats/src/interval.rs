@@ -23,6 +23,7 @@ pub const SLICE_NS: u64 = 100_000_000;
 
 /// Bytes on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bytes {
     /// Sent.
     pub tx: u64,
@@ -40,6 +41,7 @@ impl Bytes {
 
 /// The histograms of one op kind of one class, in one of the forms of a histogram. Nanoseconds; measured ops only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latencies<H> {
     /// Response times of completed ops.
     pub response: H,

@@ -20,6 +20,7 @@ pub struct Presence {
 
 /// What both ways came to, in operations × nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PresenceTotal {
     /// The integral over time of the number in the system.
     #[serde(with = "crate::wide")]

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// How many values bore which mark, over all phases; one value may bear several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RenewalCounts {
     /// This client was told to renew it.
     pub won: u64,

@@ -40,9 +40,10 @@ pub struct RunTimes {
 
 /// Everything a run yields, or a part of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RunData {
     /// What all workers recorded. Goes from host to host while the run goes on, not with the rest.
-    #[serde(skip, default = "nothing_recorded")]
+    #[serde(skip)]
     pub intervals: IntervalStore,
     /// Raw samples, where the plan asked for them. They go from host to host by themselves.
     #[serde(skip)]

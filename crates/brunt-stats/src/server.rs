@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What one server did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ServerCounts {
     /// Replies as the protocol provides.
     pub answered: u64,

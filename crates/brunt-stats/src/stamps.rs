@@ -87,6 +87,7 @@ impl StampLoss {
 
 /// What became of the requests whose stamps were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StampCounts {
     /// Requests of the measured window whose stamps were asked for.
     pub asked: u64,

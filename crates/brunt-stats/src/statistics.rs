@@ -13,7 +13,7 @@ pub(crate) use evidence::evidence;
 pub use growth::Growth;
 
 use crate::summary::MeasuredWindow;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 
 /// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.
@@ -247,7 +247,19 @@ struct CarriedSnapshot {
     asked_ns: u64,
     at_ns: u64,
     version: Option<String>,
+    #[serde(deserialize_with = "known_statistics")]
     values: BTreeMap<Statistic, u64>,
+}
+
+/// Those of a newer version that this one does not know are left out.
+fn known_statistics<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<Statistic, u64>, D::Error> {
+    let named = BTreeMap::<String, u64>::deserialize(deserializer)?;
+    let known = |(name, value): (String, u64)| {
+        Some((*Statistic::ALL.iter().find(|statistic| statistic.name() == name)?, value))
+    };
+    Ok(named.into_iter().filter_map(known).collect())
 }
 
 impl From<Snapshot> for CarriedSnapshot {
@@ -420,6 +432,7 @@ const REQUESTS_PER_S_MIN: f64 = 100.0;
 
 /// Everything that one server said of itself during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ServerRecord {
     snapshots: Vec<Snapshot>,
     /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.

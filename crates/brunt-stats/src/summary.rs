@@ -88,6 +88,7 @@ impl MeasuredWindow {
 
 /// What was found on the host, as name and value, and the version of the tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Environment {
     /// Version of brunt.
     pub brunt_version: String,
@@ -97,6 +98,7 @@ pub struct Environment {
 
 /// How preload went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PreloadResult {
     /// Keys to be stored.
     pub wanted: u64,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// What became of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TraceRecord {
     /// The class that replayed it.
     pub class: String,

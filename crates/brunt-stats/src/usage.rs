@@ -11,6 +11,7 @@ pub const BUSY: f64 = 0.95;
 
 /// How often a worker found that a server on its host had sent from the processor that the worker runs on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Colocation {
     /// How often it looked.
     pub looks: u64,
@@ -25,6 +26,7 @@ pub const STALL_MIN_NS: u64 = 10_000_000;
 /// Turns of a worker's loop that stood still: from when it woke, or was to wake by its timer, to when it waited again. Of
 /// each the part inside the measured window counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StallCounts {
     /// How many took longer than [`STALL_MIN_NS`].
     pub count: u64,
@@ -73,6 +75,7 @@ impl StallCounts {
 
 /// What one worker did with its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WorkerUsage {
     /// Which worker.
     pub worker: u32,
@@ -103,6 +106,7 @@ impl WorkerUsage {
 
 /// What the client used during the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ClientUsage {
     /// Processor time in user space, in nanoseconds.
     pub cpu_user_ns: u64,

@@ -176,6 +176,7 @@ const CAUSES: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
 
 /// How strictly a user wants a run to be judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Judgement {
     /// As for a publication: every check may convict, and less of a percentile may be the client's.
     pub is_strict: bool,

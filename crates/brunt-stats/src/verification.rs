@@ -91,6 +91,7 @@ pub struct Example {
 
 /// What was found of all values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Verification {
     /// Values read that were checked in full, where that was asked for.
     pub checked: u64,

@@ -17,6 +17,7 @@ pub const fn is_failed(class: OutcomeClass) -> bool {
 
 /// Counts of one window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WindowCounts {
     /// Ops sent in it.
     pub sent: u64,

@@ -26,11 +26,15 @@ const COUNT_MAX: u64 = 1 << 48;
 pub struct CarriedStore {
     rows: Vec<CarriedRow>,
     books: Vec<BookEntry>,
+    #[serde(default)]
     bytes: [Bytes; Phase::COUNT],
+    #[serde(default)]
     connections: [ConnectionCounts; Phase::COUNT],
+    #[serde(default)]
     faults: FaultTable,
     servers: Vec<ServerCounts>,
     server_responses: Vec<Histogram>,
+    #[serde(default)]
     outages: OutageSpans,
     meters: Vec<MeterTotals>,
     timeline: Timeline,

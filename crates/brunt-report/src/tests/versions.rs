@@ -1,0 +1,72 @@
+//! Results of other versions: with keys that are not there yet, and with keys that this version does not know.
+//!
+//! Not damaged results, which are refused. Every key below `record` is taken away once, and its object given one more.
+
+use super::{all_runs, json_of};
+use crate::record::run_record;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// The objects below `record`, in the words of a path whose indices are left out, each with its place; of a list the first.
+fn objects(value: &Value, path: &str, place: &str, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(keys) => {
+            found.push((path.to_owned(), place.to_owned()));
+            for (key, value) in keys {
+                objects(value, &format!("{path}.{key}"), &format!("{place}/{key}"), found);
+            }
+        }
+        Value::Array(values) => {
+            if let Some(first) = values.first() {
+                objects(first, &format!("{path}[]"), &format!("{place}/0"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn object_at<'a>(result: &'a mut Value, place: &str) -> &'a mut Map<String, Value> {
+    result.pointer_mut(place).and_then(Value::as_object_mut).expect("an object is there")
+}
+
+/// What the result is refused without, and where it is refused with a key more.
+fn refused() -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut seen, mut without, mut with_more) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for (name, run) in all_runs() {
+        let mut result = json_of(&run);
+        run_record(&result).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut found = Vec::new();
+        objects(&result["record"], "record", "/record", &mut found);
+        for (path, place) in found {
+            for key in object_at(&mut result, &place).keys().cloned().collect::<Vec<_>>() {
+                if !seen.insert(format!("{path}.{key}")) {
+                    continue;
+                }
+                let whole = object_at(&mut result, &place).clone();
+                object_at(&mut result, &place).remove(&key);
+                if run_record(&result).is_err() {
+                    without.insert(format!("{path}.{key}"));
+                }
+                *object_at(&mut result, &place) = whole;
+            }
+            object_at(&mut result, &place).insert("of_a_newer_version".to_owned(), Value::from(1));
+            if run_record(&result).is_err() {
+                with_more.insert(path);
+            }
+            object_at(&mut result, &place).remove("of_a_newer_version");
+        }
+    }
+    assert!(seen.len() > 150, "{}", seen.len());
+    (without, with_more)
+}
+
+/// What an older version did not count, it has none of. What there is nothing to put in the place of, is refused: what a run is, whose
+/// its numbers are, and lists that the plan says the length of.
+#[test]
+fn results_of_other_versions_are_read() {
+    let (without, with_more) = refused();
+    let list = |paths: BTreeSet<String>| paths.into_iter().collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!("keys_that_a_record_needs", list(without));
+    // A calibration is one of several things, told apart by the one key that there is.
+    assert_eq!(list(with_more), "record\nrecord.calibration");
+}
