@@ -13,7 +13,7 @@ use brunt_proto::memcached::statistics::{self, StatisticsReply};
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::information;
 use brunt_proto::resp::reply::WholeReply;
-use brunt_stats::statistics::{ServerRecord, Snapshot};
+use brunt_stats::statistics::{ServerRecord, Share, Snapshot};
 use brunt_stats::timeline::row_ns_after;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -76,7 +76,9 @@ impl Witnesses {
         interval: Option<DurationNs>,
         clock: Clock,
     ) -> io::Result<Self> {
-        let witness = |endpoint, question| Witness { interval, ..Witness::new(endpoint, question, clock) };
+        let share = Share::of(asked.len());
+        let witness =
+            |endpoint, question| Witness { interval, share, ..Witness::new(endpoint, question, clock) };
         let hands = asked.into_iter().map(|(endpoint, question)| spawn(witness(endpoint, question)));
         let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
         witnesses.await_answers();
@@ -173,8 +175,10 @@ struct Witness {
     grid_ns: Option<u64>,
     /// How long rows over time are, where that was asked for.
     interval: Option<DurationNs>,
-    /// The period of those in the window so far.
-    period_ns: u64,
+    /// How much of a result its record may take.
+    share: Share,
+    /// Of so many rows one has kept its snapshot; 0: all are kept.
+    stride: u64,
 }
 
 impl Witness {
@@ -190,7 +194,8 @@ impl Witness {
             asked_ns: 0,
             grid_ns: None,
             interval: None,
-            period_ns: PERIOD_NS,
+            share: Share::of(1),
+            stride: 0,
         }
     }
 
@@ -205,7 +210,7 @@ impl Witness {
             match orders.recv_timeout(Duration::from_nanos(wait_ns)) {
                 Err(RecvTimeoutError::Timeout) => {
                     self.look();
-                    self.thin();
+                    self.fit();
                 }
                 Ok(Order::Prepared) => {
                     if self.look() {
@@ -245,15 +250,11 @@ impl Witness {
         self.interval.map_or_else(|| row_ns_after(elapsed_ns, PERIOD_NS), |width| width.0.max(PERIOD_NS))
     }
 
-    /// Leaves out what no row over time begins or ends with, once rows are longer.
-    fn thin(&mut self) {
-        let Some(grid_ns) = self.grid_ns else { return };
+    /// Leaves out what a result has no room for.
+    fn fit(&mut self) {
+        let grid_ns = self.grid_ns.unwrap_or(0);
         let period_ns = self.period_after(self.asked_ns.saturating_sub(grid_ns));
-        // Up to then rows are no multiples of each other.
-        if self.interval.is_none() && period_ns > self.period_ns.max(2 * PERIOD_NS) {
-            self.period_ns = period_ns;
-            self.record.thin(grid_ns, period_ns);
-        }
+        self.stride = self.record.fit(grid_ns, period_ns, self.stride, self.share);
     }
 
     /// Asks, and keeps what comes of it. True: a snapshot.

@@ -9,7 +9,7 @@ use crate::host::HostEvidence;
 use crate::interval::Move;
 use crate::recorder::Layout;
 use crate::sample::Sample;
-use crate::statistics::ServerRecord;
+use crate::statistics::{ServerRecord, Share};
 use crate::steady::warmup::WarmupEnd;
 use crate::store::IntervalStore;
 use crate::trace::TraceRecord;
@@ -17,11 +17,15 @@ use crate::usage::ClientUsage;
 use crate::worker_counts::WorkerCounts;
 use serde::{Deserialize, Serialize};
 
-/// So long are the histograms of all slices together in a file. The totals of seven kinds of operations take as much again, and the keys
-/// for scripts the rest.
-const SLICES_CHARACTERS_MAX: usize = 700_000;
-/// So many snapshots of all servers together are kept: of one server, ten minutes at one a second.
-const SNAPSHOTS_MAX: usize = 600;
+/// The longest result of one run.
+const RESULT_CHARACTERS_MAX: usize = 2_000_000;
+/// So many of them are what is kept over time, at most.
+const SLICES_CHARACTERS_MAX: usize = 850_000;
+/// So many of them are left to the keys for scripts, and for each server.
+const KEYS_CHARACTERS: usize = 240_000;
+const KEYS_CHARACTERS_OF_SERVER: usize = 850;
+/// Rows over time with what servers say are no shorter.
+const ROW_MIN_NS: u64 = 1_000_000_000;
 
 /// The times of a run on its own clock, nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,9 +119,17 @@ impl RunData {
     /// Makes it fit into a result file of 2 MB, whatever the length of the run. Called before a summary is built, so that all that
     /// is printed of a run can be printed of its file: what fits already stays as it is.
     pub(crate) fn fit(&mut self) {
-        self.intervals.fit(SLICES_CHARACTERS_MAX);
-        let each = SNAPSHOTS_MAX / self.server_records.len().max(1);
-        self.server_records.iter_mut().for_each(|record| record.thin_to(each));
+        let measure_ns = self.times.measure_ns;
+        let (row_ns, servers) =
+            (self.intervals.timeline().row_ns(measure_ns, ROW_MIN_NS), self.server_records.len());
+        let share = Share::of(servers);
+        for record in &mut self.server_records {
+            record.fit(measure_ns, row_ns, 0, share);
+        }
+        let statistics: usize = self.server_records.iter().map(|record| record.text_len(share)).sum();
+        let keys = KEYS_CHARACTERS + KEYS_CHARACTERS_OF_SERVER * self.intervals.servers().len();
+        let taken = self.intervals.totals_len() + statistics + keys;
+        self.intervals.fit(RESULT_CHARACTERS_MAX.saturating_sub(taken).min(SLICES_CHARACTERS_MAX));
     }
 
     /// Adds another part of the same run. Intervals are added as they come.

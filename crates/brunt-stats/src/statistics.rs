@@ -5,6 +5,7 @@
 //! back (the server was started anew, or somebody reset it) makes no difference but `None`.
 
 mod agreement;
+mod carried;
 mod evidence;
 mod growth;
 
@@ -13,8 +14,7 @@ pub(crate) use evidence::evidence;
 pub use growth::Growth;
 
 use crate::summary::MeasuredWindow;
-use serde::{Deserialize, Deserializer, Serialize};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
 
 /// Declares the statistics that are kept, with the servers' own names for them, and whether they count or show a state.
 macro_rules! statistics {
@@ -229,8 +229,7 @@ fn field(row: &str, name: &str) -> Option<u64> {
 }
 
 /// One server's statistics at one instant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "CarriedSnapshot", into = "CarriedSnapshot")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     /// When the question was sent, on the run's clock.
     pub asked_ns: u64,
@@ -239,44 +238,6 @@ pub struct Snapshot {
     /// The server's version, of a Redis with a name of its own behind that name.
     pub version: Option<String>,
     values: [Option<u64>; Statistic::COUNT],
-}
-
-/// The same where it is kept: with what the server told alone.
-#[derive(Serialize, Deserialize)]
-struct CarriedSnapshot {
-    asked_ns: u64,
-    at_ns: u64,
-    version: Option<String>,
-    #[serde(deserialize_with = "known_statistics")]
-    values: BTreeMap<Statistic, u64>,
-}
-
-/// Those of a newer version that this one does not know are left out.
-fn known_statistics<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<Statistic, u64>, D::Error> {
-    let named = BTreeMap::<String, u64>::deserialize(deserializer)?;
-    let known = |(name, value): (String, u64)| {
-        Some((*Statistic::ALL.iter().find(|statistic| statistic.name() == name)?, value))
-    };
-    Ok(named.into_iter().filter_map(known).collect())
-}
-
-impl From<Snapshot> for CarriedSnapshot {
-    fn from(snapshot: Snapshot) -> Self {
-        let values = snapshot.values().collect();
-        let Snapshot { asked_ns, at_ns, version, .. } = snapshot;
-        Self { asked_ns, at_ns, version, values }
-    }
-}
-
-impl From<CarriedSnapshot> for Snapshot {
-    fn from(carried: CarriedSnapshot) -> Self {
-        let CarriedSnapshot { asked_ns, at_ns, version, values } = carried;
-        let mut snapshot = Self { asked_ns, at_ns, version, values: [None; Statistic::COUNT] };
-        values.into_iter().for_each(|(statistic, value)| snapshot.set(statistic, value));
-        snapshot
-    }
 }
 
 impl Snapshot {
@@ -322,6 +283,15 @@ impl Snapshot {
     /// One of its numbers.
     pub fn get(&self, statistic: Statistic) -> Option<u64> {
         self.values[statistic as usize]
+    }
+
+    /// What it says otherwise than an earlier one; `None` is what it no longer says.
+    fn changes_since<'a>(
+        &'a self,
+        before: Option<&'a Self>,
+    ) -> impl Iterator<Item = (Statistic, Option<u64>)> + 'a {
+        let all = Statistic::ALL.iter().map(|statistic| (*statistic, self.get(*statistic)));
+        all.filter(move |(statistic, value)| before.and_then(|before| before.get(*statistic)) != *value)
     }
 
     /// Everything that it holds.
@@ -421,9 +391,29 @@ const STEP_NS: u64 = 1_000_000_000;
 /// A snapshot stands for an edge of a piece of time up to so far from it: no snapshot is nearer to two edges than that.
 const NEAR_NS: u64 = STEP_NS / 2;
 
-/// Of more snapshots than this every second one is left out. That takes more than five hours of preload, or a long window whose rows over
-/// time were asked to be short; else those of the window are thinned as it goes on.
-const SNAPSHOTS_MAX: usize = 20_000;
+/// So many characters the statistics of all servers take in a file, if every server's share has room for its first and its last
+/// snapshot: of one memcached ten minutes at one a second.
+const CHARACTERS_MAX: usize = 550_000;
+/// What a file has of a snapshot beside its numbers: its times, and, where it is told, what went on since the one before.
+const TIMES_CHARACTERS: usize = 80;
+const SPAN_CHARACTERS: usize = 500;
+/// What more servers than this said from time to time is in the record alone: it would take more room than all else of a result.
+const SERVERS_TOLD_MAX: usize = 64;
+
+/// How much of a result a server's statistics may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    characters_max: usize,
+    /// Is what it said told to scripts, beside the record?
+    pub is_told: bool,
+}
+
+impl Share {
+    /// That of one of so many servers.
+    pub fn of(servers: usize) -> Self {
+        Self { characters_max: CHARACTERS_MAX / servers.max(1), is_told: servers <= SERVERS_TOLD_MAX }
+    }
+}
 
 /// A server that counts fewer requests in a second has no CPU per request: what it does for itself (timers, asked for statistics, commands
 /// that it refuses and does not count) takes up to a few milliseconds of each second, which would be tens of microseconds of every
@@ -432,7 +422,7 @@ const REQUESTS_PER_S_MIN: f64 = 100.0;
 
 /// Everything that one server said of itself during a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(from = "carried::Carried", into = "carried::Carried")]
 pub struct ServerRecord {
     snapshots: Vec<Snapshot>,
     /// The one that was taken when preload was over and the schedule had not begun, so that nothing was going on.
@@ -446,26 +436,38 @@ pub struct ServerRecord {
 impl ServerRecord {
     /// Adds a snapshot, which is younger than all others.
     pub fn push(&mut self, snapshot: Snapshot) {
-        if self.snapshots.len() == SNAPSHOTS_MAX {
-            let mut is_kept = false;
-            self.snapshots.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
-        }
         self.snapshots.push(snapshot);
     }
 
-    /// Keeps of the snapshots since an instant those nearest to whole periods from there, and the last one.
-    pub fn thin(&mut self, from_ns: u64, period_ns: u64) {
+    /// Makes it take no more of a result than its share, as far as there are snapshots to leave out: the first, the last and one
+    /// between them stay. The others are those nearest to where rows over time begin, of every row, every second, every fourth… Rows
+    /// are so long, and one of them begins at `measure_ns`. `stride` is what came of it before, from 0, which leaves all; it is
+    /// kept, so that the snapshots of a run that goes on are evenly spread.
+    pub fn fit(&mut self, measure_ns: u64, row_ns: u64, stride: u64, share: Share) -> u64 {
+        let mut stride = stride;
+        loop {
+            if stride > 0 {
+                self.thin(measure_ns, row_ns.saturating_mul(stride));
+            }
+            if self.text_len(share) <= share.characters_max || self.snapshots.len() <= 3 {
+                return stride;
+            }
+            stride = (2 * stride).max(1);
+        }
+    }
+
+    /// Keeps the snapshots nearest to whole periods from an instant, before it and behind it, and the first and the last one.
+    fn thin(&mut self, from_ns: u64, period_ns: u64) {
+        let period = i128::from(period_ns);
         let nearest = |snapshot: &Snapshot| {
-            let number = ((snapshot.at_ns - from_ns) + period_ns / 2) / period_ns;
-            (number, (snapshot.at_ns - from_ns).abs_diff(number * period_ns))
+            let offset = i128::from(snapshot.at_ns) - i128::from(from_ns);
+            let number = (offset + period / 2).div_euclid(period);
+            (number, offset.abs_diff(number * period))
         };
-        let since = self.snapshots.partition_point(|snapshot| snapshot.at_ns < from_ns);
-        let last = self.snapshots.pop();
+        let mut all = std::mem::take(&mut self.snapshots).into_iter();
+        let (first, last) = (all.next(), all.next_back());
         let mut kept: Vec<Snapshot> = Vec::new();
-        for snapshot in self.snapshots.drain(since.min(self.snapshots.len())..) {
+        for snapshot in all {
             let ((number, distance_ns), held) = (nearest(&snapshot), kept.last().map(nearest));
             match held.filter(|(held, _)| *held == number) {
                 None => kept.push(snapshot),
@@ -476,23 +478,22 @@ impl ServerRecord {
                 Some(_) => {}
             }
         }
-        self.snapshots.append(&mut kept);
-        self.snapshots.extend(last);
+        self.snapshots = first.into_iter().chain(kept).chain(last).collect();
     }
 
-    /// Keeps about this many snapshots, evenly spread, and the first and the last in any case. Fewer stay as they are.
-    pub(crate) fn thin_to(&mut self, about: usize) {
-        let (len, about) = (self.snapshots.len(), about.max(2));
-        // Those that were thinned before stay: they are at most twice as many and two more.
-        if len <= 2 * about + 2 {
-            return;
-        }
-        let step = len / about;
-        let mut index = 0;
-        self.snapshots.retain(|_| {
-            index += 1;
-            (index - 1) % step == 0 || index == len
-        });
+    /// How many characters it takes in a file, about, with what is told of it.
+    pub fn text_len(&self, share: Share) -> usize {
+        let each = TIMES_CHARACTERS + if share.is_told { SPAN_CHARACTERS } else { 0 };
+        let own = |(statistic, value): (Statistic, Option<u64>)| {
+            statistic.name().len() + value.map_or(0, |value| value.checked_ilog10().unwrap_or(0)) as usize + 5
+        };
+        let of = |snapshot: &Snapshot, before: Option<&Snapshot>| {
+            each + snapshot.changes_since(before).map(own).sum::<usize>()
+        };
+        let befores = std::iter::once(None).chain(self.snapshots.iter().map(Some));
+        let all: usize =
+            self.snapshots.iter().zip(befores).map(|(snapshot, before)| of(snapshot, before)).sum();
+        all + self.prepared.as_ref().map_or(0, |prepared| of(prepared, self.snapshots.first()))
     }
 
     /// In the order of time. The first one was taken before the run's first request.

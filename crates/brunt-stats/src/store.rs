@@ -161,6 +161,16 @@ impl IntervalStore {
         Ok(())
     }
 
+    /// How many characters its totals take in a file.
+    pub(crate) fn totals_len(&self) -> usize {
+        let of = |histogram: &Histogram| histogram.to_sparse().text_len();
+        let of_row = |row: &RowTotals| {
+            let Latencies { response, service, send_lag, without_client, least, failed } = &row.latencies;
+            [response, service, send_lag, without_client, least, failed].into_iter().map(of).sum::<usize>()
+        };
+        self.rows.iter().map(of_row).sum::<usize>() + self.server_responses.iter().map(of).sum::<usize>()
+    }
+
     /// Makes what it holds of the run over time no longer than this many characters in a file; see [`Timeline::fit`].
     pub(crate) fn fit(&mut self, characters_max: usize) {
         self.timeline.fit(characters_max);

@@ -158,15 +158,10 @@ impl Timeline {
         self.slices().all(fits)
     }
 
-    /// Makes the histograms of its slices coarser by as many bits as it takes for their texts to have no more characters than this
-    /// together; all of them by the same, so that they stay comparable. Counts and moments stay exact.
+    /// Makes the histograms of its slices coarser by as many bits as it takes for the slices to have no more characters than this together; all of them by the same, so that they stay comparable. Counts and moments stay exact.
     pub(crate) fn fit(&mut self, characters_max: usize) {
-        let histograms = |slice: &'_ Slice| {
-            let rows: usize = slice.rows.iter().map(|row| row.response.text_len()).sum();
-            rows + slice.warmup_response.text_len()
-        };
         for bits in 1..=GROUPING_POWER {
-            if self.slices().map(histograms).sum::<usize>() <= characters_max {
+            if self.slices().map(Slice::text_len).sum::<usize>() <= characters_max {
                 return;
             }
             for slice in self.slices.values_mut() {

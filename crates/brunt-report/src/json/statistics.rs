@@ -1,11 +1,11 @@
-//! The servers' own account as JSON: all of it, snapshot by snapshot.
+//! The servers' own account as JSON: what they said, and what went on from snapshot to snapshot.
 //!
 //! Not what we counted. docs/formats.md says what every key means.
 
 use super::{list, object, whole};
 use crate::instant::in_window_ns;
 use crate::server;
-use brunt_stats::statistics::{Comparison, ServerRecord, ServerSpan, Snapshot};
+use brunt_stats::statistics::{Comparison, ServerRecord, ServerSpan, Share, Snapshot};
 use brunt_stats::summary::Summary;
 use serde_json::{Value, json};
 
@@ -39,15 +39,17 @@ fn comparison(held: &Comparison) -> Value {
 fn record(summary: &Summary, index: usize, record: &ServerRecord) -> Value {
     let window = &summary.window;
     let (first, last) = (record.snapshots().first(), record.snapshots().last());
+    let is_told = Share::of(summary.record.run.server_records.len()).is_told;
+    let told = |held: Option<&Snapshot>| held.filter(|_| is_told).map(|held| snapshot(summary, held));
     json!({
         "server": server::witness_name(summary, index),
         "version": last.and_then(|snapshot| snapshot.version.as_ref()),
         "trouble": record.trouble,
-        "first": first.map(|held| snapshot(summary, held)),
-        "prepared": record.prepared.as_ref().map(|held| snapshot(summary, held)),
-        "last": last.map(|held| snapshot(summary, held)),
+        "first": told(first),
+        "prepared": told(record.prepared.as_ref()),
+        "last": told(last),
         "window": record.span_of_window(window).map(|held| span(summary, &held)),
-        "series": record.series().map(|held| span(summary, &held)).collect::<Vec<_>>(),
+        "series": record.series().filter(|_| is_told).map(|held| span(summary, &held)).collect::<Vec<_>>(),
     })
 }
 

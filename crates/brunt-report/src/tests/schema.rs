@@ -6,7 +6,7 @@ pub(super) mod reader;
 
 use super::{all_runs, asserted, json_of, run};
 use reader::errors;
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[test]
 fn results_are_as_the_schema_says() {

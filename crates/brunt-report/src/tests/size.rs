@@ -3,6 +3,7 @@
 //! Not what is in it. The made-up response times are spread over a factor of twenty, as those of a busy server are, with a tail.
 
 use super::{json_text_of, run::host};
+use crate::stored::StoredResult;
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
@@ -15,6 +16,7 @@ use brunt_stats::sample::{Sample, Times};
 use brunt_stats::statistics::{ServerRecord, Snapshot};
 use brunt_stats::store::IntervalStore;
 use brunt_stats::summary::{Environment, RunRecord, Summary};
+use brunt_stats::timeline::row_ns_after;
 use brunt_stats::verdict::Judgement;
 
 const S: u64 = 1_000_000_000;
@@ -23,11 +25,18 @@ const KINDS: &str = "get=4,set=1,mget=1,gets=1,incr=1,delete=1,touch=1";
 /// The longest result file of one run.
 const BYTES_MAX: usize = 2_000_000;
 
-/// A run of so many slices of `slice_s` seconds each.
-fn run(slices: u64, slice_s: u64) -> Summary {
+/// What a memcached says of itself that is kept.
+const SAID: &str = "cmd_get cmd_set cmd_touch get_hits get_misses cas_hits cas_badval cas_misses incr_hits incr_misses decr_hits \
+                    decr_misses delete_hits delete_misses touch_hits touch_misses evictions total_items total_connections \
+                    listen_disabled_num rusage_user rusage_system curr_items bytes limit_maxbytes curr_connections threads uptime pid";
+
+/// A run of so many slices of `slice_s` seconds each, against so many servers.
+fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
     let seconds = slices * slice_s;
+    let names: Vec<String> = (0..servers).map(|server| format!("'cache-{server}:11211'")).collect();
+    let names = names.join(", ");
     let spec = format!(
-        "server = 'cache:11211'\nrate = {RATE}\nmix = '{KINDS}'\ntime = '{seconds}s'\nwarmup = 0\npreload = false\n"
+        "server = [{names}]\nconnections = {servers}\nrate = {RATE}\nmix = '{KINDS}'\ntime = '{seconds}s'\nwarmup = 0\npreload = false\n"
     );
     let plan = resolve(&PlanSpec::from_toml(&spec).unwrap(), &host()).unwrap();
     let layout = Layout::of(&plan);
@@ -40,8 +49,12 @@ fn run(slices: u64, slice_s: u64) -> Summary {
     let kinds: Vec<OpKind> = layout.kinds[0].clone();
     for slice in 0..slices {
         let start_ns = S + slice * slice_s * S;
-        // A quarter of the requests of a second, each four times, and of a long slice one of four hundred.
-        let times_each: u32 = if slice_s > 10 { 400 } else { 4 };
+        // A part of the requests of a second, each so many times, and less of a long slice.
+        let times_each: u32 = match (slice_s, servers) {
+            (11.., _) => 400,
+            (_, 2..) => 10,
+            _ => 4,
+        };
         let count = RATE * slice_s / u64::from(times_each);
         for _ in 0..count {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -66,33 +79,29 @@ fn run(slices: u64, slice_s: u64) -> Summary {
         store.push(&set.take_interval(0, start_ns, start_ns + slice_s * S));
     }
     let mut said = ServerRecord::default();
-    for second in 0..seconds.min(20_000) {
-        let rows: Vec<(String, String)> = [
-            "cmd_get",
-            "cmd_set",
-            "get_hits",
-            "total_items",
-            "bytes",
-            "curr_items",
-            "rusage_user",
-            "rusage_system",
-        ]
-        .map(|name| (name.to_owned(), (1_000_000 + second * 20_000).to_string()))
-        .into();
-        let at_ns = S + second * S;
-        said.push(Snapshot::new(
-            at_ns,
-            at_ns,
-            rows.iter().map(|(name, value)| (name.as_str(), value.as_str())),
-        ));
+    let period_ns = row_ns_after(seconds * S, S);
+    for number in 0..=seconds * S / period_ns {
+        let count = (1_000_000 + number * 20_000).to_string();
+        let rows = SAID.split(' ').enumerate().map(|(index, name)| {
+            // A third of what it says changes.
+            (name, if index % 3 == 0 { count.as_str() } else { "1234567" })
+        });
+        let at_ns = S + number * period_ns;
+        said.push(Snapshot::new(at_ns, at_ns, rows));
     }
+    said.prepared = said.snapshots().first().cloned();
     let end_ns = S + seconds * S;
     let times = RunTimes { start_ns: S, measure_ns: S, end_ns, drained_ns: end_ns, prepare_ns: 0 };
     Summary::build(RunRecord {
         plan,
-        run: RunData { intervals: store, times, server_records: vec![said], ..RunData::default() },
+        run: RunData {
+            intervals: store,
+            times,
+            server_records: vec![said; servers as usize],
+            ..RunData::default()
+        },
         environment: Environment::default(),
-        server: "cache:11211".to_owned(),
+        server: names,
         agents: Vec::new(),
         preload: None,
         values_checked: true,
@@ -105,12 +114,37 @@ fn run(slices: u64, slice_s: u64) -> Summary {
 #[test]
 fn ten_minutes_and_a_day_are_short() {
     // Slices of 100 ms would be merged to these.
-    for (name, slices, slice_s) in [("ten minutes", 600, 1), ("a day", 600, 144)] {
-        let summary = run(slices, slice_s);
-        let text = json_text_of(&super::Run { summary, measured: Vec::new(), warm_up: Vec::new() });
+    for (name, slices, slice_s, servers) in [
+        ("ten minutes", 600, 1, 1),
+        ("ten minutes of 16 servers", 600, 1, 16),
+        ("ten minutes of 300 servers", 600, 1, 300),
+        ("a day", 600, 144, 1),
+    ] {
+        let run =
+            super::Run { summary: run(slices, slice_s, servers), measured: Vec::new(), warm_up: Vec::new() };
+        let text = json_text_of(&run);
         let record = text.lines().find(|line| line.starts_with("  \"record\"")).map_or(0, str::len);
         println!("{name}: {} bytes, {record} of them the record", text.len());
         assert!(text.len() <= BYTES_MAX, "{name}: {} bytes, {record} of them the record", text.len());
         assert!(record > 300_000, "{name}: {record} bytes: the run is not what it should be");
+        check_grid(name, &run.summary);
+        let again = StoredResult::parse(&text, name).unwrap().summary().unwrap();
+        assert!(json_text_of(&super::Run { summary: again, ..run }) == text, "{name}: reported again");
+    }
+}
+
+/// What servers said stands where rows over time begin, each so many rows from the next.
+fn check_grid(name: &str, summary: &Summary) {
+    let (measure_ns, row_ns) = (summary.window.measure_ns, summary.timeline().row_ns(S, S));
+    for record in &summary.record.run.server_records {
+        let held = record.snapshots();
+        let rows: Vec<u64> = held.iter().map(|held| (held.at_ns - measure_ns) / row_ns).collect();
+        assert!(
+            held.iter().zip(&rows).all(|(held, row)| held.at_ns == measure_ns + row * row_ns),
+            "{name}: {rows:?}"
+        );
+        let steps: Vec<u64> = rows.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let (_, steps) = steps.split_last().unwrap();
+        assert!(steps.iter().all(|step| step.is_power_of_two() && *step == steps[0]), "{name}: {rows:?}");
     }
 }

@@ -4,6 +4,7 @@
 
 use super::{all_runs, json_of};
 use crate::record::run_record;
+use brunt_stats::statistics::{ServerRecord, Snapshot};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -69,4 +70,29 @@ fn results_of_other_versions_are_read() {
     insta::assert_snapshot!("keys_that_a_record_needs", list(without));
     // A calibration is one of several things, told apart by the one key that there is.
     assert_eq!(list(with_more), "record\nrecord.calibration");
+}
+
+/// In a file stands what has changed; a statistic that is gone is not the one before.
+#[test]
+fn a_record_is_read_back_as_it_was() {
+    let mut record = ServerRecord::default();
+    record.trouble = Some("gone".to_owned());
+    for (second, rows) in [
+        (1, &[("cmd_get", "1"), ("pid", "7")][..]),
+        (2, &[("cmd_get", "1")]),
+        (3, &[("cmd_get", "5"), ("pid", "7")]),
+    ] {
+        record.push(Snapshot::new(second, second, rows.iter().copied()));
+        record.prepared = Some(Snapshot::new(second, second, rows.iter().copied()));
+    }
+    let mut value = serde_json::to_value(&record).unwrap();
+    let values = |value: &Value, index: usize| value["snapshots"][index]["values"].to_string();
+    assert_eq!(
+        (values(&value, 1), values(&value, 2)),
+        (r#"{"pid":null}"#.into(), r#"{"cmd_get":5,"pid":7}"#.into())
+    );
+    assert_eq!(serde_json::from_value::<ServerRecord>(value.clone()).unwrap(), record);
+    // Of a newer version.
+    value["snapshots"][1]["values"]["cmd_unheard_of"] = 4.into();
+    assert_eq!(serde_json::from_value::<ServerRecord>(value).unwrap(), record);
 }

@@ -176,15 +176,32 @@ fn counters_that_begin_anew_are_noticed() {
     assert_eq!(record(&["curr_items 5", "curr_items 4"]).upset(), None);
 }
 
+/// Whatever the length of a run and of its preload, what is kept fits, is on the grid of rows in the window, and begins and ends with it.
 #[test]
-fn a_long_record_keeps_its_first_and_its_last_snapshot() {
-    let mut record = ServerRecord::default();
-    for second in 1..=100_000 {
-        record.push(snapshot(second * S, &[]));
-        assert!(record.snapshots().len() <= SNAPSHOTS_MAX);
-        assert_eq!((record.snapshots()[0].at_ns, record.snapshots().last().unwrap().at_ns), (S, second * S));
+fn a_long_record_fits_its_share() {
+    let (measure_ns, share) = (30_000 * S + S / 2, Share::of(14));
+    let (mut record, mut stride) = (ServerRecord::default(), 0);
+    for second in 1..=60_000 {
+        let count = (1_000 * second).to_string();
+        record.push(snapshot(second * S + S / 2, &[("cmd_get", &count), ("pid", "4711")]));
+        stride = record.fit(measure_ns, S, stride, share);
+        assert!(record.text_len(share) <= share.characters_max);
+        let held = record.snapshots();
+        let ends = (held[0].at_ns, held[held.len() - 1].at_ns);
+        assert_eq!(ends, (S + S / 2, second * S + S / 2));
     }
-    assert!(record.snapshots().len() > SNAPSHOTS_MAX / 2);
+    let held = record.snapshots();
+    let inner = &held[1..held.len() - 1];
+    let steps: Vec<u64> = inner.windows(2).map(|pair| (pair[1].at_ns - pair[0].at_ns) / S).collect();
+    assert!(steps.len() > 25 && steps.iter().all(|step| *step == stride), "{stride}: {steps:?}");
+    assert!(inner.iter().any(|held| held.at_ns == measure_ns));
+    // What fits is left alone.
+    let whole = record.clone();
+    assert_eq!(record.fit(measure_ns, S, 0, share), 0);
+    assert_eq!(record, whole);
+    // Less than nothing is not to be had.
+    record.fit(measure_ns, S, 0, Share { characters_max: 0, is_told: true });
+    assert_eq!(record.snapshots().len(), 3);
 }
 
 #[test]

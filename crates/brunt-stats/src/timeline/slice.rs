@@ -77,7 +77,40 @@ impl From<RowFields> for SliceRow {
 }
 
 /// A slice without names: start, end, recorded; activity, preload; keys, keys of the warm-up; response times of the warm-up; servers; rows.
-type SliceFields = ([u64; 3], [[u64; 4]; 2], [[u64; 4]; 2], SparseHistogram, Vec<[u64; 5]>, Vec<SliceRow>);
+type SliceFields =
+    ([u64; 3], [[u64; 4]; 2], [[u64; 4]; 2], SparseHistogram, Vec<ServerFields>, Vec<SliceRow>);
+
+/// The counts and times of a slice in a file, and those of a row.
+const OWN_CHARACTERS: usize = 160;
+const ROW_CHARACTERS: usize = 50;
+
+/// What a server did, of which hundreds stand in each of hundreds of slices: most of them only answer.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ServerFields {
+    /// So many answers, and nothing else.
+    Answered(u64),
+    /// Answered, failed, unsent, given up, redirected.
+    All([u64; 5]),
+}
+
+impl ServerFields {
+    fn of(server: &ServerCounts) -> Self {
+        match counts_of_server(server) {
+            [answered, 0, 0, 0, 0] => Self::Answered(answered),
+            counts => Self::All(counts),
+        }
+    }
+
+    /// Its characters in a file.
+    fn text_len(&self) -> usize {
+        let digits = |count: &u64| count.checked_ilog10().unwrap_or(0) as usize + 2;
+        match self {
+            Self::Answered(answered) => digits(answered),
+            Self::All(counts) => counts.iter().map(digits).sum::<usize>() + 2,
+        }
+    }
+}
 
 impl From<Slice> for SliceFields {
     fn from(slice: Slice) -> Self {
@@ -87,7 +120,7 @@ impl From<Slice> for SliceFields {
             [counts(&slice.activity), counts(&slice.preload)],
             [keys(slice.keys), keys(slice.warmup_keys)],
             slice.warmup_response,
-            slice.servers.iter().map(counts_of_server).collect(),
+            slice.servers.iter().map(ServerFields::of).collect(),
             slice.rows,
         )
     }
@@ -102,12 +135,12 @@ impl From<SliceFields> for Slice {
             failed,
         });
         let [keys, warmup_keys] = keys.map(|[asked, hit, miss, failed]| KeyBook { asked, hit, miss, failed });
-        let server = |[answered, failed, unsent, given_up, redirected]: [u64; 5]| ServerCounts {
-            answered,
-            failed,
-            unsent,
-            given_up,
-            redirected,
+        let server = |fields| {
+            let [answered, failed, unsent, given_up, redirected] = match fields {
+                ServerFields::Answered(answered) => [answered, 0, 0, 0, 0],
+                ServerFields::All(counts) => counts,
+            };
+            ServerCounts { answered, failed, unsent, given_up, redirected }
         };
         let [start_ns, end_ns, recorded_ns] = times;
         let servers = servers.into_iter().map(server).collect();
@@ -155,6 +188,13 @@ impl SliceRow {
 }
 
 impl Slice {
+    /// How many characters it takes in a file, about.
+    pub(super) fn text_len(&self) -> usize {
+        let servers = self.servers.iter().map(|server| ServerFields::of(server).text_len());
+        let rows = self.rows.iter().map(|row| ROW_CHARACTERS + row.response.text_len());
+        OWN_CHARACTERS + servers.sum::<usize>() + rows.sum::<usize>() + self.warmup_response.text_len()
+    }
+
     /// As long as an interval, and without anything that it holds.
     pub(super) fn empty(interval: &Interval) -> Self {
         Self {
