@@ -234,6 +234,21 @@ impl Recording {
             Astray::Disordered => &mut counts.disordered,
             Astray::Malformed => &mut counts.malformed,
         } += 1;
+        counts.packet_disorder += u64::from(astray != Astray::Malformed);
+    }
+
+    /// A datagram is held for others before it.
+    #[cold]
+    pub(crate) fn note_held(&mut self) {
+        self.counts.datagrams.packet_disorder += 1;
+    }
+
+    /// A request over UDP has timed out, of whose reply so many datagrams are missing.
+    #[cold]
+    pub(crate) fn note_udp_timeout(&mut self, missing: u16) {
+        let counts = &mut self.counts.datagrams;
+        counts.udp_timeout += 1;
+        counts.packet_drop += u64::from(missing);
     }
 
     /// A value was marked.

@@ -313,6 +313,15 @@ pub enum Arrived<'a> {
     Astray(Astray),
 }
 
+/// A request whose reply is waited for no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The place where it waited.
+    pub place: usize,
+    /// Datagrams that have not come of the train under way, of which some have; 0 where none is.
+    pub missing: u16,
+}
+
 /// Why a datagram is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Astray {
@@ -453,8 +462,8 @@ pub trait Codec: Clone + Send + 'static {
     /// What is being decoded is not to be read: a train that was here before, or one that is no reply. The request goes on waiting.
     fn skip(&mut self) {}
 
-    /// The request with this token is waited for no more. Yields the place where it waited.
-    fn give_up(&mut self, token: u32) -> Option<usize> {
+    /// The request with this token is waited for no more.
+    fn give_up(&mut self, token: u32) -> Option<GivenUp> {
         let _ = token;
         None
     }

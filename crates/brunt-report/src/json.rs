@@ -140,7 +140,8 @@ fn trace(record: &TraceRecord) -> Value {
 }
 
 fn datagrams(counts: &DatagramCounts) -> Value {
-    object(&counts.rows(), |(why, number)| ((*why).to_owned(), json!(number)))
+    let rows = [&counts.rows()[..], &counts.packet_rows()].concat();
+    object(&rows, |(name, number)| ((*name).to_owned(), json!(number)))
 }
 
 fn renewals(counts: &RenewalCounts) -> Value {

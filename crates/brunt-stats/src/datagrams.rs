@@ -1,10 +1,10 @@
-//! Datagrams that were of no use to any request, counted by why.
+//! Datagrams of replies that were of no use to any request, counted by why; and memaslap's three counters of UDP.
 //!
 //! Not outcomes: what is lost shows as a request that times out, and what is here changes no book of requests.
 
 use serde::{Deserialize, Serialize};
 
-/// How many datagrams of replies were of no use, over all phases.
+/// What became of datagrams of replies, over all phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DatagramCounts {
@@ -18,6 +18,13 @@ pub struct DatagramCounts {
     pub disordered: u64,
     /// They are no reply.
     pub malformed: u64,
+    /// After which no more of a reply could be read than before: they came ahead of others of their reply, or are late, duplicate, stray
+    /// or disordered.
+    pub packet_disorder: u64,
+    /// Missing of replies of which some had come when their requests timed out.
+    pub packet_drop: u64,
+    /// Requests over UDP that timed out.
+    pub udp_timeout: u64,
 }
 
 impl DatagramCounts {
@@ -28,9 +35,12 @@ impl DatagramCounts {
         self.stray += other.stray;
         self.disordered += other.disordered;
         self.malformed += other.malformed;
+        self.packet_disorder += other.packet_disorder;
+        self.packet_drop += other.packet_drop;
+        self.udp_timeout += other.udp_timeout;
     }
 
-    /// Each count with its name.
+    /// Each count of datagrams that were of no use, with its name.
     pub const fn rows(&self) -> [(&'static str, u64); 5] {
         [
             ("late", self.late),
@@ -38,6 +48,15 @@ impl DatagramCounts {
             ("stray", self.stray),
             ("disordered", self.disordered),
             ("malformed", self.malformed),
+        ]
+    }
+
+    /// memaslap's counters, each with its name.
+    pub const fn packet_rows(&self) -> [(&'static str, u64); 3] {
+        [
+            ("packet_disorder", self.packet_disorder),
+            ("packet_drop", self.packet_drop),
+            ("udp_timeout", self.udp_timeout),
         ]
     }
 }

@@ -26,7 +26,7 @@ pub struct WorkerCounts {
     pub values_foreign: u64,
     /// What was wrong with the others.
     pub verification: Verification,
-    /// Datagrams that were of no use.
+    /// What became of datagrams.
     pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
     pub renewals: RenewalCounts,

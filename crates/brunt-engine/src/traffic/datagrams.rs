@@ -11,7 +11,7 @@ use crate::in_flight::{EntryId, NO_ENTRY};
 use crate::io::{Io, LinkId, SendResult};
 use brunt_plan::op::KeyRef;
 use brunt_proto::memcached::udp::DATAGRAM_ROOM;
-use brunt_proto::{Arrived, Astray, Codec, Malformed};
+use brunt_proto::{Arrived, Astray, Codec, GivenUp, Malformed};
 use brunt_workload::verify::Verifier;
 use std::io::IoSlice;
 
@@ -115,6 +115,7 @@ impl<C: Codec> Traffic<C> {
             Arrived::Held { place, payload, sequence } => {
                 let at = self.datagrams.at(index, place);
                 self.datagrams.hold(at, sequence, payload);
+                self.recording.note_held();
             }
             Arrived::Reply { place, payload, sequence, held } => {
                 let at = self.datagrams.at(index, place);
@@ -213,11 +214,12 @@ impl<C: Codec> Traffic<C> {
         is_repeated
     }
 
-    /// The request with this token was given up.
+    /// The request with this token has timed out.
     pub(super) fn forget_datagrams(&mut self, index: u32, token: u32) {
-        if let Some(place) = self.connections[index as usize].codec.give_up(token) {
+        if let Some(GivenUp { place, missing }) = self.connections[index as usize].codec.give_up(token) {
             let at = self.datagrams.at(index, place);
             self.datagrams.waiting[at] = Waiting::default();
+            self.recording.note_udp_timeout(missing);
         }
     }
 

@@ -8,7 +8,9 @@
 
 use super::udp::{AHEAD_MAX, Arrival, DATAGRAM_ROOM, HEADER_BYTES, Header, Reassembly};
 use crate::out::Out;
-use crate::{Arrived, Astray, Codec, Encoded, Event, Form, KeyNames, Malformed, Matching, NO_TOKEN, Request};
+use crate::{
+    Arrived, Astray, Codec, Encoded, Event, Form, GivenUp, KeyNames, Malformed, Matching, NO_TOKEN, Request,
+};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
 
@@ -423,14 +425,15 @@ impl<C: Codec> Codec for DatagramCodec<C> {
         self.current = NOWHERE;
     }
 
-    fn give_up(&mut self, token: u32) -> Option<usize> {
+    fn give_up(&mut self, token: u32) -> Option<GivenUp> {
         // Whoever has waited longest is given up first, so that this is the first one.
         let mut number = usize::from(self.oldest);
         while self.places.get(number)?.token != token {
             number = usize::from(self.places[number].younger);
         }
+        let missing = self.places[number].reassembly.missing();
         self.leave_place(number, State::GivenUp);
-        Some(number)
+        Some(GivenUp { place: number, missing })
     }
 }
 
@@ -550,7 +553,7 @@ mod tests {
         let error = datagram(answered, 0, 1, b"SERVER_ERROR out of memory\r\n");
         assert_eq!(arrive(&mut codec, &error).1, Some((1, ReplyKind::ServerError)), "it names no request");
         assert_eq!(said(&mut codec, &error), "Duplicate");
-        assert_eq!(codec.give_up(2), Some(usize::from(given_up)));
+        assert_eq!(codec.give_up(2), Some(GivenUp { place: usize::from(given_up), missing: 0 }));
         assert_eq!(codec.give_up(2), None);
         assert_eq!(said(&mut codec, &datagram(given_up, 0, 1, reply)), "Late");
         assert_eq!(said(&mut codec, &datagram(silent, 0, 1, reply)), "Stray");

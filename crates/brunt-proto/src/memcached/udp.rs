@@ -115,6 +115,13 @@ impl Reassembly {
         self.total == 0
     }
 
+    /// How many datagrams of the train under way have not come; 0 between two of them.
+    #[inline]
+    pub const fn missing(&self) -> u16 {
+        // Those that are held lie behind the next one, below the total of a train that is believed.
+        self.total.saturating_sub(self.next).saturating_sub(self.held.count_ones() as u16)
+    }
+
     /// How many datagrams this one has overtaken, if it is of the train under way or of a new one.
     #[inline]
     pub const fn ahead(&self, header: Header) -> u16 {

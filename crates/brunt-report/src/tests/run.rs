@@ -611,8 +611,14 @@ pub(super) fn datagrams() -> Run {
         }
     }
     scene.finish(|record| {
-        record.run.counts.datagrams =
-            DatagramCounts { late: 4, duplicate: 1_203, stray: 2, disordered: 7, malformed: 1 };
+        record.run.counts.datagrams = DatagramCounts {
+            late: 4,
+            duplicate: 1_203,
+            stray: 2,
+            disordered: 7,
+            malformed: 1,
+            ..Default::default()
+        };
         (
             record.values_checked,
             record.run.counts.verification.checked,

@@ -183,12 +183,14 @@ fn wire(out: &mut String, summary: &Summary) {
     let counted = summary.counts().rows().into_iter().filter(|(_, _, number)| *number > 0);
     facts.extend(counted.map(|(_, words, number)| format!("{} {words}", count(number))));
     if let Some(counts) = summary.datagrams() {
-        let of_use_to_nobody = counts.rows().into_iter().filter(|(_, number)| *number > 0);
-        let rows: Vec<String> =
-            of_use_to_nobody.map(|(why, number)| format!("{} {why}", count(number))).collect();
-        if !rows.is_empty() {
-            facts.push(format!("datagrams of no use: {}", rows.join(", ")));
-        }
+        let listed = |rows: &[(&str, u64)]| {
+            let counted = rows.iter().filter(|(_, number)| *number > 0);
+            let said: Vec<String> =
+                counted.map(|(name, number)| format!("{} {name}", count(*number))).collect();
+            (!said.is_empty()).then(|| said.join(", "))
+        };
+        facts.extend(listed(&counts.rows()).map(|rows| format!("datagrams of no use: {rows}")));
+        facts.extend(listed(&counts.packet_rows()));
         facts.extend(losses(summary));
     }
     paragraph::facts(out, "wire", &facts);

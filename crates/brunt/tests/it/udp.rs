@@ -47,6 +47,11 @@ fn astray(measured: &Measured) -> [u64; 5] {
         .map(|why| measured.count(&format!("datagrams.{why}")))
 }
 
+/// memaslap's counters: `packet_disorder`, `packet_drop` and `udp_timeout`.
+fn packets(measured: &Measured) -> [u64; 3] {
+    ["packet_disorder", "packet_drop", "udp_timeout"].map(|name| measured.count(&format!("datagrams.{name}")))
+}
+
 #[test]
 fn a_real_memcached_is_counted_exactly() {
     let _beside = beside_others();
@@ -161,6 +166,7 @@ fn losses_and_copies_are_exact() {
             let (dropped, duplicated) = (statistics["datagrams_dropped"], statistics["datagrams_duplicated"]);
             assert_eq!((dropped, measured.count("requests.timeout")), (25, 25), "{text}");
             assert_eq!(measured.count("requests.completed"), 4_975, "{text}");
+            assert_eq!(packets(&measured), [duplicated, 0, dropped], "{text}");
             assert_eq!(astray(&measured), [0, duplicated, 0, 0, 0], "{text}");
             assert!(text.contains(" duplicate"), "{text}");
             assert_eq!(statistics["cmd_get"] + statistics["cmd_set"], 6_000, "{text}");
@@ -189,7 +195,9 @@ fn disorder_changes_nothing() {
         let measured = run(&server, &flags);
         assert_eq!(measured.count("requests.hit"), 3_000, "{}", measured.text);
         assert_eq!(measured.count("keys.hit"), 30_000, "{}", measured.text);
-        assert!(server.statistics()["datagrams_swapped"] > 3_000);
+        let swapped = server.statistics()["datagrams_swapped"];
+        assert!(swapped > 3_000);
+        assert_eq!(packets(&measured), [swapped, 0, 0], "{}", measured.text);
         assert_eq!(astray(&measured), [0; 5], "{}", measured.text);
         assert_eq!(measured.at("value_faults").as_array().unwrap().len(), 0, "{}", measured.text);
     }
