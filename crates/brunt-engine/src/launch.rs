@@ -169,22 +169,27 @@ impl Blueprint {
     }
 
     /// The connections of each class within a worker. Connection `c` of a path goes to its server `c` modulo their number,
-    /// so that over all workers every server has its share.
+    /// so that over all workers every server has its share; by thread they all go to the worker's.
     fn links(&self, shard: &Shard) -> Vec<ClassLinks> {
         let mut next = 0;
-        let mut to_server = |own: &Range<u32>, server: u32, of: u32| {
+        let mut to_server = |own: &ClassShard, server: u32, of: u32| {
+            let only = self.plan.placement.of_worker(own.part.index, of);
             let start = next;
-            next += own.clone().filter(|connection| connection % of == server).count() as u32;
+            next += own
+                .connections
+                .clone()
+                .filter(|connection| only.unwrap_or(connection % of) == server)
+                .count() as u32;
             start..next
         };
-        let mut of_path = |own: &Range<u32>, path: &ClassPath| {
+        let mut of_path = |own: &ClassShard, path: &ClassPath| {
             let of = path.servers.len() as u32;
             (0..of).map(|server| to_server(own, server, of)).collect()
         };
         let mut of_class = |(class, paths): (&ClassShard, &Vec<ClassPath>)| match class.connections.is_empty()
         {
             true => ClassLinks::new(),
-            false => paths.iter().map(|path| of_path(&class.connections, path)).collect(),
+            false => paths.iter().map(|path| of_path(class, path)).collect(),
         };
         shard.classes.iter().zip(&self.paths).map(&mut of_class).collect()
     }
@@ -304,7 +309,8 @@ impl Blueprint {
             let router = &self.paths[set.class][set.path].router;
             let spans: Vec<&[Range<u32>]> = match router.is_some() || self.board.is_some() {
                 true => vec![of_path.as_slice()],
-                false => of_path.chunks(1).collect(),
+                // By thread there is one that has connections.
+                false => of_path.chunks(1).filter(|span| !span[0].is_empty()).collect(),
             };
             let replicas = self.plan.classes[set.class].replicas;
             for span in spans {
@@ -414,7 +420,12 @@ impl Blueprint {
         let &ClassShard { part, portion, .. } = own;
         match class.sessions {
             SessionScope::Worker => {
-                vec![SessionPart { paths: links.clone(), part, portion, budget: own.requests }]
+                let mut paths = links.clone();
+                if self.plan.placement == Placement::ByThread {
+                    // The one server of each path that this worker has.
+                    paths.iter_mut().for_each(|path| path.retain(|links| !links.is_empty()));
+                }
+                vec![SessionPart { paths, part, portion, budget: own.requests }]
             }
             SessionScope::Connection => {
                 let count = own.connections.len() as u32;
@@ -941,5 +952,36 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Which servers the connections of each worker go to, by path.
+    fn servers_of_workers(toml: &str) -> Vec<Vec<u16>> {
+        let spec = PlanSpec::from_toml(toml).unwrap();
+        let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 1 }).unwrap();
+        let endpoint = |server: brunt_plan::destination::Server| Endpoint {
+            server: server.address.unwrap(),
+            addresses: Vec::new(),
+            tls: None,
+        };
+        let endpoints = plan.servers().into_iter().map(endpoint).collect();
+        let shards = brunt_plan::shard::shards(&plan);
+        let blueprint = Blueprint::new(plan, endpoints, DataSets::ToStore);
+        let of_worker = |shard: &Shard| {
+            let plans = link_plans(&blueprint.paths, &blueprint.links(shard));
+            plans.iter().map(|link| link.server).collect()
+        };
+        shards.iter().map(of_worker).collect()
+    }
+
+    /// As memaslap's manual prints it: threads 0 and 3 have the first server, 1 and 4 the second, 2 and 5 the third.
+    #[test]
+    fn workers_take_servers_in_turn() {
+        let toml = "threads = 6\nconnections = 36\nserver = ['a', 'b', 'c']\nplacement = 'by-thread'";
+        let expected: Vec<Vec<u16>> = [0, 1, 2, 0, 1, 2].map(|server| vec![server; 6]).to_vec();
+        assert_eq!(servers_of_workers(toml), expected);
+        // Of every path; those over UDP are servers of their own.
+        let toml = "threads = 3\nconnections = 6\nserver = ['a', 'b']\nplacement = 'by-thread'\n[[class]]\n\
+                    [[class.route]]\nops = ['get']\ntransport = 'udp'";
+        assert_eq!(servers_of_workers(toml), [[0, 0, 2, 2], [1, 1, 3, 3], [0, 0, 2, 2]]);
     }
 }

@@ -4,7 +4,7 @@
 //! [`Path`] is a place in [`Plan::servers`], by which reports, books and the engine refer to it.
 
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Plan, Protocol, Target, Transport};
+use crate::plan::{Class, Destination, Placement, Plan, Protocol, Target, Transport};
 use crate::server::ServerAddress;
 use std::ops::Range;
 
@@ -222,6 +222,20 @@ impl Plan {
         let connections = |part| crate::shard::share_of(u64::from(class.connections), part, of);
         let replicas = u64::from(class.replicas);
         (0..of).map(|part| connections(part) / replicas * u64::from(class.depth)).sum()
+    }
+
+    /// Of the servers those that no operation goes to, because workers take servers in turn and there are fewer of them.
+    pub fn idle_servers(&self) -> Vec<usize> {
+        let mut is_idle = vec![self.placement == Placement::ByThread; self.server_count()];
+        for class in &self.classes {
+            for path in self.paths(class) {
+                let count = path.servers.len() as u32;
+                let own = (0..self.workers_of(class).len() as u32)
+                    .filter_map(|worker| self.placement.of_worker(worker, count));
+                own.for_each(|server| is_idle[usize::from(path.servers[server as usize])] = false);
+            }
+        }
+        (0..is_idle.len()).filter(|server| is_idle[*server]).collect()
     }
 
     /// The workers that carry out a class.

@@ -196,6 +196,9 @@ words! {
         RoundRobin = "round-robin",
         /// Each op to any server; every server holds the whole data set.
         Random = "random",
+        /// Workers take servers in turn, and all connections of a worker go to its own; every server that a worker has holds the whole
+        /// data set.
+        ByThread = "by-thread",
     }
 }
 
@@ -203,6 +206,11 @@ impl Placement {
     /// Does the key decide, so that every key lives on one server?
     pub const fn is_by_key(self) -> bool {
         matches!(self, Self::Modulo | Self::Ketama | Self::KetamaWeighted)
+    }
+
+    /// The server of a worker, out of so many, where workers take them in turn.
+    pub fn of_worker(self, worker: u32, servers: u32) -> Option<u32> {
+        (self == Self::ByThread && servers > 0).then(|| worker % servers)
     }
 }
 
@@ -740,7 +748,7 @@ impl Plan {
                 None => distinct.push(DataSet {
                     keyspace: &class.keyspace,
                     classes: vec![index],
-                    copies: self.copies_at(home.len()),
+                    copies: self.copies_at(class, home.len()),
                     home,
                     replicas: class.replicas,
                     counts,
@@ -752,14 +760,18 @@ impl Plan {
         distinct
     }
 
-    /// How many times preload stores each key where there are so many servers.
-    fn copies_at(&self, servers: usize) -> u64 {
-        if self.is_cluster || self.placement.is_by_key() { 1 } else { servers as u64 }
+    /// How many times preload stores each key of a class where there are so many servers.
+    fn copies_at(&self, class: &Class, servers: usize) -> u64 {
+        match self.placement {
+            _ if self.is_cluster || self.placement.is_by_key() => 1,
+            Placement::ByThread => servers.min(self.workers_of(class).len()) as u64,
+            _ => servers as u64,
+        }
     }
 
     /// How many servers hold each key that a class changes, and have to be told one by one.
     pub fn copies_of(&self, class: &Class) -> u64 {
-        self.copies_at(self.path_of(class, OpKind::Delete).servers.len())
+        self.copies_at(class, self.path_of(class, OpKind::Delete).servers.len())
     }
 
     /// Stores that preload makes.

@@ -180,7 +180,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         transport: plans.transport,
         sockets: transport::resolve_sockets(&complaint, run, &used)?,
         tls: transport::resolve_tls(&complaint, run, &used)?,
-        placement: resolve_placement(&complaint, run, servers)?,
+        placement: resolve_placement(&complaint, run, servers, &classes)?,
         is_cluster: cluster::resolve(&complaint, run, plans.protocol)?,
         threads,
         cpus: resolve_cpus(&complaint, run, host)?,
@@ -269,8 +269,10 @@ fn resolve_verify(
         );
         return Err(complaint.error("verify", share, accepted));
     }
-    if servers > 1 && run.placement.is_some_and(|placement| !placement.is_by_key()) {
-        let accepted = "a --placement by key: where any server may have been written to, no other is stale";
+    let is_sure = |placement: Placement| placement.is_by_key() || placement == Placement::ByThread;
+    if servers > 1 && run.placement.is_some_and(|placement| !is_sure(placement)) {
+        let accepted =
+            "a --placement by key or by-thread: where any server may have been written to, no other is stale";
         return Err(complaint.error("verify", share, accepted));
     }
     if let Some(class) = classes.iter().find(|class| class.mix.extends()) {
@@ -470,8 +472,16 @@ fn resolve_placement(
     complaint: &Complaint<'_>,
     run: &RunSpec,
     servers: usize,
+    classes: &[Class],
 ) -> Result<Placement, PlanError> {
+    let is_led = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
+    let purges = classes.iter().any(|class| class.purge.is_some());
     match run.placement {
+        Some(placement @ Placement::ByThread) if is_led || purges => {
+            let beside = if is_led { "--agent" } else { "--purge" };
+            let accepted = format!("a placement other than by-thread together with {beside}");
+            Err(complaint.error("placement", placement, accepted))
+        }
         Some(placement) if servers == 1 => {
             Err(complaint.error("placement", placement, "--placement together with several --server"))
         }
@@ -581,8 +591,9 @@ fn resolve_threads(
     // Where there are agents, threads are theirs, and so are not all classes.
     let is_split = run.agent.as_ref().is_some_and(|agents| !agents.is_empty());
     let on_them = |class: &Class| !is_split || class.carrier == Carrier::Agents;
-    // The servers of a cluster are not the nodes that it will turn out to have.
-    let known = |servers: usize| if run.cluster == Some(true) { 1 } else { servers as u32 };
+    // The servers of a cluster are not the nodes that it will turn out to have, and by thread a worker has one.
+    let has_one = run.cluster == Some(true) || run.placement == Some(Placement::ByThread);
+    let known = |servers: usize| if has_one { 1 } else { servers as u32 };
     let rooms = classes.iter().zip(&used.servers).filter(|(class, _)| on_them(class));
     let rooms = rooms
         .map(|(class, servers)| (class.connections / known(*servers), class.connections, known(*servers)));
@@ -1075,7 +1086,7 @@ mod tests {
         ),
         (
             "call-rate = 10\nserver = ['a', 'b']",
-            "--call-rate: '10/s' was given; accepted: one server, or --placement round-robin or random: calls go where their \
+            "--call-rate: '10/s' was given; accepted: one server, or --placement round-robin, random or by-thread: calls go where their \
              connection goes",
         ),
         (
@@ -1183,7 +1194,7 @@ mod tests {
         ),
         (
             "verify = '100%'\nserver = ['a', 'b']\nplacement = 'random'",
-            "--verify: '100%' was given; accepted: a --placement by key: where any server may have been written to, no other is stale",
+            "--verify: '100%' was given; accepted: a --placement by key or by-thread: where any server may have been written to, no other is stale",
         ),
         (
             "verify = '50%'\nkeys = '1G'\nthreads = 2",

@@ -118,7 +118,7 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
         slice.of_class(class, requests, carries(class))
     };
     let of_set = |set: &DataSet<'_>| match carries(&plan.classes[set.classes[0]]) {
-        true => share(set.ids(), part.index, part.of),
+        true => share_of_set(plan, set, part),
         false => 0..0,
     };
     Shard {
@@ -126,6 +126,15 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
         protocol,
         classes: plan.classes.iter().enumerate().map(of_class).collect(),
         preload: plan.data_sets().iter().map(of_set).collect(),
+    }
+}
+
+/// The ids that a worker preloads: its part among all workers, or among those that have its server.
+fn share_of_set(plan: &Plan, set: &DataSet<'_>, part: StreamPart) -> Range<u64> {
+    let servers = set.home.len() as u32;
+    match plan.placement.of_worker(part.index, servers) {
+        None => share(set.ids(), part.index, part.of),
+        Some(server) => share(set.ids(), part.index / servers, (part.of - server).div_ceil(servers)),
     }
 }
 
@@ -228,6 +237,30 @@ mod tests {
                 (redis, (0..0, 0, 1), (0..16, 45, 1), vec![0..0, 0..12]),
             ]
         );
+    }
+
+    /// Six workers on three servers, by what each preloads; and fewer workers than servers.
+    #[test]
+    fn workers_of_one_server_preload_it_together() {
+        for (threads, idle, expected) in [
+            (6_u32, vec![], "[0..6, 0..6, 0..6, 6..12, 6..12, 6..12]"),
+            (4, vec![], "[0..6, 0..12, 0..12, 6..12]"),
+            (2, vec![2], "[0..12, 0..12]"),
+            (1, vec![1, 2], "[0..12]"),
+        ] {
+            let toml = format!(
+                "threads={threads}\nconnections=36\nkeys=12\nserver=['a','b','c']\nplacement='by-thread'"
+            );
+            let spec = PlanSpec::from_toml(&toml).unwrap();
+            let plan = resolve(&spec, &Host { allowed_cpus: vec![0, 1], random_seed: 0 }).unwrap();
+            let preload: Vec<_> = shards(&plan).iter().map(|shard| shard.preload[0].clone()).collect();
+            assert_eq!(format!("{preload:?}"), expected, "{threads}");
+            assert_eq!((plan.idle_servers(), plan.preload_stores()), (idle, 12 * u64::from(threads.min(3))));
+            assert_eq!(
+                resolve(&PlanSpec::from(&plan), &Host { allowed_cpus: vec![0, 1], random_seed: 0 }),
+                Ok(plan)
+            );
+        }
     }
 
     proptest! {

@@ -32,7 +32,9 @@ impl Router {
             Placement::Modulo => Rule::Modulo { servers: servers.len() as u32 },
             Placement::Ketama => Rule::Ketama(Continuum::unweighted(servers)),
             Placement::KetamaWeighted => Rule::KetamaWeighted(Continuum::equally_weighted(servers)),
-            Placement::RoundRobin | Placement::Random => panic!("{placement} does not look at keys"),
+            Placement::RoundRobin | Placement::Random | Placement::ByThread => {
+                panic!("{placement} does not look at keys")
+            }
         })
     }
 

@@ -488,7 +488,7 @@ pub(crate) struct TargetFlags {
     /// [default: the reference server, started for the run]
     #[arg(long, short, value_name = "ADDRESS")]
     pub server: Vec<NamedServer>,
-    /// With several servers, which one an op goes to: modulo, ketama, ketama-weighted (by the key), round-robin, random
+    /// With several servers, which one an op goes to: modulo, ketama, ketama-weighted (by the key), round-robin, random, by-thread
     /// [default: modulo]
     #[arg(long, value_name = "RULE")]
     pub placement: Option<Placement>,

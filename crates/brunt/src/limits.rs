@@ -6,7 +6,7 @@
 
 use crate::facts::{Facts, TimeWaitReuse};
 use brunt_engine::Address;
-use brunt_plan::plan::{Class, Load, OpenRate, Plan, Transport};
+use brunt_plan::plan::{Class, Load, OpenRate, Placement, Plan, Transport};
 use brunt_plan::resolve::PlanError;
 use brunt_report::quantity;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -101,6 +101,14 @@ impl Needs {
         let same = |address: &&Address| addresses.iter().filter(|other| other == address).count();
         let part = addresses.iter().map(|address| same(&address)).max().unwrap_or(1) as f64
             / addresses.len().max(1) as f64;
+        // By thread a server has all connections of its workers: of the most that one has.
+        let part = match plan.placement {
+            Placement::ByThread => {
+                let workers = plan.threads as usize;
+                part.max(workers.div_ceil(addresses.len().max(1)) as f64 / workers as f64)
+            }
+            _ => part,
+        };
         let is_reused = match reuse {
             TimeWaitReuse::Never => false,
             TimeWaitReuse::Loopback => addresses.iter().all(Address::is_loopback),
@@ -285,6 +293,14 @@ pub(crate) mod tests {
             ("connections = 100\nconnect-rate = 50\ncalls-per-connection = 1", UNIX, Never, 136, 0, 0),
             ("connections = 101", two, Loopback, 137, 51, 51),
             ("connections = 90", twice, Loopback, 126, 60, 60),
+            (
+                "connections = 90\nserver = ['192.0.2.1', '192.0.2.2']\nplacement = 'by-thread'",
+                two,
+                Loopback,
+                126,
+                90,
+                90,
+            ),
             // A rate without an end only spreads the beginning.
             ("connections = 100\nconnect-rate = 50", FAR, Loopback, 136, 100, 100),
             // 50/s rest for a minute; a run of 4 s cannot close more than 200; on loopback they rest for a second.

@@ -325,6 +325,18 @@ fn notes_on(nodes: &Nodes) -> Vec<String> {
 
 /// The plan that runs: that for the nodes, where the servers are a cluster.
 fn plan_for(plan: &Plan, servers: &Servers, observers: &mut Observers<'_>) -> Result<Plan, Failure> {
+    let idle: Vec<String> =
+        plan.idle_servers().into_iter().filter_map(|server| plan.server_name(server)).collect();
+    if !idle.is_empty() {
+        observers.note(&format!(
+            "--placement by-thread: {} of {} servers get no load from {} {}: {}",
+            idle.len(),
+            plan.server_count(),
+            plan.threads,
+            if plan.threads == 1 { "thread" } else { "threads" },
+            idle.join(", ")
+        ));
+    }
     let Some(nodes) = &servers.nodes else { return Ok(plan.clone()) };
     let own = of_nodes(plan, nodes.clone()).map_err(|error| Failure::new(Exit::Usage, error))?;
     servers.cluster_notes.iter().for_each(|note| observers.note(note));

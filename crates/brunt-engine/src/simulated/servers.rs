@@ -76,6 +76,30 @@ fn servers_in_turn_and_at_random_hold_every_key() {
     }
 }
 
+/// A worker has one server, where workers take them in turn, and stores there whatever it is to preload.
+#[test]
+fn by_thread_a_worker_has_one_server() {
+    for load in ["", "rate = 20000"] {
+        let outcome = simulate(
+            &format!(
+                "{}{load}\nconnections = 6\ndepth = 3\nrequests = 3000\nkeys = 100\nmix = 'get=3,mget=1,set=1'",
+                three("by-thread")
+            ),
+            SimOptions { latency_ns: 20 * US, ..world([calm(), calm(), calm()]) },
+        );
+        check_books(&outcome);
+        let keys = outcome.book(Phase::Measure).keys;
+        assert_eq!(
+            (outcome.items[..].to_vec(), keys.miss, keys.hit),
+            (vec![100, 0, 0], 0, keys.asked),
+            "{load}"
+        );
+        let calls = outcome.counters.iter().map(|counters| counters.cmd_get + counters.cmd_set);
+        assert!(calls.skip(1).all(|calls| calls == 0), "{load}");
+        assert_eq!(outcome.connections().established, 6, "{load}");
+    }
+}
+
 /// Each server has response times of its own, of requests and of parts of multi-gets.
 #[test]
 fn servers_are_timed_each_by_itself() {

@@ -209,7 +209,7 @@ fn check_calls(
     let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
     if own.servers.len() > 1 && is_by_key {
         return refuse(
-            "one server, or --placement round-robin or random: calls go where their connection goes",
+            "one server, or --placement round-robin, random or by-thread: calls go where their connection goes",
         );
     }
     if run.cluster == Some(true) {
