@@ -30,7 +30,7 @@ pub(crate) enum Link {
     Up,
     /// Between two lives: waits for a birth by schedule.
     Idle,
-    /// Never again: as many connections as the plan has were begun.
+    /// Never again: as many connections as the plan has were begun, or it was lost and the plan has none follow.
     Gone,
 }
 

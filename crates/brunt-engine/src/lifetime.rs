@@ -5,7 +5,7 @@
 
 use brunt_plan::distribution::Arrival;
 use brunt_plan::op::ClassId;
-use brunt_plan::plan::{Class, Lifetime};
+use brunt_plan::plan::{Class, Lifetime, Reconnect};
 use brunt_plan::shard::{ClassShard, Portion};
 use brunt_workload::arrivals::Arrivals;
 use std::collections::VecDeque;
@@ -15,6 +15,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Lifetimes {
     plan: Lifetime,
+    reconnect: Reconnect,
     /// Its connections, as numbers within the worker.
     pub links: Range<u32>,
     /// This worker's births among those of all, where they have a schedule.
@@ -30,6 +31,8 @@ pub(crate) struct Lifetimes {
     idle: Vec<VecDeque<u32>>,
     /// The server that the next birth goes to, if a link to it is idle.
     turn: usize,
+    /// Connections that are established.
+    pub up: u32,
 }
 
 impl Lifetimes {
@@ -48,8 +51,10 @@ impl Lifetimes {
         Self {
             births: class.lifetime.connect_rate.map(births),
             plan: class.lifetime.clone(),
+            reconnect: class.reconnect,
             idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
             turn: 0,
+            up: 0,
             links,
             next_life: u64::from(shard.part.index),
             lives_step: u64::from(shard.part.of),
@@ -127,6 +132,17 @@ impl Lifetimes {
     pub(crate) fn give_back(&mut self) {
         if self.has_begun() && self.left != u64::MAX {
             self.left += 1;
+        }
+    }
+
+    /// May a connection that is lost be followed by another? `others_stand`: whether one of the class is established. Until the schedule
+    /// begins it may.
+    pub(crate) fn reconnects(&self, others_stand: bool) -> bool {
+        match self.reconnect {
+            _ if !self.has_begun() => true,
+            Reconnect::Always => true,
+            Reconnect::WhileOneStands => others_stand,
+            Reconnect::Never => false,
         }
     }
 

@@ -15,6 +15,7 @@ mod operations;
 mod outages;
 mod paths;
 mod queues;
+mod reconnect;
 mod replies;
 mod servers;
 mod stamps;

@@ -3,7 +3,7 @@
 //! Not the loop (that is [`crate::worker`]) and not the kernel. This file takes operations from schedules and queues
 //! their bytes; `sending` hands bytes out, `receiving` makes samples of what comes in, `matching` finds out whose it is,
 //! `choosing` knows which of several servers an operation goes to, `stamping` which of them the kernel's timestamps belong to, `connecting` lets connections come and go,
-//! `datagrams` puts replies together where they come in such, `losing` books what goes wrong, `giving_up` what waits for a
+//! `datagrams` puts replies together where they come in such, `diverting` knows where operations go whose connections are lost for good, `losing` books what goes wrong, `giving_up` what waits for a
 //! server in vain.
 //! Invariant: every operation taken from a session is, at every moment, in exactly one place — waiting or parked on a
 //! route, or on one connection's chain (each part of one that was split over servers) — until it is booked as ended or
@@ -13,6 +13,7 @@ mod asking;
 mod choosing;
 mod connecting;
 mod datagrams;
+mod diverting;
 mod finding;
 mod giving_up;
 pub(crate) mod greeting;
@@ -429,6 +430,13 @@ impl<C: Codec> Traffic<C> {
             None if !queue_is_empty => Placing::NoConnection,
             _ => self.place(&picked),
         };
+        let mut picked = picked;
+        if matches!(placing, Placing::NoConnection) && self.recording.counts.connections_abandoned > 0 {
+            match self.divert_picked(picked) {
+                Some(waiting) => picked = waiting,
+                None => return false,
+            }
+        }
         match placing {
             Placing::Placed => false,
             Placing::NoConnection if picked.connection.is_some() => {

@@ -831,7 +831,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // lived, nothing can follow.
         let is_hopeless =
             self.terms.time_ns.is_none() && (self.is_server_gone(now_ns) || self.traffic.is_stranded());
-        if (is_hopeless || self.traffic.has_lived()) && now_ns < self.traffic.window.end_ns {
+        let has_no_client = self.traffic.has_no_client();
+        if (is_hopeless || has_no_client || self.traffic.has_lived()) && now_ns < self.traffic.window.end_ns {
+            self.traffic.recording.counts.workers_cut_off += u64::from(has_no_client);
             self.traffic.end_at(now_ns);
             self.traffic.recording.end_window(now_ns);
             self.is_cut_off = true;

@@ -215,6 +215,20 @@ impl Placement {
 }
 
 words! {
+    /// What follows the loss of a connection, once the schedule has begun.
+    #[derive(Default)]
+    Reconnect {
+        /// Another attempt, and another, for as long as the run lasts.
+        #[default]
+        Always = "always",
+        /// The same as long as another connection of the class stands on its worker; when the last one is lost, none is begun any more.
+        WhileOneStands = "while-one-stands",
+        /// Nothing: it stays away, and its slots of a closed loop with it.
+        Never = "never",
+    }
+}
+
+words! {
     /// What follows a retrieval that missed.
     OnMiss {
         /// Nothing.
@@ -531,6 +545,8 @@ pub struct Class {
     pub on_miss: OnMiss,
     /// How long its connections live.
     pub lifetime: Lifetime,
+    /// What follows when one is lost.
+    pub reconnect: Reconnect,
     /// Who carries it out, where there are agents.
     pub carrier: Carrier,
 }

@@ -22,7 +22,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate,
-    Placement, Plan, Profile, Protocol, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Placement, Plan, Profile, Protocol, Reconnect, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};
@@ -697,6 +697,7 @@ fn resolve_class(
         noreply: resolve_noreply(complaint, spec, &mix)?,
         on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
         lifetime: resolve_lifetime(complaint, spec, connections)?,
+        reconnect: resolve_reconnect(complaint, plan, spec)?,
         carrier: spec.carried_by.unwrap_or_default(),
         replicas: complaint.count("replicas", spec.replicas, 1, 1, SERVERS_MAX as u64)? as u32,
         // Where its operations go is settled when the classes are known.
@@ -819,6 +820,31 @@ fn resolve_lifetime(
             format!("at least {connections}, the number of --connections"),
         )),
         _ => Ok(lifetime),
+    }
+}
+
+/// Connections that come and go by plan are followed by others, and in a cluster a node that is gone is another one's replica.
+fn resolve_reconnect(
+    complaint: &Complaint<'_>,
+    plan: &PlanSpec,
+    spec: &ClassSpec,
+) -> Result<Reconnect, PlanError> {
+    let given = spec.reconnect.unwrap_or_default();
+    if given == Reconnect::Always {
+        return Ok(given);
+    }
+    let beside = [
+        ("cluster", plan.run.cluster == Some(true)),
+        ("connect-rate", spec.connect_rate.is_some()),
+        ("calls-per-connection", spec.calls_per_connection.is_some()),
+        ("connections-total", spec.connections_total.is_some()),
+        ("reconnect-every", spec.reconnect_every.is_some()),
+    ];
+    match beside.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            Err(complaint.error("reconnect", given, format!("always together with --{option}")))
+        }
+        None => Ok(given),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan, Profile, Protocol,
-    Refill, Target, Timestamps, TraceLayout, Transport, Wait,
+    Reconnect, Refill, Target, Timestamps, TraceLayout, Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -174,6 +174,7 @@ options! {
         calls_per_connection: Count,
         connections_total: Count,
         reconnect_every: DurationNs,
+        reconnect: Reconnect,
         carried_by: Carrier,
         replicas: Count,
     }
@@ -330,6 +331,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         calls_per_connection: class.lifetime.calls.map(Count),
         connections_total: class.lifetime.total.map(Count),
         reconnect_every: class.lifetime.reconnect_every,
+        reconnect: (class.reconnect != Reconnect::Always).then_some(class.reconnect),
         carried_by: (class.carrier != Carrier::Agents).then_some(class.carrier),
         replicas: (class.replicas > 1).then_some(Count(u64::from(class.replicas))),
         server: own.and_then(|own| listed(&own.servers)),

@@ -20,6 +20,10 @@ use serde::{Deserialize, Serialize};
 pub struct WorkerCounts {
     /// Messages of servers that answer nothing.
     pub pushes: u64,
+    /// Connections that were lost and not begun again, where the plan has it so.
+    pub connections_abandoned: u64,
+    /// Workers that ended before their time because they had none left.
+    pub workers_cut_off: u64,
     /// Replies that no operation waited for, where replies carry tokens.
     pub stray_replies: u64,
     /// Values read that do not begin as ours do, and so could not be compared.
@@ -52,6 +56,8 @@ impl WorkerCounts {
     /// Adds those of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.pushes += other.pushes;
+        self.connections_abandoned += other.connections_abandoned;
+        self.workers_cut_off += other.workers_cut_off;
         self.stray_replies += other.stray_replies;
         self.values_foreign += other.values_foreign;
         self.verification.merge(&other.verification);
@@ -70,10 +76,12 @@ impl WorkerCounts {
     }
 
     /// What is no more than a number: its key in JSON, the words behind the number in the text (where it is not 0), and the number.
-    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 2] {
+    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 4] {
         [
             ("pushes", "messages pushed by the server", self.pushes),
             ("stray_replies", "replies that nobody waited for", self.stray_replies),
+            ("connections_abandoned", "connections lost and not begun again", self.connections_abandoned),
+            ("workers_cut_off", "workers that ended early, with no connection left", self.workers_cut_off),
         ]
     }
 }

@@ -528,7 +528,7 @@ mod tests {
     use brunt_plan::distribution::{Arrival, SizeDistribution};
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::{OutcomeClass, ReplyKind};
-    use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, SessionScope};
+    use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, Reconnect, SessionScope};
     use brunt_plan::popularity::Popularity;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
@@ -569,6 +569,7 @@ mod tests {
             noreply: false,
             on_miss: OnMiss::Ignore,
             lifetime: Lifetime::default(),
+            reconnect: Reconnect::default(),
             carrier: brunt_plan::carrier::Carrier::Agents,
             trace: None,
             purge: None,

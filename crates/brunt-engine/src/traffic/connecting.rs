@@ -20,6 +20,7 @@ impl<C: Codec> Traffic<C> {
             self.recording.meter(MeterKind::ConnectTime, at_ns - began_ns);
         }
         connection.link = Link::Up;
+        self.lifetimes[usize::from(connection.class)].up += 1;
         let server = &mut self.servers[usize::from(connection.server)];
         server.up += 1;
         server.connected(at_ns);
@@ -155,8 +156,9 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn bury(&mut self, index: u32, now_ns: u64) {
         let phase = self.phase_now(now_ns);
         self.recording.connection(phase, ConnectionEvent::Retired);
-        let server = usize::from(self.connections[index as usize].server);
-        self.servers[server].up -= 1;
+        let connection = &self.connections[index as usize];
+        self.servers[usize::from(connection.server)].up -= 1;
+        self.lifetimes[usize::from(connection.class)].up -= 1;
         self.lay_down(index, now_ns);
     }
 
@@ -170,13 +172,18 @@ impl<C: Codec> Traffic<C> {
         } else {
             Link::Down { retry_ns }
         };
+        self.lay(index, link);
+    }
+
+    /// A connection is none until then, or for ever.
+    pub(super) fn lay(&mut self, index: u32, link: Link) {
         let is_by_datagram = self.is_by_datagram(index);
         let fresh = if C::DATAGRAMS && !is_by_datagram { &self.stream_codec } else { &self.codec };
         self.connections[index as usize].reset(fresh, link);
         if is_by_datagram {
             self.datagrams.forget(index);
         }
-        self.dials.set(index, if link == Link::Idle { u64::MAX } else { retry_ns });
+        self.dials.set(index, if let Link::Down { retry_ns } = link { retry_ns } else { u64::MAX });
         self.lost_any = true;
     }
 

@@ -173,7 +173,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Books an operation that is on no connection as given up, or a part of one, and gives its slot back.
-    fn give_up(&mut self, picked: &Picked, at_ns: u64) {
+    pub(super) fn give_up(&mut self, picked: &Picked, at_ns: u64) {
         // That of the slot, or any of the server's.
         let index = picked.connection.unwrap_or(self.routes[picked.route as usize].connections.start);
         let lost = Outcome::without_reply(OutcomeClass::Lost);

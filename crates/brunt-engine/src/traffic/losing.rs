@@ -29,14 +29,15 @@ impl<C: Codec> Traffic<C> {
         self.recording.fault(phase, fault, at_ns);
         self.stamper.discard(index, StampLoss::Unanswered);
         let was_up = self.connections[index as usize].link == Link::Up;
+        let reconnects = self.reconnects(index);
         self.recording
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
         self.take_off(index);
         // Its multi-get may be one of those that end here.
         self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
-        // Slots that become free by a loss are due now: that they find no connection is what the loss costs.
-        self.connections[index as usize].calls_left = u64::MAX;
+        // Slots that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end.
+        self.connections[index as usize].calls_left = if reconnects { u64::MAX } else { 0 };
         let (mut taken_back, was_asked) = (0, self.connections[index as usize].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
@@ -68,7 +69,10 @@ impl<C: Codec> Traffic<C> {
         } else {
             self.lifetimes[usize::from(connection.class)].give_back();
         }
-        self.lay_down(index, retry_ns);
+        match reconnects {
+            true => self.lay_down(index, retry_ns),
+            false => self.abandon(index, at_ns),
+        }
     }
 
     /// A connection with a schedule of its own is gone: those of its calls that were due and had not left are given up, and those that
@@ -123,6 +127,7 @@ impl<C: Codec> Traffic<C> {
         if connection.link == Link::Up {
             health.up -= 1;
             health.last_up_ns = at_ns;
+            self.lifetimes[usize::from(connection.class)].up -= 1;
         }
         if health.up == 0 && health.prober.is_none() {
             health.prober = Some(index);
