@@ -2,7 +2,8 @@
 //! requests on the wire.
 //!
 //! Not in a chain: its parts are. A group counts them down and gathers what they came to. Invariant: the operation ends
-//! when its last part has ended, with the first of their failures.
+//! when its last part has ended, with the first of their failures; a replica whose connection is gone fails no change that another has
+//! answered.
 
 use crate::in_flight::Entry;
 use crate::lease::{LeaseId, NO_LEASE};
@@ -44,6 +45,8 @@ pub(crate) struct Group {
     pub busy_lag_ns: Option<u64>,
     /// A part was given up before it was sent.
     pub given_up: bool,
+    /// Parts of a change whose replicas were gone, or went.
+    pub missed: u32,
     /// The first outcome that was a failure.
     failure: Option<Outcome>,
     /// What the servers said of a change: the first of them, but a refusal rather than anything else.
@@ -57,6 +60,9 @@ impl Group {
     pub(crate) fn outcome(&self) -> Outcome {
         if let Some(outcome) = self.failure.or(self.answer) {
             return outcome;
+        }
+        if self.missed > 0 {
+            return Outcome::without_reply(OutcomeClass::Lost);
         }
         match (self.mismatched, self.hits) {
             (true, _) => Outcome { class: OutcomeClass::Mismatch, reply: ReplyKind::Value },
@@ -102,6 +108,7 @@ impl Groups {
             mismatched: false,
             lease: NO_LEASE,
             given_up: false,
+            missed: 0,
             failure: None,
             answer: None,
             left: parts,
@@ -148,7 +155,9 @@ impl Groups {
         group.wire_requests += part.rest.wire_requests;
         group.hits += part.rest.hits;
         group.mismatched |= part.rest.mismatched;
-        if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
+        if outcome.class == OutcomeClass::Lost && !part.kind.is_retrieval() {
+            group.missed += 1;
+        } else if !outcome.class.is_completed() && outcome.class != OutcomeClass::Mismatch {
             group.failure.get_or_insert(outcome);
         } else if !part.kind.is_retrieval() {
             let is_worse =
@@ -162,6 +171,12 @@ impl Groups {
     pub(crate) fn end_unsent(&mut self, id: GroupId) -> Option<Group> {
         let lost = Outcome::without_reply(OutcomeClass::Lost);
         self.groups[id as usize].failure.get_or_insert(lost);
+        self.count_down(id)
+    }
+
+    /// A part of a change will never be sent, for its replica is gone. Yields the group when it was the last.
+    pub(crate) fn end_missed(&mut self, id: GroupId) -> Option<Group> {
+        self.groups[id as usize].missed += 1;
         self.count_down(id)
     }
 

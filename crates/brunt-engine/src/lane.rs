@@ -76,7 +76,7 @@ pub(crate) struct KindRouting {
     pub branches: Vec<Branch>,
     /// How many servers have each key, at least 1.
     pub replicas: u32,
-    /// Which of them the next retrieval asks.
+    /// Which of them the next retrieval asks, counted from the one where the key lives; that one only where there is no other.
     pub turn: u32,
 }
 
@@ -95,11 +95,20 @@ impl KindRouting {
         &self.branches[usize::from(self.of_kind[kind as usize])]
     }
 
-    /// Which of a key's servers a retrieval asks.
+    /// Which of a key's servers a retrieval asks. A change is written first where the key lives: there it would be found whether or not it has
+    /// reached the replicas.
     pub(crate) fn take_turn(&mut self) -> u32 {
         let turn = self.turn;
-        self.turn = (turn + 1) % self.replicas;
+        self.turn = self.behind(turn, 1);
         turn
+    }
+
+    /// The turn so many behind this one, among those that are not the first.
+    pub(crate) fn behind(&self, turn: u32, by: u32) -> u32 {
+        match self.replicas - 1 {
+            0 => 0,
+            others => (turn - 1 + by) % others + 1,
+        }
     }
 }
 
@@ -287,6 +296,11 @@ impl Lane {
             && picked.lease == NO_LEASE
             && !self.follows
             && !self.is_audited
+    }
+
+    /// How many servers have each of its keys.
+    pub(crate) fn replicas(&self) -> u32 {
+        if let Routing::ByKind(kinds) = &self.routing { kinds.replicas } else { 1 }
     }
 
     /// May an operation go to several servers: because its keys live there, or each of them has its key?

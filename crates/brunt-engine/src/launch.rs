@@ -394,7 +394,7 @@ impl Blueprint {
                     of_kind: OpKind::ALL.map(of_kind),
                     branches,
                     replicas,
-                    turn: 0,
+                    turn: u32::from(replicas > 1),
                 }))
             }
         };
@@ -493,7 +493,9 @@ impl Blueprint {
         let room = RouteRoom {
             depth: class.depth,
             waiting_max,
-            extra: slots
+            // A multi-get has a part for each server where keys of it live, and where servers are gone one may get as many of these as
+            // there are replicas.
+            extra: slots * class.replicas as usize
                 + if follows { slots * follow_ups_of(class) } else { 0 }
                 + self.sent_on(class, slots, if is_open { waiting_max } else { 0 }),
             parks: !is_open && has_one_route,

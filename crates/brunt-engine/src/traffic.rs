@@ -302,6 +302,11 @@ impl<C: Codec> Traffic<C> {
             && self.backlog() == 0
     }
 
+    /// Has every key of every lane several servers?
+    pub(crate) fn has_replicas(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.replicas() > 1)
+    }
+
     /// Have all sessions issued as many measured operations as they were to?
     pub(crate) fn has_spent_budgets(&self) -> bool {
         self.lanes.iter().all(|lane| lane.session.has_spent_budget())

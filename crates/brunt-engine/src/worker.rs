@@ -709,7 +709,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
     fn tend_preloading(&mut self, now_ns: u64) {
         self.hand_over_early(now_ns);
         let confirmed = self.traffic.lanes.iter().map(|lane| lane.session.confirmed()).sum();
-        let is_lost = self.is_server_gone(now_ns);
+        let is_lost = self.gone_servers(now_ns) > 0;
         // A port on which something else listens takes every connection and keeps none.
         let is_hopeless = confirmed == 0
             && self.traffic.connections.iter().all(|connection| connection.failures >= HOPELESS_FAILURES);
@@ -754,18 +754,19 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.retransmits = self.io.retransmits();
     }
 
-    /// Is there a server that nobody has been connected to for too long?
-    fn is_server_gone(&mut self, now_ns: u64) -> bool {
+    /// How many servers are there that nobody has been connected to for too long?
+    fn gone_servers(&mut self, now_ns: u64) -> usize {
         let patience_ns = self.terms.timeout_ns.max(NOBODY_THERE_NS);
-        let mut is_gone = false;
+        let mut gone = 0;
         for server in &mut self.traffic.servers {
             if server.up > 0 {
                 server.last_up_ns = now_ns;
             }
             // Where nobody has tried in vain, connections come seldom by plan.
-            is_gone |= server.prober.is_some() && now_ns.saturating_sub(server.last_up_ns) > patience_ns;
+            let is_gone = server.prober.is_some() && now_ns.saturating_sub(server.last_up_ns) > patience_ns;
+            gone += usize::from(is_gone);
         }
-        is_gone
+        gone
     }
 
     /// Hands over what was recorded before the schedule begins, so that progress can be seen.
@@ -829,8 +830,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
         self.tend_stamps(now_ns);
         // A number of requests that nobody is there to answer would never be reached; and when the last connection has
         // lived, nothing can follow.
-        let is_hopeless =
-            self.terms.time_ns.is_none() && (self.is_server_gone(now_ns) || self.traffic.is_stranded());
+        // Replicas do without one another.
+        let dispensable = if self.traffic.has_replicas() { self.traffic.servers.len() - 1 } else { 0 };
+        let is_hopeless = self.terms.time_ns.is_none()
+            && (self.gone_servers(now_ns) > dispensable || self.traffic.is_stranded());
         let has_no_client = self.traffic.has_no_client();
         if (is_hopeless || has_no_client || self.traffic.has_lived()) && now_ns < self.traffic.window.end_ns {
             self.traffic.recording.counts.workers_cut_off += u64::from(has_no_client);

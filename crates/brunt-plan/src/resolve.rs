@@ -22,7 +22,8 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate,
-    Placement, Plan, Profile, Protocol, Reconnect, Refill, SessionScope, Stop, Target, Timestamps, Transport, Wait,
+    Placement, Plan, Profile, Protocol, Reconnect, Refill, SessionScope, Stop, Target, Timestamps, Transport,
+    Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};

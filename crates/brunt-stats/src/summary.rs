@@ -689,7 +689,8 @@ fn evidence<'a>(
         lost: total.requests.outcome(OutcomeClass::Lost),
         given_up: total.requests.given_up,
         gone: Vec::new(),
-        servers: statistics::evidence(plan, is_earlier, &books, &run.server_records, window),
+        servers: statistics::evidence(plan, is_earlier, &books, &run.server_records, window)
+            .without_replicas(run.counts.replicas_missed),
         books,
         connections: all_connections(store),
         faults: fault_evidence(run),

@@ -22,6 +22,8 @@ pub struct WorkerCounts {
     pub pushes: u64,
     /// Connections that were lost and not begun again, where the plan has it so.
     pub connections_abandoned: u64,
+    /// Replicas that a change was not made on, or not as far as is known, for no connection to them was left.
+    pub replicas_missed: u64,
     /// Workers that ended before their time because they had none left.
     pub workers_cut_off: u64,
     /// Replies that no operation waited for, where replies carry tokens.
@@ -57,6 +59,7 @@ impl WorkerCounts {
     pub fn merge(&mut self, other: &Self) {
         self.pushes += other.pushes;
         self.connections_abandoned += other.connections_abandoned;
+        self.replicas_missed += other.replicas_missed;
         self.workers_cut_off += other.workers_cut_off;
         self.stray_replies += other.stray_replies;
         self.values_foreign += other.values_foreign;
@@ -76,11 +79,16 @@ impl WorkerCounts {
     }
 
     /// What is no more than a number: its key in JSON, the words behind the number in the text (where it is not 0), and the number.
-    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 4] {
+    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
         [
             ("pushes", "messages pushed by the server", self.pushes),
             ("stray_replies", "replies that nobody waited for", self.stray_replies),
             ("connections_abandoned", "connections lost and not begun again", self.connections_abandoned),
+            (
+                "replicas_missed",
+                "parts of changes without their replica, which was gone",
+                self.replicas_missed,
+            ),
             ("workers_cut_off", "workers that ended early, with no connection left", self.workers_cut_off),
         ]
     }

@@ -18,7 +18,8 @@ use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
 use brunt_plan::plan::{
-    IoChoice, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Refill, Timestamps, Transport, Wait,
+    IoChoice, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Reconnect, Refill, Timestamps,
+    Transport, Wait,
 };
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
@@ -640,6 +641,9 @@ pub(crate) struct LifetimeFlags {
     /// Close and replace every connection after this time, such as 30s [default: never]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_every: Option<DurationNs>,
+    /// What follows when a connection is lost: always another, another while-one-stands, or never one [default: always]
+    #[arg(long, value_name = "WHEN")]
+    pub reconnect: Option<Reconnect>,
 }
 
 /// What storing depends on beside the data set.
@@ -1059,6 +1063,7 @@ impl PlanFlags {
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
+            reconnect: lifetime.reconnect,
             replicas: target.replicas,
             ..data.spec()
         };
@@ -1094,6 +1099,7 @@ impl Doctor {
             calls_per_connection: lifetime.calls_per_connection,
             connections_total: lifetime.connections_total,
             reconnect_every: lifetime.reconnect_every,
+            reconnect: lifetime.reconnect,
             ..ClassSpec::default()
         };
         (target.spec(), class)
@@ -1235,6 +1241,7 @@ mod tests {
         ("calls-per-connection", "100"),
         ("connections-total", "10k"),
         ("reconnect-every", "30s"),
+        ("reconnect", "never"),
         ("seed", "42"),
         ("keys", "100000"),
         ("prefix", "user:"),

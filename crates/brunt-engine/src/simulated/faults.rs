@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::io::sim::{ConnectFault, ConnectTrouble, Deaf};
-use brunt_plan::plan::{Class, Load, OnMiss, OpenRate, SessionScope, Timestamps};
+use brunt_plan::plan::{Class, Load, OnMiss, OpenRate, Reconnect, SessionScope, Timestamps};
 use brunt_plan::units::Rate;
 use brunt_server::{Drip, Every, Outage as Gone};
 use brunt_workload::rng::{Draw, DrawRng};
@@ -65,7 +65,7 @@ impl FaultPlan {
         let mut dice = Dice(DrawRng::from_draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         let servers = dice.between(1, 3);
         let connections = servers * dice.between(1, 4);
-        let toml = plan_of(&mut dice, servers, connections);
+        let toml = with_policies(seed, plan_of(&mut dice, servers, connections));
         let is_fatal = dice.one_in(12);
         let disturbs_preload = dice.one_in(6);
         let stores = if disturbs_preload { vec![0; 3] } else { preload_stores(&plan(&toml)) };
@@ -92,6 +92,8 @@ impl FaultPlan {
         let mut plan = plan(&self.toml);
         plan.timestamps = Timestamps::Kernel;
         if self.is_per_connection {
+            // A change to several servers takes a connection to each of them.
+            plan.classes.iter_mut().for_each(|class| class.replicas = 1);
             plan.classes.iter_mut().for_each(|class| class.sessions = SessionScope::Connection);
             plan.classes
                 .iter_mut()
@@ -163,6 +165,25 @@ fn plan_of(dice: &mut Dice, servers: u64, connections: u64) -> String {
         )
     });
     toml
+}
+
+/// The same with a policy for lost connections and with replicas, in some of the plans that may have them. Drawn apart: the rest of a
+/// world is as it is without.
+fn with_policies(seed: u64, toml: String) -> String {
+    let mut dice = Dice(DrawRng::from_draw(!seed));
+    let says = |words: &[&str]| words.iter().any(|word| toml.contains(word));
+    let (comes_and_goes, refuses_replicas) = (
+        says(&["calls-per-connection", "connect-rate", "reconnect-every"]),
+        says(&["cas=", "noreply", "on-miss"]) || !says(&["modulo", "ketama"]),
+    );
+    let mut more = String::new();
+    if dice.one_in(3) && !comes_and_goes {
+        more += &format!("reconnect = '{}'\n", dice.any(&["never", "while-one-stands"]));
+    }
+    if dice.one_in(2) && !refuses_replicas {
+        more += "replicas = 2\n";
+    }
+    more + &toml
 }
 
 /// The operations.
@@ -289,8 +310,10 @@ fn check(fault_plan: &FaultPlan) -> Outcome {
         assert!(window.end_ns <= window.measure_ns + time.0);
     }
     let book = outcome.book(Phase::Measure);
-    let ends_early =
-        fault_plan.is_fatal || plan.stop.time.is_some() || plan.classes[0].lifetime.total.is_some();
+    let ends_early = fault_plan.is_fatal
+        || plan.stop.time.is_some()
+        || plan.classes[0].lifetime.total.is_some()
+        || plan.classes[0].reconnect != Reconnect::Always;
     if let Some(requests) = plan.stop.requests {
         assert!(book.requests.offered() <= requests);
         assert!(
@@ -325,8 +348,9 @@ fn check_servers(plan: &Plan, outcome: &Outcome) {
     assert!(of(|counters| counters.total_connections) >= outcome.connections().established);
     let answered: u64 = outcome.store.servers().iter().map(|server| server.answered).sum();
     let failed: u64 = outcome.store.servers().iter().map(|server| server.failed).sum();
-    let is_split =
-        plan.server_count() > 1 && plan.placement.is_by_key() && plan.classes[0].mix.contains(OpKind::Mget);
+    let class = &plan.classes[0];
+    let is_split = plan.server_count() > 1 && plan.placement.is_by_key() && class.mix.contains(OpKind::Mget)
+        || class.replicas > 1;
     if is_split {
         assert!(answered >= all.requests.completed());
     } else {

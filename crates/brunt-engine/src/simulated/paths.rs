@@ -77,12 +77,138 @@ fn trouble_with_a_replica_is_booked_once() {
         assert!(outcome.count(OutcomeClass::Lost) > 0 && outcome.count(OutcomeClass::Refused) > 0, "{load}");
         let gone =
             CoreOptions { outages: vec![Outage { at_ns: 50 * MS, for_ns: 100_000 * SECOND }], ..served(10) };
-        let toml = replicated("requests = 1000000\ntimeout = '1s'\npreload = false\n")
+        let toml = replicated("requests = 20000\ntimeout = '1s'\npreload = false\n")
             + load.split('\n').nth(1).unwrap_or("");
         let outcome = simulate(&toml, world(gone, served(20)));
         check_books(&outcome);
         let requests = outcome.book(Phase::Measure).requests;
         assert_eq!(requests.scheduled, requests.ended() + requests.unsent + requests.in_flight, "{load}");
+    }
+}
+
+/// The servers that gets of each key may go to take turns, and the one where it was written first has none.
+#[test]
+fn gets_take_turns_over_the_others() {
+    for load in ["", "rate = 20000"] {
+        for (replicas, mix) in [(2, "get"), (3, "get"), (2, "mget"), (3, "mget")] {
+            // Two at a time, each key in turn would always have the same turn.
+            let popularity = if replicas == 2 { "sequential" } else { "uniform" };
+            let toml = format!(
+                "server = ['a:1', 'b:2', 'c:3']\nwarmup = '0s'\nreplicas = {replicas}\nconnections = 6\ndepth = 2\nkeys = 300\n\
+                 popularity = '{popularity}'\nmix = '{mix}'\nrequests = 3000\n{load}"
+            );
+            let toml = if mix == "mget" { format!("multiget = 10\n{toml}") } else { toml };
+            let outcome = simulate(&toml, world(served(10), served(20)));
+            check_books(&outcome);
+            let homes = homes("modulo", 300);
+            let asked = outcome.book(Phase::Measure).keys.asked;
+            assert_eq!(outcome.book(Phase::Measure).keys.hit, asked, "{replicas} {mix} {load}");
+            for (server, counters) in outcome.counters.iter().enumerate() {
+                let of_home = |behind: usize| {
+                    homes.iter().filter(|home| (**home + behind) % 3 == server).count() as u64
+                };
+                let keys = (1..replicas).map(of_home).sum::<u64>();
+                let expected = keys * (asked / 300) / (replicas as u64 - 1);
+                let tolerance = if replicas == 2 { 0 } else { asked / 25 };
+                assert!(
+                    counters.cmd_get.abs_diff(expected) <= tolerance,
+                    "{replicas} {mix} {load} {server}: {} of {expected}",
+                    counters.cmd_get
+                );
+            }
+        }
+    }
+}
+
+/// One of two servers goes and comes back: no set fails, gets are answered by the other at once, and afterwards both are asked.
+#[test]
+fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
+    for load in ["", "depth = 4", "think = '1ms'", "rate = 4000\narrival = 'uniform'"] {
+        for mix in ["'get=9,set=1'", "'mget=4,set=1'\nmultiget = 7"] {
+            for which in [0, 1] {
+                let toml = format!(
+                    "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\ntime = '3s'\n\
+                     timeout = '500ms'\nmix = {mix}\n{load}"
+                );
+                let plan = plan(&toml);
+                let stores = preload_stores(&plan);
+                let mut servers = [served(10), served(20)];
+                for (server, stores) in servers.iter_mut().zip(&stores) {
+                    server.script_after = *stores;
+                }
+                servers[which].outages = vec![Outage { at_ns: SECOND, for_ns: SECOND }];
+                let [server, other] = servers;
+                let options =
+                    SimOptions { latency_ns: 20 * US, server, others: vec![other], ..SimOptions::default() };
+                let outcome = simulate_plan(plan, options);
+                check_books(&outcome);
+                let case = format!("{which} {mix} {load}");
+                let sets = outcome.measured(OpKind::Set).requests;
+                assert_eq!((sets.completed(), sets.failed(), sets.unsent), (sets.scheduled, 0, 0), "{case}");
+                let missed = outcome.end.counts.replicas_missed;
+                assert!(missed > 0 && sets.wire_requests <= 2 * sets.scheduled, "{case}: {missed}");
+                assert!(sets.wire_requests + missed >= 2 * sets.scheduled, "{case}: {missed} {sets:?}");
+                // What was on the wire when the server went is lost, and nothing else.
+                let requests = outcome.book(Phase::Measure).requests;
+                let lost = requests.scheduled - requests.completed();
+                assert!(lost <= 32 && requests.unsent == 0, "{case}: {requests:?}");
+                let slow = outcome.samples.iter().filter(|sample| sample.times.response_ns() > 20 * MS);
+                assert_eq!(slow.count(), 0, "{case}");
+                let during = outcome.samples.iter().filter(|sample| {
+                    let since_ns = sample.times.intended_ns - outcome.start_ns();
+                    (SECOND + 50 * MS..2 * SECOND - 50 * MS).contains(&since_ns)
+                });
+                assert!(during.clone().count() > 500, "{case}: reads go on");
+                assert!(during.clone().all(|sample| sample.outcome.class.is_completed()), "{case}");
+                assert_eq!(outcome.connections().open(), 8, "{case}");
+                let outages = outcome.outages();
+                assert_eq!(
+                    (outages.len(), usize::from(outages[0].server)),
+                    (1, which),
+                    "{case}: {outages:?}"
+                );
+            }
+        }
+    }
+}
+
+/// With all servers a run is over; with one of them a number of requests is reached.
+#[test]
+fn a_run_needs_one_of_its_replicas() {
+    let gone =
+        |at_ns| CoreOptions { outages: vec![Outage { at_ns, for_ns: 100_000 * SECOND }], ..served(10) };
+    let toml = |more: &str| {
+        format!(
+            "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\npreload = false\ntimeout = '1s'\n\
+             mix = 'get=4,mget=1,set=1'\n{more}"
+        )
+    };
+    let options = |one, two| SimOptions {
+        latency_ns: 20 * US,
+        server: one,
+        others: vec![two],
+        ..SimOptions::default()
+    };
+    for load in ["", "think = '5ms'", "rate = 4000"] {
+        let reached =
+            simulate(&toml(&format!("requests = 30000\n{load}")), options(gone(300 * MS), served(10)));
+        check_books(&reached);
+        let requests = reached.book(Phase::Measure).requests;
+        assert_eq!(requests.scheduled, 30_000, "{load}");
+        assert!(requests.completed() > 30_000 - 32, "{load}: {requests:?}");
+        for stop in ["time = '20s'", "requests = 1000000"] {
+            let more = format!("{stop}\nreconnect = 'while-one-stands'\n{load}");
+            let over = simulate(&toml(&more), options(gone(300 * MS), gone(900 * MS)));
+            check_books(&over);
+            let ended_ns = over.end.window.end_ns - over.start_ns();
+            assert!((900 * MS..920 * MS).contains(&ended_ns), "{load} {stop}: {ended_ns}");
+            assert_eq!(over.end.counts.workers_cut_off, 1, "{load} {stop}");
+        }
+        let over =
+            simulate(&toml(&format!("requests = 1000000\n{load}")), options(gone(300 * MS), gone(900 * MS)));
+        check_books(&over);
+        let ended_ns = over.end.window.end_ns - over.start_ns();
+        assert!((5_900 * MS..6_200 * MS).contains(&ended_ns), "{load}: {ended_ns}");
     }
 }
 

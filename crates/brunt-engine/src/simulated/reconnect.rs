@@ -21,7 +21,8 @@ fn world(servers: [CoreOptions; 2]) -> SimOptions {
     SimOptions { latency_ns: 50 * US, server, others: vec![other], ..SimOptions::default() }
 }
 
-const LOADS: [&str; 5] = ["", "depth = 3", "think = '1ms'", "rate = 5000", "rate = 5000\narrival = 'uniform'"];
+const LOADS: [&str; 5] =
+    ["", "depth = 3", "think = '1ms'", "rate = 5000", "rate = 5000\narrival = 'uniform'"];
 
 fn two(placement: &str, reconnect: &str, load: &str) -> String {
     format!(
@@ -55,7 +56,8 @@ fn a_run_ends_with_its_last_connection() {
                 "reconnect = '{reconnect}'\nconnections = 4\nkeys = 100\nwarmup = '0s'\npreload = false\n{stop}\n{load}"
             );
             let server = gone(FOR_EVER);
-            let outcome = simulate(&toml, SimOptions { latency_ns: 50 * US, server, ..SimOptions::default() });
+            let outcome =
+                simulate(&toml, SimOptions { latency_ns: 50 * US, server, ..SimOptions::default() });
             check_books(&outcome);
             assert!((500 * MS..503 * MS).contains(&ended_ns(&outcome)), "{case}: {}", ended_ns(&outcome));
             assert_eq!(abandoned(&outcome), (4, 1), "{case}");

@@ -5,7 +5,7 @@
 
 use super::Traffic;
 use crate::group::{GroupId, NO_GROUP};
-use crate::lane::{Lane, Picked, RouteId, Routing};
+use crate::lane::{KindRouting, Lane, Picked, RouteId, Routing, Spread};
 use brunt_plan::op::{KeyRef, Op};
 use brunt_proto::Codec;
 
@@ -35,7 +35,12 @@ impl<C: Codec> Traffic<C> {
         let Routing::ByKind(kinds) = &mut lane.routing else { unreachable!("the caller has looked") };
         let turn = kinds.take_turn();
         if let Some(spread) = lane.spread(op.kind) {
-            return spread.route(&self.key_bytes, turn);
+            let home = spread.route(&self.key_bytes, 0);
+            return if kinds_of(lane).replicas > 1 {
+                self.replica_of(lane_index, op, home, turn).0
+            } else {
+                home
+            };
         }
         let Routing::ByKind(kinds) = &mut lane.routing else { unreachable!("as before") };
         let branch = &mut kinds.branches[usize::from(kinds.of_kind[op.kind as usize])];
@@ -55,44 +60,96 @@ impl<C: Codec> Traffic<C> {
         let turn = if let Routing::ByKind(kinds) = &mut lane.routing { kinds.take_turn() } else { 0 };
         let Some(spread) = lane.spread(picked.op.kind) else { unreachable!("else it is not split") };
         self.route_keys.fill(0);
-        let first_route = spread.first();
+        let (first_route, replicas) = (spread.first(), lane.replicas());
         for id in lane.session.ids(&picked.op) {
             self.key_bytes.clear();
             lane.keyspace.write_key(id, &mut self.key_bytes);
-            self.route_keys[(spread.route(&self.key_bytes, turn) - first_route) as usize] += 1;
+            self.route_keys[(spread.route(&self.key_bytes, 0) - first_route) as usize] += 1;
         }
         let parts = self.route_keys.iter().filter(|keys| **keys > 0).count() as u32;
         let group = self.group_of(&picked, parts);
-        // A whole one has an operand of its own.
-        let operand = if group == NO_GROUP { picked.op.operand } else { u64::from(turn) };
         let mut flush_first = false;
         for server in 0..self.route_keys.len() {
-            let count = self.route_keys[server];
+            let (count, home) = (self.route_keys[server], first_route + server as u32);
             if count > 0 {
+                let (route, behind) = match replicas {
+                    1 => (home, 0),
+                    _ => self.replica_of(lane_index, &picked.op, home, turn),
+                };
+                // A whole one has an operand of its own.
+                let operand = if group == NO_GROUP { picked.op.operand } else { u64::from(behind) };
                 let op = Op { count, operand, ..picked.op };
-                flush_first |=
-                    self.submit(Picked { op, route: first_route + server as u32, group, ..picked });
+                flush_first |= self.submit(Picked { op, route, group, ..picked });
             }
         }
         flush_first
     }
 
-    /// Hands a change out to every server that has its key.
+    /// Hands a change out to every server that has its key and that there is a connection to; to all of them where there is none, and in
+    /// a preload.
     fn replicate(&mut self, lane_index: u32, picked: Picked) -> bool {
         let lane = &self.lanes[lane_index as usize];
-        write_only_key(lane, &picked.op, &mut self.key_bytes);
-        let (Routing::ByKind(kinds), Some(spread)) = (&lane.routing, lane.spread(picked.op.kind)) else {
-            unreachable!("replicas are of plans in which the key decides")
-        };
-        let (replicas, first, count) = (kinds.replicas, spread.first(), spread.count());
-        let home = spread.route(&self.key_bytes, 0) - first;
-        let group = self.group_of(&picked, replicas);
+        let (replicas, is_preload) = (lane.replicas(), lane.is_preload);
+        let home = self.home_of(lane_index, &picked.op);
+        let live =
+            (0..replicas).filter(|behind| self.live_replica(lane_index, &picked.op, home, *behind).is_some());
+        let live = live.count() as u32;
+        let goes_to_all = is_preload || live == 0;
+        let parts = if goes_to_all { replicas } else { live };
+        self.recording.counts.replicas_missed += u64::from(replicas - parts);
+        let group = self.group_of(&picked, parts);
         let mut flush_first = false;
         for behind in 0..replicas {
-            let route = first + (home + behind) % count;
-            flush_first |= self.submit(Picked { route, group, ..picked });
+            let route = match goes_to_all {
+                true => Some(self.replica(lane_index, &picked.op, home, behind)),
+                false => self.live_replica(lane_index, &picked.op, home, behind),
+            };
+            if let Some(route) = route {
+                flush_first |= self.submit(Picked { route, group, ..picked });
+            }
         }
         flush_first
+    }
+
+    /// The route to where the only key of an operation lives.
+    pub(super) fn home_of(&mut self, lane_index: u32, op: &Op) -> RouteId {
+        let lane = &self.lanes[lane_index as usize];
+        write_only_key(lane, op, &mut self.key_bytes);
+        spread_of(lane, op).route(&self.key_bytes, 0)
+    }
+
+    /// The route so many behind a home.
+    fn replica(&self, lane_index: u32, op: &Op, home: RouteId, behind: u32) -> RouteId {
+        let spread = spread_of(&self.lanes[lane_index as usize], op);
+        spread.first() + (home - spread.first() + behind) % spread.count()
+    }
+
+    /// The same, if there is a connection to its server.
+    fn live_replica(&self, lane_index: u32, op: &Op, home: RouteId, behind: u32) -> Option<RouteId> {
+        let route = self.replica(lane_index, op, home, behind);
+        (self.servers[usize::from(self.server_of(route))].up > 0).then_some(route)
+    }
+
+    /// Which of the replicas with this home an operation goes to whose turn it is: of those that live that one or the next, but the home
+    /// only where no other does. Yields how far it is behind that, too.
+    fn replica_of(&self, lane_index: u32, op: &Op, home: RouteId, turn: u32) -> (RouteId, u32) {
+        self.any_live_replica(lane_index, op, home, turn)
+            .unwrap_or_else(|| (self.replica(lane_index, op, home, turn), turn))
+    }
+
+    /// The same; `None` where none lives.
+    pub(super) fn any_live_replica(
+        &self,
+        lane_index: u32,
+        op: &Op,
+        home: RouteId,
+        turn: u32,
+    ) -> Option<(RouteId, u32)> {
+        let kinds = kinds_of(&self.lanes[lane_index as usize]);
+        let others = (0..kinds.replicas - 1).map(|by| kinds.behind(turn, by));
+        others
+            .chain([0])
+            .find_map(|behind| self.live_replica(lane_index, op, home, behind).map(|route| (route, behind)))
     }
 
     /// The group of an operation in so many parts.
@@ -102,6 +159,17 @@ impl<C: Codec> Traffic<C> {
             _ => self.groups.open(picked.op, picked.phase, picked.intended_ns, picked.picked_ns, parts),
         }
     }
+}
+
+/// How kinds of operations choose, in a lane with replicas.
+fn kinds_of(lane: &Lane) -> &KindRouting {
+    let Routing::ByKind(kinds) = &lane.routing else { unreachable!("whoever has replicas routes by kind") };
+    kinds
+}
+
+/// The routes among which the key decides, in a lane with replicas.
+fn spread_of<'a>(lane: &'a Lane, op: &Op) -> Spread<'a> {
+    lane.spread(op.kind).expect("replicas are of plans in which the key decides")
 }
 
 /// Writes the key by which an operation with one key finds its server, in place of what was there.

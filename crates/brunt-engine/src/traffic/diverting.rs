@@ -1,12 +1,14 @@
-//! Diverting: connections that are lost for good, and where operations go that waited for them.
+//! Diverting: connections that are lost for good, and where operations go that waited for them or for a replica that is gone.
 //!
-//! Not losing (that is [`super::losing`]), and nothing of a connection that another attempt may follow: what waits for that waits on.
-//! Invariant: nothing waits for a connection that will never stand; it goes to another server where the key decides nothing, else
-//! it is given up.
+//! Not losing (that is [`super::losing`]). What waits for a server with no other that has its keys waits on, as long as another attempt to
+//! reach it may follow. Invariant: nothing waits for a connection that will never stand, nor for a replica while another lives; it goes to
+//! another server where there is one for it, a part of a change ends without that replica, and whatever else there is is given up.
 
 use super::Traffic;
 use crate::connection::Link;
-use crate::lane::{Picked, RouteId, Routing};
+use crate::group::NO_GROUP;
+use crate::lane::{Picked, Route, RouteId, Routing};
+use brunt_plan::op::Op;
 use brunt_proto::Codec;
 
 impl<C: Codec> Traffic<C> {
@@ -72,6 +74,61 @@ impl<C: Codec> Traffic<C> {
         match picked.connection {
             Some(pinned) => self.connections[pinned as usize].link == Link::Gone,
             None => self.is_route_over(picked.route),
+        }
+    }
+
+    /// The last connection to a server is lost: what waits there and is of replicas is done without it while another lives.
+    pub(super) fn divert_replicas(&mut self, server: u16, at_ns: u64) {
+        for route in 0..self.routes.len() as RouteId {
+            let lane = &self.lanes[self.routes[route as usize].lane as usize];
+            if lane.replicas() > 1 && !lane.is_preload && self.server_of(route) == server {
+                self.divert_from_replica(route, at_ns);
+            }
+        }
+    }
+
+    fn divert_from_replica(&mut self, route_index: RouteId, at_ns: u64) {
+        let lane_index = self.routes[route_index as usize].lane;
+        for _ in 0..self.routes[route_index as usize].waiting.len() {
+            let route = &mut self.routes[route_index as usize];
+            let was_full = route.is_full();
+            let Some(picked) = route.waiting.pop_front() else { break };
+            self.note_length(route_index, was_full);
+            // Of a part of a multi-get the operand says how far its route is behind the home of its keys.
+            let is_part = picked.group != NO_GROUP && picked.op.kind.is_retrieval();
+            let (home, turn) = match is_part {
+                true => self.home_behind(route_index, &picked),
+                false => (self.home_of(lane_index, &picked.op), 1),
+            };
+            let other = self.any_live_replica(lane_index, &picked.op, home, turn);
+            let has_room = |to: &Route| to.waiting.len() < to.waiting.capacity();
+            match other {
+                Some(_) if picked.group != NO_GROUP && !is_part => {
+                    if let Some(group) = self.groups.end_missed(picked.group) {
+                        let done_ns = self.record_group(&group, at_ns, at_ns);
+                        let first = self.routes[route_index as usize].connections.start;
+                        self.release_unsent(first, group.lease, group.op.key, group.outcome(), done_ns);
+                    }
+                }
+                Some((route, behind)) if has_room(&self.routes[route as usize]) => {
+                    let operand = if is_part { u64::from(behind) } else { picked.op.operand };
+                    self.enqueue(Picked { op: Op { operand, ..picked.op }, route, ..picked });
+                }
+                _ => self.enqueue(picked),
+            }
+        }
+    }
+
+    /// The home of the keys of a part of a multi-get, and how far behind that its route is.
+    fn home_behind(&self, route: RouteId, part: &Picked) -> (RouteId, u32) {
+        let lane = &self.lanes[self.routes[route as usize].lane as usize];
+        let behind = part.op.operand as u32;
+        match lane.spread(part.op.kind) {
+            Some(spread) => {
+                let (first, count) = (spread.first(), spread.count());
+                (first + (route - first + count - behind % count) % count, behind.max(1))
+            }
+            None => (route, 1),
         }
     }
 

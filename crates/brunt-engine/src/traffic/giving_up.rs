@@ -195,7 +195,14 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
-    fn release_unsent(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, at_ns: u64) {
+    pub(super) fn release_unsent(
+        &mut self,
+        index: u32,
+        lease: u32,
+        key: KeyRef,
+        outcome: Outcome,
+        at_ns: u64,
+    ) {
         let Some(owner) = self.leave(index, lease, key, outcome) else { return };
         let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];

@@ -69,9 +69,13 @@ impl<C: Codec> Traffic<C> {
         } else {
             self.lifetimes[usize::from(connection.class)].give_back();
         }
+        let server = self.connections[index as usize].server;
         match reconnects {
             true => self.lay_down(index, retry_ns),
             false => self.abandon(index, at_ns),
+        }
+        if was_up && self.servers[usize::from(server)].up == 0 {
+            self.divert_replicas(server, at_ns);
         }
     }
 
@@ -402,7 +406,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// The server of a route.
-    fn server_of(&self, route: u32) -> u16 {
+    pub(super) fn server_of(&self, route: u32) -> u16 {
         self.connections[self.routes[route as usize].connections.start as usize].server
     }
 

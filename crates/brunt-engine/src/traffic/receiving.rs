@@ -653,6 +653,7 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn record_group(&mut self, group: &Group, done_ns: u64, polled_ns: u64) -> u64 {
         let outcome = group.outcome();
         let done_ns = done_ns.max(group.done_ns);
+        self.recording.counts.replicas_missed += u64::from(group.missed);
         if group.sent_ns == 0 {
             // Nobody has had any of it.
             let times = unsent_times(group.intended_ns, group.picked_ns, done_ns);

@@ -29,6 +29,14 @@ pub struct ServerEvidence {
     pub cache: Option<CacheEvidence>,
 }
 
+impl ServerEvidence {
+    /// The same where so many replicas of changes may have had none of them: servers may have counted as many fewer.
+    pub(crate) fn without_replicas(mut self, missed: u64) -> Self {
+        self.comparisons.iter_mut().for_each(|one| one.least = one.least.saturating_sub(missed));
+        self
+    }
+}
+
 /// The state of the cache, all servers together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CacheEvidence {
