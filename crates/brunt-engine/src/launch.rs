@@ -272,7 +272,13 @@ impl Blueprint {
         let codec = DatagramCodec::new(codec, waiting, 0);
         let place_bytes = links_of(&self.plan, shard) * codec.places() * DATAGRAM_ROOM;
         let room = (HELD_BYTES / place_bytes.max(1)).max(1);
+        let of_key = |class: &Class| {
+            let (keys, values) = (class.keyspace.key_size.max(), class.keyspace.value_size.max());
+            (REPLY_FRAME_BYTES + keys as usize + values as usize).div_ceil(PAYLOAD_BYTES_MAX)
+        };
+        let key_train_max = by_datagram().map(|(class, _)| of_key(class)).max().unwrap_or(1);
         DatagramCodec::new(codec.into_dialect(), waiting, others.min(room) as u16)
+            .with_key_trains(key_train_max.min(usize::from(u16::MAX)) as u16)
     }
 
     /// Does a preload of this worker go by datagrams?

@@ -1024,6 +1024,8 @@ mod tests {
              connections-total = 1000\nreconnect-every = '10s'",
             "call-rate = 1000\ncall-arrival = 'poisson'\ncalls-per-connection = 10\nconnect-rate = 100",
             "call-rate = 5\nserver = ['a', 'b']\nplacement = 'round-robin'\ndepth = 4",
+            "call-rate = 5\nserver = ['a', 'b']\nplacement = 'by-thread'\nreconnect = 'never'",
+            "server = ['a', 'b', 'c']\nplacement = 'by-thread'\nconnections = 2\nthreads = 2\nverify = 1",
             "connect-rate = 100\nconnect-arrival = 'mmpp:4,100ms,0.1'\ncalls-per-connection = 5",
             "key-size = 'fb_key'\nvalue-size = 'fb_value@0..64KiB'\nrate = '1k'\narrival = 'mmpp:4,100ms,0.1'",
             "key-size = 'discrete:20=1,30=2'\nrate-profile = '0s=0,5s=2k'\narrival = 'fb_ia'",
@@ -1254,6 +1256,22 @@ mod tests {
         (
             "calls-per-connection = 0",
             "--calls-per-connection: '0' was given; accepted: a whole number above 0",
+        ),
+        (
+            "reconnect = 'never'\ncalls-per-connection = 5",
+            "--reconnect: 'never' was given; accepted: always together with --calls-per-connection",
+        ),
+        (
+            "reconnect = 'while-one-stands'\ncluster = true\nserver = 'redis://a'",
+            "--reconnect: 'while-one-stands' was given; accepted: always together with --cluster",
+        ),
+        (
+            "server = ['a', 'b']\nplacement = 'by-thread'\nagent = ['x']",
+            "--placement: 'by-thread' was given; accepted: a placement other than by-thread together with --agent",
+        ),
+        (
+            "server = ['a', 'b']\nplacement = 'by-thread'\nthreads = 40",
+            "--threads: '40' was given; accepted: from 1 to 16: every worker needs at least one connection of every class",
         ),
         (
             "reconnect-every = '0s'",

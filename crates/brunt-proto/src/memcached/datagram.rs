@@ -23,6 +23,9 @@ const PLACES_MIN: usize = 32;
 /// At most so many, so that every one has four ids at least.
 const PLACES_MAX: usize = 1 << 14;
 
+/// Within so many bytes of a value's first datagram its key has ended.
+const NAMED_BYTES: usize = 300;
+
 /// The most requests of a connection that may wait at a time.
 pub const WAITING_MAX: usize = PLACES_MAX / 2;
 
@@ -49,6 +52,11 @@ struct Place<C> {
     reassembly: Reassembly,
     /// A key of the reply was told of.
     has_key: bool,
+    /// The first datagram of the train under way, and the last that was read; where trains are read in order.
+    first: u64,
+    last: u64,
+    /// Its reply cannot be put together any more.
+    is_broken: bool,
     token: u32,
     /// What the request asks.
     kind: OpKind,
@@ -75,6 +83,8 @@ pub struct DatagramCodec<C> {
     place_bits: u32,
     /// How many datagrams one of a train may overtake.
     ahead_max: u16,
+    /// Datagrams of the longest train of one key of a multi-get.
+    key_train_max: u16,
     /// The place whose reply is being read.
     current: usize,
     /// Where a request has waited longest, and where one has waited least.
@@ -96,6 +106,9 @@ impl<C: Codec> DatagramCodec<C> {
             before: fresh.clone(),
             reassembly: Reassembly::default(),
             has_key: false,
+            first: 0,
+            last: 0,
+            is_broken: false,
             token: NO_TOKEN,
             kind: OpKind::Get,
             used: 0,
@@ -113,10 +126,20 @@ impl<C: Codec> DatagramCodec<C> {
             resting_first: 0,
             place_bits: count.trailing_zeros(),
             ahead_max: ahead_max.min(AHEAD_MAX),
+            key_train_max: 1,
             current: NOWHERE,
             oldest: NO_PLACE,
             youngest: NO_PLACE,
         }
+    }
+
+    /// The same where one key of a multi-get may take so many datagrams. A train of that many and fewer, but for one, may be a key's, and is read
+    /// in order: what another one's datagram in it would do shows nowhere but in the value. Whatever shows that something is missing breaks
+    /// the reply, whose request then times out; a longer train is a whole reply, whose datagrams are put in order.
+    #[must_use]
+    pub fn with_key_trains(mut self, key_train_max: u16) -> Self {
+        self.key_train_max = key_train_max.max(1);
+        self
     }
 
     /// Is it that of a stream?
@@ -140,7 +163,7 @@ impl<C: Codec> DatagramCodec<C> {
         let place = &mut self.places[usize::from(number)];
         place.codec.clone_from(&self.fresh);
         place.reassembly = Reassembly::default();
-        (place.has_key, place.skips) = (false, false);
+        (place.has_key, place.skips, place.is_broken) = (false, false, false);
         (place.token, place.kind, place.state) = (token, kind, State::Waiting);
         (place.older, place.younger) = (self.youngest, NO_PLACE);
         self.join(self.youngest, number);
@@ -209,6 +232,39 @@ impl<C: Codec> DatagramCodec<C> {
     }
 }
 
+impl<C> Place<C> {
+    /// What a datagram is, if not the next one of a train that is read in order; `None` if it is that, or of a train that is not.
+    fn out_of_order(&mut self, header: Header, payload: &[u8], key_train_max: u16) -> Option<Astray> {
+        let may_be_keys = |total: u16| (2..=key_train_max).contains(&total);
+        let under_way = self.reassembly.total();
+        if self.kind != OpKind::Mget || !(may_be_keys(header.total) || may_be_keys(under_way)) {
+            return None;
+        }
+        let own = fingerprint(header, payload);
+        let is_first = under_way == 0 && header.sequence == 0;
+        if own == self.last || !is_first && own == self.first {
+            return Some(Astray::Duplicate);
+        }
+        let is_of_it = is_first || header.total == under_way && header.sequence > 0;
+        if !is_of_it || self.reassembly.ahead(header) > 0 {
+            self.is_broken = true;
+            return Some(Astray::Disordered);
+        }
+        (self.first, self.last) = (if is_first { own } else { self.first }, own);
+        None
+    }
+}
+
+/// Tells a datagram from others of its reply: its header, its length, and as much of it as names a key (FNV-1a).
+fn fingerprint(header: Header, payload: &[u8]) -> u64 {
+    let length = (payload.len() as u16).to_be_bytes();
+    let named = payload.iter().take(NAMED_BYTES).chain(&length);
+    let bytes = header.to_bytes().into_iter().chain(named.copied());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 /// Is this how a reply begins, with a key? Read where a key has been told of, it is a copy of the first train.
 fn is_first_key<C: Codec>(fresh: &mut C, input: &[u8]) -> bool {
     let mut used = 0;
@@ -239,7 +295,7 @@ impl<C: Codec> Clone for DatagramCodec<C> {
         let Self { resting_first, resting_count, place_bits, ahead_max, current, .. } = *source;
         (self.resting_first, self.resting_count, self.place_bits) =
             (resting_first, resting_count, place_bits);
-        (self.ahead_max, self.current) = (ahead_max, current);
+        (self.ahead_max, self.current, self.key_train_max) = (ahead_max, current, source.key_train_max);
         (self.oldest, self.youngest) = (source.oldest, source.youngest);
     }
 }
@@ -390,6 +446,14 @@ impl<C: Codec> Codec for DatagramCodec<C> {
             return Arrived::Astray(astray);
         }
         let place = &mut self.places[number];
+        if place.is_broken {
+            return Arrived::Astray(Astray::Disordered);
+        }
+        if self.key_train_max > 1
+            && let Some(astray) = place.out_of_order(header, payload, self.key_train_max)
+        {
+            return Arrived::Astray(astray);
+        }
         if place.reassembly.ahead(header) > self.ahead_max {
             return Arrived::Astray(Astray::Disordered);
         }
@@ -606,6 +670,74 @@ mod tests {
             "Reply, 0 held, more"
         );
         assert_eq!(arrive(&mut codec, &datagram(id, 0, 1, b"MN\r\n")).1, Some((5, ReplyKind::Value)));
+    }
+
+    /// Values of two datagrams, each key's a train of its own: in order they are read, copies are known, and what lacks one is not put
+    /// together with another key's.
+    #[test]
+    fn trains_of_keys_are_read_in_order() {
+        let value = |key: char| format!("VALUE {key} 0 6\r\n{key}{key}{key}").into_bytes();
+        let rest = |key: char| format!("{key}{key}{key}\r\n").into_bytes();
+        let last = |key: char| format!("{key}{key}{key}\r\nEND\r\n").into_bytes();
+        let two = |id, sequence, payload: Vec<u8>| datagram(id, sequence, 2, &payload);
+        // Which datagrams come, and what they are.
+        let more = "Reply, 0 held, more";
+        let table: [(&[&str], &[&str]); 7] = [
+            (&["a0", "a1", "b0", "bE"], &[more, more, more, "Reply, 0 held, over"]),
+            (
+                &["a0", "a0", "a1", "a1", "b0", "b0", "bE", "bE"],
+                &[
+                    more,
+                    "Duplicate",
+                    more,
+                    "Duplicate",
+                    more,
+                    "Duplicate",
+                    "Reply, 0 held, over",
+                    "Duplicate",
+                ],
+            ),
+            // The rest of the first value is lost.
+            (&["a0", "b0", "bE"], &[more, "Disordered", "Disordered"]),
+            // The front of it is.
+            (&["a1", "b0", "bE"], &["Disordered", "Disordered", "Disordered"]),
+            // The front of the second.
+            (&["a0", "a1", "bE"], &[more, more, "Disordered"]),
+            (&["a0", "a1", "E"], &[more, more, "Reply, 0 held, over"]),
+            (&["a0", "E"], &[more, "Disordered"]),
+        ];
+        for (come, expected) in table {
+            let mut codec = DatagramCodec::new(TextCodec::new(), 4, 8).with_key_trains(2);
+            let keys = Keys { bytes: b"ab", ends: &[1, 2] };
+            let mut out = Out::with_room(300);
+            codec.encode(&Request { token: 5, ..Request::of(OpKind::Mget, keys) }, &mut out);
+            let id = Header::split(out.contiguous().unwrap()).unwrap().0.request_id;
+            let mut left = Vec::new();
+            for (name, said) in come.iter().zip(expected) {
+                let key = name.chars().next().unwrap();
+                let bytes = match &name[name.len() - 1..] {
+                    _ if *name == "E" => datagram(id, 0, 1, b"END\r\n"),
+                    "0" => two(id, 0, value(key)),
+                    "1" => two(id, 1, rest(key)),
+                    _ => two(id, 1, last(key)),
+                };
+                // What the engine keeps: an event that is cut.
+                let read = match codec.arrive(&bytes) {
+                    Arrived::Reply { payload, .. } => {
+                        left.extend_from_slice(payload);
+                        while let (step, Some(_)) = codec.decode(&left) {
+                            left.drain(..step);
+                        }
+                        format!("Reply, 0 held, {}", if codec.is_reading() { "more" } else { "over" })
+                    }
+                    Arrived::Astray(astray) => format!("{astray:?}"),
+                    other => format!("{other:?}"),
+                };
+                assert_eq!(read, *said, "{come:?}: {name}");
+            }
+            let is_over = expected.iter().any(|said| said.ends_with("over"));
+            assert_eq!(codec.give_up(5).is_none(), is_over, "{come:?}");
+        }
     }
 
     /// Requests come, are answered and given up in any order: who waits longest is always the first.

@@ -9,7 +9,8 @@
 //! token, whatever the dialect's own. As replies overtake one another, each request that waits needs a codec of its own. A
 //! reply is one train of numbered datagrams; that to a multi-get is one train for each key that was found, and in the meta
 //! protocol for each line. Trains are not numbered: only the codec can tell that a reply is over, and a second copy of a
-//! train from one of a further key is told by the key in it. For the same reason a lost train of a multi-get's key looks like
+//! train from one of a further key is told by the key in it. Of trains of several datagrams each one key's may be taken for another's, so that these
+//! are read in order or not at all ([`DatagramCodec::with_key_trains`](super::DatagramCodec::with_key_trains)). For the same reason a lost train of a multi-get's key looks like
 //! a missing key, unless it was the one that ends the reply.
 
 /// Bytes in front of every datagram.
@@ -113,6 +114,12 @@ impl Reassembly {
     #[inline]
     pub const fn is_between(&self) -> bool {
         self.total == 0
+    }
+
+    /// How many datagrams the train under way has; 0 between two of them.
+    #[inline]
+    pub const fn total(&self) -> u16 {
+        self.total
     }
 
     /// How many datagrams of the train under way have not come; 0 between two of them.
