@@ -427,7 +427,7 @@ impl<C: Codec> Traffic<C> {
         self.submit(picked)
     }
 
-    /// Places an operation, or lets it wait.
+    /// Places an operation, or lets it wait. Returns whether a connection must send first.
     #[inline]
     fn submit(&mut self, picked: Picked) -> bool {
         let queue_is_empty = self.routes[picked.route as usize].waiting.is_empty();
@@ -435,26 +435,28 @@ impl<C: Codec> Traffic<C> {
             None if !queue_is_empty => Placing::NoConnection,
             _ => self.place(&picked),
         };
-        let mut picked = picked;
-        if matches!(placing, Placing::NoConnection) && self.recording.counts.connections_abandoned > 0 {
-            match self.divert_picked(picked) {
-                Some(waiting) => picked = waiting,
-                None => return false,
-            }
-        }
         match placing {
             Placing::Placed => false,
+            Placing::NoConnection if self.recording.counts.connections_abandoned > 0 => {
+                self.divert_picked(picked)
+            }
             Placing::NoConnection if picked.connection.is_some() => {
                 self.routes[picked.route as usize].parked.push(picked);
                 false
             }
             other => {
-                self.enqueue(picked);
-                if self.routes[picked.route as usize].is_full() {
-                    self.make_room(picked.route, picked.picked_ns);
-                }
+                self.wait_in_line(picked);
                 matches!(other, Placing::FlushFirst)
             }
+        }
+    }
+
+    /// Lets an operation that was just picked wait on its route.
+    #[inline]
+    fn wait_in_line(&mut self, picked: Picked) {
+        self.enqueue(picked);
+        if self.routes[picked.route as usize].is_full() {
+            self.make_room(picked.route, picked.picked_ns);
         }
     }
 

@@ -166,17 +166,24 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// No connection can take an operation that was just picked. Yields what it is to wait for, if there is anything.
+    /// No connection can take an operation that was just picked: it waits for one, or goes elsewhere, if there is any to come. Returns whether
+    /// a connection must send first.
     #[cold]
-    pub(super) fn divert_picked(&mut self, picked: Picked) -> Option<Picked> {
+    pub(super) fn divert_picked(&mut self, picked: Picked) -> bool {
         if !self.waits_for_nothing(&picked) {
-            return Some(picked);
+            match picked.connection {
+                Some(_) => self.routes[picked.route as usize].parked.push(picked),
+                None => self.wait_in_line(picked),
+            }
+            return false;
         }
-        let route = self.elsewhere(&picked);
-        if route.is_none() {
-            self.give_up(&picked, picked.picked_ns);
+        match self.elsewhere(&picked) {
+            Some(route) => self.submit(Picked { route, ..picked }),
+            None => {
+                self.give_up(&picked, picked.picked_ns);
+                false
+            }
         }
-        route.map(|route| Picked { route, ..picked })
     }
 
     /// Another route for an operation of which any will do.

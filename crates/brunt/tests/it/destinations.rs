@@ -6,6 +6,9 @@ use crate::server::{Server, beside_others, brunt, lasting_port, temporary};
 use crate::transports::INTERFACES;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::thread::park_timeout;
+use std::time::Duration;
 
 /// Carries out a plan.
 fn run(plan: &str) -> Measured {
@@ -142,11 +145,17 @@ fn check_datagrams(measured: &Measured, server: &Server, sent: impl Fn(&str, &st
 #[test]
 fn sets_over_tcp_and_gets_over_udp() {
     let _beside = beside_others();
-    for (io, dialect) in [(INTERFACES[0], "memcached-text"), (INTERFACES[1], "memcached-meta")] {
+    // In text a value may take several datagrams.
+    for (io, dialect, value) in [
+        (INTERFACES[0], "memcached-text", 200),
+        (INTERFACES[0], "memcached-text", 3_000),
+        (INTERFACES[1], "memcached-meta", 200),
+    ] {
         let Some(server) = memcached() else { return };
         let plan = format!(
             "threads = 1\nwarmup = '0s'\nrequests = 4000\nkeys = 900\nconnections = 4\nio = '{io}'\nserver = '{}'\n\
-             protocol = '{dialect}'\nmix = 'mget=9,set=1'\nmultiget = 8\n[[class]]\nname = 'facebook'\n[[class.route]]\n\
+             protocol = '{dialect}'\nmix = 'mget=9,set=1'\nmultiget = 8\nvalue-size = {value}\nverify = 1\n[[class]]\n\
+             name = 'facebook'\n[[class.route]]\n\
              ops = ['mget']\ntransport = 'udp'\n",
             server.address
         );
@@ -203,6 +212,76 @@ fn sets_to_replicas_and_gets_from_them() {
         check_agreement(&measured, &["cmd_get", "cmd_set"]);
         assert_eq!(measured.count("ops.set.requests.wire_requests"), 2 * sent("set"), "{text}");
     }
+}
+
+/// One of two replicas is killed and comes back, empty: no set fails, and gets go on.
+#[test]
+fn a_replica_is_killed_and_started_again() {
+    let _beside = beside_others();
+    let port = i32::from(lasting_port());
+    let killed = || Server::memcached_at("127.0.0.1", port, &[]);
+    let (Some(stays), Some(goes)) = (Server::memcached(&[]), killed()) else { return };
+    let run = brunt(&["run", "--json", "-", "--no-progress", "-s", &stays.address, "-s", &goes.address])
+        .args(["--replicas", "2", "--reconnect", "while-one-stands", "-T", "1", "-c", "8", "--warmup", "0s"])
+        .args(["-n", "12000", "-r", "5000", "--mix", "get=3,set=1", "--keys", "500"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let done = || stays.statistics()["cmd_set"];
+    let wait = |sets: u64| {
+        while done() < 500 + sets {
+            park_timeout(Duration::from_millis(5));
+        }
+    };
+    wait(700);
+    goes.kill();
+    wait(1_500);
+    let back = killed().unwrap();
+    let measured = Measured::of(&run.wait_with_output().unwrap());
+    measured.check_books();
+    measured.check_connections();
+    let text = &measured.text;
+    let of_sets = |key: &str| measured.count(&format!("ops.set.requests.{key}"));
+    assert_eq!(
+        (measured.count("requests.scheduled"), measured.count("requests.unsent")),
+        (12_000, 0),
+        "{text}"
+    );
+    assert_eq!(of_sets("completed"), of_sets("scheduled"), "{text}");
+    let missed = measured.count("replicas_missed");
+    assert!(missed >= 500, "{text}");
+    assert_eq!(stays.statistics()["cmd_set"], 500 + of_sets("completed"), "{text}");
+    assert!(back.statistics()["cmd_set"] > 100 && back.statistics()["cmd_get"] > 100, "{text}");
+    // At most what was on the wire.
+    assert!(measured.count("requests.lost") <= 50, "{text}");
+    assert_eq!(measured.count("connections.open"), 8, "{text}");
+}
+
+/// Workers take servers in turn; the server that none has is told, and asked for nothing.
+#[test]
+fn workers_have_a_server_each() {
+    let _beside = beside_others();
+    let servers: Vec<Server> = (0..3).map(|_| Server::reference(&[])).collect();
+    let output =
+        brunt(&["run", "--json", "-", "--no-progress", "--placement", "by-thread", "-T", "2", "-c", "4"])
+            .args(servers.iter().flat_map(|server| ["-s", &server.address]))
+            .args(["-n", "4000", "--warmup", "0s", "--keys", "300"])
+            .output()
+            .unwrap();
+    let measured = Measured::of(&output);
+    measured.check_books();
+    let idle = &servers[2].address;
+    let note = format!("note: --placement by-thread: 1 of 3 servers get no load from 2 threads: {idle}");
+    assert!(String::from_utf8(output.stderr).unwrap().contains(&note), "{}", measured.text);
+    assert_eq!(
+        (measured.count("requests.completed"), measured.count("requests.miss")),
+        (4_000, 0),
+        "{}",
+        measured.text
+    );
+    let items: Vec<u64> = servers.iter().map(|server| counted(&server.statistics(), "curr_items")).collect();
+    assert_eq!(items, [300, 300, 0], "{}", measured.text);
 }
 
 /// Deletes, touches and counters of replicas are as many on each of them.
