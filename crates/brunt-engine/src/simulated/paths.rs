@@ -127,7 +127,7 @@ fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
         for mix in ["'get=9,set=1'", "'mget=4,set=1'\nmultiget = 7"] {
             for which in [0, 1] {
                 let toml = format!(
-                    "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\ntime = '3s'\n\
+                    "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\ntime = '600ms'\n\
                      timeout = '500ms'\nmix = {mix}\n{load}"
                 );
                 let plan = plan(&toml);
@@ -136,7 +136,7 @@ fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
                 for (server, stores) in servers.iter_mut().zip(&stores) {
                     server.script_after = *stores;
                 }
-                servers[which].outages = vec![Outage { at_ns: SECOND, for_ns: SECOND }];
+                servers[which].outages = vec![Outage { at_ns: 200 * MS, for_ns: 200 * MS }];
                 let [server, other] = servers;
                 let options =
                     SimOptions { latency_ns: 20 * US, server, others: vec![other], ..SimOptions::default() };
@@ -156,9 +156,9 @@ fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
                 assert_eq!(slow.count(), 0, "{case}");
                 let during = outcome.samples.iter().filter(|sample| {
                     let since_ns = sample.times.intended_ns - outcome.start_ns();
-                    (SECOND + 50 * MS..2 * SECOND - 50 * MS).contains(&since_ns)
+                    (250 * MS..350 * MS).contains(&since_ns)
                 });
-                assert!(during.clone().count() > 500, "{case}: reads go on");
+                assert!(during.clone().count() > 200, "{case}: reads go on");
                 assert!(during.clone().all(|sample| sample.outcome.class.is_completed()), "{case}");
                 assert_eq!(outcome.connections().open(), 8, "{case}");
                 let outages = outcome.outages();

@@ -81,10 +81,10 @@ fn what_is_left_goes_on() {
     for load in LOADS {
         for placement in ["round-robin", "random", "modulo"] {
             let case = format!("{placement} {load}");
-            let toml = two(placement, "never", load) + "time = '2s'";
+            let toml = two(placement, "never", load) + "time = '1s'";
             let outcome = simulate(&toml, world([calm(), gone(FOR_EVER)]));
             check_books(&outcome);
-            assert_eq!(ended_ns(&outcome), 2 * SECOND, "{case}");
+            assert_eq!(ended_ns(&outcome), SECOND, "{case}");
             assert_eq!(abandoned(&outcome), (3, 0), "{case}");
             assert_eq!(outcome.attempts.len(), 6, "{case}");
             let requests = outcome.book(Phase::Measure).requests;
@@ -94,9 +94,10 @@ fn what_is_left_goes_on() {
                 _ => assert!(failed <= 9, "{case}: {failed}"),
             }
             let late = outcome.samples.iter().filter(|sample| {
-                sample.times.intended_ns > outcome.start_ns() + SECOND && sample.outcome.class.is_completed()
+                sample.times.intended_ns > outcome.start_ns() + 700 * MS
+                    && sample.outcome.class.is_completed()
             });
-            assert!(late.count() > 1_000, "{case}");
+            assert!(late.count() > 500, "{case}");
         }
     }
 }
@@ -104,14 +105,14 @@ fn what_is_left_goes_on() {
 /// A number of requests is reached by those that are left.
 #[test]
 fn a_number_is_reached_by_those_that_are_left() {
-    for load in ["", "think = '1ms'", "rate = 5000"] {
+    for (load, count) in [("", 60_000), ("think = '1ms'", 10_000), ("rate = 5000", 10_000)] {
         for placement in ["round-robin", "random"] {
-            let toml = two(placement, "never", load) + "requests = 60000";
+            let toml = two(placement, "never", load) + &format!("requests = {count}");
             let outcome = simulate(&toml, world([calm(), gone(FOR_EVER)]));
             check_books(&outcome);
             let requests = outcome.book(Phase::Measure).requests;
-            assert_eq!(requests.scheduled, 60_000, "{placement} {load}");
-            assert!(requests.completed() >= 60_000 - 9, "{placement} {load}");
+            assert_eq!((requests.scheduled, abandoned(&outcome)), (count, (3, 0)), "{placement} {load}");
+            assert!(requests.completed() >= count - 9, "{placement} {load}");
         }
     }
 }
