@@ -24,7 +24,7 @@ use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerP
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Plan, Refill, SessionScope, Timestamps, Transport};
 use brunt_plan::server::ServerAddress;
-use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share_of};
+use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of};
 use brunt_proto::memcached::DatagramCodec;
 use brunt_proto::memcached::udp::{AHEAD_MAX, DATAGRAM_ROOM, PAYLOAD_BYTES_MAX};
 use brunt_proto::out::Out;
@@ -447,7 +447,28 @@ impl Blueprint {
                 };
                 (0..).zip(links[0].iter().flat_map(Range::clone)).map(of_connection).collect()
             }
+            SessionScope::Client { connections } => self.clients(own, links, class.connections, connections),
         }
+    }
+
+    /// The clients of a worker, with so many connections each; `all` is how many connections the class has.
+    fn clients(&self, own: &ClassShard, links: &ClassLinks, all: u32, each: u32) -> Vec<SessionPart> {
+        let (first, count) = (own.connections.start / each, own.connections.len() as u32 / each);
+        let of_client = |nth: u32| {
+            // Of the connections to each server those that are this client's.
+            let own_of = |range: &Range<u32>| {
+                let cut = |nth| range.start + share(range.len() as u64, nth, count).start as u32;
+                cut(nth)..cut(nth + 1)
+            };
+            let part = StreamPart { index: first + nth, of: all / each };
+            SessionPart {
+                paths: links.iter().map(|of_path| of_path.iter().map(own_of).collect()).collect(),
+                part,
+                portion: Portion::even(part),
+                budget: own.requests.map(|total| share_of(total, nth, count)),
+            }
+        };
+        (0..count).map(of_client).collect()
     }
 
     fn add_session(
@@ -460,11 +481,14 @@ impl Blueprint {
     ) {
         let class = &self.plan.classes[class_index];
         // Every path has as many connections, and a change to several replicas takes one of each of them.
-        let connections: u32 =
-            part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
+        let own: u32 = part.paths[0].iter().map(|range| range.len() as u32).sum::<u32>() / class.replicas;
+        let is_client = matches!(class.sessions, SessionScope::Client { .. });
+        // The slots of a client are its own, as if it had one connection.
+        let connections = if is_client { 1 } else { own };
         // A slot has a connection of its own only where its operations can go nowhere else.
         // In a cluster its operations may be handed out in parts, or go elsewhere.
         let has_one_route = part.paths.len() == 1 && part.paths[0].len() == 1 && self.board.is_none();
+        let has_one_route = has_one_route && (!is_client || own == 1);
         let lifetime = &class.lifetime;
         // Slots that a connection has no call for must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
@@ -589,6 +613,11 @@ fn routes_of(class: &Class, links: &ClassLinks) -> usize {
     match class.sessions {
         SessionScope::Worker => links.iter().map(Vec::len).sum(),
         SessionScope::Connection => links_in(links),
+        SessionScope::Client { connections } => {
+            let clients = links.iter().map(|of_path| of_path.iter().map(|range| range.len()).sum::<usize>());
+            let clients = clients.max().unwrap_or(0) / connections as usize;
+            clients * links.iter().map(Vec::len).sum::<usize>()
+        }
     }
 }
 

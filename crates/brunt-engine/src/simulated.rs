@@ -226,7 +226,7 @@ fn preload_stores(plan: &Plan) -> Vec<u64> {
     let router = plan.placement.is_by_key().then(|| Router::new(plan.placement, &servers));
     for set in plan.data_sets().iter().filter(|_| plan.preload) {
         let keys = KeySpace::new(set, plan.data_seed);
-        for id in 0..set.ids() {
+        for id in 0..set.ids_preloaded() {
             let mut key = Vec::new();
             keys.write_key(id, &mut key);
             match &router {

@@ -4,7 +4,7 @@
 //! [`Path`] is a place in [`Plan::servers`], by which reports, books and the engine refer to it.
 
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Placement, Plan, Protocol, Target, Transport};
+use crate::plan::{Class, Destination, Placement, Plan, Protocol, SessionScope, Target, Transport};
 use crate::server::ServerAddress;
 use std::ops::Range;
 
@@ -215,8 +215,11 @@ impl Plan {
     }
 
     /// How many operations of a class are under way at a time in closed loop: in each worker one for every place on its connections, or for
-    /// as many of these as a change to all its replicas takes.
+    /// as many of these as a change to all its replicas takes; or as many for each client.
     pub fn slots_of(&self, class: &Class) -> u64 {
+        if let SessionScope::Client { connections } = class.sessions {
+            return u64::from(class.connections / connections) * u64::from(class.depth);
+        }
         let workers = self.workers_of(class);
         let of = workers.len() as u32;
         let connections = |part| crate::shard::share_of(u64::from(class.connections), part, of);

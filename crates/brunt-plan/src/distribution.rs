@@ -48,6 +48,52 @@ pub enum SizeDistribution {
         /// Longest.
         max: u32,
     },
+    /// Ranges, of which each has a share of the keys and all its lengths equally often. Text form
+    /// `ranges:16-100@0.2,101-250@0.8`.
+    Ranges(Vec<SizeRange>),
+}
+
+/// A range of lengths, both ends included, and its share of the keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SizeRange {
+    /// Shortest.
+    pub min: u32,
+    /// Longest, not below `min`.
+    pub max: u32,
+    /// Above 0; those of all ranges add up to 1, to within [`SizeRange::SUM_TOLERANCE`].
+    pub share: f64,
+}
+
+impl SizeRange {
+    /// Shares are given to three decimals: a third is 0.333.
+    pub const SUM_TOLERANCE: f64 = 0.0015;
+
+    fn parse(text: &str) -> Option<Self> {
+        let (ends, share) = text.split_once('@')?;
+        let (min, max) = ends.split_once('-').unwrap_or((ends, ends));
+        let range = Self {
+            min: parse_size(min.trim())?,
+            max: parse_size(max.trim())?,
+            share: share.trim().parse().ok()?,
+        };
+        (range.min <= range.max && range.share > 0.0 && range.share.is_finite()).then_some(range)
+    }
+}
+
+/// What stands before ranges.
+const RANGES: &str = "ranges:";
+
+fn ranges_form(text: &str, ranges: &str) -> Result<SizeDistribution, String> {
+    let parse = |range: &str| {
+        let fault = || format!("{text}: '{range}' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2");
+        SizeRange::parse(range).ok_or_else(fault)
+    };
+    let ranges = ranges.split(',').map(|range| parse(range.trim())).collect::<Result<Vec<_>, _>>()?;
+    let sum: f64 = ranges.iter().map(|range| range.share).sum();
+    if (sum - 1.0).abs() > SizeRange::SUM_TOLERANCE {
+        return Err(format!("{text}: the shares add up to {sum}; expected 1"));
+    }
+    Ok(SizeDistribution::Ranges(ranges))
 }
 
 /// Where a law that goes on for ever is cut unless the text says otherwise: with its key and its header a value of this
@@ -60,6 +106,7 @@ impl SizeDistribution {
         match self {
             Self::Fixed(size) => *size,
             Self::Uniform { min, .. } | Self::Law { min, .. } | Self::Mutilate { min, .. } => *min,
+            Self::Ranges(ranges) => ranges.iter().map(|range| range.min).min().unwrap_or(0),
         }
     }
     /// The longest length that can occur.
@@ -67,6 +114,7 @@ impl SizeDistribution {
         match self {
             Self::Fixed(size) => *size,
             Self::Uniform { max, .. } | Self::Law { max, .. } | Self::Mutilate { max, .. } => *max,
+            Self::Ranges(ranges) => ranges.iter().map(|range| range.max).max().unwrap_or(0),
         }
     }
 
@@ -132,6 +180,9 @@ impl FromStr for SizeDistribution {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
+        if let Some(ranges) = text.strip_prefix(RANGES) {
+            return ranges_form(text, ranges);
+        }
         let (law, bounds) = match text.split_once('@') {
             Some((law, bounds)) => (law, Some(bounds)),
             None => (text, None),
@@ -206,6 +257,10 @@ impl fmt::Display for SizeDistribution {
                 if has_own_bounds { Ok(()) } else { write!(formatter, "@{min}..{max}") }
             }
             Self::Mutilate { law, min, max } => write!(formatter, "{MUTILATE}{law}@{min}..{max}"),
+            Self::Ranges(ranges) => {
+                let range = |SizeRange { min, max, share }: &SizeRange| format!("{min}-{max}@{share}");
+                write!(formatter, "{RANGES}{}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
+            }
         }
     }
 }
@@ -411,6 +466,9 @@ mod tests {
             ("fb_value@0..1000000", "fb_value"),
             ("lognormal:5,1", "lognormal:5,1"),
             ("mutilate:fb_key@4..250", "mutilate:fb_key@4..250"),
+            ("ranges:16-100@0.2, 101-1KiB@0.80", "ranges:16-100@0.2,101-1024@0.8"),
+            ("ranges:64@1", "ranges:64-64@1"),
+            ("ranges:1-2@0.333,3-4@0.333,5-6@0.333", "ranges:1-2@0.333,3-4@0.333,5-6@0.333"),
             ("mutilate:pareto:3,10,0", "mutilate:pareto:3,10,0@0..1000000"),
         ]);
         check_faults::<SizeDistribution>(&[
@@ -424,6 +482,10 @@ mod tests {
             ("discrete:-5=1,6=1", "-5 is no size; expected 0 to 4294967295 bytes"),
             ("pareto:0,10000000000,-1", "10000000000 is no size; expected 0 to 4294967295 bytes"),
             ("200@1..5", "bounds belong to a law, such as normal:200,50@10..400"),
+            ("ranges:9-5@1", "'9-5@1' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
+            ("ranges:5-9", "'5-9' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
+            ("ranges:5-9@0,1-2@1", "'5-9@0' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
+            ("ranges:5-9@0.5,1-2@0.25", "the shares add up to 0.75; expected 1"),
             ("fb_key@5..1", "bound 5 exceeds bound 1"),
             ("fb_key@5", "'5' are no bounds; expected MIN..MAX in bytes, such as 1..64KiB"),
             (
@@ -455,6 +517,7 @@ mod tests {
             ("fb_key@20..40", (20, 40), (20, 40)),
             ("normal:9,0", (9, 9), (9, 9)),
             ("mutilate:fb_key@1..300", (1, 300), (5, 250)),
+            ("ranges:7-300@0.5,2-9@0.5", (2, 300), (2, 300)),
         ] {
             let size: SizeDistribution = text.parse().unwrap();
             assert_eq!((size.min(), size.max()), read, "{text}");

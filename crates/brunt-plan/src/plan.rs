@@ -10,7 +10,7 @@ use crate::login::Login;
 use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
-use crate::popularity::{Drift, Popularity};
+use crate::popularity::{Drift, Popularity, Window};
 use crate::profile::RateProfile;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::sockets::SocketOptions;
@@ -348,6 +348,10 @@ words! {
         Hex8 = "hex8",
         /// Letters and digits that belong to the data seed.
         Random = "random",
+        /// memaslap's: the number of an object in eight bytes, most of them not printable, then characters of its table.
+        Memaslap = "memaslap",
+        /// The same with a number in eight printable characters.
+        MemaslapPrintable = "memaslap-printable",
     }
 }
 
@@ -361,14 +365,29 @@ impl KeyForm {
             Self::Decimal => u64::MAX,
             Self::Hex8 => 1 << 32,
             Self::Random => 62u64.pow(Self::CODE_BYTES_MAX),
+            Self::Memaslap | Self::MemaslapPrintable => Window::NUMBERS_MAX,
         }
+    }
+
+    /// So many ids, at least 1, are told apart by so many bytes behind the prefix.
+    pub fn ids_in(self, bytes: u32) -> u64 {
+        match self {
+            Self::Decimal => 10u64.checked_pow(bytes).unwrap_or(u64::MAX),
+            Self::Random => 62u64.pow(bytes.min(Self::CODE_BYTES_MAX)),
+            Self::Hex8 | Self::Memaslap | Self::MemaslapPrintable => self.ids_max(),
+        }
+    }
+
+    /// Are keys and values laid out as memaslap does it?
+    pub const fn is_memaslap(self) -> bool {
+        matches!(self, Self::Memaslap | Self::MemaslapPrintable)
     }
 
     /// So many bytes behind the prefix tell `ids` ids apart, from 1 to [`KeyForm::ids_max`].
     pub fn bytes_needed(self, ids: u64) -> u32 {
         match self {
             Self::Decimal => (ids - 1).checked_ilog10().unwrap_or(0) + 1,
-            Self::Hex8 => 8,
+            Self::Hex8 | Self::Memaslap | Self::MemaslapPrintable => 8,
             Self::Random => (ids - 1).checked_ilog(62).unwrap_or(0) + 1,
         }
     }
@@ -399,7 +418,7 @@ pub struct OpRoute {
 /// The keys and values that a class works on. Two classes with equal keyspaces share one data set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyspace {
-    /// How many keys; at least 1. Ids run from 0 to one less.
+    /// How many keys; at least 1. Ids run from 0 to one less. Of windows, how many objects have numbers of their own.
     pub keys: u64,
     /// What every key begins with; no white space or control characters, short enough that every id fits behind it.
     pub prefix: String,
@@ -500,6 +519,21 @@ pub enum SessionScope {
     Worker,
     /// Every connection is a session with a schedule of its own.
     Connection,
+    /// A session for every client: its operations take its connections in turn, and `depth` of them are under way at a time.
+    Client {
+        /// How many of the class's connections each client has; they divide evenly.
+        connections: u32,
+    },
+}
+
+impl SessionScope {
+    /// How many connections belong together, whichever worker has them.
+    pub const fn connections_each(self) -> u32 {
+        match self {
+            Self::Worker | Self::Connection => 1,
+            Self::Client { connections } => connections,
+        }
+    }
 }
 
 /// A stream of traffic inside a plan.
@@ -715,12 +749,47 @@ pub struct DataSet<'a> {
     pub extends: bool,
     /// Time to live that preload stores it with, in seconds.
     pub ttl_s: u32,
+    /// Its keys are those of windows.
+    pub windows: Option<Windows>,
+}
+
+/// The windows of a class.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Windows {
+    /// Each of them.
+    pub window: Window,
+    /// How many there are: one for each client.
+    pub clients: u32,
+    /// They are full before the schedule begins, because nothing in it fills them.
+    pub are_preset: bool,
+}
+
+impl Windows {
+    /// How many objects they hold together.
+    pub fn objects(&self) -> u64 {
+        u64::from(self.window.objects) * u64::from(self.clients)
+    }
 }
 
 impl DataSet<'_> {
     /// How many ids there are: keys and counters.
     pub const fn ids(&self) -> u64 {
         if self.counts { self.keyspace.keys * 2 } else { self.keyspace.keys }
+    }
+
+    /// Preload stores the ids below this: all of them, but of windows only those that must be full.
+    pub fn ids_preloaded(&self) -> u64 {
+        match &self.windows {
+            None => self.ids(),
+            Some(windows) if windows.are_preset => windows.objects(),
+            Some(_) => 0,
+        }
+    }
+
+    /// How many keys the servers need room for.
+    pub fn ids_held(&self) -> u64 {
+        // What a window has let go stays until it is evicted.
+        self.windows.as_ref().map_or(self.ids(), |windows| windows.objects().saturating_mul(2))
     }
 }
 
@@ -770,10 +839,22 @@ impl Plan {
                     counts,
                     extends,
                     ttl_s: class.ttl_s,
+                    windows: self.windows_of(class),
                 }),
             }
         }
         distinct
+    }
+
+    /// The windows of a class, where it has them.
+    fn windows_of(&self, class: &Class) -> Option<Windows> {
+        let window = *class.popularity.window()?;
+        let clients = match class.sessions {
+            SessionScope::Worker => self.workers_of(class).len() as u32,
+            SessionScope::Connection => class.connections,
+            SessionScope::Client { connections } => class.connections / connections,
+        };
+        Some(Windows { window, clients, are_preset: !class.mix.contains(OpKind::Set) })
     }
 
     /// How many times preload stores each key of a class where there are so many servers.
@@ -792,7 +873,10 @@ impl Plan {
 
     /// Stores that preload makes.
     pub fn preload_stores(&self) -> u64 {
-        self.data_sets().iter().map(|set| set.ids().saturating_mul(set.copies)).fold(0, u64::saturating_add)
+        self.data_sets()
+            .iter()
+            .map(|set| set.ids_preloaded().saturating_mul(set.copies))
+            .fold(0, u64::saturating_add)
     }
 
     /// Does any class run open loop, so that lateness of the client is an error of the measurement?

@@ -43,6 +43,75 @@ pub enum Popularity {
         /// Standard deviation as a fraction of the number of keys, above 0, at most 1.
         deviation: f64,
     },
+    /// Every client has a window of objects of its own, as in memaslap: sets fill it, and then put a new object in the place of the
+    /// oldest one; gets ask for any object of it. Text form `window:10k,overwrite=0.2,expire=0.05`; the fractions may be left out.
+    Window(Window),
+}
+
+impl Popularity {
+    /// The window, where it is one.
+    pub const fn window(&self) -> Option<&Window> {
+        match self {
+            Self::Window(window) => Some(window),
+            _ => None,
+        }
+    }
+}
+
+/// The objects that a client works on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// How many, from 1 to [`Window::OBJECTS_MAX`].
+    pub objects: u32,
+    /// The fraction of sets that write an object anew, from 0 to 1; the others put a new one in its place.
+    pub overwrite: f64,
+    /// The fraction of objects that are stored with the class's time to live, from 0 to 1. Where it is 0 all are.
+    pub expire: f64,
+}
+
+impl Window {
+    /// The place of an object in its window takes so many bits of an id.
+    pub const PLACE_BITS: u32 = 24;
+    /// The number of an object, over all windows of a class, takes the others.
+    pub const NUMBER_BITS: u32 = u64::BITS - Self::PLACE_BITS;
+    /// How many objects a window has at most.
+    pub const OBJECTS_MAX: u32 = 1 << Self::PLACE_BITS;
+    /// How many objects there may be one after the other, over all windows of a class; behind the last one numbers begin anew.
+    pub const NUMBERS_MAX: u64 = 1 << Self::NUMBER_BITS;
+
+    fn parse(arguments: &[&str]) -> Result<Self, String> {
+        let expected = || {
+            format!(
+                "expected window:OBJECTS[,overwrite=FRACTION][,expire=FRACTION] with 1 to {} objects",
+                Self::OBJECTS_MAX
+            )
+        };
+        let (objects, fractions) = arguments.split_first().ok_or_else(expected)?;
+        let objects = objects.parse::<Count>().map_err(|_| expected())?.0;
+        let objects = u32::try_from(objects).ok().filter(|count| (1..=Self::OBJECTS_MAX).contains(count));
+        let mut window = Self { objects: objects.ok_or_else(expected)?, overwrite: 0.0, expire: 0.0 };
+        for fraction in fractions {
+            let (name, number) = fraction.split_once('=').ok_or_else(expected)?;
+            match name {
+                "overwrite" => window.overwrite = above_0(name, number, 1.0)?,
+                "expire" => window.expire = above_0(name, number, 1.0)?,
+                _ => return Err(expected()),
+            }
+        }
+        Ok(window)
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "window:{}", self.objects)?;
+        for (name, fraction) in [("overwrite", self.overwrite), ("expire", self.expire)] {
+            if fraction > 0.0 {
+                write!(formatter, ",{name}={fraction}")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The exponent that is meant where none is given.
@@ -69,8 +138,9 @@ impl FromStr for Popularity {
             ("gaussian", [deviation]) => {
                 Ok(Self::Gaussian { deviation: above_0("DEVIATION", deviation, 1.0)? })
             }
+            ("window", arguments) => Window::parse(arguments).map(Self::Window),
             _ => Err("expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
-                      latest:EXPONENT or gaussian:DEVIATION (a fraction of the keys)"
+                      latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS"
                 .to_owned()),
         }
     }
@@ -94,6 +164,7 @@ impl fmt::Display for Popularity {
             Self::Sequential => formatter.write_str("sequential"),
             Self::Latest { exponent } => write!(formatter, "latest:{exponent}"),
             Self::Gaussian { deviation } => write!(formatter, "gaussian:{deviation}"),
+            Self::Window(window) => window.fmt(formatter),
         }
     }
 }
@@ -150,6 +221,10 @@ mod tests {
             ("gaussian", Some("gaussian:0.16666666666666666")),
             ("gaussian:0.05", Some("gaussian:0.05")),
             ("gaussian:0.16666666666666666", Some("gaussian:0.16666666666666666")),
+            ("window:10k", Some("window:10000")),
+            ("window:10240,overwrite=0.20", Some("window:10240,overwrite=0.2")),
+            ("window:1024,expire=0.05", Some("window:1024,expire=0.05")),
+            ("window:5,overwrite=1,expire=0.1", Some("window:5,overwrite=1,expire=0.1")),
             ("hot", None),
         ]);
         check_texts::<Drift>(&[
@@ -164,7 +239,9 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let laws = "expected uniform, zipf:EXPONENT, hotspot:KEYS,OPS (both fractions), sequential, \
-                    latest:EXPONENT or gaussian:DEVIATION (a fraction of the keys)";
+                    latest:EXPONENT, gaussian:DEVIATION (a fraction of the keys) or window:OBJECTS";
+        let window =
+            "expected window:OBJECTS[,overwrite=FRACTION][,expire=FRACTION] with 1 to 16777216 objects";
         for (text, message) in [
             ("", laws),
             ("zipfian:0.9", laws),
@@ -184,6 +261,12 @@ mod tests {
             ("hotspot:0,0.9", "KEYS is '0'; expected a number above 0 and at most 1"),
             ("hotspot:20%,0.9", "KEYS is '20%'; expected a number above 0 and at most 1"),
             ("hotspot:0.2,1.1", "OPS is '1.1'; expected a number above 0 and at most 1"),
+            ("window", window),
+            ("window:0", window),
+            ("window:20M", window),
+            ("window:10k,0.2", window),
+            ("window:10k,over=0.2", window),
+            ("window:10k,overwrite=2", "overwrite is '2'; expected a number above 0 and at most 1"),
             ("gaussian:2", "DEVIATION is '2'; expected a number above 0 and at most 1"),
         ] {
             assert_eq!(text.parse::<Popularity>(), Err(message.to_owned()), "{text:?}");

@@ -12,6 +12,7 @@ mod trace;
 mod transport;
 mod url;
 mod used;
+mod window;
 
 use crate::carrier::Carrier;
 use crate::cpus::CpuList;
@@ -22,8 +23,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate,
-    Placement, Plan, Profile, Protocol, Reconnect, Refill, SessionScope, Stop, Target, Timestamps, Transport,
-    Wait,
+    Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target, Timestamps, Transport, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};
@@ -159,6 +159,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let plans = destination::of_run(run, &spec.classes)?;
     destination::settle(run, &plans, spec, &mut classes)?;
     trace::settle(run, &plans, &mut classes)?;
+    window::check(run, &classes)?;
     check_dialect(spec, &plans, &classes)?;
     let used = Used::of(&plans, &classes);
     let threads = resolve_threads(&complaint, run, &used, &classes, host)?;
@@ -263,7 +264,10 @@ fn resolve_verify(
             "a part of the values above 0, such as 10%, or no --verify",
         ));
     }
-    if let Some(class) = classes.iter().find(|class| class.keyspace.value_size.min() < VERIFY_VALUE_MIN) {
+    window::check_verify(complaint, share, classes)?;
+    // What a window has written, it knows itself.
+    let by_ledger = || classes.iter().filter(|class| class.popularity.window().is_none());
+    if let Some(class) = by_ledger().find(|class| class.keyspace.value_size.min() < VERIFY_VALUE_MIN) {
         let accepted = format!(
             "a --value-size of at least {VERIFY_VALUE_MIN} bytes, which hold key and version: class '{}' has '{}'",
             class.name, class.keyspace.value_size
@@ -289,7 +293,7 @@ fn resolve_verify(
         let accepted = format!("up to {writers_max} workers times classes, whose writes are told apart");
         return Err(complaint.error("verify", share, accepted));
     }
-    let keys = classes.iter().fold(0_u64, |sum, class| sum.saturating_add(class.keyspace.keys));
+    let keys = by_ledger().fold(0_u64, |sum, class| sum.saturating_add(class.keyspace.keys));
     let bytes = keys.saturating_mul(threads).saturating_mul(VERIFY_BYTES_PER_KEY);
     if bytes > VERIFY_BYTES_MAX {
         let keys_max = VERIFY_BYTES_MAX / VERIFY_BYTES_PER_KEY / threads;
@@ -596,8 +600,12 @@ fn resolve_threads(
     let has_one = run.cluster == Some(true) || run.placement == Some(Placement::ByThread);
     let known = |servers: usize| if has_one { 1 } else { servers as u32 };
     let rooms = classes.iter().zip(&used.servers).filter(|(class, _)| on_them(class));
-    let rooms = rooms
-        .map(|(class, servers)| (class.connections / known(*servers), class.connections, known(*servers)));
+    // Clients stay in one piece, with a connection to every server.
+    let rooms = rooms.map(|(class, servers)| {
+        let known = known(*servers);
+        let each = class.sessions.connections_each().max(known);
+        (class.connections / each, class.connections, known)
+    });
     let (least, fewest, servers) = rooms.min().unwrap_or((1, 1, 1));
     if least == 0 {
         let accepted = format!("at least {servers}, one for each server");
@@ -678,6 +686,9 @@ fn resolve_class(
             "--drift together with a --popularity that has hot keys: zipf, hotspot, latest or gaussian";
         return Err(complaint.error("drift", drift, accepted));
     }
+    if let Popularity::Window(window) = &popularity {
+        window::check_class(complaint, spec, &mix, window)?;
+    }
     if mix.contains(OpKind::Cas) && !mix.contains(OpKind::Gets) {
         return Err(complaint.error("mix", mix, "gets beside cas: a cas writes what a gets has read"));
     }
@@ -689,10 +700,13 @@ fn resolve_class(
         },
         connections: connections as u32,
         depth: depth as u32,
-        sessions: if spec.call_rate.is_some() { SessionScope::Connection } else { SessionScope::Worker },
-        popularity,
+        sessions: window::resolve_sessions(complaint, spec, connections)?,
         drift: spec.drift,
-        keyspace: resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
+        keyspace: match &popularity {
+            Popularity::Window(window) => window::resolve_keyspace(complaint, spec, window, connections)?,
+            _ => resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
+        },
+        popularity,
         multiget: multiget as u16,
         ttl_s: resolve_ttl(complaint, spec)?,
         noreply: resolve_noreply(complaint, spec, &mix)?,
@@ -952,11 +966,12 @@ fn resolve_keyspace(
     let most = if counts { u64::MAX / 2 } else { u64::MAX };
     let keys = complaint.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
     let ids = if counts { keys * 2 } else { keys };
-    let prefix = spec.prefix.clone().unwrap_or_default();
-    if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
-    }
+    let prefix = resolve_prefix(complaint, spec)?;
     let key_form = spec.key_form.unwrap_or_default();
+    if key_form.is_memaslap() {
+        let accepted = "this form together with --popularity window:OBJECTS";
+        return Err(complaint.error("key-form", key_form, accepted));
+    }
     if ids > key_form.ids_max() {
         let accepted = format!("another form, or at most {} keys and counters", key_form.ids_max());
         return Err(complaint.error("key-form", key_form, accepted));
@@ -974,15 +989,29 @@ fn resolve_keyspace(
             KeyForm::Decimal => format!("the {digits} digits of the last of {ids} {things}"),
             KeyForm::Hex8 => format!("{digits} hexadecimal digits"),
             KeyForm::Random => format!("{digits} letters and digits, which tell {ids} {things} apart"),
+            KeyForm::Memaslap | KeyForm::MemaslapPrintable => format!("{digits} bytes of the number"),
         };
         let accepted = format!("sizes from {needed} (the prefix and {told_by}) to {KEY_SIZE_MAX}");
         return Err(complaint.error("key-size", asked_size, accepted));
     }
+    let value_size = resolve_value_size(complaint, spec)?;
+    Ok(Keyspace { keys, prefix, key_form, key_size, value_size })
+}
+
+fn resolve_prefix(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<String, PlanError> {
+    let prefix = spec.prefix.clone().unwrap_or_default();
+    if !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
+    }
+    Ok(prefix)
+}
+
+fn resolve_value_size(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<SizeDistribution, PlanError> {
     let value_size = spec.value_size.clone().unwrap_or(SizeDistribution::Fixed(DEFAULT_VALUE_SIZE));
     if value_size.max() > VALUE_SIZE_MAX {
         return Err(complaint.error("value-size", value_size, "sizes up to 128MiB"));
     }
-    Ok(Keyspace { keys, prefix, key_form, key_size, value_size })
+    Ok(value_size)
 }
 
 #[cfg(test)]
@@ -1041,6 +1070,9 @@ mod tests {
             "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
             "linger = '0s'\nsend-buffer = 4096\nreceive-buffer = 16384\nmeter = ['first-byte']",
             "purge = 10\nrequests = 100\nmix = 'get'\non-miss = 'set'",
+            "popularity = 'window:10k,overwrite=0.2'\nclient-connections = 2",
+            "popularity = 'window:1k,expire=0.05'\nclient-connections = 1\nmix = 'mget,set'\nmultiget = 20\nverify = '5%'\n\
+             ttl = '60s'\nkey-form = 'memaslap-printable'\nkey-size = 'ranges:16-100@0.2,101-250@0.8'\ncall-rate = 40\ndepth = 1",
             "trace = 't.csv'\ntrace-layout = 'twitter'\non-miss = 'set'\nrate = 500\nttl = '5s'",
             "protocol = 'resp2'\nserver = 'a'\ntrace = 't.zst'\ntrace-layout = 'twitter'\nrequests = 7\nhash-field = 2",
         ];

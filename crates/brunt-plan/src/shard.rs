@@ -133,8 +133,12 @@ pub fn shard(plan: &Plan, index: u32, portion: Portion) -> Shard {
 fn share_of_set(plan: &Plan, set: &DataSet<'_>, part: StreamPart) -> Range<u64> {
     let servers = set.home.len() as u32;
     match plan.placement.of_worker(part.index, servers) {
-        None => share(set.ids(), part.index, part.of),
-        Some(server) => share(set.ids(), part.index / servers, (part.of - server).div_ceil(servers)),
+        None => share(set.ids_preloaded(), part.index, part.of),
+        // Every client fills its own window.
+        Some(_) if set.windows.is_some() => share(set.ids_preloaded(), part.index, part.of),
+        Some(server) => {
+            share(set.ids_preloaded(), part.index / servers, (part.of - server).div_ceil(servers))
+        }
     }
 }
 
@@ -157,7 +161,10 @@ impl Slice {
                 connections_total: total,
             };
         }
-        let connections = share(u64::from(class.connections), part.index, part.of);
+        // Clients stay in one piece.
+        let each = class.sessions.connections_each();
+        let clients = share(u64::from(class.connections / each), part.index, part.of);
+        let connections = clients.start * u64::from(each)..clients.end * u64::from(each);
         ClassShard {
             part,
             portion,

@@ -14,7 +14,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan, Profile, Protocol,
-    Reconnect, Refill, Target, Timestamps, TraceLayout, Transport, Wait,
+    Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -151,6 +151,7 @@ options! {
         arrival: Arrival,
         think: DurationNs,
         connections: Count,
+        client_connections: Count,
         depth: Count,
         mix: Mix,
         multiget: Count,
@@ -308,6 +309,10 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         arrival,
         think,
         connections: Some(Count(u64::from(class.connections))),
+        client_connections: match class.sessions {
+            SessionScope::Client { connections } => Some(Count(u64::from(connections))),
+            SessionScope::Worker | SessionScope::Connection => None,
+        },
         depth: Some(Count(u64::from(class.depth))),
         mix: class.trace.is_none().then(|| class.mix.clone()),
         purge: class.purge.map(Count),
@@ -317,7 +322,8 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
         noreply: class.noreply.then_some(true),
         on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
-        keys: Some(Count(class.keyspace.keys)),
+        // Objects of windows are numbered without end.
+        keys: class.popularity.window().is_none().then_some(Count(class.keyspace.keys)),
         prefix: Some(class.keyspace.prefix.clone()),
         key_form: (class.keyspace.key_form != KeyForm::default()).then_some(class.keyspace.key_form),
         key_size: Some(class.keyspace.key_size.clone()),

@@ -278,6 +278,7 @@ mod tests {
             counts,
             extends: false,
             ttl_s: 0,
+            windows: None,
         };
         KeySpace::new(&set, data_seed)
     }

@@ -65,7 +65,8 @@ impl KeyChooser {
         assert!(keys > 0, "no keys to choose from");
         let scatter = || Permutation::new(keys, data_seed);
         let law = match *popularity {
-            Popularity::Uniform => Law::Uniform,
+            // A window draws none of its keys here.
+            Popularity::Uniform | Popularity::Window(_) => Law::Uniform,
             Popularity::Zipf { exponent } => {
                 Law::Zipf { ranks: Zipf::new(keys, exponent), scatter: scatter() }
             }
@@ -396,7 +397,7 @@ mod tests {
                 let below = |x: f64| libm::erf((x / keys as f64 - 0.5) / deviation / 2f64.sqrt());
                 below(place + 1.0) - below(place)
             }
-            Popularity::Sequential => panic!("a walk is no draw"),
+            Popularity::Sequential | Popularity::Window(_) => panic!("a walk is no draw"),
         };
         let weights: Vec<f64> = (0..keys).map(|rank| weight(rank as f64)).collect();
         let sum: f64 = weights.iter().sum();

@@ -8,7 +8,7 @@
 use crate::hash::{HashPurpose, IdHash};
 use crate::law::Quantiles;
 use crate::mutilate::{self, Formula};
-use brunt_plan::distribution::SizeDistribution;
+use brunt_plan::distribution::{SizeDistribution, SizeRange};
 
 /// What the sizes are of: keys and values of one id have unrelated lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,30 @@ enum Lengths {
     Uniform { min: u32, count: u64 },
     Law(LawLengths),
     Mutilate(LawLengths),
+    Ranges(Vec<RangeLengths>),
+}
+
+/// Hashes up to this one have a length of this range, unless they have one of a range before it.
+#[derive(Clone, Debug)]
+struct RangeLengths {
+    last: u64,
+    min: u32,
+    count: u64,
+}
+
+impl RangeLengths {
+    fn all(ranges: &[SizeRange]) -> Vec<Self> {
+        let total: f64 = ranges.iter().map(|range| range.share).sum();
+        let mut sum = 0.0;
+        let of = |(index, range): (usize, &SizeRange)| {
+            sum += range.share;
+            // The conversion saturates; whatever the sum is rounded to, the last range has all that is left.
+            let last =
+                if index + 1 == ranges.len() { u64::MAX } else { (sum / total * 2f64.powi(64)) as u64 };
+            Self { last, min: range.min, count: u64::from(range.max - range.min) + 1 }
+        };
+        ranges.iter().enumerate().map(of).collect()
+    }
 }
 
 impl Sizes {
@@ -54,6 +78,7 @@ impl Sizes {
             SizeDistribution::Mutilate { law, min, max } => {
                 Lengths::Mutilate(LawLengths::new(Form::Mutilate(Formula::new(law)), min, max))
             }
+            SizeDistribution::Ranges(ranges) => Lengths::Ranges(RangeLengths::all(&ranges)),
         };
         Self { lengths, max, hash: IdHash::new(data_seed, purpose) }
     }
@@ -78,6 +103,14 @@ impl Sizes {
             }
             Lengths::Law(lengths) => lengths.at(self.hash.of(id, 0)),
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
+            Lengths::Ranges(ranges) => {
+                let hash = self.hash.of(id, 0);
+                let of_hash = ranges.iter().find(|range| hash <= range.last);
+                // Where in the range is another hash's to say.
+                of_hash.map_or(0, |range| {
+                    range.min + ((u128::from(self.hash.of(id, 1)) * u128::from(range.count)) >> 64) as u32
+                })
+            }
         }
     }
 
@@ -93,6 +126,14 @@ impl Sizes {
             Lengths::Fixed(size) => f64::from(*size),
             Lengths::Uniform { min, count } => f64::from(*min) + (*count - 1) as f64 / 2.0,
             Lengths::Law(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
+            Lengths::Ranges(ranges) => {
+                let first = |index: usize| if index == 0 { 0 } else { ranges[index - 1].last };
+                let part = |(index, range): (usize, &RangeLengths)| {
+                    let share = (range.last - first(index)) as f64 / 2f64.powi(64);
+                    share * (f64::from(range.min) + (range.count - 1) as f64 / 2.0)
+                };
+                ranges.iter().enumerate().map(part).sum()
+            }
         }
     }
 }
@@ -303,6 +344,26 @@ mod tests {
     }
 
     #[test]
+    fn ranges_have_their_shares() {
+        let sizes = sizes("ranges:16-100@0.2,101-250@0.7,300-300@0.1", SizeOf::Key);
+        let mut counts = [0; 301];
+        (0..100_000).for_each(|id| counts[sizes.len(id) as usize] += 1);
+        let within = |lens: std::ops::RangeInclusive<usize>| counts[lens].iter().sum::<u32>();
+        // Four standard deviations of binomial counts, of ranges and of single lengths.
+        for (lens, expected, most_off) in [
+            (16..=100, 20_000, 506),
+            (101..=250, 70_000, 580),
+            (300..=300, 10_000, 380),
+            (16..=16, 235, 62),
+            (250..=250, 467, 87),
+        ] {
+            let count = within(lens.clone());
+            assert!(count.abs_diff(expected) < most_off, "{lens:?}: {count}");
+        }
+        assert_eq!(within(0..=300), 100_000);
+    }
+
+    #[test]
     fn lengths_follow_their_laws() {
         for text in LAWS {
             let distribution: SizeDistribution = text.parse().unwrap();
@@ -368,6 +429,7 @@ mod tests {
             ("exponential:0.001", 1000.0),
             ("pareto:0,100,0.5", 200.0),
             ("discrete:100=1,1000=3", 775.0),
+            ("ranges:0-10@0.25,100-300@0.75", 151.25),
         ] {
             let mean = sizes(text, SizeOf::Value).mean();
             assert!((mean / expected - 1.0).abs() < 1e-3, "{text}: {mean} is not {expected}");

@@ -573,6 +573,10 @@ pub(crate) struct TrafficFlags {
     /// Requests in flight on one connection at most [default: 1]
     #[arg(long, short, value_name = "N", value_parser = depth)]
     pub depth: Option<Count>,
+    /// Make clients of N connections each: --depth requests of a client are in flight, on its connections in turn, such as 4
+    /// [default: no clients, all connections are alike]
+    #[arg(long, value_name = "N")]
+    pub client_connections: Option<Count>,
     /// Open loop: requests per second in all, such as 200k [default: none, closed loop]
     #[arg(long, short, value_name = "RATE", value_parser = rate)]
     pub rate: Option<Rate>,
@@ -1048,6 +1052,7 @@ impl PlanFlags {
             arrival: traffic.arrival.clone(),
             think: traffic.think,
             connections: target.connections,
+            client_connections: traffic.client_connections,
             depth: traffic.depth,
             mix: traffic.mix.clone(),
             multiget: traffic.multiget,
@@ -1224,6 +1229,7 @@ mod tests {
         ("refill", "batch"),
         ("gather", "8,50us"),
         ("depth", "1"),
+        ("client-connections", "4"),
         ("rate", "200k"),
         ("rate-profile", "0s=1k,30s=50k,30s=10k"),
         ("arrival", "poisson"),
@@ -1233,6 +1239,7 @@ mod tests {
         ("ttl", "60s"),
         ("on-miss", "set"),
         ("popularity", "zipf:0.99"),
+        ("popularity", "window:10k,overwrite=0.2"),
         ("drift", "1000/10s"),
         ("connect-rate", "100/s"),
         ("connect-arrival", "poisson"),

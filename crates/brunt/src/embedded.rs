@@ -104,7 +104,7 @@ pub(crate) fn memory_bytes(plan: &Plan) -> u64 {
             |sizes: &SizeDistribution, of| Sizes::new(sizes.clone(), of, plan.data_seed).mean().ceil() as u64;
         let key = mean(&set.keyspace.key_size, SizeOf::Key);
         let value = mean(&set.keyspace.value_size, SizeOf::Value);
-        set.ids().saturating_mul(key + value + ITEM_OVERHEAD_BYTES)
+        set.ids_held().saturating_mul(key + value + ITEM_OVERHEAD_BYTES)
     };
     let data: u64 = plan.data_sets().iter().map(needed).fold(0, u64::saturating_add);
     data.saturating_add(data / 4).max(MEMORY_MIN_BYTES)

@@ -5,7 +5,9 @@
 
 use super::{Complaint, PlanError, resolve_servers, transport, url};
 use crate::op::OpKind;
-use crate::plan::{Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, Transport};
+use crate::plan::{
+    Class, Destination, Load, OnMiss, OpRoute, OpenRate, Placement, Protocol, SessionScope, Transport,
+};
 use crate::server::{ServerAddress, ServerList};
 use crate::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use crate::url::NamedServer;
@@ -205,6 +207,10 @@ fn check_calls(
     class: &Class,
 ) -> Result<(), PlanError> {
     let Load::Open { rate: OpenRate::PerConnection(rate), .. } = &class.load else { return Ok(()) };
+    // A client's calls are no connection's.
+    if matches!(class.sessions, SessionScope::Client { .. }) {
+        return Ok(());
+    }
     let refuse = |accepted: &str| Err(complaint.error("call-rate", rate, accepted));
     let is_by_key = run.placement.is_none_or(|placement| placement.is_by_key());
     if own.servers.len() > 1 && is_by_key {

@@ -5,7 +5,7 @@
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use brunt_plan::destination::Server;
-use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::distribution::{Arrival, SizeDistribution, SizeRange};
 use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Protocol, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::Rate;
@@ -226,7 +226,11 @@ fn unsteady(summary: &Summary) -> String {
 
 fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
     let mut facts = vec![
-        format!("{} of {}", quantity::things(keyspace.keys, "key"), size(&keyspace.key_size)),
+        // Of windows their popularity says how many there are.
+        match classes.iter().any(|class| class.keyspace == *keyspace && class.popularity.window().is_some()) {
+            true => format!("keys of {}", size(&keyspace.key_size)),
+            false => format!("{} of {}", quantity::things(keyspace.keys, "key"), size(&keyspace.key_size)),
+        },
         format!("values of {}", size(&keyspace.value_size)),
     ];
     if !keyspace.prefix.is_empty() {
@@ -254,6 +258,12 @@ fn size(size: &SizeDistribution) -> String {
         SizeDistribution::Law { law, min, max } => format!("{law}, {} to {} B", count(*min), count(*max)),
         SizeDistribution::Mutilate { law, min, max } => {
             format!("{law} as mutilate has it, {} to {} B", count(*min), count(*max))
+        }
+        SizeDistribution::Ranges(ranges) => {
+            let range = |range: &SizeRange| {
+                format!("{} to {} B ({} %)", count(range.min), count(range.max), range.share * 100.0)
+            };
+            ranges.iter().map(range).collect::<Vec<_>>().join(", ")
         }
     }
 }

@@ -72,8 +72,10 @@ fn kept_of_preload(plan: &Plan, is_earlier: bool, records: &[ServerRecord]) -> O
     if !plan.preload || (is_earlier && deletes) || sets.iter().any(|set| set.ttl_s > 0) {
         return None;
     }
-    let stored =
-        sets.iter().map(|set| set.ids().saturating_mul(set.copies * u64::from(set.replicas))).max()?;
+    let stored = sets
+        .iter()
+        .map(|set| set.ids_preloaded().saturating_mul(set.copies * u64::from(set.replicas)))
+        .max()?;
     let present = |record: &ServerRecord| record.prepared.as_ref()?.items();
     Some((stored, records.iter().map(present).sum::<Option<u64>>()?))
 }

@@ -38,7 +38,7 @@ impl Text {
     pub(super) fn new(form: KeyForm, len_min: u32, data_seed: u64) -> Option<Self> {
         let fill = IdHash::new(data_seed, HashPurpose::KeyText);
         let head = match form {
-            KeyForm::Decimal => return None,
+            KeyForm::Decimal | KeyForm::Memaslap | KeyForm::MemaslapPrintable => return None,
             KeyForm::Hex8 => Head::Hex8,
             KeyForm::Random => {
                 let len = len_min.min(KeyForm::CODE_BYTES_MAX);

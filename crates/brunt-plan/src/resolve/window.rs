@@ -1,0 +1,311 @@
+//! Windows of objects and the clients that have them: what a class with a window may say, and what its keys are.
+//!
+//! Not which object is asked for: that is the workload's. Every error names the option, what was given and what is accepted.
+
+use super::{Complaint, DEFAULT_KEY_SIZE, KEY_SIZE_MAX, PlanError, resolve_prefix, resolve_value_size};
+use crate::distribution::SizeDistribution;
+use crate::mix::Mix;
+use crate::objective::Share;
+use crate::op::OpKind;
+use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, OpenRate, SessionScope};
+use crate::popularity::Window;
+use crate::spec::{ClassSpec, RunSpec};
+
+/// memaslap's values are cut from a table that has room for so many bytes.
+const TABLE_VALUE_MAX: u32 = 1 << 20;
+/// What the places of all windows together may take, and what each takes.
+const WINDOW_BYTES_MAX: u64 = 16 << 30;
+const BYTES_PER_PLACE: u64 = 8;
+/// A time to live is checked to so many seconds on both sides.
+const TTL_TOLERANCE_S: u32 = 5;
+
+/// How a class's connections are grouped into sessions.
+pub(super) fn resolve_sessions(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    connections: u64,
+) -> Result<SessionScope, PlanError> {
+    let Some(each) = spec.client_connections.map(|count| count.0) else {
+        let has_own_schedules = spec.call_rate.is_some();
+        return Ok(if has_own_schedules { SessionScope::Connection } else { SessionScope::Worker });
+    };
+    let refuse = |accepted: String| Err(complaint.error("client-connections", each, accepted));
+    if each == 0 || !connections.is_multiple_of(each) {
+        return refuse(format!("a number that divides {connections}, that of --connections"));
+    }
+    let beside = [
+        ("connect-rate", spec.connect_rate.is_some()),
+        ("calls-per-connection", spec.calls_per_connection.is_some()),
+        ("connections-total", spec.connections_total.is_some()),
+        ("reconnect-every", spec.reconnect_every.is_some()),
+        ("trace", spec.trace.is_some()),
+        ("purge", spec.purge.is_some()),
+        ("rate", spec.rate.is_some()),
+        ("rate-profile", spec.rate_profile.is_some()),
+    ];
+    match beside.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option @ ("rate" | "rate-profile"), _)) => {
+            refuse(format!("--call-rate beside it, the rate of each client, and no --{option}"))
+        }
+        Some((option, _)) => refuse(format!("no --{option} beside it")),
+        None => Ok(SessionScope::Client { connections: each as u32 }),
+    }
+}
+
+/// Is there anything in the class that a window cannot do?
+pub(super) fn check_class(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    mix: &Mix,
+    window: &Window,
+) -> Result<(), PlanError> {
+    let refuse = |accepted: &str| Err(complaint.error("popularity", window, accepted));
+    let is_ours = |kind: OpKind| matches!(kind, OpKind::Get | OpKind::Set | OpKind::Mget);
+    if spec.trace.is_some() {
+        return refuse("no window beside trace, which says what is asked for");
+    }
+    if !mix.weights.iter().all(|(kind, _)| is_ours(*kind))
+        || mix.contains(OpKind::Get) && mix.contains(OpKind::Mget)
+    {
+        let accepted = "with a window: set beside get or mget, such as get=9,set=1";
+        return Err(complaint.error("mix", mix, accepted));
+    }
+    if let Some(keys) = spec.keys {
+        let accepted = "no --keys beside a window, whose objects are numbered without end";
+        return Err(complaint.error("keys", keys.0, accepted));
+    }
+    if spec.drift.is_some() {
+        return refuse("no window beside --drift");
+    }
+    if spec.purge.is_some() {
+        return refuse("no window beside purge");
+    }
+    if spec.noreply == Some(true) {
+        return refuse("no window beside --noreply: what a window holds depends on the replies");
+    }
+    if spec.on_miss == Some(OnMiss::Set) {
+        return refuse("no window beside --on-miss set: a window stores its objects itself");
+    }
+    let ttl_s = spec.ttl.unwrap_or_default().0 / 1_000_000_000;
+    if window.expire > 0.0 && ttl_s <= u64::from(TTL_TOLERANCE_S) {
+        return refuse("with expire: a --ttl above 5s, such as 60s, with which those objects are stored");
+    }
+    Ok(())
+}
+
+/// Objects are numbered as long as the keys can tell them apart.
+pub(super) fn resolve_keyspace(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    window: &Window,
+    connections: u64,
+) -> Result<Keyspace, PlanError> {
+    let prefix = resolve_prefix(complaint, spec)?;
+    let key_form = spec.key_form.unwrap_or_default();
+    // A window for each connection at most. What is let go must not be taken for what comes in its place.
+    let windows = connections * u64::from(window.objects);
+    if windows * BYTES_PER_PLACE > WINDOW_BYTES_MAX {
+        let most = WINDOW_BYTES_MAX / BYTES_PER_PLACE / connections;
+        let accepted = format!("up to {most} objects with {connections} --connections: they take memory");
+        return Err(complaint.error("popularity", window, accepted));
+    }
+    let needed = prefix.len() as u64 + u64::from(key_form.bytes_needed(windows.saturating_mul(2)));
+    let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
+    let default_size = SizeDistribution::Fixed(default_len.max(needed.min(u64::from(KEY_SIZE_MAX)) as u32));
+    let least = u32::try_from(needed).unwrap_or(u32::MAX);
+    let asked_size = spec.key_size.clone().unwrap_or(default_size);
+    let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
+    if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
+        let accepted = format!(
+            "sizes from {needed} to {KEY_SIZE_MAX}: the prefix, and what tells {} objects apart",
+            windows.saturating_mul(2)
+        );
+        return Err(complaint.error("key-size", asked_size, accepted));
+    }
+    let value_size = resolve_value_size(complaint, spec)?;
+    if key_form.is_memaslap() {
+        for (option, size) in [("key-size", &key_size), ("value-size", &value_size)] {
+            if matches!(size, SizeDistribution::Law { .. } | SizeDistribution::Mutilate { .. }) {
+                let accepted =
+                    format!("a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form {key_form}");
+                return Err(complaint.error(option, size, accepted));
+            }
+        }
+        if value_size.max() > TABLE_VALUE_MAX {
+            let accepted = format!("sizes up to 1MiB with --key-form {key_form}");
+            return Err(complaint.error("value-size", value_size, accepted));
+        }
+    }
+    let keys = key_form.ids_in(key_size.min() - prefix.len() as u32).min(Window::NUMBERS_MAX);
+    Ok(Keyspace { keys, prefix, key_form, key_size, value_size })
+}
+
+/// Is there anything in the plan that a window cannot have beside it?
+pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
+    for (index, class) in classes.iter().enumerate() {
+        let Some(window) = class.popularity.window() else { continue };
+        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        let refuse = |accepted: &str| Err(complaint.error("popularity", window, accepted));
+        let shares =
+            |(other, of): (usize, &Class)| other != index && of.keyspace.prefix == class.keyspace.prefix;
+        if classes.iter().enumerate().any(shares) {
+            return refuse(
+                "a --prefix of its own for a class with a window, whose objects are nobody else's",
+            );
+        }
+        if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
+            return refuse("no window together with --agent");
+        }
+        if run.hash_field.is_some() {
+            return refuse("no window together with --hash-field");
+        }
+        if class.mix.contains(OpKind::Mget)
+            && matches!(&class.load, Load::Open { rate, .. } if rate.is_known())
+        {
+            return refuse("with mget: a closed loop, or --call-rate, the rate of each client");
+        }
+    }
+    Ok(())
+}
+
+/// What a window holds is known for certain only if one operation is under way at a time.
+pub(super) fn check_verify(
+    complaint: &Complaint<'_>,
+    share: Share,
+    classes: &[Class],
+) -> Result<(), PlanError> {
+    for class in classes.iter().filter(|class| class.popularity.window().is_some()) {
+        let is_single = class.depth == 1 && class.sessions != SessionScope::Worker;
+        let is_paced = matches!(&class.load, Load::Open { rate: OpenRate::PerConnection(_), .. });
+        if !is_single || is_paced && class.depth > 1 {
+            let accepted = "with a window: --client-connections and --depth 1, so that a client knows what it has written";
+            return Err(complaint.error("verify", share, accepted));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::resolved;
+    use crate::plan::SessionScope;
+    use crate::shard::shards;
+
+    #[test]
+    fn a_window_has_clients_keys_and_a_preset() {
+        // (plan, clients, numbers, ids that preload stores)
+        for (toml, clients, keys, preloaded) in [
+            ("popularity = 'window:10k'\nthreads = 2", 2, 1 << 40, 0),
+            ("popularity = 'window:10k'\nclient-connections = 4\nmix = 'get'", 4, 1 << 40, 40_000),
+            ("popularity = 'window:10k'\nkey-form = 'hex8'\nclient-connections = 1", 16, 1 << 32, 0),
+            ("popularity = 'window:10'\nprefix = 'w'\nkey-size = 8\nmix = 'set'", 3, 10_000_000, 0),
+            (
+                "popularity = 'window:1k'\nkey-form = 'memaslap'\nkey-size = 'ranges:16-90@0.5,91-250@0.5'",
+                3,
+                1 << 40,
+                0,
+            ),
+        ] {
+            let plan = resolved(toml).unwrap();
+            let set = &plan.data_sets()[0];
+            assert_eq!(set.windows.unwrap().clients, clients, "{toml}");
+            assert_eq!((set.keyspace.keys, set.ids_preloaded()), (keys, preloaded), "{toml}");
+        }
+    }
+
+    #[test]
+    fn clients_stay_in_one_piece() {
+        let plan = resolved("connections = 30\nclient-connections = 6\nthreads = 3").unwrap();
+        assert_eq!(plan.classes[0].sessions, SessionScope::Client { connections: 6 });
+        let parts: Vec<_> =
+            shards(&plan).into_iter().map(|shard| shard.classes[0].connections.clone()).collect();
+        assert_eq!(parts, [0..12, 12..24, 24..30]);
+        assert_eq!(plan.slots_of(&plan.classes[0]), 5);
+    }
+
+    #[test]
+    fn what_a_window_and_clients_cannot_have_is_refused() {
+        for (toml, message) in [
+            (
+                "mix = 'get,delete'",
+                "--mix: 'get=1,delete=1' was given; accepted: with a window: set beside get or mget",
+            ),
+            (
+                "mix = 'get,mget'",
+                "--mix: 'get=1,mget=1' was given; accepted: with a window: set beside get or mget",
+            ),
+            ("keys = 5", "--keys: '5' was given; accepted: no --keys beside a window"),
+            ("drift = '5/1s'", "--popularity: 'window:10' was given; accepted: no window beside --drift"),
+            ("noreply = true", "--popularity: 'window:10' was given; accepted: no window beside --noreply"),
+            (
+                "on-miss = 'set'",
+                "--popularity: 'window:10' was given; accepted: no window beside --on-miss set",
+            ),
+            (
+                "trace = 't'\ntrace-layout = 'words'",
+                "--popularity: 'window:10' was given; accepted: no window beside trace",
+            ),
+            (
+                "verify = '5%'",
+                "--verify: '5%' was given; accepted: with a window: --client-connections and --depth 1",
+            ),
+            (
+                "key-size = 1",
+                "--key-size: 'fixed:1' was given; accepted: sizes from 3 to 250: the prefix, and what tells 320",
+            ),
+            (
+                "key-form = 'memaslap'\nkey-size = 'fb_key'",
+                "--key-size: 'fb_key@8..250' was given; accepted: a size, uniform",
+            ),
+            (
+                "key-form = 'memaslap'\nvalue-size = '2MiB'",
+                "--value-size: 'fixed:2097152' was given; accepted: sizes up to 1MiB",
+            ),
+            (
+                "mix = 'set,mget'\nrate = 5",
+                "--popularity: 'window:10' was given; accepted: with mget: a closed loop",
+            ),
+            (
+                "client-connections = 3",
+                "--client-connections: '3' was given; accepted: a number that divides 16",
+            ),
+            (
+                "client-connections = 0",
+                "--client-connections: '0' was given; accepted: a number that divides 16",
+            ),
+            (
+                "client-connections = 4\nrate = 5",
+                "--client-connections: '4' was given; accepted: --call-rate beside it",
+            ),
+            (
+                "client-connections = 4\nreconnect-every = '5s'",
+                "--client-connections: '4' was given; accepted: no --reconnect-every beside it",
+            ),
+            ("client-connections = 4\nthreads = 5", "--threads: '5' was given; accepted: from 1 to 4"),
+            (
+                "[[class]]\n[[class]]",
+                "--popularity (class 'class-1'): 'window:10' was given; accepted: a --prefix of its own",
+            ),
+        ] {
+            let error = resolved(&format!("popularity = 'window:10'\n{toml}")).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+        for (toml, message) in [
+            (
+                "popularity = 'window:10,expire=0.1'\nttl = '5s'",
+                "--popularity: 'window:10,expire=0.1' was given; accepted: with expire",
+            ),
+            (
+                "popularity = 'window:16M'\nconnections = 10000",
+                "--popularity: 'window:16000000' was given; accepted: up to 214748",
+            ),
+            (
+                "key-form = 'memaslap'",
+                "--key-form: 'memaslap' was given; accepted: this form together with --popularity",
+            ),
+        ] {
+            let error = resolved(toml).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+    }
+}
