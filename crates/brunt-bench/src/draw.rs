@@ -101,6 +101,7 @@ impl Client {
             connections: SHAPE.0,
             budget: None,
             seed: plan.seed,
+            verify: 0.0,
             chooser: Arc::new(KeyChooser::new(&class.popularity, None, keys, data_seed)),
             copies: 1,
             begins_taken: false,

@@ -54,7 +54,8 @@ impl Audit {
         let audit = |(index, class): (u32, &brunt_plan::plan::Class)| Self {
             ledger: Ledger::new(
                 part.index * classes + index + 1,
-                class.keyspace.keys,
+                // What a window has written, it knows itself.
+                if class.popularity.window().is_some() { 0 } else { class.keyspace.keys },
                 u64::from(class.ttl_s) * 1_000_000_000,
             ),
             is_preloaded: plan.preload,

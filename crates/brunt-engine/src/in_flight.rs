@@ -135,6 +135,12 @@ impl Entry {
         }
     }
 
+    /// Is there anything to be checked of its reply?
+    #[inline]
+    pub(crate) fn is_checked(&self) -> bool {
+        self.rest.expectation != Expectation::Any
+    }
+
     /// What was asked.
     pub(crate) fn op(&self) -> Op {
         let Self { kind, class, session, .. } = *self;

@@ -11,7 +11,8 @@ use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
 use crate::trace_feed::TraceFeed;
-use brunt_plan::op::{Op, OpKind};
+use crate::traffic::Checking;
+use brunt_plan::op::{Expectation, Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
 use brunt_workload::keys::KeySpace;
@@ -250,6 +251,12 @@ pub(crate) struct Lane {
     pub extends: bool,
     /// Its keys are checked in full: see [`crate::audit`].
     pub is_audited: bool,
+    /// Its keys are those of a window, which knows what is to be checked of a reply.
+    pub is_windowed: bool,
+    /// Something depends on which keys a retrieval misses.
+    pub minds_misses: bool,
+    /// How other values that it reads are compared with those stored.
+    pub checking: Checking,
     /// How many of its routes are full.
     pub full_routes: u32,
     /// Where the records of its session come from, if they do.
@@ -280,12 +287,6 @@ impl Lane {
         }
     }
 
-    /// Does anything depend on which keys a retrieval misses?
-    #[inline]
-    pub(crate) fn minds_misses(&self) -> bool {
-        self.follows || self.is_audited
-    }
-
     /// Does an operation stand for itself: a get in one piece, of one key, that nothing can follow? What `Codec::FOUND` says of a reply is
     /// what it means to a get.
     #[inline]
@@ -296,6 +297,7 @@ impl Lane {
             && picked.lease == NO_LEASE
             && !self.follows
             && !self.is_audited
+            && picked.op.expectation == Expectation::Any
     }
 
     /// How many servers have each of its keys.

@@ -137,8 +137,14 @@ impl Blueprint {
         };
         let class_paths = |class| plan.paths(class).into_iter().map(class_path).collect();
         let paths = plan.classes.iter().map(class_paths).collect();
+        let payload = Payload::new(plan.data_seed, value_max);
+        // One for all: it is a function of the data seed.
+        let payload = match data_sets.iter().find_map(|set| set.keys.table()) {
+            Some(table) => payload.with_table(table),
+            None => payload,
+        };
         Self {
-            payload: Arc::new(Payload::new(plan.data_seed, value_max)),
+            payload: Arc::new(payload),
             busy: plan.has_open_loop().then(|| {
                 let is_unanswered = plan.classes.iter().any(|class| class.noreply);
                 Arc::new(BusyBoard::new(endpoints.len(), is_unanswered))
@@ -330,6 +336,10 @@ impl Blueprint {
                     depth,
                     0,
                 );
+                let session = match self.plan.classes[set.class].popularity.window() {
+                    Some(window) => session.of_windows(*window),
+                    None => session,
+                };
                 let slots = count as usize * depth as usize;
                 let room = RouteRoom { depth, waiting_max: slots, extra: slots, parks: false };
                 let routing = match router {
@@ -366,6 +376,9 @@ impl Blueprint {
             refills_together: false,
             extends: set.extends,
             is_audited: false,
+            is_windowed: self.plan.classes[set.class].popularity.window().is_some(),
+            minds_misses: false,
+            checking: if self.plan.preload { Checking::Ours } else { Checking::Named },
             full_routes: 0,
             feed: None,
         }
@@ -501,6 +514,7 @@ impl Blueprint {
             portion: part.portion,
             connections,
             budget: part.budget,
+            verify: self.plan.verify.map_or(0.0, |share| share.as_f64()),
             seed: self.plan.seed,
             chooser: self.choosers[class_index].clone(),
             copies: self.plan.copies_of(class) as u32,
@@ -536,10 +550,16 @@ impl Blueprint {
         lane.depth = class.depth;
         lane.begins_taken = begins_taken;
         lane.follows = follows;
+        lane.minds_misses = follows;
         // Those of the trace, where there is one.
         lane.extends |= class.trace.is_some() && class.mix.extends();
         lane.noreply = class.noreply;
-        lane.is_audited = self.plan.verify.is_some();
+        lane.is_audited = self.plan.verify.is_some() && !lane.is_windowed;
+        lane.minds_misses |= lane.is_audited;
+        if let Some(window) = class.popularity.window() {
+            lane.minds_misses |= self.plan.verify.is_some() || window.expire > 0.0;
+            lane.checking = Checking::Nothing;
+        }
         lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
         let paths = part.paths.iter().zip(&self.paths[class_index]);
         let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| Span {
@@ -723,7 +743,6 @@ pub(crate) fn build<C: Codec, I: Io>(
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
         audits: Audit::all(plan, shard.part),
-        checking: if plan.preload { Checking::Ours } else { Checking::Named },
     });
     let preload_lanes = blueprint.preload_lanes(&shard, &links, preload_depth);
     let shared = blueprint.clone();

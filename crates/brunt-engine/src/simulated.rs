@@ -4,6 +4,7 @@
 
 mod busy;
 mod capacity;
+mod clients;
 mod cluster;
 mod datagrams;
 mod faults;

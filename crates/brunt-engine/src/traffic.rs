@@ -41,7 +41,7 @@ use crate::slots::Slots;
 use crate::stamper::Stamper;
 use crate::traffic::datagrams::Datagrams;
 use crate::traffic::greeting::TurnedAway;
-use brunt_plan::op::{KeyRef, Op, ValueRef};
+use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_proto::resp::slot::slot_of;
@@ -115,6 +115,8 @@ pub(crate) enum Checking {
     Ours,
     /// Others may have stored values: those that name themselves as ours are compared, the others counted.
     Named,
+    /// They are not.
+    Nothing,
 }
 
 /// Everything a worker owns but its Io.
@@ -142,7 +144,6 @@ pub(crate) struct Traffic<C: Codec> {
     payload: Arc<Payload>,
     pub window: Window,
     timeout_ns: u64,
-    checking: Checking,
     /// There are more workers than processors.
     is_crowded: bool,
     /// One for each class, where keys are checked in full.
@@ -195,7 +196,6 @@ pub(crate) struct TrafficParts<C: Codec> {
     pub stamps: bool,
     pub payload: Arc<Payload>,
     pub timeout_ns: u64,
-    pub checking: Checking,
     /// There are more workers than processors.
     pub is_crowded: bool,
     /// One for each class, where keys are checked in full.
@@ -239,7 +239,6 @@ impl<C: Codec> Traffic<C> {
             payload: parts.payload,
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
-            checking: parts.checking,
             is_crowded: parts.is_crowded,
             audits: parts.audits,
             lost_any: false,
@@ -620,6 +619,9 @@ impl<C: Codec> Traffic<C> {
         if !preamble.is_empty() {
             self.note_asking(picked.detour);
         }
+        if self.lanes[lane_index as usize].is_windowed {
+            self.count_object(lane_index, picked.op.kind, first_id);
+        }
         let connection = &mut self.connections[connection_index as usize];
         self.busy.enter_picked(connection.server, is_first, picked.intended_ns, picked.picked_ns);
         if versioned.is_some() {
@@ -639,6 +641,16 @@ impl<C: Codec> Traffic<C> {
             route.ready.set(connection_index, connection.outstanding());
         }
         true
+    }
+
+    /// An operation on a window is on its way to a server.
+    #[inline(never)]
+    fn count_object(&mut self, lane_index: u32, kind: OpKind, id: u64) {
+        if kind.carries_value() {
+            let keyspace = &self.lanes[lane_index as usize].keyspace;
+            let bytes = keyspace.key_len(id) as u64 + u64::from(keyspace.value_len(id));
+            self.recording.counts.windows.object_bytes += bytes;
+        }
     }
 
     /// An operation ended on a connection: its slot is free, unless others that follow it share it.
@@ -779,7 +791,11 @@ fn value_of<'a>(
             Value { head: COUNTER_START, ..Value::NONE }
         }
         ValueRef::Version(version) => {
-            let parts = payload.value(first_id, version, lane.keyspace.value_len(first_id));
+            let parts = if lane.is_windowed {
+                lane.keyspace.value(payload, first_id, version)
+            } else {
+                payload.value(first_id, version, lane.keyspace.value_len(first_id))
+            };
             value_in(payload, parts, head)
         }
         ValueRef::Offset(place) => {

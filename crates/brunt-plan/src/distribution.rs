@@ -68,6 +68,11 @@ impl SizeRange {
     /// Shares are given to three decimals: a third is 0.333.
     pub const SUM_TOLERANCE: f64 = 0.0015;
 
+    /// Halfway between its ends, rounded down.
+    pub const fn middle(&self) -> u32 {
+        self.min + (self.max - self.min) / 2
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let (ends, share) = text.split_once('@')?;
         let (min, max) = ends.split_once('-').unwrap_or((ends, ends));

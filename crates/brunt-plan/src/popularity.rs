@@ -79,6 +79,32 @@ impl Window {
     /// How many objects there may be one after the other, over all windows of a class; behind the last one numbers begin anew.
     pub const NUMBERS_MAX: u64 = 1 << Self::NUMBER_BITS;
 
+    /// The id of the object with this number in this place of its window.
+    pub const fn id(place: u32, number: u64) -> u64 {
+        (place as u64) << Self::NUMBER_BITS | number
+    }
+
+    /// The place of the object with this id.
+    pub const fn place_of(id: u64) -> u32 {
+        (id >> Self::NUMBER_BITS) as u32
+    }
+
+    /// The number of the object with this id.
+    pub const fn number_of(id: u64) -> u64 {
+        id & (Self::NUMBERS_MAX - 1)
+    }
+
+    /// How many of the places below this have objects that expire.
+    pub fn expiring_below(&self, place: u32) -> u32 {
+        // Place i is one where fewer than `expire` times i places before it are.
+        (self.expire * f64::from(place.saturating_sub(1))).ceil() as u32
+    }
+
+    /// Do objects in this place expire?
+    pub fn expires(&self, place: u32) -> bool {
+        self.expiring_below(place + 1) > self.expiring_below(place)
+    }
+
     fn parse(arguments: &[&str]) -> Result<Self, String> {
         let expected = || {
             format!(
@@ -234,6 +260,26 @@ mod tests {
             ("5/0s", None),
             ("5", None),
         ]);
+    }
+
+    #[test]
+    fn places_that_expire() {
+        // By the rule that goes from place to place.
+        for expire in [0.05, 0.1, 0.25, 1.0 / 3.0, 0.9, 1.0] {
+            let window = Window { objects: 1, overwrite: 0.0, expire };
+            let mut expiring = 0;
+            for place in 0..5_000 {
+                let expires = f64::from(expiring) < expire * f64::from(place);
+                assert_eq!(
+                    (window.expiring_below(place), window.expires(place)),
+                    (expiring, expires),
+                    "{expire} {place}"
+                );
+                expiring += u32::from(expires);
+            }
+        }
+        let window = Window { objects: 1, overwrite: 0.0, expire: 0.1 };
+        assert!((0..30).filter(|place| window.expires(*place)).eq([1, 11, 21]));
     }
 
     #[test]

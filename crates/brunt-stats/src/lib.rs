@@ -56,4 +56,5 @@ pub mod verdict;
 pub mod verification;
 mod wide;
 pub mod window;
+pub mod window_counts;
 pub mod worker_counts;

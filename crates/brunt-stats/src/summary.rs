@@ -423,6 +423,11 @@ impl Summary {
         &self.record.run.counts
     }
 
+    /// Does a class work on windows of objects?
+    pub fn has_windows(&self) -> bool {
+        self.record.plan.classes.iter().any(|class| class.popularity.window().is_some())
+    }
+
     /// Datagrams that were of no use, where they carry the bytes.
     pub fn datagrams(&self) -> Option<&DatagramCounts> {
         self.record.plan.goes_by(Transport::Udp).then_some(&self.counts().datagrams)

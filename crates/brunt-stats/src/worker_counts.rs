@@ -12,6 +12,7 @@ use crate::presence::PresenceTotal;
 use crate::renewal::RenewalCounts;
 use crate::stamps::StampCounts;
 use crate::verification::Verification;
+use crate::window_counts::WindowCounts;
 use serde::{Deserialize, Serialize};
 
 /// What the workers counted. Results of before a counter was added have none of it.
@@ -32,6 +33,9 @@ pub struct WorkerCounts {
     pub values_foreign: u64,
     /// What was wrong with the others.
     pub verification: Verification,
+    /// What was found out about the objects of windows.
+    #[serde(skip_serializing_if = "WindowCounts::is_empty")]
+    pub windows: WindowCounts,
     /// What became of datagrams.
     pub datagrams: DatagramCounts,
     /// Values that a server marked as to be renewed.
@@ -64,6 +68,7 @@ impl WorkerCounts {
         self.stray_replies += other.stray_replies;
         self.values_foreign += other.values_foreign;
         self.verification.merge(&other.verification);
+        self.windows.merge(&other.windows);
         self.datagrams.merge(&other.datagrams);
         self.renewals.merge(&other.renewals);
         self.stamps.merge(&other.stamps);

@@ -34,6 +34,12 @@ impl Calls {
         Self { arrivals, start_ns: 0, left: 0, of_connections: Some((seed, class)) }
     }
 
+    /// Those of the client with this number, as if it were a connection that stands from `start_ns` on for ever.
+    pub(crate) fn of_client(mut self, client: u32, start_ns: u64) -> Self {
+        self.begin(u64::from(client), start_ns, u64::MAX);
+        Self { of_connections: None, ..self }
+    }
+
     /// Do they begin anew with every connection?
     #[inline]
     pub(crate) fn follow_connection(&self) -> bool {

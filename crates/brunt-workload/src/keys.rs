@@ -4,12 +4,18 @@
 //! share a text only if they share length and digits, so no two do. Of other forms the text behind the prefix is `keys/text.rs`'s.
 //! Where a data set counts, there is a counter beside every key: an id of its own, `keys` above that of the key.
 
+pub(crate) mod memaslap;
 mod text;
 
+use self::memaslap::Layout;
 use self::text::Text;
+use crate::payload::{Payload, ValueParts};
 use crate::size::{SizeOf, Sizes};
+use crate::verify::Expected;
 use brunt_plan::distribution::SizeDistribution;
 use brunt_plan::plan::{DataSet, KEY_BYTES_MAX, KeyForm, Keyspace};
+use brunt_plan::popularity::Window;
+use std::sync::Arc;
 
 /// What a counter holds after preload: far enough above 0, where decr stops, and as far below 2⁶⁴, where incr wraps, that
 /// no run gets there by steps of 1.
@@ -94,6 +100,10 @@ pub struct KeySpace {
     prefix_len: usize,
     /// What stands behind the prefix, where that is not decimal.
     text: Option<Text>,
+    /// How the objects of windows are laid out, where that is memaslap's way.
+    layout: Option<Arc<Layout>>,
+    /// The bits of an id that are in its key: in windows the others are the place there.
+    told: u64,
     /// How long every key is, where all are decimal and equally long, have room for [`DIGITS`] behind the prefix and are no longer than
     /// a block; else 0, which no key is.
     plain_len: usize,
@@ -103,7 +113,14 @@ impl KeySpace {
     /// The data set as resolved (every id fits behind the prefix) under `data_seed`.
     pub fn new(set: &DataSet<'_>, data_seed: u64) -> Self {
         let keyspace = set.keyspace;
-        let key_sizes = Sizes::new(keyspace.key_size.clone(), SizeOf::Key, data_seed);
+        let is_laid = keyspace.key_form.is_memaslap();
+        let layout = set.windows.filter(|_| is_laid);
+        let layout = layout.map(|windows| Arc::new(Layout::new(keyspace, &windows, data_seed)));
+        let sizes = |size: &SizeDistribution, of| match &layout {
+            Some(layout) => Sizes::laid(size, of, layout.clone()),
+            None => Sizes::new(size.clone(), of, data_seed),
+        };
+        let key_sizes = sizes(&keyspace.key_size, SizeOf::Key);
         let prefix_len = keyspace.prefix.len();
         let digits = keyspace.key_form.bytes_needed(set.ids()) as usize;
         assert!(
@@ -114,15 +131,20 @@ impl KeySpace {
         let text_len_min = keyspace.key_size.min() - prefix_len as u32;
         let mut template = keyspace.prefix.as_bytes().to_vec();
         template.resize((key_sizes.max() as usize).max(BLOCK_LEN), b'0');
+        // The ids of windows have the place there above the number.
+        let has_windows = set.windows.is_some();
+        let (keys, ids) = if has_windows { (u64::MAX, u64::MAX) } else { (keyspace.keys, set.ids()) };
         Self {
-            keys: keyspace.keys,
-            ids: set.ids(),
-            value_sizes: Sizes::new(keyspace.value_size.clone(), SizeOf::Value, data_seed),
+            keys,
+            ids,
+            value_sizes: sizes(&keyspace.value_size, SizeOf::Value),
             key_sizes,
             template,
             prefix_len,
-            text: Text::new(keyspace.key_form, text_len_min, data_seed),
-            plain_len: plain_len(keyspace),
+            text: Text::new(keyspace.key_form, text_len_min, data_seed, layout.as_ref()),
+            layout,
+            told: if has_windows { Window::NUMBERS_MAX - 1 } else { u64::MAX },
+            plain_len: if has_windows { 0 } else { plain_len(keyspace) },
         }
     }
 
@@ -148,6 +170,30 @@ impl KeySpace {
     #[inline]
     pub fn key_len(&self, id: u64) -> usize {
         self.key_sizes.len(id) as usize
+    }
+
+    /// The value of `id` in this version, out of a payload that has the table where there is one.
+    pub fn value(&self, payload: &Payload, id: u64, version: u32) -> ValueParts {
+        let len = self.value_len(id);
+        match &self.layout {
+            Some(layout) => payload.laid(layout.offset(id, version), len),
+            None => payload.value(id, version, len),
+        }
+    }
+
+    /// What is to be found where this version of a window's object was stored, every byte of it.
+    pub fn expected(&self, payload: &Payload, id: u64, version: u32) -> Expected {
+        let len = self.value_len(id);
+        match &self.layout {
+            // The block is no longer than the longest value and the table.
+            Some(_) => Expected::Laid { offset: self.value(payload, id, version).offset as u32, len },
+            None => Expected::Exact { version, len },
+        }
+    }
+
+    /// The table that values are cut from, where they are laid out as memaslap does it.
+    pub fn table(&self) -> Option<&[u8]> {
+        self.layout.as_ref().map(|layout| layout.table())
     }
 
     /// The longest key in bytes.
@@ -197,9 +243,10 @@ impl KeySpace {
     fn write_any_key_to(&self, id: u64, place: &mut [u8]) {
         place.copy_from_slice(&self.template[..place.len()]);
         if let Some(text) = &self.text {
-            return text.write(id, &mut place[self.prefix_len..]);
+            let is_laid = self.layout.is_some();
+            return text.write(if is_laid { id } else { id & self.told }, &mut place[self.prefix_len..]);
         }
-        let mut rest = id;
+        let mut rest = id & self.told;
         let mut at = place.len();
         // From the last digit: the zeros above the first one stand there already.
         while rest > 0 {
@@ -234,7 +281,7 @@ impl KeySpace {
             self.write_any_key_to(id, own);
             return key == own;
         }
-        let mut rest = id;
+        let mut rest = id & self.told;
         let mut at = key.len();
         while rest > 0 {
             at -= 1;
@@ -249,6 +296,10 @@ impl KeySpace {
     /// The id whose key this is, if it is one of ours: the inverse of [`KeySpace::write_key`].
     #[inline]
     pub fn id_of_key(&self, key: &[u8]) -> Option<u64> {
+        // No key tells the place of its object.
+        if self.told != u64::MAX {
+            return None;
+        }
         let digits = key.strip_prefix(&self.template[..self.prefix_len])?;
         if let Some(text) = &self.text {
             return text.id_of(digits).filter(|id| *id < self.ids && self.is_any_key_of(*id, key));

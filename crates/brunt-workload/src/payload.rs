@@ -47,6 +47,8 @@ impl ValueParts {
 #[derive(Clone, Debug)]
 pub struct Payload {
     block: Vec<u8>,
+    /// How much of it is noise. Behind that lies the table of characters, where there is one.
+    noise: usize,
     hash: IdHash,
 }
 
@@ -61,7 +63,20 @@ impl Payload {
             block.extend_from_slice(&noise.next_u64().to_le_bytes());
         }
         block.truncate(len);
-        Self { block, hash: IdHash::new(data_seed, HashPurpose::Value) }
+        Self { block, noise: len, hash: IdHash::new(data_seed, HashPurpose::Value) }
+    }
+
+    /// The same with values that are cut from this table.
+    pub fn with_table(mut self, table: &[u8]) -> Self {
+        self.block.reserve_exact(table.len());
+        self.block.extend_from_slice(table);
+        self
+    }
+
+    /// A value that is `len` bytes of the table from `offset` on, and has no head.
+    #[inline]
+    pub fn laid(&self, offset: usize, len: u32) -> ValueParts {
+        ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.noise + offset, len: len as usize }
     }
 
     /// The block that values are cut from. A longer payload of the same data seed begins with the same bytes.

@@ -294,6 +294,8 @@ enum IdSource<'a> {
         rng: DrawRng,
         origin: u64,
     },
+    /// They are written down.
+    Held(std::slice::Iter<'a, u64>),
 }
 
 impl<'a> Ids<'a> {
@@ -311,6 +313,11 @@ impl<'a> Ids<'a> {
         };
         Self { left: op.count, source }
     }
+
+    /// These ids.
+    pub(crate) fn held(ids: &'a [u64]) -> Self {
+        Self { left: ids.len() as u16, source: IdSource::Held(ids.iter()) }
+    }
 }
 
 impl Iterator for Ids<'_> {
@@ -326,6 +333,7 @@ impl Iterator for Ids<'_> {
                 id
             }
             IdSource::Drawn { chooser, rng, origin } => chooser.choose(rng, *origin),
+            IdSource::Held(ids) => *ids.next()?,
         })
     }
 

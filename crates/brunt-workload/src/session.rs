@@ -12,9 +12,11 @@ use crate::rng::{Purpose, Rng};
 use crate::schedule::{Schedule, Slots};
 use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
+pub use crate::window::Check;
 use brunt_plan::op::{ClassId, KeyRef, Op, OpKind, SessionId, ValueRef};
 use brunt_plan::outcome::Outcome;
-use brunt_plan::plan::{Class, Load, OpenRate};
+use brunt_plan::plan::{Class, Load, OpenRate, SessionScope};
+use brunt_plan::popularity;
 use brunt_plan::shard::{Portion, StreamPart};
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,6 +51,8 @@ pub struct SessionSpec<'a> {
     pub budget: Option<u64>,
     /// The run's seed.
     pub seed: u64,
+    /// The share of reads of a window that are checked.
+    pub verify: f64,
     /// Which keys; of the class's popularity and keyspace, shared by all its sessions.
     pub chooser: Arc<KeyChooser>,
     /// How many servers hold each key, which is deleted on one after the other where the class purges.
@@ -85,6 +89,9 @@ pub enum Next {
     /// Any other.
     Other(Issue),
 }
+
+/// Multi-gets of an open loop whose keys a window holds: those in flight and those that wait. Behind them the schedule is the queue.
+const WAITING_MULTIGETS: usize = 64;
 
 /// One virtual client.
 #[derive(Clone, Debug)]
@@ -123,7 +130,11 @@ impl Session {
     pub fn new(spec: SessionSpec<'_>) -> Self {
         let schedule = match &spec.class.load {
             Load::Open { rate: OpenRate::PerConnection(rate), arrival } => {
-                Schedule::Open(Box::new(Calls::of_connections(arrival, *rate, spec.seed, spec.class_id)))
+                let calls = Calls::of_connections(arrival, *rate, spec.seed, spec.class_id);
+                Schedule::Open(Box::new(match spec.class.sessions {
+                    SessionScope::Client { .. } => calls.of_client(spec.part.index, spec.window.start_ns),
+                    SessionScope::Worker | SessionScope::Connection => calls,
+                }))
             }
             Load::Open { rate, arrival } => {
                 let lead_ns = spec.window.measure_ns.saturating_sub(spec.window.start_ns);
@@ -141,8 +152,10 @@ impl Session {
         };
         let budget = spec.budget.unwrap_or(u64::MAX);
         let slots = spec.connections as usize * spec.class.depth as usize;
+        let slots =
+            if matches!(schedule, Schedule::Closed(_)) { slots } else { slots.max(WAITING_MULTIGETS) };
         let rng = Rng::for_stream(spec.seed, Purpose::Ops, spec.class_id, spec.part.index);
-        let source = Source::of_class(spec.class, spec.part, spec.chooser, rng, slots);
+        let source = Source::of_class(spec.class, spec.part, spec.chooser, rng, slots, spec.verify);
         let mut session =
             Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
         // A session that is to send nothing begins with its deletes, which have no place in a warm-up.
@@ -174,6 +187,14 @@ impl Session {
         let source = Source::Preload(Preload::new(ids, ttl_s, slots));
         let window = Window { start_ns, measure_ns: u64::MAX, end_ns: u64::MAX };
         Self::from_parts(class_id, session_id, schedule, source, window, u64::MAX)
+    }
+
+    /// The same preload, of ids that are the first objects of windows: each has the time to live of its place there.
+    pub fn of_windows(mut self, window: popularity::Window) -> Self {
+        if let Source::Preload(preload) = &mut self.source {
+            preload.window = Some(window);
+        }
+        self
     }
 
     fn from_parts(
@@ -268,10 +289,48 @@ impl Session {
                     Next::Other(Issue { intended_ns, op: self.own(op), connection })
                 }
             },
+            Source::Window(_) => {
+                return Next::Other(Issue { intended_ns, op: self.next_of_window(intended_ns), connection });
+            }
             _ => Next::Other(Issue { intended_ns, op: self.next_of_other(since_ns), connection }),
         };
         self.account(intended_ns, next_ns);
         next
+    }
+
+    /// The next op of a window, booked: each of its keys is an op of the schedule and of the budget.
+    #[inline(never)]
+    fn next_of_window(&mut self, intended_ns: u64) -> Op {
+        let Source::Window(window) = &mut self.source else { unreachable!("the caller has looked") };
+        let is_measured = intended_ns >= self.window.measure_ns;
+        let keys_max = if is_measured { self.budget } else { u64::MAX };
+        let op = window.next_of(intended_ns - self.window.start_ns, keys_max);
+        let others = u64::from(op.count) - 1;
+        if self.is_open() {
+            (0..others).for_each(|_| _ = self.schedule.take());
+        }
+        self.budget -= if is_measured { others } else { 0 };
+        self.account(intended_ns, self.schedule.peek_ns());
+        self.update_bound();
+        self.own(op)
+    }
+
+    /// What is to be checked of the reply for this key to a get with an expectation: see [`Check`]. Each is yielded once.
+    pub fn take_check(&mut self, key: KeyRef, id: u64) -> Option<Check> {
+        match &mut self.source {
+            Source::Window(window) => window.take_check(key, id),
+            _ => None,
+        }
+    }
+
+    /// Time to live of what it stores, in seconds.
+    pub fn ttl_s(&self) -> u32 {
+        self.source.operations().ttl_s()
+    }
+
+    /// How many milliseconds from the start of the schedule this is.
+    pub fn since_start_ms(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.window.start_ns) / 1_000_000
     }
 
     #[inline(never)]
@@ -391,7 +450,10 @@ impl Session {
         match &self.schedule {
             // Another connection may follow.
             Schedule::Open(calls) => {
-                !calls.follow_connection() || self.budget == 0 || self.ended_ns >= self.window.end_ns
+                // A window that waits for its writes goes on when one has ended.
+                let waits = matches!(self.source, Source::Window(_)) && !self.source.operations().has_next();
+                let may_go_on = calls.follow_connection() || waits;
+                !may_go_on || self.budget == 0 || self.ended_ns >= self.window.end_ns
             }
             Schedule::Closed(slots) => {
                 let passed_ns = self.ended_ns.max(slots.passed_ns());
@@ -447,6 +509,7 @@ impl Session {
     pub fn ids(&self, op: &Op) -> Ids<'_> {
         match &self.source {
             Source::Drawn(drawn) => drawn.ids(op),
+            Source::Window(window) if let KeyRef::Drawn(place) = op.key => Ids::held(window.ids(place)),
             _ => Ids::new(op, u64::MAX, None),
         }
     }
@@ -596,6 +659,7 @@ mod tests {
             connections,
             budget,
             seed: 1,
+            verify: 0.0,
             chooser: Arc::new(KeyChooser::new(&class.popularity, None, class.keyspace.keys, 1)),
             copies: 1,
             begins_taken: false,

@@ -6,9 +6,11 @@
 //! formulas and its hash instead: `mutilate.rs`.
 
 use crate::hash::{HashPurpose, IdHash};
+use crate::keys::memaslap::Layout;
 use crate::law::Quantiles;
 use crate::mutilate::{self, Formula};
 use brunt_plan::distribution::{SizeDistribution, SizeRange};
+use std::sync::Arc;
 
 /// What the sizes are of: keys and values of one id have unrelated lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +32,15 @@ pub struct Sizes {
 #[derive(Clone, Debug)]
 enum Lengths {
     Fixed(u32),
-    Uniform { min: u32, count: u64 },
+    Uniform {
+        min: u32,
+        count: u64,
+    },
     Law(LawLengths),
     Mutilate(LawLengths),
     Ranges(Vec<RangeLengths>),
+    /// Those of objects of windows.
+    Laid(Arc<Layout>, SizeOf),
 }
 
 /// Hashes up to this one have a length of this range, unless they have one of a range before it.
@@ -83,6 +90,13 @@ impl Sizes {
         Self { lengths, max, hash: IdHash::new(data_seed, purpose) }
     }
 
+    /// The lengths of a layout.
+    pub(crate) fn laid(distribution: &SizeDistribution, of: SizeOf, layout: Arc<Layout>) -> Self {
+        // Nothing is hashed.
+        let hash = IdHash::new(0, HashPurpose::KeySize);
+        Self { lengths: Lengths::Laid(layout, of), max: distribution.max(), hash }
+    }
+
     /// The length that belongs to `id`.
     #[inline]
     pub fn len(&self, id: u64) -> u32 {
@@ -103,6 +117,8 @@ impl Sizes {
             }
             Lengths::Law(lengths) => lengths.at(self.hash.of(id, 0)),
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
+            Lengths::Laid(layout, SizeOf::Key) => layout.key_len(id),
+            Lengths::Laid(layout, SizeOf::Value) => layout.value_len(id),
             Lengths::Ranges(ranges) => {
                 let hash = self.hash.of(id, 0);
                 let of_hash = ranges.iter().find(|range| hash <= range.last);
@@ -126,6 +142,8 @@ impl Sizes {
             Lengths::Fixed(size) => f64::from(*size),
             Lengths::Uniform { min, count } => f64::from(*min) + (*count - 1) as f64 / 2.0,
             Lengths::Law(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
+            Lengths::Laid(layout, SizeOf::Key) => layout.mean_lens().0,
+            Lengths::Laid(layout, SizeOf::Value) => layout.mean_lens().1,
             Lengths::Ranges(ranges) => {
                 let first = |index: usize| if index == 0 { 0 } else { ranges[index - 1].last };
                 let part = |(index, range): (usize, &RangeLengths)| {

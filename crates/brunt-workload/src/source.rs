@@ -9,9 +9,11 @@ use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::purge::Purge;
 use crate::rng::Rng;
 use crate::trace::Replay;
+use crate::window::Window;
 use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::plan::{Class, Load};
+use brunt_plan::popularity;
 use brunt_plan::shard::StreamPart;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -33,17 +35,22 @@ pub(crate) enum Source {
     Recorded(Recorded),
     Purge(Purge),
     Preload(Preload),
+    Window(Box<Window>),
 }
 
 impl Source {
-    /// The source of a class's session, which has so many slots in closed loop.
+    /// The source of a class's session, which has so many slots in closed loop. `verify` is the share of reads that are checked.
     pub(crate) fn of_class(
         class: &Class,
         part: StreamPart,
         chooser: Arc<KeyChooser>,
         rng: Rng,
         slots: usize,
+        verify: f64,
     ) -> Self {
+        if let Some(window) = Window::new(class, part, rng.clone(), slots, verify) {
+            return Self::Window(Box::new(window));
+        }
         let uniques = Uniques { held: VecDeque::with_capacity(Uniques::COUNT_MAX) };
         if class.trace.is_some() {
             let waiting = if matches!(class.load, Load::Open { .. }) { WAITING_RECORDS } else { 0 };
@@ -67,6 +74,7 @@ impl Source {
             Self::Recorded(recorded) => recorded,
             Self::Purge(purge) => purge,
             Self::Preload(preload) => preload,
+            Self::Window(window) => window.as_ref(),
         }
     }
 
@@ -76,6 +84,7 @@ impl Source {
             Self::Recorded(recorded) => recorded,
             Self::Purge(purge) => purge,
             Self::Preload(preload) => preload,
+            Self::Window(window) => window.as_mut(),
         }
     }
 }
@@ -257,11 +266,31 @@ impl Operations for Purge {
     }
 }
 
+impl Operations for Window {
+    fn next(&mut self, since_ns: u64) -> Op {
+        self.next_of(since_ns, u64::MAX)
+    }
+
+    fn has_next(&self) -> bool {
+        self.has_next()
+    }
+
+    fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+        self.learn(key, outcome);
+    }
+
+    fn ttl_s(&self) -> u32 {
+        self.ttl_s()
+    }
+}
+
 /// A SET for every id of a range, each until it is done.
 #[derive(Clone, Debug)]
 pub(crate) struct Preload {
     ids: Range<u64>,
     ttl_s: u32,
+    /// Whose first objects they are, where they are that.
+    pub(crate) window: Option<popularity::Window>,
     /// Ids that failed and wait for another try; never more than there are slots.
     again: Vec<u64>,
     retries: u64,
@@ -271,13 +300,29 @@ pub(crate) struct Preload {
 
 impl Preload {
     pub(crate) fn new(ids: Range<u64>, ttl_s: u32, slots: usize) -> Self {
-        Self { ids, ttl_s, again: Vec::with_capacity(slots), retries: 0, confirmed: 0, failed: false }
+        let again = Vec::with_capacity(slots);
+        Self { ids, ttl_s, window: None, again, retries: 0, confirmed: 0, failed: false }
+    }
+
+    /// The op that stores the first object of a window with this number.
+    fn op_of(&self, window: &popularity::Window, number: u64) -> Op {
+        let place = (number % u64::from(window.objects)) as u32;
+        let lives_on = window.expire > 0.0 && !window.expires(place);
+        let key = KeyRef::Id(popularity::Window::id(place, number));
+        Op {
+            value: ValueRef::Version(0),
+            ttl_s: if lives_on { 0 } else { self.ttl_s },
+            ..Op::of(OpKind::Set, key)
+        }
     }
 }
 
 impl Operations for Preload {
     fn next(&mut self, _since_ns: u64) -> Op {
         let id = self.again.pop().or_else(|| self.ids.next()).expect("taken only while has_next says so");
+        if let Some(window) = &self.window {
+            return self.op_of(window, id);
+        }
         Op { value: ValueRef::Version(0), ttl_s: self.ttl_s, ..Op::of(OpKind::Set, KeyRef::Id(id)) }
     }
 
@@ -292,6 +337,7 @@ impl Operations for Preload {
 
     fn learn(&mut self, key: KeyRef, outcome: Outcome) {
         let KeyRef::Id(id) = key else { panic!("{key:?} is no key of a preload") };
+        let id = if self.window.is_some() { popularity::Window::number_of(id) } else { id };
         if outcome.class == OutcomeClass::Done {
             self.confirmed += 1;
         } else if self.retries >= PRELOAD_RETRIES_MAX.max(self.again.capacity() as u64) {

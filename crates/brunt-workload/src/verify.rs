@@ -43,6 +43,20 @@ pub enum Expected {
         /// In bytes.
         len: u32,
     },
+    /// The same, of which every byte is compared.
+    Exact {
+        /// Which.
+        version: u32,
+        /// In bytes.
+        len: u32,
+    },
+    /// These bytes of the payload's block, all of which are compared: a value without a head.
+    Laid {
+        /// Where it begins.
+        offset: u32,
+        /// In bytes.
+        len: u32,
+    },
     /// Values of the key, one behind the other: appended and prepended ones grow. It begins with a head of any version.
     Grown {
         /// The shortest that it can be, in bytes.
@@ -73,9 +87,9 @@ impl Expected {
     #[inline]
     fn exact(&self) -> Option<(u32, u32)> {
         match *self {
-            Self::Version { version, len } => Some((version, len)),
+            Self::Version { version, len } | Self::Exact { version, len } => Some((version, len)),
             Self::Named { len, own_len } if len == own_len => Some((0, len)),
-            Self::Named { .. } | Self::Grown { .. } | Self::Written { .. } => None,
+            Self::Named { .. } | Self::Grown { .. } | Self::Written { .. } | Self::Laid { .. } => None,
         }
     }
 }
@@ -131,6 +145,14 @@ impl Verifier {
 
     /// Takes the next piece of the value; `payload` is that of the data set, the same every time.
     pub fn feed(&mut self, payload: &Payload, piece: &[u8]) {
+        if let Expected::Laid { offset, len } = self.expected {
+            let expected = &payload.block()[offset as usize..][..len as usize];
+            let rest = expected.get(self.received..).unwrap_or_default();
+            let comparable = rest.len().min(piece.len());
+            self.body_differs |= rest[..comparable] != piece[..comparable];
+            self.received += piece.len();
+            return;
+        }
         let to_head = piece.len().min(HEAD_LEN.saturating_sub(self.received));
         let (head, body) = piece.split_at(to_head);
         self.head[self.received.min(HEAD_LEN)..][..to_head].copy_from_slice(head);
@@ -165,10 +187,15 @@ impl Verifier {
         matches!(self.expected, Expected::Written { .. })
     }
 
+    /// Is it one that a window expects?
+    pub fn is_of_window(&self) -> bool {
+        matches!(self.expected, Expected::Exact { .. } | Expected::Laid { .. })
+    }
+
     /// What of a body of this length is compared.
     fn compared(&self, len: usize) -> [Range<usize>; 2] {
         match self.expected {
-            Expected::Written { whole: true, .. } => [0..len, len..len],
+            Expected::Written { whole: true, .. } | Expected::Exact { .. } => [0..len, len..len],
             _ => [0..FRONT_LEN, len.saturating_sub(TAIL_LEN).max(FRONT_LEN)..len],
         }
     }
@@ -185,6 +212,9 @@ impl Verifier {
         if let Expected::Written { len, is_ours, .. } = self.expected {
             return self.finish_written(payload, len, is_ours);
         }
+        if let Expected::Laid { len, .. } = self.expected {
+            return self.finish_body(len);
+        }
         let Some((version, expected_len)) = self.expected.exact() else { return self.finish_head(payload) };
         let parts = payload.value(self.id, version, expected_len);
         let received_head = &self.head[..self.received.min(HEAD_LEN)];
@@ -198,6 +228,11 @@ impl Verifier {
                 None => Integrity::Torn,
             };
         }
+        self.finish_body(expected_len)
+    }
+
+    /// The verdict where the head is what it should be, or there is none.
+    fn finish_body(&self, expected_len: u32) -> Integrity {
         match (self.body_differs, self.received.cmp(&(expected_len as usize))) {
             (true, _) => Integrity::Torn,
             (false, std::cmp::Ordering::Less) => Integrity::Truncated,
@@ -243,7 +278,11 @@ impl Verifier {
     fn finish_head(&self, payload: &Payload) -> Integrity {
         let (len_min, is_ours) = match self.expected {
             Expected::Grown { len_min } => (len_min, true),
-            Expected::Version { .. } | Expected::Named { .. } | Expected::Written { .. } => (0, false),
+            Expected::Version { .. }
+            | Expected::Exact { .. }
+            | Expected::Laid { .. }
+            | Expected::Named { .. }
+            | Expected::Written { .. } => (0, false),
         };
         let named = (self.received >= HEAD_LEN).then(|| payload.read_head(&self.head)).flatten();
         match named {
@@ -398,6 +437,35 @@ mod tests {
             (5, false, &b"abcde".to_vec(), Integrity::Foreign),
         ] {
             assert_eq!(judged(len, is_ours, bytes).0, expected, "{}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_value_that_is_laid_or_exact_counts() {
+        let payload = Payload::new(1, 5_000).with_table(&[7; 3_000]);
+        let laid = payload.laid(1_000, 2_000);
+        let laid_value = payload.block()[laid.offset..][..laid.len].to_vec();
+        assert_eq!(laid_value, [7; 2_000]);
+        let (offset, len) = (laid.offset as u32, 2_000);
+        for (expected, own) in [
+            (Expected::Laid { offset, len }, laid_value),
+            (Expected::Exact { version: 3, len }, value(&payload, 7, 3, len)),
+        ] {
+            let verdict = |bytes: &[u8]| {
+                let mut verifier = Verifier::new(7, expected);
+                bytes.chunks(97).for_each(|piece| verifier.feed(&payload, piece));
+                let verdict = verifier.finish(&payload);
+                assert_eq!(Verifier::verify(&payload, 7, expected, bytes), verdict, "whole");
+                verdict
+            };
+            assert_eq!(verdict(&own), Integrity::Intact);
+            assert_eq!(verdict(&own[..1_999]), Integrity::Truncated);
+            assert_eq!(verdict(&[&own[..], &[7]].concat()), Integrity::Overlong);
+            for at in [0, 500, 1_000, 1_999] {
+                let mut torn = own.clone();
+                torn[at] ^= 1;
+                assert_eq!(verdict(&torn), Integrity::Torn, "{expected:?} {at}");
+            }
         }
     }
 

@@ -56,7 +56,6 @@ impl<C: Codec> Traffic<C> {
         let is_closed = !lane.session.is_open();
         let own = if lane.pins { read.index - route.connections.start } else { 0 };
         let meters_values = recording.meters(MeterKind::ValueReceived);
-        let checking = self.checking;
         let due_before_ns = lane.due_ns();
         let health = &mut servers[usize::from(connection.server)];
         let was_silent = !health.answers;
@@ -72,7 +71,7 @@ impl<C: Codec> Traffic<C> {
                 {
                     let mut verdict = None;
                     let ended = in_flight.pop_alone(read.index, &mut connection.chain, |entry| {
-                        verdict = verdict_of_usual::<C>(lane, payload, checking, entry, key, value);
+                        verdict = verdict_of_usual::<C>(lane, payload, entry, key, value);
                         verdict.is_some()
                     });
                     if verdict == Some(Integrity::Foreign) {
@@ -134,7 +133,6 @@ impl<C: Codec> Traffic<C> {
 fn verdict_of_usual<C: Codec>(
     lane: &Lane,
     payload: &Payload,
-    checking: Checking,
     entry: &Entry,
     key: &[u8],
     value: &[u8],
@@ -145,9 +143,10 @@ fn verdict_of_usual<C: Codec>(
         return None;
     }
     let own_len = lane.keyspace.value_len(id);
-    let expected = match checking {
+    let expected = match lane.checking {
         Checking::Ours => Expected::Version { version: 0, len: own_len },
         Checking::Named => Expected::Named { len: value.len() as u32, own_len },
+        Checking::Nothing => return Some(Integrity::Intact),
     };
     let verdict = Verifier::verify(payload, id, expected, value);
     matches!(verdict, Integrity::Intact | Integrity::Foreign).then_some(verdict)

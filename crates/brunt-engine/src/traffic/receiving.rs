@@ -24,6 +24,9 @@ use brunt_stats::sample::{Sample, Times};
 use brunt_workload::keys::KeySpace;
 use brunt_workload::verify::{Expected, Verifier};
 
+/// Of a value that is not chosen nothing is compared but a head, if it has one.
+pub(super) const UNCHECKED: Expected = Expected::Grown { len_min: 0 };
+
 impl<C: Codec> Traffic<C> {
     /// Takes in bytes that were received. An error means that the connection was given up and is to be closed.
     #[inline(always)]
@@ -303,12 +306,13 @@ impl<C: Codec> Traffic<C> {
             lane.session.saw_unique(id, unique);
         }
         let own_len = lane.keyspace.value_len(id);
-        let is_ours = self.checking == Checking::Ours;
+        let is_ours = lane.checking == Checking::Ours;
         let is_audited = lane.is_audited && !lane.extends;
-        let expected = match self.checking {
-            _ if is_audited && !self.audits[usize::from(entry_class)].chooses() => {
-                Expected::Grown { len_min: 0 }
-            }
+        if lane.is_windowed && !lane.is_preload {
+            return Some((id, self.expect_of_window(index, head, id, at_ns)));
+        }
+        let expected = match lane.checking {
+            _ if is_audited && !self.audits[usize::from(entry_class)].chooses() => UNCHECKED,
             _ if is_audited => {
                 self.recording.counts.verification.checked += 1;
                 Expected::Written { len: own_len, is_ours, whole: true }
@@ -316,6 +320,7 @@ impl<C: Codec> Traffic<C> {
             Checking::Ours if lane.extends => Expected::Grown { len_min: own_len },
             Checking::Ours => Expected::Version { version: 0, len: own_len },
             Checking::Named => Expected::Named { len: bytes, own_len },
+            Checking::Nothing => UNCHECKED,
         };
         Some((id, expected))
     }
@@ -361,7 +366,7 @@ impl<C: Codec> Traffic<C> {
         let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
         self.in_flight.get_mut(head).rest.key_cursor += place as u16 + 1;
-        if self.lanes[self.lane_of(index) as usize].minds_misses() {
+        if self.lanes[self.lane_of(index) as usize].minds_misses {
             for at in cursor..cursor + place {
                 self.missed(index, head, self.reply_ids[at], at_ns);
             }
@@ -379,7 +384,7 @@ impl<C: Codec> Traffic<C> {
             return u32::from(entry.rest.key_cursor) + entry.rest.hits == 1;
         }
         let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
-        if self.lanes[self.lane_of(index) as usize].minds_misses() {
+        if self.lanes[self.lane_of(index) as usize].minds_misses {
             self.missed(index, head, id, at_ns);
         }
         true
@@ -426,7 +431,7 @@ impl<C: Codec> Traffic<C> {
     /// A retrieval is over: the keys that its reply did not get to are missing.
     #[inline]
     fn follow_rest(&mut self, index: u32, head: EntryId, at_ns: u64) {
-        if !self.lanes[self.lane_of(index) as usize].minds_misses() {
+        if !self.lanes[self.lane_of(index) as usize].minds_misses {
             return;
         }
         let entry = self.in_flight.get(head);
@@ -505,7 +510,7 @@ impl<C: Codec> Traffic<C> {
 
     /// A retrieval has missed one of its keys.
     fn missed(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
-        self.check_miss(head, id, at_ns);
+        self.check_miss(index, head, id, at_ns);
         if self.lanes[self.lane_of(index) as usize].follows {
             self.follow(index, head, id, at_ns);
         }

@@ -4,6 +4,7 @@
 //! Invariant: every wrong value is counted under one fault, and makes its operation a mismatch; a miss stays a miss.
 
 use super::Traffic;
+use super::receiving::UNCHECKED;
 use crate::audit::Read;
 use crate::in_flight::{Entry, EntryId};
 use crate::lane::Picked;
@@ -12,7 +13,11 @@ use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;
 use brunt_proto::Codec;
 use brunt_stats::verification::{Example, ValueFault};
-use brunt_workload::verify::{Integrity, Verifier};
+use brunt_workload::session::Check;
+use brunt_workload::verify::{Expected, Integrity, Verifier};
+
+/// By so much a server's clock and ours may differ, and what is on the way takes time: memaslap's five seconds.
+const LIFE_TOLERANCE_MS: u64 = 5_000;
 
 impl<C: Codec> Traffic<C> {
     /// The schedule begins: what a preload stored was stored before.
@@ -39,6 +44,9 @@ impl<C: Codec> Traffic<C> {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
             return;
         }
+        if self.lanes[self.lane_index(entry)].is_windowed {
+            return;
+        }
         // Version 0 is the preload's, which is nobody's write.
         if let (Some(id), ValueRef::Version(version @ 1..)) = (entry.op().only_id(), entry.op().value) {
             self.audits[usize::from(entry.class)].write_ends(id, version, class, at_ns);
@@ -48,11 +56,76 @@ impl<C: Codec> Traffic<C> {
     /// An operation will be begun anew, and with it what it was to write. Yields it as it was before it had a version.
     pub(super) fn begin_anew(&mut self, entry: &Entry) -> Op {
         self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
-        if is_versioned(entry.kind) { entry.without_version().op() } else { entry.op() }
+        // A window has said itself which version it is.
+        if is_versioned(entry.kind) && !self.lanes[self.lane_index(entry)].is_windowed {
+            entry.without_version().op()
+        } else {
+            entry.op()
+        }
+    }
+
+    /// The lane that has issued an operation.
+    fn lane_index(&self, entry: &Entry) -> usize {
+        entry.op().session as usize
+    }
+
+    /// Which value must follow under a key of a window. An object that expires is judged at once.
+    pub(super) fn expect_of_window(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) -> Expected {
+        match self.take_check(index, head, id) {
+            None => UNCHECKED,
+            Some(Check::Value { version }) => {
+                self.recording.counts.verification.checked += 1;
+                self.lanes[self.lane_of(index) as usize].keyspace.expected(&self.payload, id, version)
+            }
+            Some(Check::Life { stored_ms }) => {
+                let (age_ms, ttl_ms) = self.age_and_ttl_ms(index, stored_ms, at_ns);
+                if age_ms > ttl_ms + LIFE_TOLERANCE_MS {
+                    self.recording.counts.windows.expired_get += 1;
+                }
+                UNCHECKED
+            }
+        }
+    }
+
+    /// A key of a window that was asked for is not there.
+    fn check_miss_of_window(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
+        match self.take_check(index, head, id) {
+            None => {}
+            Some(Check::Value { .. }) => {
+                self.recording.counts.verification.misses += 1;
+                self.recording.counts.windows.verify_misses += 1;
+            }
+            Some(Check::Life { stored_ms }) => {
+                let (age_ms, ttl_ms) = self.age_and_ttl_ms(index, stored_ms, at_ns);
+                if age_ms + LIFE_TOLERANCE_MS < ttl_ms {
+                    self.recording.counts.windows.unexpired_unget += 1;
+                }
+            }
+        }
+    }
+
+    /// What a window wants to know of the reply for this key.
+    fn take_check(&mut self, index: u32, head: EntryId, id: u64) -> Option<Check> {
+        let lane_index = self.lane_of(index) as usize;
+        let entry = self.in_flight.get(head);
+        if !entry.is_checked() {
+            return None;
+        }
+        self.lanes[lane_index].session.take_check(entry.key(), id)
+    }
+
+    /// How long ago an object was stored, and how long it was to live.
+    fn age_and_ttl_ms(&self, index: u32, stored_ms: u32, at_ns: u64) -> (u64, u64) {
+        let session = &self.lanes[self.lane_of(index) as usize].session;
+        let age_ms = session.since_start_ms(at_ns).saturating_sub(u64::from(stored_ms));
+        (age_ms, u64::from(session.ttl_s()) * 1000)
     }
 
     /// A key that was asked for is not there: is that as it should be?
-    pub(super) fn check_miss(&mut self, head: EntryId, id: u64, at_ns: u64) {
+    pub(super) fn check_miss(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
+        if self.lanes[self.lane_of(index) as usize].is_windowed {
+            return self.check_miss_of_window(index, head, id, at_ns);
+        }
         let entry = self.in_flight.get(head);
         let read = Read { id, began_ns: entry.picked_ns, done_ns: at_ns };
         let Some(audit) = self.audits.get_mut(usize::from(entry.class)) else { return };
@@ -83,7 +156,11 @@ impl<C: Codec> Traffic<C> {
     /// Notes what a value has turned out to be.
     #[inline]
     pub(super) fn judge(&mut self, head: EntryId, verifier: &Verifier, at_ns: u64) {
-        match verifier.finish(&self.payload) {
+        let verdict = verifier.finish(&self.payload);
+        if verifier.is_of_window() && verdict != Integrity::Intact {
+            self.recording.counts.windows.verify_failed += 1;
+        }
+        match verdict {
             Integrity::Intact if !verifier.is_of_any_version() => {}
             Integrity::Foreign => self.recording.counts.values_foreign += 1,
             verdict => self.judge_in_doubt(head, verifier, verdict, at_ns),

@@ -7,7 +7,7 @@ use crate::distribution::SizeDistribution;
 use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
-use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, OpenRate, SessionScope};
+use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope};
 use crate::popularity::Window;
 use crate::spec::{ClassSpec, RunSpec};
 
@@ -156,6 +156,9 @@ pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
         if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
             return refuse("no window together with --agent");
         }
+        if window.expire > 0.0 && !is_in_order(class) {
+            return refuse(&format!("with expire: {IN_ORDER}"));
+        }
         if run.hash_field.is_some() {
             return refuse("no window together with --hash-field");
         }
@@ -168,21 +171,30 @@ pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// What a window holds is known for certain only if one operation is under way at a time.
+/// Does a client know what it has written, because nothing of it overtakes anything else?
+fn is_in_order(class: &Class) -> bool {
+    let is_open = matches!(class.load, Load::Open { .. });
+    match class.sessions {
+        SessionScope::Worker => false,
+        SessionScope::Connection => class.depth == 1,
+        SessionScope::Client { connections } => class.depth == 1 && (connections == 1 || !is_open),
+    }
+}
+
+/// What is accepted where it does not.
+const IN_ORDER: &str = "--client-connections and --depth 1 (with --call-rate one connection each), so that a client knows what it has written";
+
+/// Are gets checked only where that can be?
 pub(super) fn check_verify(
     complaint: &Complaint<'_>,
     share: Share,
     classes: &[Class],
 ) -> Result<(), PlanError> {
-    for class in classes.iter().filter(|class| class.popularity.window().is_some()) {
-        let is_single = class.depth == 1 && class.sessions != SessionScope::Worker;
-        let is_paced = matches!(&class.load, Load::Open { rate: OpenRate::PerConnection(_), .. });
-        if !is_single || is_paced && class.depth > 1 {
-            let accepted = "with a window: --client-connections and --depth 1, so that a client knows what it has written";
-            return Err(complaint.error("verify", share, accepted));
-        }
+    let is_out_of_order = |class: &&Class| class.popularity.window().is_some() && !is_in_order(class);
+    match classes.iter().find(is_out_of_order) {
+        Some(_) => Err(complaint.error("verify", share, format!("with a window: {IN_ORDER}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! digits there, `random` a number that a bijection gives it, in base 62. All heads of a data set are equally long, so that keys of distinct
 //! ids differ whatever their lengths are.
 
+use super::memaslap::Layout;
 use crate::hash::{HashPurpose, IdHash};
 use crate::permutation::Permutation;
 use brunt_plan::plan::KeyForm;
+use std::sync::Arc;
 
 /// The digits of base 62, in the order of ASCII.
 const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -18,7 +20,18 @@ const HEX8_LEN: usize = 8;
 
 /// The text of the keys of one data set.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
+pub(super) enum Text {
+    Spelt(Spelt),
+    /// Objects of windows, as memaslap lays them out.
+    Laid {
+        layout: Arc<Layout>,
+        is_printable: bool,
+    },
+}
+
+/// Text of a head, and letters behind it.
+#[derive(Clone, Debug)]
+pub(super) struct Spelt {
     head: Head,
     fill: IdHash,
 }
@@ -35,7 +48,39 @@ enum Head {
 
 impl Text {
     /// The text in this form, at least `len_min` bytes behind the prefix for each key; `None` where it is decimal.
-    pub(super) fn new(form: KeyForm, len_min: u32, data_seed: u64) -> Option<Self> {
+    pub(super) fn new(
+        form: KeyForm,
+        len_min: u32,
+        data_seed: u64,
+        layout: Option<&Arc<Layout>>,
+    ) -> Option<Self> {
+        match layout {
+            Some(layout) => {
+                Some(Self::Laid { layout: layout.clone(), is_printable: form == KeyForm::MemaslapPrintable })
+            }
+            None => Spelt::new(form, len_min, data_seed).map(Self::Spelt),
+        }
+    }
+
+    /// Writes what stands behind the prefix in the key of `id`, as long as `place` is.
+    pub(super) fn write(&self, id: u64, place: &mut [u8]) {
+        match self {
+            Self::Spelt(spelt) => spelt.write(id, place),
+            Self::Laid { layout, is_printable } => layout.write(id, *is_printable, place),
+        }
+    }
+
+    /// The id that the head of this text tells, if it tells one. What fills the key is not looked at.
+    pub(super) fn id_of(&self, text: &[u8]) -> Option<u64> {
+        match self {
+            Self::Spelt(spelt) => spelt.id_of(text),
+            Self::Laid { .. } => None,
+        }
+    }
+}
+
+impl Spelt {
+    fn new(form: KeyForm, len_min: u32, data_seed: u64) -> Option<Self> {
         let fill = IdHash::new(data_seed, HashPurpose::KeyText);
         let head = match form {
             KeyForm::Decimal | KeyForm::Memaslap | KeyForm::MemaslapPrintable => return None,
@@ -48,8 +93,7 @@ impl Text {
         Some(Self { head, fill })
     }
 
-    /// Writes what stands behind the prefix in the key of `id`, as long as `place` is.
-    pub(super) fn write(&self, id: u64, place: &mut [u8]) {
+    fn write(&self, id: u64, place: &mut [u8]) {
         let (head, rest) = place.split_at_mut(self.head_len());
         match &self.head {
             Head::Hex8 => {
@@ -75,8 +119,7 @@ impl Text {
         }
     }
 
-    /// The id that the head of this text tells, if it tells one. What fills the key is not looked at.
-    pub(super) fn id_of(&self, text: &[u8]) -> Option<u64> {
+    fn id_of(&self, text: &[u8]) -> Option<u64> {
         let head = text.get(..self.head_len())?;
         match &self.head {
             Head::Hex8 => head.iter().try_fold(0, |id, byte| {

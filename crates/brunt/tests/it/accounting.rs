@@ -63,6 +63,7 @@ fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
         connections: 1,
         budget: Some(requests),
         seed: plan.seed,
+        verify: 0.0,
         chooser: Arc::new(chooser),
         copies: 1,
         begins_taken: false,

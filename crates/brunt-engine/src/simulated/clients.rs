@@ -1,0 +1,219 @@
+//! Clients with connections of their own and windows of objects, in the simulated world: what is checked is counted exactly.
+
+use super::*;
+use brunt_server::Every;
+use brunt_server::text::DataCommand;
+use brunt_stats::window_counts::WindowCounts;
+
+fn windows(outcome: &Outcome) -> WindowCounts {
+    outcome.end.counts.windows
+}
+
+fn options() -> SimOptions {
+    SimOptions { latency_ns: 10 * US, ..SimOptions::default() }
+}
+
+const FORMS: [&str; 3] = [
+    "",
+    "key-form = 'memaslap'\nkey-size = 'ranges:16-100@0.5,101-250@0.5'\nvalue-size = 'uniform:1,3000'",
+    "key-form = 'memaslap-printable'\nprefix = 'p:'\nvalue-size = 300",
+];
+
+/// A client has one operation under way, whatever number of connections it has, and they take turns.
+#[test]
+fn a_client_has_one_operation_under_way() {
+    for (connections, each, depth) in [(6, 3, 1), (6, 1, 1), (4, 4, 2), (6, 2, 3)] {
+        let toml = format!(
+            "connections = {connections}\nclient-connections = {each}\ndepth = {depth}\nkeys = 100\nrequests = 5000\n\
+             warmup = '0s'\nmix = 'get=3,set=1'\nmeter = ['outstanding']"
+        );
+        let outcome = simulate(&toml, options());
+        check_books(&outcome);
+        // As many as there are clients and slots of each, and never more on a connection than its share of them.
+        let clients = connections / each;
+        let mut ends: Vec<(u64, i64)> = outcome
+            .samples
+            .iter()
+            .flat_map(|sample| [(sample.times.sent_ns, 1), (sample.times.done_ns, -1)])
+            .collect();
+        ends.sort_unstable();
+        let mut under_way = 0;
+        let most = ends.iter().map(|(_, step)| {
+            under_way += step;
+            under_way
+        });
+        assert_eq!(most.max(), Some(i64::from(clients * depth)), "{toml}");
+        let most_beside = outcome.meter(MeterKind::Outstanding).histogram.max();
+        let share = u64::from(u32::div_ceil(depth, each) - 1);
+        assert_eq!(most_beside, Some(share), "{toml}");
+        assert_eq!(outcome.samples.len(), 5_000);
+        assert_eq!(outcome.allocations, 0, "{toml}");
+    }
+}
+
+/// Every value that the server has made wrong is found, and no other, in every form of keys.
+#[test]
+fn every_wrong_value_is_found() {
+    for form in FORMS {
+        for (mix, piece_bytes) in [("get=9,set=1", usize::MAX), ("get=1,set=1", 700)] {
+            let faults = Faults { wrong_every: Every::new(100), ..Faults::default() };
+            let server = CoreOptions { faults, script_after: 300, ..CoreOptions::default() };
+            let toml = format!(
+                "connections = 8\nclient-connections = 2\nrequests = 20000\nwarmup = '0s'\nmix = '{mix}'\n\
+                 popularity = 'window:100,overwrite=0.3'\nverify = '100%'\n{form}"
+            );
+            let outcome = simulate(&toml, SimOptions { server, piece_bytes, ..options() });
+            check_books(&outcome);
+            let wrong = outcome.counters[0].faults_wrong;
+            assert!(wrong > 50, "{wrong}");
+            let gets = outcome.measured(OpKind::Get).keys.asked;
+            let expected = WindowCounts { verify_failed: wrong, ..windows(&outcome) };
+            assert_eq!(
+                (windows(&outcome), outcome.count(OutcomeClass::Mismatch)),
+                (expected, wrong),
+                "{toml}"
+            );
+            assert_eq!((windows(&outcome).verify_misses, outcome.end.counts.verification.checked), (0, gets));
+            assert_eq!(outcome.allocations, 0, "{toml}");
+        }
+    }
+}
+
+/// A part of the gets is checked: as many as were asked for.
+#[test]
+fn a_share_of_the_gets_is_checked() {
+    let outcome = simulate(
+        "connections = 1\nclient-connections = 1\nrequests = 10000\nwarmup = '0s'\npopularity = 'window:50'\nverify = '20%'",
+        options(),
+    );
+    check_books(&outcome);
+    let gets = outcome.measured(OpKind::Get).keys.hit;
+    assert_eq!((gets, outcome.end.counts.verification.checked), (9_000, 1_800));
+}
+
+/// The number of requests counts keys, over all clients, whatever they are sent in.
+#[test]
+fn the_number_of_requests_is_that_of_keys() {
+    for (requests, multiget) in [(1_003, 20), (5, 3), (10_001, 7)] {
+        let outcome = simulate(
+            &format!(
+                "connections = 4\nclient-connections = 1\nrequests = {requests}\nwarmup = '0s'\npopularity = 'window:30'\n\
+                 mix = 'set=1,mget=9'\nmultiget = {multiget}\nverify = '100%'"
+            ),
+            options(),
+        );
+        check_books(&outcome);
+        let (keys, sets) = (outcome.measured(OpKind::Mget).keys, outcome.measured(OpKind::Set).requests);
+        assert_eq!(keys.asked + sets.scheduled, requests);
+        assert_eq!((keys.miss, outcome.end.counts.verification.checked), (0, keys.hit));
+        assert_eq!((windows(&outcome).verify_failed, windows(&outcome).verify_misses), (0, 0));
+    }
+}
+
+/// Where nothing is set in the schedule, all was set before it.
+#[test]
+fn windows_without_sets_are_preset() {
+    for form in FORMS {
+        let outcome = simulate(
+            &format!(
+                "connections = 3\nclient-connections = 1\nrequests = 3000\nwarmup = '0s'\npopularity = 'window:100'\nmix = 'get'\n\
+                 verify = '100%'\n{form}"
+            ),
+            options(),
+        );
+        check_books(&outcome);
+        assert_eq!(outcome.book(Phase::Preload).requests.outcome(OutcomeClass::Done), 300);
+        assert_eq!((outcome.items[0], outcome.measured(OpKind::Get).keys.hit), (300, 3_000), "{form}");
+        assert_eq!((windows(&outcome).verify_failed, outcome.end.counts.verification.checked), (0, 3_000));
+    }
+}
+
+/// Keys and values of every object that was set, from the original's rules: the numbers of one client go up by one, as long as nothing
+/// is written anew.
+#[test]
+fn one_client_sends_what_the_original_would() {
+    let outcome = simulate(
+        "connections = 1\nclient-connections = 1\nrequests = 100\nwarmup = '0s'\npopularity = 'window:4'\nkey-form = 'memaslap'\n\
+         key-size = 64\nvalue-size = 1024",
+        options(),
+    );
+    let mut word = 0u64;
+    let (mut verbs, mut suffixes) = (Vec::new(), Vec::new());
+    each_command(&outcome.sent, |command| {
+        let DataCommand { key, value, .. } = *command;
+        verbs.push(command.verb);
+        if command.verb == Verb::Set {
+            word |= 0x1010_1010_1010_1010;
+            assert_eq!((key.len(), value.len(), &key[..8]), (64, 1024, &word.to_le_bytes()[..]));
+            assert_eq!(key[8..], value[..56], "a value begins as the suffix of its key");
+            suffixes.push(key[8..].to_vec());
+            word += 1;
+        }
+    });
+    assert!(
+        verbs.chunks(10).all(|ten| ten[0] == Verb::Set && ten[1..].iter().all(|verb| *verb == Verb::Get))
+    );
+    // The next object in a place begins a byte further.
+    assert_eq!(suffixes.len(), 10);
+    for (before, after) in suffixes.iter().zip(&suffixes[4..]) {
+        assert_eq!(before[1..], after[..55]);
+    }
+}
+
+/// Objects that live on too long, and objects that are gone too soon, are counted by the second.
+#[test]
+fn expiry_is_judged_to_the_second() {
+    // Object 0001, which expires, is set after 200 s, and has a place of the window until the end.
+    const TOML: &str = "connections = 1\nclient-connections = 1\nrequests = 599\nwarmup = '0s'\nthink = '1s'\nmix = 'set=1,get=199'\n\
+                        popularity = 'window:2,expire=1'\nttl = '60s'\nkey-size = 4\nvalue-size = 20\ntimeout = '5s'";
+    type Tamper = fn(&mut Vec<u8>);
+    let table: [(&str, Tamper); 3] = [
+        ("as it should be", |_| {}),
+        ("never expires", |reply| {
+            if reply.as_slice() == b"END\r\n" {
+                *reply = b"VALUE 0001 0 20\r\nxxxxxxxxxxxxxxxxxxxx\r\nEND\r\n".to_vec();
+            }
+        }),
+        ("is gone at once", |reply| {
+            if reply.starts_with(b"VALUE 0001 ") {
+                *reply = b"END\r\n".to_vec();
+            }
+        }),
+    ];
+    for (what, tamper) in table {
+        let server = CoreOptions { script_after: 0, ..CoreOptions::default() };
+        let bound_ns = 10_000 * SECOND;
+        let options = SimOptions { server, tamper: Some(tamper), ..options() };
+        let outcome = simulate_within(plan(TOML), options, bound_ns);
+        check_books(&outcome);
+        let (mut stored_ns, mut expired, mut unexpired) = (0, 0, 0);
+        let mut samples = outcome.samples.iter();
+        each_command(&outcome.sent, |command| {
+            let times = samples.next().unwrap().times;
+            match command.verb {
+                Verb::Set if command.key == b"0001" => stored_ns = times.intended_ns,
+                Verb::Get if command.keys().eq([&b"0001"[..]]) => {
+                    let age_ns = times.done_ns - stored_ns;
+                    expired += u64::from(age_ns > 65 * SECOND && what == "never expires");
+                    unexpired += u64::from(age_ns < 55 * SECOND && what == "is gone at once");
+                }
+                _ => {}
+            }
+        });
+        let found = windows(&outcome);
+        assert_eq!((found.expired_get, found.unexpired_unget), (expired, unexpired), "{what}");
+        assert_eq!(what == "as it should be", expired + unexpired == 0, "{what}");
+        assert_eq!((found.verify_failed, found.verify_misses), (0, 0));
+    }
+}
+
+/// The data commands among these bytes.
+fn each_command(mut bytes: &[u8], mut tell: impl FnMut(&DataCommand<'_>)) {
+    while let Parsed::Complete { used, command } = parse(bytes, 1 << 20) {
+        if let Command::Data(command) = command {
+            tell(&command);
+        }
+        bytes = &bytes[used..];
+    }
+    assert!(bytes.is_empty(), "{} stands behind the last command", bytes.escape_ascii());
+}

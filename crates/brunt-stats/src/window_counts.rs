@@ -1,0 +1,48 @@
+//! What was found out about the objects of windows, and how much of them was stored.
+//!
+//! Not what is wrong with a value (that is `verification.rs`): a value that is not the one stored counts there, too, under its fault.
+
+use serde::{Deserialize, Serialize};
+
+/// Counts over all phases. Results of before there were windows have none of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WindowCounts {
+    /// Values checked that were not those stored.
+    pub verify_failed: u64,
+    /// Keys checked that were not there.
+    pub verify_misses: u64,
+    /// Objects that were there more than 5 s after they were to expire.
+    pub expired_get: u64,
+    /// Objects that were gone more than 5 s before they were to expire.
+    pub unexpired_unget: u64,
+    /// Bytes of the keys and values of all sets that were sent, to every server.
+    pub object_bytes: u64,
+}
+
+impl WindowCounts {
+    /// Has nothing been counted, as in a run without windows?
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Each count with its name, and the words behind the number in a report.
+    pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
+        [
+            ("verify_failed", "checked objects had another value", self.verify_failed),
+            ("verify_misses", "checked objects were not there", self.verify_misses),
+            ("expired_get", "were there 5 s after their time to live", self.expired_get),
+            ("unexpired_unget", "were gone 5 s before its end", self.unexpired_unget),
+            ("object_bytes", "bytes of keys and values were set", self.object_bytes),
+        ]
+    }
+
+    /// Those of another worker, too.
+    pub fn merge(&mut self, other: &Self) {
+        self.verify_failed += other.verify_failed;
+        self.verify_misses += other.verify_misses;
+        self.expired_get += other.expired_get;
+        self.unexpired_unget += other.unexpired_unget;
+        self.object_bytes += other.object_bytes;
+    }
+}
