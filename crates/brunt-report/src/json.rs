@@ -112,6 +112,7 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "values_foreign": summary.counts().values_foreign,
         "values_checked": summary.record.plan.verify.map(|_| summary.counts().verification.checked),
         "misses_checked": summary.record.plan.verify.map(|_| summary.counts().verification.misses),
+        "windows": windows(summary),
         "value_faults": list(&summary.counts().verification.rows().collect::<Vec<_>>(), |held| value_fault(summary, held)),
         "samples": { "kept": summary.counts().samples_kept, "overflow": summary.counts().samples_overflow },
     });
@@ -120,6 +121,16 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
     }
     value[indented::COMPACT] = record::value(&summary.record)?;
     Ok(value)
+}
+
+/// What was found out about the objects of windows, where a class has them.
+fn windows(summary: &Summary) -> Value {
+    match summary.has_windows() {
+        true => {
+            object(&summary.counts().windows.rows(), |(name, _, count)| ((*name).to_owned(), json!(count)))
+        }
+        false => Value::Null,
+    }
 }
 
 fn trace(record: &TraceRecord) -> Value {

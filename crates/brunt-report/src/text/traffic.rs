@@ -28,6 +28,7 @@ pub(super) fn write(out: &mut String, summary: &Summary, rows: &[Row<'_>]) {
     phases(out, summary);
     keys(out, summary);
     values(out, summary);
+    windows(out, summary);
     wire(out, summary);
     trouble::connections(out, summary);
     cluster::write(out, summary);
@@ -154,6 +155,19 @@ fn values(out: &mut String, summary: &Summary) {
     }
     if !facts.is_empty() {
         paragraph::facts(out, "values", &facts);
+    }
+}
+
+/// What was found out about the objects of windows.
+fn windows(out: &mut String, summary: &Summary) {
+    let rows = summary.counts().windows.rows();
+    let some: Vec<String> = rows
+        .into_iter()
+        .filter(|(_, _, number)| *number > 0)
+        .map(|(_, words, number)| format!("{} {words}", count(number)))
+        .collect();
+    if !some.is_empty() {
+        paragraph::facts(out, "objects", &some);
     }
 }
 
