@@ -15,6 +15,7 @@ use brunt_proto::resp::error::ErrorPrefix;
 use brunt_proto::{Astray, Renewal};
 use brunt_stats::connection::ConnectionEvent;
 use brunt_stats::fault::{FaultKind, FirstError, FirstGarbage};
+use brunt_stats::object_fault::ObjectFaultNote;
 use brunt_stats::outage::OutageSpan;
 use brunt_stats::presence::Presence;
 use brunt_stats::recorder::{Account, RecorderSet};
@@ -216,6 +217,11 @@ impl Recording {
     /// A server sent a request on to another node.
     pub(crate) fn redirected(&mut self, server: u16) {
         self.set.redirected(server);
+    }
+
+    /// An object of a window is not as it was to be.
+    pub(crate) fn object_fault(&mut self, note: &ObjectFaultNote<'_>) {
+        self.set.object_fault(note);
     }
 
     /// A server was gone for a while.

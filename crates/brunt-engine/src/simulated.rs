@@ -57,6 +57,7 @@ use brunt_stats::calibration::Lookup;
 use brunt_stats::connection::ConnectionCounts;
 use brunt_stats::interval::Interval;
 use brunt_stats::meter::Meter;
+use brunt_stats::object_fault::ObjectFaults;
 use brunt_stats::outage::{Outage, OutageSpan, outages};
 use brunt_stats::recorder::RecorderSet;
 use brunt_stats::sample::Sample;
@@ -89,6 +90,8 @@ struct Outcome {
     samples: Vec<Sample>,
     store: IntervalStore,
     spans: Vec<OutageSpan>,
+    /// Of each interval.
+    object_faults: Vec<ObjectFaults>,
     meters: Vec<Meter>,
     end: WorkerEnd,
     notice: Option<Notice>,
@@ -261,6 +264,7 @@ struct Run<C: Codec> {
 struct Kept {
     store: IntervalStore,
     spans: Vec<OutageSpan>,
+    object_faults: Vec<ObjectFaults>,
     meters: Vec<Meter>,
 }
 
@@ -268,6 +272,7 @@ impl Kept {
     fn keep(&mut self, interval: &Interval) {
         self.store.push(interval);
         self.spans.extend_from_slice(&interval.outages.spans);
+        self.object_faults.push(interval.object_faults.clone());
         self.meters.iter_mut().zip(&interval.meters).for_each(|(ours, theirs)| ours.merge(theirs));
     }
 }
@@ -296,6 +301,7 @@ impl<C: Codec> Run<C> {
             kept: Kept {
                 store: IntervalStore::new(&blueprint.layout),
                 spans: Vec::new(),
+                object_faults: Vec::new(),
                 meters: blueprint.layout.meters.iter().map(|kind| Meter::new(*kind)).collect(),
             },
             blueprint,
@@ -373,6 +379,7 @@ impl<C: Codec> Run<C> {
             samples,
             store: self.kept.store,
             spans: self.kept.spans,
+            object_faults: self.kept.object_faults,
             meters: self.kept.meters,
             end,
             notice: self.notice,

@@ -12,6 +12,7 @@ use crate::connection::ConnectionCounts;
 use crate::fault::FaultTable;
 use crate::histogram::{Histogram, SparseHistogram};
 use crate::meter::Meter;
+use crate::object_fault::ObjectFaults;
 use crate::outage::OutageSpans;
 use crate::server::ServerCounts;
 use brunt_plan::op::{ClassId, OpKind};
@@ -138,6 +139,8 @@ pub struct Interval {
     pub outages: OutageSpans,
     /// One per metered quantity, in the order of the layout.
     pub meters: Vec<Meter>,
+    /// Objects of windows that were not as they were to be.
+    pub object_faults: ObjectFaults,
 }
 
 /// What went on in a time slice, whatever its phase.

@@ -33,6 +33,7 @@ pub mod latency;
 pub mod limit;
 mod median;
 pub mod meter;
+pub mod object_fault;
 pub mod observer;
 pub mod outage;
 pub mod period;

@@ -10,6 +10,7 @@ use crate::fault::{FaultKind, FaultTable};
 use crate::histogram::RecordingHistogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies};
 use crate::meter::MeterRecorder;
+use crate::object_fault::{ObjectFaultNote, ObjectFaults};
 use crate::outage::{OutageSpan, OutageSpans};
 use crate::sample::{Sample, Times};
 use crate::server::ServerCounts;
@@ -183,6 +184,7 @@ pub struct RecorderSet {
     /// Response times by server, where they are told apart.
     server_responses: Vec<RecordingHistogram>,
     outages: OutageSpans,
+    object_faults: ObjectFaults,
     meters: Vec<MeterRecorder>,
     meter_index: [u8; MeterKind::COUNT],
 }
@@ -209,6 +211,7 @@ impl RecorderSet {
             servers: vec![ServerRow::default(); layout.servers],
             server_responses: (0..layout.servers_timed()).map(|_| RecordingHistogram::default()).collect(),
             outages: OutageSpans::with_room(),
+            object_faults: ObjectFaults::with_room(),
             meters: layout
                 .meters
                 .iter()
@@ -425,6 +428,12 @@ impl RecorderSet {
         self.servers[usize::from(server)].0.redirected += 1;
     }
 
+    /// An object of a window is not as it was to be. What there is no room for is counted.
+    #[cold]
+    pub fn object_fault(&mut self, note: &ObjectFaultNote<'_>) {
+        self.object_faults.note(note);
+    }
+
     /// Trouble with a server is over, or the run. What there is no room for is counted.
     pub fn outage(&mut self, span: OutageSpan) {
         self.outages.note(span);
@@ -467,6 +476,7 @@ impl RecorderSet {
             server_responses: self.server_responses.iter_mut().map(RecordingHistogram::take).collect(),
             outages: self.outages.take(),
             meters: self.meters.iter_mut().map(MeterRecorder::take).collect(),
+            object_faults: self.object_faults.take(),
         }
     }
 

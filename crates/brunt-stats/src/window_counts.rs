@@ -21,11 +21,6 @@ pub struct WindowCounts {
 }
 
 impl WindowCounts {
-    /// Has nothing been counted, as in a run without windows?
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Each count with its name, and the words behind the number in a report.
     pub const fn rows(&self) -> [(&'static str, &'static str, u64); 5] {
         [

@@ -34,7 +34,6 @@ pub struct WorkerCounts {
     /// What was wrong with the others.
     pub verification: Verification,
     /// What was found out about the objects of windows.
-    #[serde(skip_serializing_if = "WindowCounts::is_empty")]
     pub windows: WindowCounts,
     /// What became of datagrams.
     pub datagrams: DatagramCounts,

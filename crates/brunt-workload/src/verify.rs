@@ -4,7 +4,7 @@
 //! there whole is compared at once; that short way only ever says that all is well, or that the value is nobody's of ours, and
 //! leaves every doubt to the long one.
 
-use crate::payload::{HEAD_LEN, Payload};
+use crate::payload::{HEAD_LEN, Payload, ValueParts};
 use crate::trace::NAMED_BY_TEXT;
 use std::ops::Range;
 
@@ -187,9 +187,23 @@ impl Verifier {
         matches!(self.expected, Expected::Written { .. })
     }
 
-    /// Is it one that a window expects?
-    pub fn is_of_window(&self) -> bool {
-        matches!(self.expected, Expected::Exact { .. } | Expected::Laid { .. })
+    /// The value that a window expects, if that is whose it is.
+    pub fn of_window(&self, payload: &Payload) -> Option<ValueParts> {
+        match self.expected {
+            Expected::Exact { version, len } => Some(payload.value(self.id, version, len)),
+            Expected::Laid { offset, len } => Some(ValueParts {
+                head: [0; HEAD_LEN],
+                head_len: 0,
+                offset: offset as usize,
+                len: len as usize,
+            }),
+            _ => None,
+        }
+    }
+
+    /// How long the value was that came.
+    pub fn received_len(&self) -> u32 {
+        self.received as u32
     }
 
     /// What of a body of this length is compared.

@@ -3,6 +3,7 @@
 use super::*;
 use brunt_server::Every;
 use brunt_server::text::DataCommand;
+use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaults};
 use brunt_stats::window_counts::WindowCounts;
 
 fn windows(outcome: &Outcome) -> WindowCounts {
@@ -73,9 +74,42 @@ fn every_wrong_value_is_found() {
                 (expected, wrong),
                 "{toml}"
             );
+            let noted = |faults: &ObjectFaults| faults.rows().count() as u64 + faults.overflow;
+            assert_eq!(outcome.object_faults.iter().map(noted).sum::<u64>(), wrong);
+            for (fault, [key, expected, received]) in
+                outcome.object_faults.iter().flat_map(ObjectFaults::rows)
+            {
+                assert_eq!(
+                    (fault.kind, fault.received_len as usize),
+                    (ObjectFaultKind::Value, expected.len())
+                );
+                assert!(!key.is_empty() && (received.is_empty() || received.len() == expected.len()));
+                // Every byte of it is another.
+                assert!(expected.iter().zip(received).all(|(ours, theirs)| ours != theirs));
+            }
             assert_eq!((windows(&outcome).verify_misses, outcome.end.counts.verification.checked), (0, gets));
             assert_eq!(outcome.allocations, 0, "{toml}");
         }
+    }
+}
+
+/// Clients with a rate send at it, whatever number of connections they have; the keys of multi-gets count one by one.
+#[test]
+fn a_client_has_a_rate_of_its_own() {
+    for mix in ["get=9,set=1", "mget=9,set=1"] {
+        let outcome = simulate(
+            &format!(
+                "connections = 4\nclient-connections = 2\ncall-rate = 500\ndepth = 4\ntime = '2s'\nwarmup = '0s'\nmix = '{mix}'\n\
+                 popularity = 'window:100'\nserver = ['a', 'b']\nplacement = 'round-robin'"
+            ),
+            SimOptions { others: vec![CoreOptions::default()], ..options() },
+        );
+        check_books(&outcome);
+        let book = outcome.book(Phase::Measure);
+        let keys = outcome.measured(OpKind::Get).keys.asked + outcome.measured(OpKind::Mget).keys.asked;
+        let ops = keys + outcome.measured(OpKind::Set).requests.scheduled;
+        // Two clients at 500/s for two seconds; a multi-get is due with its first key.
+        assert!((2_000..2_020).contains(&ops) && book.requests.failed() == 0, "{ops}");
     }
 }
 

@@ -282,8 +282,12 @@ fn run(toml: &str, script: Script) -> Ended {
     let orders = Arc::new(Orders::default());
     let exchange = Exchange { filled, spares: spares_in };
     let mut worker = build(&blueprint, shard, orders.clone(), exchange, codec, io, true);
-    let mut kept =
-        Kept { store: IntervalStore::new(&blueprint.layout), spans: Vec::new(), meters: Vec::new() };
+    let mut kept = Kept {
+        store: IntervalStore::new(&blueprint.layout),
+        spans: Vec::new(),
+        object_faults: Vec::new(),
+        meters: Vec::new(),
+    };
     let mut turns = 0;
     while worker.is_running() {
         let is_counted = worker.is_measuring();

@@ -244,7 +244,7 @@ impl<C: Codec> Traffic<C> {
             Some((key_id, expected)) => {
                 let mut verifier = Verifier::new(key_id, expected);
                 verifier.feed(&self.payload, value);
-                self.judge(id, &verifier, at_ns);
+                self.judge(index, id, &verifier, value, at_ns);
             }
             None => self.note_unasked(index, id, key, at_ns),
         }
@@ -309,7 +309,7 @@ impl<C: Codec> Traffic<C> {
         let is_ours = lane.checking == Checking::Ours;
         let is_audited = lane.is_audited && !lane.extends;
         if lane.is_windowed && !lane.is_preload {
-            return Some((id, self.expect_of_window(index, head, id, at_ns)));
+            return Some((id, self.expect_of_window(index, head, id, bytes, at_ns)));
         }
         let expected = match lane.checking {
             _ if is_audited && !self.audits[usize::from(entry_class)].chooses() => UNCHECKED,
@@ -520,7 +520,8 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn end_value(&mut self, index: u32, id: EntryId, at_ns: u64) {
         if let Some(verifier) = self.connections[index as usize].verifier.take() {
-            self.judge(id, &verifier, at_ns);
+            // What came in pieces is not kept.
+            self.judge(index, id, &verifier, &[], at_ns);
         }
     }
 

@@ -12,12 +12,22 @@ use brunt_plan::op::{Op, OpKind, ValueRef};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;
 use brunt_proto::Codec;
+use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaultNote};
 use brunt_stats::verification::{Example, ValueFault};
+use brunt_workload::payload::ValueParts;
 use brunt_workload::session::Check;
 use brunt_workload::verify::{Expected, Integrity, Verifier};
 
 /// By so much a server's clock and ours may differ, and what is on the way takes time: memaslap's five seconds.
 const LIFE_TOLERANCE_MS: u64 = 5_000;
+
+/// An object that is not as it was to be: where and when that was seen.
+struct Seen {
+    index: u32,
+    id: u64,
+    at_ns: u64,
+    received_len: u32,
+}
 
 impl<C: Codec> Traffic<C> {
     /// The schedule begins: what a preload stored was stored before.
@@ -70,7 +80,14 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Which value must follow under a key of a window. An object that expires is judged at once.
-    pub(super) fn expect_of_window(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) -> Expected {
+    pub(super) fn expect_of_window(
+        &mut self,
+        index: u32,
+        head: EntryId,
+        id: u64,
+        bytes: u32,
+        at_ns: u64,
+    ) -> Expected {
         match self.take_check(index, head, id) {
             None => UNCHECKED,
             Some(Check::Value { version }) => {
@@ -81,6 +98,8 @@ impl<C: Codec> Traffic<C> {
                 let (age_ms, ttl_ms) = self.age_and_ttl_ms(index, stored_ms, at_ns);
                 if age_ms > ttl_ms + LIFE_TOLERANCE_MS {
                     self.recording.counts.windows.expired_get += 1;
+                    let seen = Seen { index, id, at_ns, received_len: bytes };
+                    self.note_object(ObjectFaultKind::Expired { age_ms }, &seen, None, &[]);
                 }
                 UNCHECKED
             }
@@ -91,17 +110,49 @@ impl<C: Codec> Traffic<C> {
     fn check_miss_of_window(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         match self.take_check(index, head, id) {
             None => {}
-            Some(Check::Value { .. }) => {
+            Some(Check::Value { version }) => {
                 self.recording.counts.verification.misses += 1;
                 self.recording.counts.windows.verify_misses += 1;
+                let parts =
+                    self.lanes[self.lane_of(index) as usize].keyspace.value(&self.payload, id, version);
+                let seen = Seen { index, id, at_ns, received_len: 0 };
+                self.note_object(ObjectFaultKind::Missing, &seen, Some(parts), &[]);
             }
             Some(Check::Life { stored_ms }) => {
                 let (age_ms, ttl_ms) = self.age_and_ttl_ms(index, stored_ms, at_ns);
                 if age_ms + LIFE_TOLERANCE_MS < ttl_ms {
                     self.recording.counts.windows.unexpired_unget += 1;
+                    let seen = Seen { index, id, at_ns, received_len: 0 };
+                    self.note_object(ObjectFaultKind::Gone { age_ms }, &seen, None, &[]);
                 }
             }
         }
+    }
+
+    /// Hands on what was wrong with an object, with the value that was expected where that is known.
+    #[cold]
+    fn note_object(
+        &mut self,
+        kind: ObjectFaultKind,
+        seen: &Seen,
+        expected: Option<ValueParts>,
+        received: &[u8],
+    ) {
+        let lane = &self.lanes[self.lane_of(seen.index) as usize];
+        self.key_bytes.clear();
+        lane.keyspace.write_key(seen.id, &mut self.key_bytes);
+        let (head, rest) = match &expected {
+            Some(parts) => (parts.head(), &self.payload.block()[parts.offset..][..parts.len]),
+            None => (&[][..], &[][..]),
+        };
+        self.recording.object_fault(&ObjectFaultNote {
+            kind,
+            at_ns: seen.at_ns,
+            connection: seen.index,
+            ttl_s: lane.session.ttl_s(),
+            received_len: seen.received_len,
+            bytes: [&self.key_bytes, head, rest, received],
+        });
     }
 
     /// What a window wants to know of the reply for this key.
@@ -155,10 +206,21 @@ impl<C: Codec> Traffic<C> {
 
     /// Notes what a value has turned out to be.
     #[inline]
-    pub(super) fn judge(&mut self, head: EntryId, verifier: &Verifier, at_ns: u64) {
+    pub(super) fn judge(
+        &mut self,
+        index: u32,
+        head: EntryId,
+        verifier: &Verifier,
+        received: &[u8],
+        at_ns: u64,
+    ) {
         let verdict = verifier.finish(&self.payload);
-        if verifier.is_of_window() && verdict != Integrity::Intact {
+        if verdict != Integrity::Intact
+            && let Some(parts) = verifier.of_window(&self.payload)
+        {
             self.recording.counts.windows.verify_failed += 1;
+            let seen = Seen { index, id: verifier.id(), at_ns, received_len: verifier.received_len() };
+            self.note_object(ObjectFaultKind::Value, &seen, Some(parts), received);
         }
         match verdict {
             Integrity::Intact if !verifier.is_of_any_version() => {}

@@ -47,6 +47,7 @@ fn interval(start_ns: u64, end_ns: u64, op: OpKind, values: &[u64]) -> Interval 
         server_responses: Vec::new(),
         outages: OutageSpans::default(),
         meters: Vec::new(),
+        object_faults: crate::object_fault::ObjectFaults::default(),
     }
 }
 

@@ -1,0 +1,159 @@
+//! Objects of windows that were not as they were to be, one by one and with their bytes.
+//!
+//! Not counts (those are in `window_counts.rs`) and no part of a result: for whoever watches a run. Invariant: what a worker
+//! notes in an interval has a bound, and nothing is allocated for it but at the start; what there is no room for is counted.
+
+use serde::{Deserialize, Serialize};
+
+/// How many a worker can note in an interval, and bytes of them.
+const FAULTS_MAX: usize = 64;
+const BYTES_MAX: usize = 256 << 10;
+
+/// What was wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObjectFaultKind {
+    /// Another value than the one stored.
+    Value,
+    /// The key was not there, though it does not expire.
+    Missing,
+    /// It was there more than 5 s after its time to live.
+    Expired {
+        /// How long ago it was stored.
+        age_ms: u64,
+    },
+    /// It was gone more than 5 s before the end of its time to live.
+    Gone {
+        /// As of one that expired.
+        age_ms: u64,
+    },
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectFault {
+    /// What was wrong.
+    pub kind: ObjectFaultKind,
+    /// When it was seen, in ns on the run's clock.
+    pub at_ns: u64,
+    /// The connection, as a number within the worker.
+    pub connection: u32,
+    /// The time to live, in seconds, of objects that expire.
+    pub ttl_s: u32,
+    /// How long the value was that was received, whether its bytes are here or not.
+    pub received_len: u32,
+    /// Where its key, the value expected and the value received end among the bytes, each behind the one before it.
+    ends: [u32; 3],
+}
+
+/// A fault with its bytes: those of the key, of the value expected, where that is known, and of the value received, where it came in one
+/// piece.
+pub type ObjectFaultRow<'a> = (&'a ObjectFault, [&'a [u8]; 3]);
+
+/// Those of an interval.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectFaults {
+    faults: Vec<ObjectFault>,
+    bytes: Vec<u8>,
+    /// How many there was no room for.
+    pub overflow: u64,
+}
+
+/// What a fault is noted with.
+#[derive(Clone, Copy, Debug)]
+pub struct ObjectFaultNote<'a> {
+    /// As in [`ObjectFault`].
+    pub kind: ObjectFaultKind,
+    /// As there.
+    pub at_ns: u64,
+    /// As there.
+    pub connection: u32,
+    /// As there.
+    pub ttl_s: u32,
+    /// As there.
+    pub received_len: u32,
+    /// Of the key, of the value expected in two pieces, and of the value received.
+    pub bytes: [&'a [u8]; 4],
+}
+
+impl ObjectFaults {
+    /// Empty, with all the room there will be.
+    pub(crate) fn with_room() -> Self {
+        Self { faults: Vec::with_capacity(FAULTS_MAX), bytes: Vec::with_capacity(BYTES_MAX), overflow: 0 }
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty() && self.overflow == 0
+    }
+
+    /// In the order noted.
+    pub fn rows(&self) -> impl Iterator<Item = ObjectFaultRow<'_>> {
+        let begins = std::iter::once(0).chain(self.faults.iter().map(|fault| fault.ends[2]));
+        let of = |range: std::ops::Range<u32>| self.bytes.get(range.start as usize..range.end as usize);
+        begins.zip(&self.faults).map(move |(begin, fault)| {
+            let [key, expected, received] = fault.ends;
+            (
+                fault,
+                [begin..key, key..expected, expected..received].map(|range| of(range).unwrap_or_default()),
+            )
+        })
+    }
+
+    /// Notes one if there is room.
+    pub(crate) fn note(&mut self, note: &ObjectFaultNote<'_>) {
+        let len: usize = note.bytes.iter().map(|bytes| bytes.len()).sum();
+        if self.faults.len() == FAULTS_MAX || self.bytes.len() + len > BYTES_MAX {
+            self.overflow += 1;
+            return;
+        }
+        let ends = note.bytes.map(|bytes| {
+            self.bytes.extend_from_slice(bytes);
+            self.bytes.len() as u32
+        });
+        self.faults.push(ObjectFault {
+            kind: note.kind,
+            at_ns: note.at_ns,
+            connection: note.connection,
+            ttl_s: note.ttl_s,
+            received_len: note.received_len,
+            ends: [ends[0], ends[2], ends[3]],
+        });
+    }
+
+    /// Yields a copy and leaves the list empty, its memory kept.
+    pub(crate) fn take(&mut self) -> Self {
+        let taken = self.clone();
+        self.faults.clear();
+        self.bytes.clear();
+        self.overflow = 0;
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_keep_their_bytes_and_have_a_bound() {
+        let mut faults = ObjectFaults::with_room();
+        let note = |connection, key: &'static [u8], received: &'static [u8]| ObjectFaultNote {
+            kind: ObjectFaultKind::Value,
+            at_ns: 7,
+            connection,
+            ttl_s: 60,
+            received_len: 5,
+            bytes: [key, b"exp", b"ected", received],
+        };
+        let long: &[u8] = vec![1; BYTES_MAX].leak();
+        faults.note(&note(1, b"one", b"other"));
+        faults.note(&note(2, b"", long));
+        faults.note(&note(3, b"three", b""));
+        let rows: Vec<_> = faults.rows().map(|(fault, bytes)| (fault.connection, bytes)).collect();
+        assert_eq!(rows, [(1, [&b"one"[..], b"expected", b"other"]), (3, [b"three", b"expected", b""])]);
+        assert_eq!((faults.overflow, faults.is_empty()), (1, false));
+        (0..100).for_each(|_| faults.note(&note(4, b"k", b"")));
+        let taken = faults.take();
+        assert_eq!((taken.rows().count(), taken.overflow, faults.is_empty()), (FAULTS_MAX, 1 + 38, true));
+    }
+}
