@@ -11,7 +11,6 @@ use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
 use crate::trace_feed::TraceFeed;
-use crate::traffic::Checking;
 use brunt_plan::op::{Expectation, Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
@@ -220,6 +219,17 @@ impl Route {
     pub(crate) fn backlog(&self) -> usize {
         self.waiting.len() + self.parked.len()
     }
+}
+
+/// How values read are compared with those stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checking {
+    /// The data set is ours, every value in it was stored by us.
+    Ours,
+    /// Others may have stored values: those that name themselves as ours are compared, the others counted.
+    Named,
+    /// They are not.
+    Nothing,
 }
 
 /// A session and its place in the engine.

@@ -108,17 +108,6 @@ pub(crate) struct LinkPlan {
     pub by_datagram: bool,
 }
 
-/// How values read are compared with those stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checking {
-    /// The data set is ours, every value in it was stored by us.
-    Ours,
-    /// Others may have stored values: those that name themselves as ours are compared, the others counted.
-    Named,
-    /// They are not.
-    Nothing,
-}
-
 /// Everything a worker owns but its Io.
 pub(crate) struct Traffic<C: Codec> {
     codec: C,

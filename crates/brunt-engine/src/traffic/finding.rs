@@ -6,10 +6,10 @@
 //! given its slot back and is booked.
 
 use super::receiving::is_asked_for;
-use super::{Checking, Traffic, give_back};
+use super::{Traffic, give_back};
 use crate::health::Health;
 use crate::in_flight::Entry;
-use crate::lane::Lane;
+use crate::lane::{Checking, Lane};
 use crate::recording::Recording;
 use brunt_plan::op::KeyRef;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};

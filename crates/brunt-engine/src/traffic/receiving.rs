@@ -3,14 +3,14 @@
 //! Not parsing (that is the codec's), and not which operation a reply answers (that is [`super::matching`]'s). Invariant: a
 //! reply ends the operation that it answers, once.
 
+use super::Traffic;
 use super::finding::Read;
 use super::giving_up::unsent_times;
 use super::redirecting::Said;
-use super::{Checking, Traffic};
 use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
-use crate::lane::{Picked, Route, Routing};
+use crate::lane::{Checking, Picked, Route, Routing};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
