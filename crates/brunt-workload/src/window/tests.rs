@@ -4,7 +4,7 @@ use super::*;
 use crate::rng::Purpose;
 use brunt_plan::distribution::SizeDistribution;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, SessionScope};
+use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, Reconnect, SessionScope};
 use brunt_plan::popularity::{Popularity, Window as Law};
 use brunt_plan::units::DurationNs;
 use std::collections::HashMap;
@@ -34,6 +34,7 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         ttl_s: 60,
         noreply: false,
         on_miss: OnMiss::Ignore,
+        reconnect: Reconnect::Always,
         lifetime: Lifetime::default(),
         carrier: brunt_plan::carrier::Carrier::Agents,
         trace: None,
