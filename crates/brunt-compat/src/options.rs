@@ -18,6 +18,8 @@ pub struct Rule {
     pub repeats: bool,
     /// Nothing behind it is looked at.
     pub ends: bool,
+    /// The tool does not have it, we do: a beginning of its name that begins an option of the tool's, too, means that.
+    pub is_ours: bool,
 }
 
 /// An option that was given.
@@ -79,6 +81,17 @@ impl std::error::Error for Fault {}
 /// An option is not known, may be several ones, lacks its value, has one that it does not take, or is given twice.
 pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<Scanned, Fault> {
     let mut scanned = Scanned::default();
+    scan_into(&mut scanned, rules, arguments).map(|()| scanned)
+}
+
+/// The same for tools that carry out each option as they meet it: what stands before a fault is there, too.
+pub fn scan_to_fault(rules: &[Rule], arguments: &[String]) -> (Scanned, Option<Fault>) {
+    let mut scanned = Scanned::default();
+    let fault = scan_into(&mut scanned, rules, arguments).err();
+    (scanned, fault)
+}
+
+fn scan_into(scanned: &mut Scanned, rules: &[Rule], arguments: &[String]) -> Result<(), Fault> {
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument == "--" {
@@ -99,11 +112,11 @@ pub fn scan(rules: &[Rule], arguments: &[String]) -> Result<Scanned, Fault> {
             }
             scanned.given.push(Given { long: rule.long, value });
             if rule.ends {
-                return Ok(scanned);
+                return Ok(());
             }
         }
     }
-    Ok(scanned)
+    Ok(())
 }
 
 type Found<'a> = (&'a Rule, Option<String>);
@@ -119,7 +132,10 @@ fn scan_long<'a>(
         None => (text, None),
     };
     let exact = rules.iter().find(|rule| rule.long == name);
-    let begun: Vec<&Rule> = rules.iter().filter(|rule| rule.long.starts_with(name)).collect();
+    let mut begun: Vec<&Rule> = rules.iter().filter(|rule| rule.long.starts_with(name)).collect();
+    if begun.iter().any(|rule| !rule.is_ours) {
+        begun.retain(|rule| !rule.is_ours);
+    }
     let rule = match (exact, begun.as_slice()) {
         (Some(rule), _) => rule,
         (None, [rule]) => *rule,
@@ -236,10 +252,11 @@ mod tests {
     use super::*;
 
     const fn rule(long: &'static str, short: char, takes_value: bool) -> Rule {
-        Rule { long, short: Some(short), takes_value, repeats: false, ends: false }
+        Rule { long, short: Some(short), takes_value, repeats: false, ends: false, is_ours: false }
     }
 
-    const RULES: [Rule; 6] = [
+    const RULES: [Rule; 7] = [
+        Rule { is_ours: true, repeats: true, ..rule("measure_quietly", 'q', false) },
         Rule { repeats: true, ..rule("verbose", 'v', false) },
         Rule { repeats: true, ..rule("server", 's', true) },
         rule("save", 'f', true),
@@ -257,7 +274,7 @@ mod tests {
         // (line, options in order, stray words)
         let table = [
             ("-s a -sb --server=c --server d", "server=a server=b server=c server=d", ""),
-            ("--serv a --measure_q=3", "server=a measure_qps=3", ""),
+            ("--serv a --measure_q=3 --measure_qu", "server=a measure_qps=3 measure_quietly", ""),
             ("x -vv y -vsz", "verbose verbose verbose server=z", "x y"),
             ("-v -- -s --bogus", "verbose", "-s --bogus"),
             ("-Q -5 - --save=", "measure_qps=-5 save=", "-"),
@@ -295,6 +312,14 @@ mod tests {
         for (line, fault) in table {
             assert_eq!(scanned(line), Err(Fault(fault.to_owned())), "{line}");
         }
+    }
+
+    #[test]
+    fn what_stands_before_a_fault_is_kept() {
+        let words = ["-Q", "1", "-vx", "-D", "2"].map(str::to_owned);
+        let (scanned, fault) = scan_to_fault(&RULES, &words);
+        assert_eq!(scanned.given, [Given { long: "measure_qps", value: Some("1".to_owned()) }]);
+        assert_eq!(fault, Some(Fault("-x is no option; --help lists them".to_owned())));
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl fmt::Display for Refusal {
 }
 
 const fn flag(long: &'static str, short: Option<char>) -> Rule {
-    Rule { long, short, takes_value: false, repeats: false, ends: false }
+    Rule { long, short, takes_value: false, repeats: false, ends: false, is_ours: false }
 }
 
 const fn value(long: &'static str, short: Option<char>) -> Rule {

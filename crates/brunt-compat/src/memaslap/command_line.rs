@@ -1,0 +1,458 @@
+//! memaslap's options and ours: a command line becomes typed values that each lie in their range.
+//!
+//! Not what they come to together, but for servers and threads, which memaslap looks at before anything else; the rest is
+//! [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in a refusal.
+
+use super::PORT;
+use crate::options::{Given, Rule, leading_integer, leading_number, scan_to_fault};
+use std::fmt;
+
+/// Why nothing is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What to tell the user.
+    pub message: String,
+    /// The help follows.
+    pub shows_help: bool,
+}
+
+impl Refusal {
+    /// With this message alone.
+    pub(super) fn of(message: impl Into<String>) -> Self {
+        Self { message: message.into(), shows_help: false }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+const fn flag(long: &'static str, short: char) -> Rule {
+    Rule { long, short: Some(short), takes_value: false, repeats: true, ends: false, is_ours: false }
+}
+
+const fn value(long: &'static str, short: char) -> Rule {
+    Rule { takes_value: true, ..flag(long, short) }
+}
+
+const fn ours(long: &'static str, takes_value: bool) -> Rule {
+    Rule { long, short: None, takes_value, repeats: true, ends: false, is_ours: true }
+}
+
+/// Every option in the order of the help, and last those of our own.
+pub const OPTIONS: [Rule; 28] = [
+    value("servers", 's'),
+    value("threads", 'T'),
+    value("concurrency", 'c'),
+    value("conn_sock", 'n'),
+    value("execute_number", 'x'),
+    value("time", 't'),
+    value("cfg_cmd", 'F'),
+    value("win_size", 'w'),
+    value("fixed_size", 'X'),
+    value("verify", 'v'),
+    value("division", 'd'),
+    value("stat_freq", 'S'),
+    value("exp_verify", 'e'),
+    value("overwrite", 'o'),
+    flag("reconnect", 'R'),
+    flag("udp", 'U'),
+    flag("facebook", 'a'),
+    flag("binary", 'B'),
+    value("tps", 'P'),
+    value("rep_write", 'p'),
+    flag("verbose", 'b'),
+    Rule { ends: true, ..flag("help", 'h') },
+    Rule { ends: true, ..flag("version", 'V') },
+    ours("seed", true),
+    ours("printable-keys", false),
+    ours("percentiles", false),
+    ours("legacy-exit", false),
+    ours("quiet", false),
+];
+
+/// The variable that names servers where `--servers` does not.
+pub const SERVERS_VARIABLE: &str = "MEMCACHED_SERVERS";
+/// The largest value that memcached takes by default, and memaslap at all.
+pub const VALUE_BYTES_MAX: u32 = 1 << 20;
+/// No run and no interval is longer: a century.
+const SECONDS_MAX: u64 = 100 * 366 * 86_400;
+
+/// A command line that asks for a run, with memaslap's defaults.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are memaslap's options of the same names, and ours")]
+pub struct CommandLine {
+    /// As they were given, wherever that was.
+    pub servers: String,
+    pub threads: u32,
+    pub concurrency: u32,
+    pub conn_sock: u32,
+    /// Operations in all; none: the run ends by time.
+    pub execute_number: Option<u64>,
+    pub time_s: u64,
+    pub cfg_cmd: Option<String>,
+    /// Objects in the window of each concurrency.
+    pub win_size: u64,
+    pub fixed_size: Option<u32>,
+    pub verify: f64,
+    pub division: u32,
+    pub stat_freq_s: Option<u64>,
+    pub exp_verify: f64,
+    pub overwrite: f64,
+    pub reconnect: bool,
+    pub udp: bool,
+    pub facebook: bool,
+    pub binary: bool,
+    /// Operations per second; 0 is as fast as it goes.
+    pub tps: u64,
+    pub rep_write: Option<u32>,
+    pub verbose: bool,
+    pub seed: Option<u64>,
+    pub printable_keys: bool,
+    pub percentiles: bool,
+    pub legacy_exit: bool,
+    pub quiet: bool,
+    /// Given, and without effect: for the user, each without its prefix.
+    pub warnings: Vec<String>,
+}
+
+impl Default for CommandLine {
+    fn default() -> Self {
+        Self {
+            servers: String::new(),
+            threads: 1,
+            concurrency: 16,
+            conn_sock: 1,
+            execute_number: None,
+            time_s: 600,
+            cfg_cmd: None,
+            win_size: 10 * 1024,
+            fixed_size: None,
+            verify: 0.0,
+            division: 1,
+            stat_freq_s: None,
+            exp_verify: 0.0,
+            overwrite: 0.0,
+            reconnect: false,
+            udp: false,
+            facebook: false,
+            binary: false,
+            tps: 0,
+            rep_write: None,
+            verbose: false,
+            seed: None,
+            printable_keys: false,
+            percentiles: false,
+            legacy_exit: false,
+            quiet: false,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// The help.
+    Help,
+    /// The version.
+    Version,
+    /// A run.
+    Run(Box<CommandLine>),
+}
+
+/// Reads a command line without the program's name. Options are carried out in their order, so that the first that ends
+/// everything does.
+///
+/// # Errors
+/// An option or its value is not accepted, there is no server, or concurrencies cannot be divided among threads.
+pub fn parse(arguments: &[String], variable: &dyn Fn(&str) -> Option<String>) -> Result<Asked, Refusal> {
+    let (scanned, fault) = scan_to_fault(&OPTIONS, arguments);
+    let mut line = CommandLine::default();
+    let mut servers = None;
+    for Given { long, value } in &scanned.given {
+        let value = value.as_deref().unwrap_or_default();
+        match *long {
+            "help" => return Ok(Asked::Help),
+            "version" => return Ok(Asked::Version),
+            "servers" => servers = Some(value.to_owned()),
+            long => line.set(long, value)?,
+        }
+    }
+    if let Some(fault) = fault {
+        return Err(Refusal::of(fault.to_string()));
+    }
+    line.servers = servers.or_else(|| variable(SERVERS_VARIABLE)).unwrap_or_default();
+    if line.servers.split(',').all(|server| server.trim().is_empty()) {
+        return Err(Refusal {
+            message: format!(
+                "No servers provided; accepted: --servers HOST[:PORT],… or the variable {SERVERS_VARIABLE}; \
+                 the usual port is {PORT}"
+            ),
+            shows_help: true,
+        });
+    }
+    if !line.concurrency.is_multiple_of(line.threads) {
+        let (concurrency, threads) = (line.concurrency, line.threads);
+        return Err(Refusal {
+            message: format!(
+                "--concurrency: {concurrency} was given with {threads} threads; accepted: a multiple of --threads"
+            ),
+            shows_help: true,
+        });
+    }
+    line.warn(&scanned.strays, scanned.has("time"));
+    Ok(Asked::Run(Box::new(line)))
+}
+
+impl CommandLine {
+    /// Takes one option.
+    fn set(&mut self, long: &'static str, text: &str) -> Result<(), Refusal> {
+        match long {
+            "threads" => self.threads = above_zero(long, text)?,
+            "concurrency" => self.concurrency = above_zero(long, text)?,
+            "conn_sock" => self.conn_sock = above_zero(long, text)?,
+            "execute_number" => self.execute_number = Some(above_zero(long, text)?),
+            "time" => self.time_s = seconds(long, text)?,
+            "cfg_cmd" => self.cfg_cmd = Some(text.to_owned()),
+            "win_size" => {
+                self.win_size = kibi(long, text)?;
+                if self.win_size == 0 {
+                    return Err(unfit(long, text, "a window of at least 1k objects"));
+                }
+            }
+            "fixed_size" => {
+                let bytes = u32::try_from(leading_integer(text)).ok();
+                let bytes = bytes.filter(|bytes| (1..=VALUE_BYTES_MAX).contains(bytes));
+                let accepted = || unfit(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes"));
+                self.fixed_size = Some(bytes.ok_or_else(accepted)?);
+            }
+            "verify" => self.verify = share(long, text)?,
+            "division" => self.division = above_zero(long, text)?,
+            "stat_freq" => self.stat_freq_s = Some(seconds(long, text)?),
+            "exp_verify" => self.exp_verify = share(long, text)?,
+            "overwrite" => self.overwrite = share(long, text)?,
+            "reconnect" => self.reconnect = true,
+            "udp" => self.udp = true,
+            "facebook" => self.facebook = true,
+            "binary" => self.binary = true,
+            "tps" => self.tps = kibi(long, text)?,
+            "rep_write" => self.rep_write = Some(above_zero(long, text)?),
+            "verbose" => self.verbose = true,
+            "seed" => {
+                let accepted = || unfit(long, text, "a whole number of at most 64 bits");
+                self.seed = Some(text.parse().map_err(|_| accepted())?);
+            }
+            "printable-keys" => self.printable_keys = true,
+            "percentiles" => self.percentiles = true,
+            "legacy-exit" => self.legacy_exit = true,
+            "quiet" => self.quiet = true,
+            long => unreachable!("--{long} stands in the table and is not read"),
+        }
+        Ok(())
+    }
+
+    /// Notes what has no effect.
+    fn warn(&mut self, strays: &[String], has_time: bool) {
+        for stray in strays {
+            self.warnings.push(format!("'{stray}' belongs to no option and has no effect"));
+        }
+        if has_time && self.execute_number.is_some() {
+            self.warnings.push("--time: without effect beside --execute_number".to_owned());
+        }
+        if self.verbose && self.verify == 0.0 && self.exp_verify == 0.0 {
+            self.warnings.push("--verbose: without effect, for nothing is verified".to_owned());
+        }
+    }
+}
+
+/// What is wrong with a value, in the words of all our messages.
+pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> Refusal {
+    Refusal::of(format!("--{long}: '{text}' was given; accepted: {accepted}"))
+}
+
+/// As `strtoul` reads it: what follows the number is not looked at. Numbers below 0, which wrap around there, are refused.
+fn above_zero<T: TryFrom<i64>>(long: &str, text: &str) -> Result<T, Refusal> {
+    let number = leading_integer(text);
+    let fitting = T::try_from(number).ok().filter(|_| number > 0);
+    fitting.ok_or_else(|| match number {
+        ..=0 => unfit(long, text, "a whole number greater than 0"),
+        _ => unfit(long, text, "a smaller number"),
+    })
+}
+
+/// As `atof` reads it.
+fn share(long: &str, text: &str) -> Result<f64, Refusal> {
+    let share = leading_number(text);
+    // Billionths are the finest parts that a plan has.
+    let fits = share <= 1.0 && share >= 1e-9;
+    if fits { Ok(share) } else { Err(unfit(long, text, "a share above 0 and up to 1, such as 0.05")) }
+}
+
+/// The number before the unit, which is the last character, as `atoi` reads it; and the unit in lower case.
+fn with_unit(text: &str) -> Option<(i64, char)> {
+    let unit = text.chars().last()?;
+    Some((leading_integer(&text[..text.len() - unit.len_utf8()]), unit.to_ascii_lowercase()))
+}
+
+fn seconds(long: &str, text: &str) -> Result<u64, Refusal> {
+    let accepted = || unfit(long, text, "a number greater than 0 and s, m, h or d behind it, such as 24h");
+    let (number, unit) = with_unit(text).ok_or_else(accepted)?;
+    let unit_s = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(accepted()),
+    };
+    let number = u64::try_from(number).ok().filter(|number| *number > 0).ok_or_else(accepted)?;
+    let seconds = number.checked_mul(unit_s).filter(|seconds| *seconds <= SECONDS_MAX);
+    seconds.ok_or_else(|| unfit(long, text, "up to a hundred years"))
+}
+
+fn kibi(long: &str, text: &str) -> Result<u64, Refusal> {
+    let accepted = || unfit(long, text, "a number and k, m or g behind it, such as 10k, which is 10 * 1024");
+    let (number, unit) = with_unit(text).ok_or_else(accepted)?;
+    let shift = match unit {
+        'k' => 10,
+        'm' => 20,
+        'g' => 30,
+        _ => return Err(accepted()),
+    };
+    let number = u64::try_from(number).map_err(|_| accepted())?;
+    number.checked_mul(1 << shift).ok_or_else(|| unfit(long, text, "a smaller number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Asked, Refusal> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        parse(&words, &|_| None)
+    }
+
+    fn run(line: &str) -> CommandLine {
+        match parsed(line) {
+            Ok(Asked::Run(line)) => *line,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn command_lines() {
+        let usual = || CommandLine { servers: "h".to_owned(), ..CommandLine::default() };
+        // (options beside -s h, what they change)
+        let table = [
+            ("", usual()),
+            ("-T2 -c 8", CommandLine { threads: 2, concurrency: 8, ..usual() }),
+            ("--thr 4abc --conc=16.9", CommandLine { threads: 4, ..usual() }),
+            ("-c 8 -c 32", CommandLine { concurrency: 32, ..usual() }),
+            ("-n 4 -d 20", CommandLine { conn_sock: 4, division: 20, ..usual() }),
+            ("--exec 4294967297", CommandLine { execute_number: Some(1 << 32 | 1), ..usual() }),
+            ("-t 2m", CommandLine { time_s: 120, ..usual() }),
+            ("--time=24H", CommandLine { time_s: 86_400, ..usual() }),
+            ("-t 1.9d", CommandLine { time_s: 86_400, ..usual() }),
+            ("-w 1K -P40k", CommandLine { win_size: 1024, tps: 40_960, ..usual() }),
+            ("--win_size=2m -P 0k", CommandLine { win_size: 2 << 20, ..usual() }),
+            ("-X 2m", CommandLine { fixed_size: Some(2), ..usual() }),
+            ("-v 0.5abc -o0.9", CommandLine { verify: 0.5, overwrite: 0.9, ..usual() }),
+            ("-e 1", CommandLine { exp_verify: 1.0, ..usual() }),
+            ("-S 2d", CommandLine { stat_freq_s: Some(172_800), ..usual() }),
+            ("-RB -p 2", CommandLine { reconnect: true, binary: true, rep_write: Some(2), ..usual() }),
+            (
+                "-Ua --verb -v 1",
+                CommandLine { udp: true, facebook: true, verbose: true, verify: 1.0, ..usual() },
+            ),
+            ("-F f --cfg g", CommandLine { cfg_cmd: Some("g".to_owned()), ..usual() }),
+            ("--seed 7 --quiet", CommandLine { seed: Some(7), quiet: true, ..usual() }),
+            // Ours yield to memaslap's.
+            ("--se x", CommandLine { servers: "x".to_owned(), ..usual() }),
+            ("--see 1 --leg", CommandLine { seed: Some(1), legacy_exit: true, ..usual() }),
+            ("--per --pri", CommandLine { percentiles: true, printable_keys: true, ..usual() }),
+        ];
+        for (options, expected) in table {
+            assert_eq!(run(&format!("-s h {options}")), expected, "{options}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_said() {
+        let table = [
+            ("-w 1K 1", "'1' belongs to no option and has no effect"),
+            ("-t 1s -x 10", "--time: without effect beside --execute_number"),
+            ("-bB", "--verbose: without effect, for nothing is verified"),
+        ];
+        for (options, warning) in table {
+            assert_eq!(run(&format!("-s h {options}")).warnings, [warning], "{options}");
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        // (command line, message, the help follows)
+        let table = [
+            ("-T 0", "--threads: '0' was given; accepted: a whole number greater than 0", false),
+            ("-c x", "--concurrency: 'x' was given; accepted: a whole number greater than 0", false),
+            ("-c -5", "--concurrency: '-5' was given; accepted: a whole number greater than 0", false),
+            ("-c 5000000000", "--concurrency: '5000000000' was given; accepted: a smaller number", false),
+            ("-x 0", "--execute_number: '0' was given", false),
+            (
+                "-t 10",
+                "--time: '10' was given; accepted: a number greater than 0 and s, m, h or d behind it",
+                false,
+            ),
+            ("-t 0s", "--time: '0s' was given; accepted: a number greater than 0", false),
+            ("-t -5s", "--time: '-5s' was given; accepted: a number greater than 0", false),
+            ("-t 9999999d", "--time: '9999999d' was given; accepted: up to a hundred years", false),
+            ("-S 5", "--stat_freq: '5' was given; accepted: a number greater than 0 and s", false),
+            ("-w 10", "--win_size: '10' was given; accepted: a number and k, m or g behind it", false),
+            ("-w 0k", "--win_size: '0k' was given; accepted: a window of at least 1k objects", false),
+            ("-w -1k", "--win_size: '-1k' was given; accepted: a number and k", false),
+            ("-P 100", "--tps: '100' was given; accepted: a number and k", false),
+            ("-X 2000000", "--fixed_size: '2000000' was given; accepted: from 1 to 1048576 bytes", false),
+            ("-v 1.5", "--verify: '1.5' was given; accepted: a share above 0 and up to 1", false),
+            ("-o 0", "--overwrite: '0' was given; accepted: a share", false),
+            ("-e nan", "--exp_verify: 'nan' was given; accepted: a share", false),
+            ("-p 0 -s h", "--rep_write: '0' was given", false),
+            ("--seed x", "--seed: 'x' was given; accepted: a whole number of at most 64 bits", false),
+            ("-s h --bogus", "--bogus is no option; --help lists them", false),
+            ("-s h --ver", "--ver may be any of --verify --verbose --version", false),
+            ("-s h -c", "-c needs a value", false),
+            // Options in their order, then servers, then threads.
+            ("-T 0 --bogus", "--threads: '0' was given", false),
+            ("-t 1s", "No servers provided", true),
+            ("-T 3", "No servers provided", true),
+            ("-s ,", "No servers provided", true),
+            (
+                "-s h -T 3",
+                "--concurrency: 16 was given with 3 threads; accepted: a multiple of --threads",
+                true,
+            ),
+        ];
+        for (line, message, shows_help) in table {
+            let refusal = parsed(line).unwrap_err();
+            assert!(
+                refusal.message.starts_with(message) && refusal.shows_help == shows_help,
+                "{line}: {refusal:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn answers_and_the_variable() {
+        assert_eq!(parsed("-V --bogus"), Ok(Asked::Version));
+        assert_eq!(parsed("-c 5 -h -T 0"), Ok(Asked::Help));
+        assert!(parsed("-T 0 -h").is_err());
+        let with = |line: &[&str]| {
+            let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
+            match parse(&words, &|name| (name == SERVERS_VARIABLE).then(|| "v:1".to_owned())) {
+                Ok(Asked::Run(line)) => line.servers,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([with(&[]), with(&["-s", "h"])], ["v:1", "h"]);
+    }
+}
