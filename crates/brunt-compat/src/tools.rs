@@ -3,6 +3,7 @@
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
 use crate::front_end::{Asked, Caller};
+use crate::memaslap::front_end as memaslap;
 use crate::mutilate::{Generation, front_end as mutilate};
 
 /// A name that a tool is called by.
@@ -18,7 +19,7 @@ pub struct Tool {
 }
 
 /// Every name.
-pub const TOOLS: [Tool; 2] = [
+pub const TOOLS: [Tool; 4] = [
     Tool {
         name: "mutilate",
         about: "Take mutilate's command line and print its report; a link named mutilate does the same",
@@ -29,6 +30,12 @@ pub const TOOLS: [Tool; 2] = [
         about: "The same with the columns of its second generation",
         read: |arguments, caller| mutilate::read(arguments, Generation::Second, caller),
     },
+    Tool {
+        name: "memaslap",
+        about: "Take memaslap's command line and print its report; a link named memaslap does the same",
+        read: memaslap::read,
+    },
+    Tool { name: "memcaslap", about: "The same by Debian's name of it", read: memaslap::read },
 ];
 
 /// The tool of this name.

@@ -4,7 +4,10 @@
 //! Not what carries out a front end: that is the binary.
 
 pub mod command_line;
+pub mod counters;
+pub mod front_end;
 pub mod help;
+pub mod invocation;
 pub mod report;
 pub mod server_list;
 pub mod tally;

@@ -1,0 +1,232 @@
+//! A command line of memaslap that is carried out: the banner, one run with its tables, and what came of it.
+//!
+//! Not where options are read or rows are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
+//! holds what memaslap's would, and everything else is a line on standard error.
+
+use super::command_line::{self, Refusal};
+use super::help::help;
+use super::invocation::Invocation;
+use super::report::{self, Stretch};
+use super::tally::Tallies;
+use super::{EXIT_FAILED, VERSION, counters};
+use crate::front_end::{
+    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Run, RunFailure, Runs, Setup,
+};
+use brunt_plan::phase::Phase;
+use brunt_plan::spec::PlanSpec;
+use brunt_plan::units::{Count, DurationNs};
+use brunt_stats::observer::{Event, Place};
+use brunt_stats::period::Period;
+use brunt_stats::summary::Summary;
+
+/// The last period of a window may be cut by a clock that is read late; shorter ones have no table.
+const WHOLE: f64 = 0.99;
+
+/// What a command line, without the program's name, comes to.
+pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
+    let text = |out: String| Asked::Answer(Answer { out, ..Answer::default() });
+    let read = command_line::parse(arguments, caller.variable).and_then(|asked| {
+        Ok(match asked {
+            command_line::Asked::Help => text(help()),
+            command_line::Asked::Version => text(format!("{VERSION}\n")),
+            command_line::Asked::Run(line) => {
+                let invocation = Invocation::new(&line, caller)?;
+                Asked::FrontEnd(Box::new(Loader::new(invocation, caller.is_terminal)))
+            }
+        })
+    });
+    read.unwrap_or_else(|Refusal { message, shows_help }| {
+        let out = if shows_help { help() } else { String::new() };
+        Asked::Answer(Answer { code: EXIT_FAILED, out, err: format!("memaslap: {message}\n") })
+    })
+}
+
+/// A run and what was said of it so far.
+struct Loader {
+    invocation: Invocation,
+    is_terminal: bool,
+    /// What the periods came to until now.
+    so_far: Tallies,
+    periods: u64,
+    seconds: f64,
+}
+
+impl FrontEnd for Loader {
+    fn setup(&mut self, console: &mut Console) -> Setup {
+        // memaslap seeds its table of characters with the second of its start.
+        let second = Count(console.unix.0 / 1_000_000_000);
+        self.invocation.spec.run.data_seed.get_or_insert(second);
+        self.invocation.remarks.iter().for_each(|remark| self.say(console, remark));
+        console.out().extend(self.invocation.banner.text().bytes());
+        let period = self.invocation.period_s.map(DurationNs::from_secs);
+        Setup::Runs(Runs { plans: vec![self.spec()], period, ..Runs::default() })
+    }
+
+    fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
+        let Some(summary) = ended else {
+            let place = Place { of: Some(1), ..Place::default() };
+            return Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }));
+        };
+        self.report(&summary, console);
+        Next::End(self.end(&summary, console))
+    }
+
+    fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
+        match failure.kind {
+            FailureKind::Interrupted => console.say("memaslap: interrupted before anything was measured"),
+            _ => console.say(format_args!("memaslap: {}", failure.message)),
+        }
+        End::with(EXIT_FAILED)
+    }
+
+    fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
+        if let Event::Period(period) = event {
+            self.tabulate(period, console);
+        }
+    }
+}
+
+impl Loader {
+    fn new(invocation: Invocation, is_terminal: bool) -> Self {
+        Self { invocation, is_terminal, so_far: Tallies::default(), periods: 0, seconds: 0.0 }
+    }
+
+    fn spec(&self) -> PlanSpec {
+        self.invocation.spec.clone()
+    }
+
+    /// The tables of a period of the window; those of one that was cut short are not shown.
+    fn tabulate(&mut self, period: &Period, console: &mut Console) {
+        let Some(length_s) = self.invocation.period_s.filter(|_| period.phase == Phase::Measure) else {
+            return;
+        };
+        let latest = Tallies::of(&period.recorded);
+        self.so_far.merge(&latest);
+        self.periods += 1;
+        self.seconds += period.seconds();
+        if period.seconds() < length_s as f64 * WHOLE {
+            return;
+        }
+        let latest = Stretch { whole_seconds: length_s, seconds: period.seconds(), tallies: &latest };
+        let whole_seconds = length_s * self.periods;
+        let all = Stretch { whole_seconds, seconds: self.seconds, tallies: &self.so_far };
+        let text = report::periodic(&latest, &all, self.invocation.object_bytes, self.is_terminal);
+        console.out().extend(text.bytes());
+    }
+
+    fn report(&self, summary: &Summary, console: &mut Console) {
+        let invocation = &self.invocation;
+        let tallies = Tallies::of(&summary.record.run.intervals);
+        let mut text = String::new();
+        if invocation.has_statistics {
+            text.push_str(&report::statistics(&tallies));
+        }
+        if invocation.percentiles {
+            text.push_str(&report::percentiles(&tallies));
+        }
+        text.push_str(&counters::of(summary, invocation).text());
+        console.out().extend(text.bytes());
+        counters::remarks(summary).iter().for_each(|remark| self.say(console, remark));
+    }
+
+    /// The exit code: 0 where the server did some of what it was asked for.
+    fn end(&self, summary: &Summary, console: &mut Console) -> End {
+        if summary.record.run.interrupted {
+            console.say("memaslap: interrupted");
+            return End::with(EXIT_FAILED);
+        }
+        if summary.total.requests.completed() == 0 {
+            console.say(format_args!("memaslap: {}", counters::nothing_done(summary)));
+            return End::with(if self.invocation.legacy_exit { 0 } else { EXIT_FAILED });
+        }
+        End::with(0)
+    }
+
+    fn say(&self, console: &mut Console, remark: &str) {
+        if !self.invocation.quiet {
+            console.say(remark);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front_end::Printed;
+    use std::io::{self, ErrorKind};
+
+    fn asked(line: &str, file: Option<&str>) -> Asked {
+        let read_text = |path: &str| match file {
+            Some(text) if path == "/home/me/.memslap.cnf" || path == "f.cnf" => Ok(text.to_owned()),
+            _ => Err(io::Error::from(ErrorKind::NotFound)),
+        };
+        let caller = Caller {
+            program: "memaslap",
+            is_terminal: false,
+            allowed_cpus: &[0, 1],
+            variable: &|name| (name == "HOME").then(|| "/home/me".to_owned()),
+            read_text: &read_text,
+        };
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        read(&words, &caller)
+    }
+
+    /// What is printed before anything is connected, standard error in brackets; and the data seed.
+    fn begun(line: &str, file: Option<&str>) -> (String, u64) {
+        let Asked::FrontEnd(mut front_end) = asked(line, file) else { panic!("{line}: no front end") };
+        let mut console = Console::at(DurationNs(0), DurationNs(1_700_000_000_900_000_000));
+        let Setup::Runs(runs) = front_end.setup(&mut console) else { panic!("{line}: no runs") };
+        let text = |printed: Printed| match printed {
+            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
+            Printed::Err(text) => format!("[{}]", text.trim_end()),
+        };
+        let seed = runs.plans[0].run.data_seed.unwrap().0;
+        (console.take().into_iter().map(text).collect(), seed)
+    }
+
+    #[test]
+    fn a_run_begins_with_its_banner() {
+        let banner = |set: &str, get: &str| {
+            format!(
+                "servers: h\nthreads count: 1\nconcurrency: 16\nrun time: 2s\nwindows size: 10k\n\
+                 set proportion: set_prop={set}\nget proportion: get_prop={get}\n"
+            )
+        };
+        let file = "key\n20 20 1\nvalue\n9 9 1\ncmd\n1.0 0.75\n0 0.25";
+        let (usual, other) = (banner("0.10", "0.90"), banner("0.25", "0.75"));
+        assert_eq!(begun("-s h -t 2s", None), (usual.clone(), 1_700_000_000));
+        assert_eq!(begun("-s h -t 2s --seed 7", None), (usual, 7));
+        assert_eq!(begun("-s h -t 2s -F f.cnf", Some(file)).0, other);
+        let note = "[note: sizes and shares are those of '/home/me/.memslap.cnf']";
+        assert_eq!(begun("-s h -t 2s", Some(file)).0, format!("{note}{other}"));
+        assert_eq!(begun("-s h -t 2s --quiet", Some(file)).0, other);
+    }
+
+    #[test]
+    fn answers_and_failures_have_memaslaps_exit_codes() {
+        let answer = |line: &str| match asked(line, None) {
+            Asked::Answer(answer) => answer,
+            Asked::FrontEnd(_) => panic!("{line}: a front end"),
+        };
+        let version = Answer { code: 0, out: "memaslap v1.0\n".to_owned(), err: String::new() };
+        assert_eq!(answer("-V"), version);
+        assert_eq!(answer("-h"), Answer { code: 0, out: help(), err: String::new() });
+        let table = [
+            ("-s h -T 0", "memaslap: --threads: '0' was given", ""),
+            ("-t 1s", "memaslap: No servers provided", "memaslap v1.0\n"),
+            ("-s h -F nofile.cnf", "memaslap: --cfg_cmd: cannot read 'nofile.cnf' (", ""),
+        ];
+        for (line, said, shown) in table {
+            let Answer { code, out, err } = answer(line);
+            assert!(code == 1 && err.starts_with(said) && out.starts_with(shown), "{line}: {err}");
+            assert!(err.ends_with('\n') && out.is_empty() == shown.is_empty(), "{line}: {out}");
+        }
+        for kind in [FailureKind::Interrupted, FailureKind::Unreachable, FailureKind::Other] {
+            let Asked::FrontEnd(mut front_end) = asked("-s h --legacy-exit --quiet", None) else { panic!() };
+            let mut console = Console::default();
+            let failure = RunFailure { kind, message: "why".to_owned() };
+            assert_eq!(front_end.fail(&failure, &mut console), End::with(1));
+            assert_eq!(console.take().len(), 1);
+        }
+    }
+}

@@ -1,0 +1,503 @@
+//! What a command line comes to: a plan, and what is printed of its run.
+//!
+//! Not a run. Invariant: what memaslap refuses before it connects is refused here, in its order: servers, file, what does not go
+//! together, sizes.
+
+use super::command_line::{CommandLine, Refusal, unfit};
+use super::report::Banner;
+use super::server_list;
+use super::workload_file::{DEFAULT_NAME, Range, WorkloadFile};
+use crate::front_end::Caller;
+use brunt_plan::cpus::CpuList;
+use brunt_plan::distribution::{SizeDistribution, SizeRange};
+use brunt_plan::mix::Mix;
+use brunt_plan::objective::Share;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::{KeyForm, Placement, Protocol, Transport, Wait};
+use brunt_plan::popularity::{Popularity, Window};
+use brunt_plan::resolve::{Host, PlanError, resolve};
+use brunt_plan::server::{ServerAddress, ServerList};
+use brunt_plan::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
+use brunt_plan::units::{Count, DurationNs, Rate};
+use brunt_plan::url::NamedServer;
+use brunt_plan::warmup::Warmup;
+
+/// Of objects that expire.
+const TTL: DurationNs = DurationNs::from_secs(60);
+/// How long a reply over UDP is awaited.
+const UDP_TIMEOUT: DurationNs = DurationNs::from_secs(30);
+const MICRO: u128 = 1_000_000;
+
+/// What a command line comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Invocation {
+    /// What is to be run, but for its data seed where the user gives none: that is the second of the start.
+    pub spec: PlanSpec,
+    /// What is said first.
+    pub banner: Banner,
+    /// Length of a period in seconds, where there are tables of periods.
+    pub period_s: Option<u64>,
+    /// What an object has on the average, in bytes of key and value.
+    pub object_bytes: u64,
+    /// Statistics are printed behind the run.
+    pub has_statistics: bool,
+    /// Values are compared.
+    pub verifies: bool,
+    /// Objects expire.
+    pub expires: bool,
+    /// There are datagrams.
+    pub has_datagrams: bool,
+    /// Each value that is not as it should be is told.
+    pub verbose: bool,
+    /// Percentiles are printed behind the run.
+    pub percentiles: bool,
+    /// The exit code is 0 whatever became of the run.
+    pub legacy_exit: bool,
+    /// Only why nothing comes of it is said.
+    pub quiet: bool,
+    /// What to tell the user beforehand, each with `warning: ` or `note: `.
+    pub remarks: Vec<String>,
+}
+
+impl Invocation {
+    /// What this command line comes to.
+    ///
+    /// # Errors
+    /// No plan does what it asks for.
+    pub fn new(line: &CommandLine, caller: &Caller<'_>) -> Result<Self, Refusal> {
+        let mut remarks: Vec<String> =
+            line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+        let servers = server_list::parse(&line.servers)?;
+        let file = workload(line, caller, &mut remarks)?;
+        check_together(line, servers.len())?;
+        let has_size = line.fixed_size.is_some();
+        file.check_sizes(has_size)?;
+        let servers = loaded(line, servers, &mut remarks);
+        let spec = PlanSpec {
+            run: run_spec(line, &servers, &file, caller.allowed_cpus)?,
+            base: class_spec(line, &file)?,
+            classes: routes(line),
+        };
+        let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
+        resolve(&spec, &host).map_err(|error| in_our_words(&error))?;
+        let value_bytes = line.fixed_size.map_or_else(|| WorkloadFile::mean(&file.values), u64::from);
+        Ok(Self {
+            spec,
+            banner: Banner {
+                servers: line.servers.clone(),
+                threads: line.threads,
+                concurrency: line.concurrency,
+                execute_number: line.execute_number,
+                time_s: line.time_s,
+                win_size: line.win_size,
+                shares: [file.sets, file.gets],
+            },
+            period_s: line.stat_freq_s.filter(|_| line.execute_number.is_none()),
+            object_bytes: WorkloadFile::mean(&file.keys) + value_bytes,
+            has_statistics: line.stat_freq_s.is_some(),
+            verifies: line.verify > 0.0,
+            expires: line.exp_verify > 0.0,
+            has_datagrams: line.udp || line.facebook,
+            verbose: line.verbose,
+            percentiles: line.percentiles,
+            legacy_exit: line.legacy_exit,
+            quiet: line.quiet,
+            remarks,
+        })
+    }
+}
+
+/// The file that is named, else the usual one where there is one, else memaslap's own sizes and shares.
+fn workload(
+    line: &CommandLine,
+    caller: &Caller<'_>,
+    remarks: &mut Vec<String>,
+) -> Result<WorkloadFile, Refusal> {
+    let has_size = line.fixed_size.is_some();
+    if let Some(path) = &line.cfg_cmd {
+        let text = (caller.read_text)(path).map_err(|error| {
+            Refusal::of(format!("--cfg_cmd: cannot read '{path}' ({error}); accepted: the path of a file"))
+        })?;
+        return WorkloadFile::parse(path, &text, has_size);
+    }
+    let path = (caller.variable)("HOME").map(|home| format!("{home}/{DEFAULT_NAME}"));
+    match path.and_then(|path| (caller.read_text)(&path).ok().map(|text| (path, text))) {
+        Some((path, text)) => {
+            remarks.push(format!("note: sizes and shares are those of '{path}'"));
+            WorkloadFile::parse(&path, &text, has_size)
+        }
+        None => Ok(WorkloadFile::default()),
+    }
+}
+
+/// What does not go together, in memaslap's order, and behind that what does not work there.
+fn check_together(line: &CommandLine, servers: usize) -> Result<(), Refusal> {
+    let table = [
+        (
+            line.facebook && line.division < 2,
+            "--facebook: a get has several keys; accepted: with --division of at least 2",
+        ),
+        (line.facebook && line.udp, "--facebook: gets go by UDP and sets by TCP; accepted: without --udp"),
+        (
+            line.udp && line.conn_sock > 1,
+            "--udp: each client has one socket; accepted: without --conn_sock above 1",
+        ),
+        (
+            line.rep_write.is_some() && servers < 2,
+            "--rep_write: there is one server; accepted: with at least 2 --servers",
+        ),
+        (
+            line.rep_write.is_some_and(|replicas| replicas as usize > servers),
+            "--rep_write: more replicas than servers; accepted: up to as many as --servers names",
+        ),
+        (
+            line.udp && line.rep_write.is_some(),
+            "--udp: replicas are written by TCP; accepted: without --rep_write",
+        ),
+        (line.facebook && line.rep_write.is_some(), "--facebook: accepted: without --rep_write"),
+        (
+            line.udp && line.binary,
+            "--udp: memcached has no binary protocol there; accepted: without --binary",
+        ),
+        (
+            line.facebook && line.binary,
+            "--facebook: gets go by UDP, without the binary protocol; accepted: without --binary",
+        ),
+    ];
+    match table.into_iter().find(|(is_so, _)| *is_so) {
+        Some((_, message)) => Err(Refusal::of(message)),
+        None => Ok(()),
+    }
+}
+
+/// The servers that get load: thread i loads server i mod N; replicas are the first ones.
+fn loaded(
+    line: &CommandLine,
+    mut servers: Vec<ServerAddress>,
+    remarks: &mut Vec<String>,
+) -> Vec<ServerAddress> {
+    let mut seen: Vec<ServerAddress> = Vec::new();
+    servers.retain(|server| {
+        let is_new = !seen.contains(server);
+        seen.extend(is_new.then(|| server.clone()));
+        is_new
+    });
+    let (most, reason) = match line.rep_write {
+        Some(replicas) => {
+            (replicas, format!("--rep_write: {replicas} replicas are the first {replicas} servers"))
+        }
+        None => (line.threads, format!("--servers: with {} threads, thread i loads server i", line.threads)),
+    };
+    if servers.len() > most as usize {
+        let idle: Vec<String> = servers.split_off(most as usize).iter().map(ToString::to_string).collect();
+        remarks.push(format!("warning: {reason}; no load for {}", idle.join(", ")));
+    }
+    servers
+}
+
+/// How many connections a client has: to every replica, or to its thread's server.
+fn connections_each(line: &CommandLine) -> u32 {
+    line.conn_sock.saturating_mul(line.rep_write.unwrap_or(1))
+}
+
+fn run_spec(
+    line: &CommandLine,
+    servers: &[ServerAddress],
+    file: &WorkloadFile,
+    allowed_cpus: &[u32],
+) -> Result<RunSpec, Refusal> {
+    let share = |share: f64| Share { per_billion: (share * 1e9).round() as u64 };
+    Ok(RunSpec {
+        server: Some(ServerList(servers.iter().cloned().map(NamedServer::Plain).collect())),
+        placement: (servers.len() > 1 && line.rep_write.is_none()).then_some(Placement::ByThread),
+        protocol: Some(if line.binary { Protocol::MemcachedBinary } else { Protocol::MemcachedText }),
+        transport: line.udp.then_some(Transport::Udp),
+        threads: Some(Count(u64::from(line.threads))),
+        cpus: (line.threads > 1).then(|| CpuList(allowed_cpus.to_vec())),
+        wait: Some(Wait::Sleep),
+        timeout: (line.udp || line.facebook).then_some(UDP_TIMEOUT),
+        time: line.execute_number.is_none().then(|| DurationNs::from_secs(line.time_s)),
+        requests: line.execute_number.map(Count),
+        warmup: Some(Warmup::NONE),
+        preload: Some(file.sets == 0),
+        verify: (line.verify > 0.0).then(|| share(line.verify)),
+        seed: line.seed.map(Count),
+        data_seed: line.seed.map(Count),
+        ..RunSpec::default()
+    })
+}
+
+fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Refusal> {
+    let get = if line.division > 1 { OpKind::Mget } else { OpKind::Get };
+    let weights = [(OpKind::Set, file.sets), (get, file.gets)];
+    let objects = u32::try_from(line.win_size).ok().filter(|objects| *objects <= Window::OBJECTS_MAX);
+    let objects = objects.ok_or_else(|| {
+        unfit("win_size", &line.win_size.to_string(), &format!("up to {}k", Window::OBJECTS_MAX / 1024))
+    })?;
+    let each = connections_each(line);
+    let connections = u64::from(line.concurrency) * u64::from(each);
+    let rate = u128::from(line.tps) * MICRO / u128::from(line.concurrency);
+    Ok(ClassSpec {
+        call_rate: (rate > 0).then(|| Rate { micro_per_second: u64::try_from(rate).unwrap_or(u64::MAX) }),
+        connections: Some(Count(connections)),
+        client_connections: Some(Count(u64::from(each))),
+        depth: Some(Count(1)),
+        mix: Some(Mix {
+            weights: weights.into_iter().filter(|(_, weight)| *weight > 0).collect(),
+            commands: Vec::new(),
+        }),
+        multiget: (line.division > 1 && file.gets > 0).then_some(Count(u64::from(line.division))),
+        ttl: (line.exp_verify > 0.0).then_some(TTL),
+        key_form: Some(if line.printable_keys { KeyForm::MemaslapPrintable } else { KeyForm::Memaslap }),
+        key_size: Some(sizes(&file.keys)),
+        value_size: Some(line.fixed_size.map_or_else(|| sizes(&file.values), SizeDistribution::Fixed)),
+        popularity: Some(Popularity::Window(Window {
+            objects,
+            overwrite: line.overwrite,
+            expire: line.exp_verify,
+        })),
+        replicas: line.rep_write.filter(|replicas| *replicas > 1).map(|replicas| Count(u64::from(replicas))),
+        ..ClassSpec::default()
+    })
+}
+
+fn sizes(ranges: &[Range]) -> SizeDistribution {
+    let given = ranges.iter().filter(|range| range.thousandths > 0);
+    let size = |range: &Range| SizeRange {
+        min: range.start,
+        max: range.end,
+        share: f64::from(range.thousandths) / 1e3,
+    };
+    SizeDistribution::Ranges(given.map(size).collect())
+}
+
+/// Of `--facebook`: gets go by UDP.
+fn routes(line: &CommandLine) -> Vec<ClassSpec> {
+    let by_udp = RouteSpec { ops: vec![OpKind::Mget], server: None, transport: Some(Transport::Udp) };
+    let class = ClassSpec { route: Some(vec![by_udp]), ..ClassSpec::default() };
+    if line.facebook { vec![class] } else { Vec::new() }
+}
+
+/// What a plan does not allow, by the option that asks for it.
+fn in_our_words(error: &PlanError) -> Refusal {
+    const OPTIONS: [(&str, &str); 10] = [
+        ("--connections", "--concurrency times --conn_sock"),
+        ("--client-connections", "--conn_sock"),
+        ("--multiget", "--division"),
+        ("--popularity", "--win_size"),
+        ("--key-size", "sizes of keys"),
+        ("--value-size", "sizes of values"),
+        ("--call-rate", "--tps"),
+        ("--requests", "--execute_number"),
+        ("--replicas", "--rep_write"),
+        ("--mix", "shares of set and get"),
+    ];
+    let PlanError { option, given, accepted } = error;
+    let name = OPTIONS.iter().find(|(ours, _)| ours == option).map_or(option.as_str(), |(_, name)| name);
+    let given = given.as_deref().unwrap_or_default();
+    Refusal::of(format!("{name}: '{given}' was given; accepted: {accepted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::command_line::{Asked, parse};
+    use super::*;
+    use std::io::ErrorKind;
+
+    const FILES: [(&str, &str); 5] = [
+        ("mix", "key\n16 64 0.5\n65 100 0.5\nvalue\n10 100 0.3\n101 1000 0.7\ncmd\n0 0.3\n1 0.7"),
+        ("small", "key\n16 24 1\nvalue\n100 100 1\ncmd\n0 0.1\n1 0.9"),
+        ("get", "key\n64 64 1\nvalue\n100 100 1\ncmd\n0 0.0\n1 1.0"),
+        ("set", "key\n30 60 1\nvalue\n100 1000 1\ncmd\n0 1\n1 0"),
+        ("short", "key\n8 8 1\nvalue\n100 100 1\ncmd\n0 0.1\n1 0.9"),
+    ];
+
+    fn invocation(line: &str) -> Result<Invocation, Refusal> {
+        let read_text = |path: &str| {
+            let file = FILES.iter().find(|(name, _)| *name == path);
+            file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
+        };
+        let caller = Caller {
+            program: "memaslap",
+            is_terminal: false,
+            allowed_cpus: &[0, 1, 2, 3],
+            variable: &|_| None,
+            read_text: &read_text,
+        };
+        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &|_| None)? {
+            Asked::Run(line) => Invocation::new(&line, &caller),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// The lines of the plan that differ from those of `-s h`.
+    fn plan(line: &str) -> String {
+        let text = |line: &str| {
+            let spec = invocation(line).unwrap_or_else(|refusal| panic!("{line}: {refusal}")).spec;
+            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 7 };
+            PlanSpec::from(&resolve(&spec, &host).unwrap()).to_toml()
+        };
+        let usual = text("-s h");
+        let lines = text(line);
+        lines.lines().filter(|line| !usual.lines().any(|held| held == *line)).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn the_usual_plan() {
+        let spec = invocation("-s h").unwrap().spec;
+        let expected = "\
+server = [\"h:11211\"]
+protocol = \"memcached-text\"
+threads = 1
+wait = \"sleep\"
+time = \"10m\"
+warmup = \"0s\"
+preload = false
+connections = 16
+client-connections = 1
+depth = 1
+mix = \"set=100,get=900\"
+key-form = \"memaslap\"
+key-size = \"ranges:64-64@1\"
+value-size = \"ranges:1024-1024@1\"
+popularity = \"window:10240\"
+";
+        let text = spec.to_toml();
+        let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+        assert_eq!(sorted(&text), sorted(expected), "{text}");
+    }
+
+    #[test]
+    fn plans() {
+        // (command line, what of the plan it changes)
+        let table = [
+            ("-s h -T 2 -c 8 -n 3", "threads = 2; cpus = \"0-3\"; connections = 24; client-connections = 3"),
+            (
+                "-s a:1,b:2 -T 2",
+                "server = [\"a:1\", \"b:2\"]; placement = \"by-thread\"; threads = 2; cpus = \"0-3\"",
+            ),
+            ("-s a,b", "server = [\"a:11211\"]"),
+            (
+                "-s a,b,c -p 2 -n 2 -c 4",
+                "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; client-connections = 4; replicas = 2",
+            ),
+            ("-s h -B -R", "protocol = \"memcached-binary\""),
+            (
+                "-s h -U -F small",
+                "transport = \"udp\"; timeout = \"30s\"; drain = \"30s\"; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"",
+            ),
+            (
+                "-s h -a -d 20 -F small -n 4",
+                "timeout = \"30s\"; drain = \"30s\"; connections = 64; client-connections = 4; mix = \"set=100,mget=900\"; multiget = 20; key-size = \"ranges:16-24@1\"; value-size = \"ranges:100-100@1\"; [[class.route]]; ops = [\"mget\"]; transport = \"udp\"",
+            ),
+            ("-s h -P 40k -c 64", "connections = 64; call-rate = \"640/s\"; call-arrival = \"uniform\""),
+            (
+                "-s h -P 10k -c 7",
+                "connections = 7; call-rate = \"1462.857142/s\"; call-arrival = \"uniform\"",
+            ),
+            ("-s h -x 2000 -d 20", "requests = 2000; mix = \"set=100,mget=900\"; multiget = 20"),
+            (
+                "-s h -F mix",
+                "mix = \"set=300,get=700\"; key-size = \"ranges:16-64@0.5,65-100@0.5\"; value-size = \"ranges:10-100@0.3,101-1000@0.7\"",
+            ),
+            (
+                "-s h -F get -w 1k",
+                "preload = true; mix = \"get=1000\"; value-size = \"ranges:100-100@1\"; popularity = \"window:1024\"",
+            ),
+            (
+                "-s h -F set -X 100",
+                "mix = \"set=1000\"; key-size = \"ranges:30-60@1\"; value-size = \"fixed:100\"",
+            ),
+            (
+                "-s h -v 0.2 -e 0.05 -o 0.1",
+                "verify = \"20%\"; ttl = \"1m\"; popularity = \"window:10240,overwrite=0.1,expire=0.05\"",
+            ),
+            ("-s h --seed 5", "seed = 5; data-seed = 5"),
+            ("-s h --printable-keys", "key-form = \"memaslap-printable\""),
+            ("-s /tmp/x", "server = [\"unix:/tmp/x\"]; transport = \"unix\""),
+        ];
+        for (line, expected) in table {
+            assert_eq!(plan(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn command_lines_of_known_scripts_become_plans() {
+        let table = [
+            "-s 127.0.0.1:11211 -S 5s",
+            "-s 127.0.0.1:11211 -t 2m -v 0.2 -e 0.05 -b",
+            "-s 127.0.0.1:11211 -F mix -t 2m -w 40k -S 20s -o 0.2",
+            "-s 127.0.0.1:11211 -F mix -t 2m -T 4 -c 128 -d 20 -P 40k",
+            "-s 127.0.0.1:11211 -F small -t 2m -d 50 -a -n 40",
+            "-s 127.0.0.1:11211,127.0.0.1:11212 -F mix -t 2m",
+            "-s 127.0.0.1:11211,127.0.0.1:11212 -F mix -t 2m -p 2",
+            "--servers=10.1.1.1:11211,10.1.1.2:11212,10.1.1.3:11213 --threads=6 --concurrency=36",
+            "--servers=h --facebook --division=50 --conn_sock=200 -F small",
+            "--servers=h --threads=8 --concurrency=128 --conn_sock=128",
+            "--servers=192.0.2.1:11211 --threads=4 --concurrency=256 --time=60s --binary --cfg_cmd=mix --verbose",
+            "-s 127.0.0.1:11212 -T 14 -c 896 -t 2m",
+            "-s H:11211 -t 10s -v 0.2 -e 0.05 -B -T 4 -c 128 -x 100000",
+            "-s 127.0.0.1:6666 -U -S 1s -T1 -c 1 -F small",
+            "-s 127.0.0.1:8000 -T 64 -c 64 -w 1K -o 0.9 -t 60s -S 1s -F mix 1",
+            "-s H:11211 -T 16 -c 160 -F set -x 250000000",
+            "-s 127.0.0.1:11211 -T 16 -c 256 -t 180s -X 131072",
+            "--servers=127.0.0.1:11211 --concurrency=100 --execute_number=1000000 --win_size=10k",
+            "--servers=H:11211 --concurrency=128 --time=60s --udp --stat_freq=10s --win_size=10k --cfg_cmd=mix --fixed_size=64",
+            "--servers=localhost:11211 --concurrency=10 --time=5s --win_size=500k --stat_freq=1s --reconnect --seed 1",
+            "-s H:11211 -t 60s -c 16 -S 2d",
+            "-s 127.0.0.1:11211 -t 1m -T4 --facebook -d 4 -b",
+            "--servers=127.0.0.1:11211 -c 1 -t 1s -x 10",
+            "-B -c 512 -s A:1,B:1,C:1,D:1 -T 16",
+            "-b -s 127.0.0.1:1,127.0.0.1:2, -T 2 -c 8 -t 2s -d 20 -P 40k",
+            "-s h -c 10000 -w 1k",
+        ];
+        for line in table {
+            if let Err(refusal) = invocation(line) {
+                panic!("{line}: {refusal}");
+            }
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let table = [
+            ("-s h -a -U -F short", "--facebook: a get has several keys; accepted: with --division"),
+            ("-s h -a -d 2 -U", "--facebook: gets go by UDP and sets by TCP; accepted: without --udp"),
+            ("-s h -U -n 2", "--udp: each client has one socket"),
+            ("-s h -p 2", "--rep_write: there is one server"),
+            ("-s a,b -p 3", "--rep_write: more replicas than servers"),
+            ("-s a,b -p 2 -U", "--udp: replicas are written by TCP"),
+            ("-s a,b -p 2 -a -d 2", "--facebook: accepted: without --rep_write"),
+            ("-s h -U -B", "--udp: memcached has no binary protocol there"),
+            // The file comes before what does not go together, its sizes behind.
+            ("-s a:b -F none", "--servers: 'a:b' was given"),
+            ("-s h -U -n 2 -F none", "--cfg_cmd: cannot read 'none'"),
+            (
+                "-s h -F short",
+                "--cfg_cmd: 'short' line 2: keys of 8 to 8 bytes; accepted: from 16 to 250 bytes",
+            ),
+            ("-s h -w 1g", "--win_size: '1073741824' was given; accepted: up to 16384k"),
+            ("-s h -U -X 1400", "sizes of values: 'fixed:1400' was given; accepted: values of at most"),
+            ("-s h -d 100 -a", "--division: '100' was given; accepted:"),
+            ("-s h -c 1000000 -n 1000", "--concurrency times --conn_sock: '1000000000' was given"),
+        ];
+        for (line, message) in table {
+            let Err(refusal) = invocation(line) else { panic!("{line} is accepted") };
+            assert!(refusal.message.starts_with(message), "{line}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn what_gets_no_load_is_said() {
+        let remarks = |line: &str| invocation(line).unwrap().remarks.join("; ");
+        assert_eq!(
+            remarks("-s a,b,b,c -T 2"),
+            "warning: --servers: with 2 threads, thread i loads server i; no load for c:11211"
+        );
+        assert_eq!(
+            remarks("-s a,b,c -p 2"),
+            "warning: --rep_write: 2 replicas are the first 2 servers; no load for c:11211"
+        );
+        assert_eq!(remarks("-s a,b,c -T 4 -c 4"), "");
+    }
+}
