@@ -48,6 +48,11 @@ fn recorded_cases_of_the_second_generation_of_mutilate() {
     check_recorded("mutilate-g2");
 }
 
+#[test]
+fn recorded_cases_of_memaslap() {
+    check_recorded("memaslap");
+}
+
 /// The first records' keys as mutilate was seen to store them, for `-K fb_key`.
 fn facebook_keys() -> [String; 6] {
     let mut id = 0..;
@@ -151,7 +156,7 @@ fn only_what_succeeded() {
 }
 
 #[test]
-fn a_link_of_that_name_is_mutilate() {
+fn a_link_of_that_name_is_the_tool() {
     let _beside = beside_others();
     let directory = std::env::temp_dir().join(format!("brunt-link-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
@@ -160,6 +165,8 @@ fn a_link_of_that_name_is_mutilate() {
         ("mutilate-g2", "-h", Some(0), "brunt mutilate: takes the command line"),
         ("mutilate", "-loadonly", Some(1), "mutilate: --lambda_mul: 'oadonly' was given"),
         ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
+        ("memaslap", "-V", Some(0), "memaslap v1.0\n"),
+        ("memcaslap", "--bogus", Some(1), "memaslap: --bogus is no option; --help lists them"),
     ] {
         let link = directory.join(name);
         let _ = std::fs::remove_file(&link);
