@@ -287,7 +287,7 @@ fn above_zero<T: TryFrom<i64>>(long: &str, text: &str) -> Result<T, Refusal> {
 fn share(long: &str, text: &str) -> Result<f64, Refusal> {
     let share = leading_number(text);
     // Billionths are the finest parts that a plan has.
-    let fits = share <= 1.0 && share >= 1e-9;
+    let fits = (1e-9..=1.0).contains(&share);
     if fits { Ok(share) } else { Err(unfit(long, text, "a share above 0 and up to 1, such as 0.05")) }
 }
 

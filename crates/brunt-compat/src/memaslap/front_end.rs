@@ -157,14 +157,14 @@ mod tests {
 
     fn asked(line: &str, file: Option<&str>) -> Asked {
         let read_text = |path: &str| match file {
-            Some(text) if path == "/home/me/.memslap.cnf" || path == "f.cnf" => Ok(text.to_owned()),
+            Some(text) if path == "/house/.memslap.cnf" || path == "f.cnf" => Ok(text.to_owned()),
             _ => Err(io::Error::from(ErrorKind::NotFound)),
         };
         let caller = Caller {
             program: "memaslap",
             is_terminal: false,
             allowed_cpus: &[0, 1],
-            variable: &|name| (name == "HOME").then(|| "/home/me".to_owned()),
+            variable: &|name| (name == "HOME").then(|| "/house".to_owned()),
             read_text: &read_text,
         };
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(begun("-s h -t 2s", None), (usual.clone(), 1_700_000_000));
         assert_eq!(begun("-s h -t 2s --seed 7", None), (usual, 7));
         assert_eq!(begun("-s h -t 2s -F f.cnf", Some(file)).0, other);
-        let note = "[note: sizes and shares are those of '/home/me/.memslap.cnf']";
+        let note = "[note: sizes and shares are those of '/house/.memslap.cnf']";
         assert_eq!(begun("-s h -t 2s", Some(file)).0, format!("{note}{other}"));
         assert_eq!(begun("-s h -t 2s --quiet", Some(file)).0, other);
     }
