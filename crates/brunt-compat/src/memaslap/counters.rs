@@ -35,15 +35,16 @@ pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
         }
     }
     let counts = summary.counts();
-    counters.verified = invocation.verifies.then_some([0, 0]);
-    counters.expired = invocation.expires.then_some([0, 0]);
+    let windows = &counts.windows;
+    counters.verified = invocation.verifies.then_some([windows.verify_misses, windows.verify_failed]);
+    counters.expired = invocation.expires.then_some([windows.expired_get, windows.unexpired_unget]);
+    counters.object_bytes = windows.object_bytes;
     let datagrams = &counts.datagrams;
     counters.datagrams = invocation.has_datagrams.then_some([
         datagrams.packet_disorder,
         datagrams.packet_drop,
         datagrams.udp_timeout,
     ]);
-    counters.object_bytes = counters.cmd_set * invocation.object_bytes;
     counters.seconds = seconds(summary);
     counters
 }

@@ -13,7 +13,7 @@ use brunt_plan::distribution::{SizeDistribution, SizeRange};
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::Share;
 use brunt_plan::op::OpKind;
-use brunt_plan::plan::{KeyForm, Placement, Protocol, Transport, Wait};
+use brunt_plan::plan::{KeyForm, Placement, Protocol, Reconnect, Transport, Wait};
 use brunt_plan::popularity::{Popularity, Window};
 use brunt_plan::resolve::{Host, PlanError, resolve};
 use brunt_plan::server::{ServerAddress, ServerList};
@@ -256,6 +256,12 @@ fn class_spec(line: &CommandLine, file: &WorkloadFile) -> Result<ClassSpec, Refu
             overwrite: line.overwrite,
             expire: line.exp_verify,
         })),
+        reconnect: Some(match (line.reconnect, line.rep_write) {
+            // Clients with a connection to each replica go on without one of them, and end with the last.
+            (_, Some(_)) => Reconnect::WhileOneStands,
+            (true, None) => Reconnect::Always,
+            (false, None) => Reconnect::Never,
+        }),
         replicas: line.rep_write.filter(|replicas| *replicas > 1).map(|replicas| Count(u64::from(replicas))),
         ..ClassSpec::default()
     })
@@ -361,6 +367,7 @@ key-form = \"memaslap\"
 key-size = \"ranges:64-64@1\"
 value-size = \"ranges:1024-1024@1\"
 popularity = \"window:10240\"
+reconnect = \"never\"
 ";
         let text = spec.to_toml();
         let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
@@ -379,7 +386,7 @@ popularity = \"window:10240\"
             ("-s a,b", "server = [\"a:11211\"]"),
             (
                 "-s a,b,c -p 2 -n 2 -c 4",
-                "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; client-connections = 4; replicas = 2",
+                "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; client-connections = 4; reconnect = \"while-one-stands\"; replicas = 2",
             ),
             ("-s h -B -R", "protocol = \"memcached-binary\""),
             (
@@ -450,6 +457,10 @@ popularity = \"window:10240\"
             "-B -c 512 -s A:1,B:1,C:1,D:1 -T 16",
             "-b -s 127.0.0.1:1,127.0.0.1:2, -T 2 -c 8 -t 2s -d 20 -P 40k",
             "-s h -c 10000 -w 1k",
+            "-s h -a -d 4 -P 10k -F small -v 0.1",
+            "-s a,b -p 2 -P 10k -v 0.1 -e 0.1 -d 4",
+            "-s a,b -T 2 -P 10k -v 0.1 -e 0.1 -o 0.1 -d 4 -B -R",
+            "-s h -U -d 4 -P 10k -F small -v 0.1 -e 0.1",
         ];
         for line in table {
             if let Err(refusal) = invocation(line) {
