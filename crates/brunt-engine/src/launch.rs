@@ -437,14 +437,14 @@ impl Blueprint {
     fn parts(&self, shard: &Shard, class_index: usize, links: &ClassLinks) -> Vec<SessionPart> {
         let (class, own) = (&self.plan.classes[class_index], &shard.classes[class_index]);
         let &ClassShard { part, portion, .. } = own;
+        let mut links = links.clone();
+        if self.plan.placement == Placement::ByThread {
+            // The one server of each path that this worker has.
+            links.iter_mut().for_each(|path| path.retain(|links| !links.is_empty()));
+        }
         match class.sessions {
             SessionScope::Worker => {
-                let mut paths = links.clone();
-                if self.plan.placement == Placement::ByThread {
-                    // The one server of each path that this worker has.
-                    paths.iter_mut().for_each(|path| path.retain(|links| !links.is_empty()));
-                }
-                vec![SessionPart { paths, part, portion, budget: own.requests }]
+                vec![SessionPart { paths: links, part, portion, budget: own.requests }]
             }
             SessionScope::Connection => {
                 let count = own.connections.len() as u32;
@@ -460,7 +460,7 @@ impl Blueprint {
                 };
                 (0..).zip(links[0].iter().flat_map(Range::clone)).map(of_connection).collect()
             }
-            SessionScope::Client { connections } => self.clients(own, links, class.connections, connections),
+            SessionScope::Client { connections } => self.clients(own, &links, class.connections, connections),
         }
     }
 
