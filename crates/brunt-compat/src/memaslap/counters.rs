@@ -73,6 +73,15 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
             book.unsent, book.scheduled
         ));
     }
+    let counts = summary.counts();
+    for (count, said) in [
+        (counts.connections_abandoned, "connections were lost and stayed away"),
+        (counts.replicas_missed, "parts of sets went to no replica, because it was gone"),
+    ] {
+        if count > 0 {
+            remarks.push(format!("warning: {count} {said}"));
+        }
+    }
     let verdict = &summary.verdict;
     let decisive = |status: &CheckStatus| match verdict.status {
         Status::Trusted => false,
