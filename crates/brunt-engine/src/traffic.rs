@@ -653,6 +653,10 @@ impl<C: Codec> Traffic<C> {
         let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
+            // A window may have waited for what has ended.
+            if lane.is_windowed {
+                self.agenda.set(lane_index, lane.due_ns());
+            }
             return;
         }
         let own =

@@ -8,7 +8,7 @@
 use crate::rng::{Draw, Rng};
 use brunt_plan::op::{Expectation, KeyRef, Op, OpKind, ValueRef};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
-use brunt_plan::plan::Class;
+use brunt_plan::plan::{Class, SessionScope};
 use brunt_plan::popularity;
 use brunt_plan::shard::StreamPart;
 use std::cmp::Ordering;
@@ -174,6 +174,9 @@ pub(crate) struct Window {
     verified: u64,
     overwritten: u64,
     multigets: Option<Multigets>,
+    /// Operations under way, and how many there may be: a client does one after the other also where a schedule says when.
+    under_way: u32,
+    under_way_max: u32,
 }
 
 /// What comes next.
@@ -225,6 +228,11 @@ impl Window {
             verified: 0,
             overwritten: 0,
             multigets: class.mix.contains(OpKind::Mget).then(|| Multigets::new(class.multiget, slots)),
+            under_way: 0,
+            under_way_max: match class.sessions {
+                SessionScope::Client { .. } => class.depth,
+                SessionScope::Worker | SessionScope::Connection => u32::MAX,
+            },
         })
     }
 
@@ -342,6 +350,7 @@ impl Window {
 
     /// The next op, of at most so many keys.
     pub(crate) fn next_of(&mut self, since_ns: u64, keys_max: u64) -> Op {
+        self.under_way += 1;
         loop {
             if let Some(multigets) = &mut self.multigets
                 && !multigets.next.is_empty()
@@ -424,14 +433,16 @@ impl Window {
 }
 
 impl Window {
-    /// Not while every object is being written, or every place of a multi-get is taken.
+    /// Not while every object is being written, every place of a multi-get is taken, or a client has as much under way as it may.
     pub(crate) fn has_next(&self) -> bool {
-        self.writing < u64::from(self.law.objects)
+        self.under_way < self.under_way_max
+            && self.writing < u64::from(self.law.objects)
             && self.multigets.as_ref().is_none_or(|multigets| !multigets.free.is_empty())
     }
 
     /// An op with this key has ended.
     pub(crate) fn learn(&mut self, key: KeyRef, outcome: Outcome) {
+        self.under_way = self.under_way.saturating_sub(1);
         match key {
             // That of a get says nothing of what is there.
             KeyRef::Id(_)

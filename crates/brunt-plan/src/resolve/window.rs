@@ -173,16 +173,14 @@ pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
 
 /// Does a client know what it has written, because nothing of it overtakes anything else?
 fn is_in_order(class: &Class) -> bool {
-    let is_open = matches!(class.load, Load::Open { .. });
     match class.sessions {
         SessionScope::Worker => false,
-        SessionScope::Connection => class.depth == 1,
-        SessionScope::Client { connections } => class.depth == 1 && (connections == 1 || !is_open),
+        SessionScope::Connection | SessionScope::Client { .. } => class.depth == 1,
     }
 }
 
 /// What is accepted where it does not.
-const IN_ORDER: &str = "--client-connections and --depth 1 (with --call-rate one connection each), so that a client knows what it has written";
+const IN_ORDER: &str = "--client-connections and --depth 1, so that a client knows what it has written";
 
 /// Are gets checked only where that can be?
 pub(super) fn check_verify(
