@@ -73,7 +73,6 @@ impl Invocation {
         let has_size = line.fixed_size.is_some();
         file.check_sizes(has_size)?;
         let servers = loaded(line, servers, &mut remarks);
-        let line = &checkable(line, &mut remarks);
         let spec = PlanSpec {
             run: run_spec(line, &servers, &file, caller.allowed_cpus)?,
             base: class_spec(line, &file)?,
@@ -194,20 +193,6 @@ fn loaded(
         remarks.push(format!("warning: {reason}; no load for {}", idle.join(", ")));
     }
     servers
-}
-
-/// A client with a rate and several connections may have an operation under way on each of them, and then nobody knows which value or which
-/// time to live is the last one.
-fn checkable(line: &CommandLine, remarks: &mut Vec<String>) -> CommandLine {
-    let is_checked = line.verify > 0.0 || line.exp_verify > 0.0;
-    if line.tps == 0 || line.conn_sock == 1 || !is_checked {
-        return line.clone();
-    }
-    remarks.push(
-        "warning: --conn_sock: 1 with --tps beside --verify or --exp_verify, so that replies can be checked"
-            .to_owned(),
-    );
-    CommandLine { conn_sock: 1, ..line.clone() }
 }
 
 /// How many connections a client has: to every replica, or to its thread's server.
@@ -474,6 +459,7 @@ reconnect = \"never\"
             "-s h -c 10000 -w 1k",
             "-s h -a -d 4 -P 10k -F small -v 0.1",
             "-s a,b -p 2 -P 10k -v 0.1 -e 0.1 -d 4",
+            "-s h -n 2 -P 10k -v 0.1 -e 0.1",
             "-s a,b -T 2 -P 10k -v 0.1 -e 0.1 -o 0.1 -d 4 -B -R",
             "-s h -U -d 4 -P 10k -F small -v 0.1 -e 0.1",
         ];
@@ -525,12 +511,5 @@ reconnect = \"never\"
             "warning: --rep_write: 2 replicas are the first 2 servers; no load for c:11211"
         );
         assert_eq!(remarks("-s a,b,c -T 4 -c 4"), "");
-        assert_eq!(
-            remarks("-s h -n 2 -P 10k") + &remarks("-s h -n 2 -v 1") + &remarks("-s h -P 1k -v 1"),
-            ""
-        );
-        let single = "warning: --conn_sock: 1 with --tps beside --verify or --exp_verify, so that replies can be checked";
-        assert_eq!(remarks("-s h -n 2 -P 10k -e 0.1"), single);
-        assert!(plan("-s h -n 2 -P 10k -v 0.1").starts_with("verify = \"10%\"; call-rate = \"640/s\""));
     }
 }
