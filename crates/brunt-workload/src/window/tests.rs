@@ -36,6 +36,7 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         on_miss: OnMiss::Ignore,
         reconnect: Reconnect::Always,
         lifetime: Lifetime::default(),
+        reconnect: Reconnect::Always,
         carrier: brunt_plan::carrier::Carrier::Agents,
         trace: None,
         purge: None,
@@ -351,4 +352,23 @@ fn a_slot_is_a_word() {
     assert_eq!((slot.number(), slot.version(), slot.next_version()), (number, (1 << 21) - 1, 0));
     assert!(slot.is(Slot::STORED) && !Slot::new(number).is(Slot::STORED));
     assert!(matches!("window:5".parse(), Ok(Popularity::Window(_))));
+}
+
+/// Whatever becomes of them, and with a schedule that says when, too: what is chosen depends on what became of the last.
+#[test]
+fn a_client_has_as_many_ops_under_way_as_its_depth() {
+    for (depth, mix, multiget) in [(1, "set=1,get=9", 1), (3, "set=1,get=1", 1), (2, "set=1,mget=1", 2)] {
+        let class = Class { depth, ..class("window:64", mix, multiget) };
+        let part = StreamPart { index: 0, of: 1 };
+        let rng = Rng::for_stream(1, Purpose::Ops, 0, 0);
+        let mut window = Window::new(&class, part, rng, depth as usize, 0.0).unwrap();
+        for outcome in [STORED, LOST, STORED, STORED] {
+            let mut ops = Vec::new();
+            while window.has_next() {
+                ops.push(window.next_of(0, u64::MAX));
+            }
+            assert_eq!(ops.len(), depth as usize, "{mix}");
+            ops.iter().for_each(|op| window.learn(op.key, outcome));
+        }
+    }
 }
