@@ -126,6 +126,9 @@ impl Loader {
         }
         text.push_str(&counters::of(summary, invocation).text());
         console.out().extend(text.bytes());
+        if invocation.verbose {
+            counters::wrong_values(summary).iter().for_each(|row| console.say(row));
+        }
         counters::remarks(summary).iter().for_each(|remark| self.say(console, remark));
     }
 
