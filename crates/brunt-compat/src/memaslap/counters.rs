@@ -95,16 +95,6 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
     remarks
 }
 
-/// What was wrong with values, each kind with the first: when it came, counted from the beginning of the window.
-pub fn wrong_values(summary: &Summary) -> Vec<String> {
-    let rows = summary.counts().verification.rows();
-    let row = rows.map(|(fault, count, first)| {
-        let at_s = first.at_ns.saturating_sub(summary.window.measure_ns) as f64 / 1e9;
-        format!("{count} values were {}; the first came after {at_s:.6} s", fault.describe())
-    });
-    row.collect()
-}
-
 /// Why nothing was done.
 pub fn nothing_done(summary: &Summary) -> String {
     if summary.total.requests.scheduled == 0 {

@@ -8,7 +8,7 @@ use super::help::help;
 use super::invocation::Invocation;
 use super::report::{self, Stretch};
 use super::tally::Tallies;
-use super::{EXIT_FAILED, VERSION, counters};
+use super::{EXIT_FAILED, VERSION, counters, failures};
 use crate::front_end::{
     Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Run, RunFailure, Runs, Setup,
 };
@@ -80,8 +80,12 @@ impl FrontEnd for Loader {
     }
 
     fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
-        if let Event::Period(period) = event {
-            self.tabulate(period, console);
+        match event {
+            Event::Period(period) => self.tabulate(period, console),
+            Event::Interval(interval) if self.invocation.verbose && !interval.object_faults.is_empty() => {
+                console.say(failures::text(&interval.object_faults).trim_end_matches('\n'));
+            }
+            _ => {}
         }
     }
 }
@@ -126,9 +130,6 @@ impl Loader {
         }
         text.push_str(&counters::of(summary, invocation).text());
         console.out().extend(text.bytes());
-        if invocation.verbose {
-            counters::wrong_values(summary).iter().for_each(|row| console.say(row));
-        }
         counters::remarks(summary).iter().for_each(|remark| self.say(console, remark));
     }
 

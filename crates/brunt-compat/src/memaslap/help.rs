@@ -33,7 +33,7 @@ const TEXTS: [&str; OPTIONS.len()] = [
     "Operations per second of all clients together; k (1024), m or g behind the\n\
      number.",
     "Each set goes to the first N servers, and gets take turns over them.",
-    "Say behind the run in which ways values were wrong.",
+    "Say what was wrong with each value that is not as it should be.",
     "Print this.",
     "Print the version.",
     "Number that all random choices follow from; else it is drawn.",

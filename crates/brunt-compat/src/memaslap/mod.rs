@@ -5,6 +5,7 @@
 
 pub mod command_line;
 pub mod counters;
+pub mod failures;
 pub mod front_end;
 pub mod help;
 pub mod invocation;
