@@ -36,7 +36,6 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         on_miss: OnMiss::Ignore,
         reconnect: Reconnect::Always,
         lifetime: Lifetime::default(),
-        reconnect: Reconnect::Always,
         carrier: brunt_plan::carrier::Carrier::Agents,
         trace: None,
         purge: None,
