@@ -608,7 +608,7 @@ pub(crate) struct TrafficFlags {
     /// What follows a retrieval that missed: ignore or set [default: ignore]
     #[arg(long, value_name = "WHAT")]
     pub on_miss: Option<OnMiss>,
-    /// Which keys are asked for how often: zipf:0.99, or another law of popularity below [default: uniform]
+    /// Which keys are asked for how often: zipf:0.99, window:10k,overwrite=0.2, or another law of popularity below [default: uniform]
     #[arg(long, value_name = "LAW")]
     pub popularity: Option<Popularity>,
     /// Move the hot keys: KEYS/DURATION, such as 1000/10s [default: they stay]

@@ -123,7 +123,7 @@ fn gets_take_turns_over_the_others() {
 /// One of two servers goes and comes back: no set fails, gets are answered by the other at once, and afterwards both are asked.
 #[test]
 fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
-    for load in ["", "depth = 4", "think = '1ms'", "rate = 4000\narrival = 'uniform'"] {
+    for load in ["think = '200us'", "depth = 4\nthink = '2ms'", "rate = 4000\narrival = 'uniform'"] {
         for mix in ["'get=9,set=1'", "'mget=4,set=1'\nmultiget = 7"] {
             for which in [0, 1] {
                 let toml = format!(
@@ -176,7 +176,7 @@ fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
 #[test]
 fn a_run_needs_one_of_its_replicas() {
     let gone =
-        |at_ns| CoreOptions { outages: vec![Outage { at_ns, for_ns: 100_000 * SECOND }], ..served(10) };
+        |at_ns| CoreOptions { outages: vec![Outage { at_ns, for_ns: 100_000 * SECOND }], ..served(100) };
     let toml = |more: &str| {
         format!(
             "server = ['a:1', 'b:2']\nwarmup = '0s'\nreplicas = 2\nconnections = 8\nkeys = 300\npreload = false\ntimeout = '1s'\n\
@@ -191,7 +191,7 @@ fn a_run_needs_one_of_its_replicas() {
     };
     for load in ["", "think = '5ms'", "rate = 4000"] {
         let reached =
-            simulate(&toml(&format!("requests = 30000\n{load}")), options(gone(300 * MS), served(10)));
+            simulate(&toml(&format!("requests = 30000\n{load}")), options(gone(300 * MS), served(100)));
         check_books(&reached);
         let requests = reached.book(Phase::Measure).requests;
         assert_eq!(requests.scheduled, 30_000, "{load}");

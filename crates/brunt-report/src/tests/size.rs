@@ -52,7 +52,7 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
         // A part of the requests of a second, each so many times, and less of a long slice.
         let times_each: u32 = match (slice_s, servers) {
             (11.., _) => 400,
-            (_, 2..) => 10,
+            (_, 2..) => 40,
             _ => 4,
         };
         let count = RATE * slice_s / u64::from(times_each);

@@ -7,6 +7,7 @@
 //! and there a host that disturbs a run makes it fail.
 
 mod accuracy;
+mod assertions;
 mod client;
 mod comparison;
 mod wire;

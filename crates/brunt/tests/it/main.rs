@@ -12,7 +12,6 @@
 
 mod accounting;
 mod agentmode;
-mod assertions;
 mod calibrate;
 mod campaigns;
 mod cluster;
