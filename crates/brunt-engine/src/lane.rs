@@ -11,7 +11,7 @@ use crate::group::{GroupId, NO_GROUP};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::ready::Ready;
 use crate::trace_feed::TraceFeed;
-use brunt_plan::op::{Expectation, Op, OpKind};
+use brunt_plan::op::{Op, OpKind};
 use brunt_plan::phase::Phase;
 use brunt_stats::recorder::Account;
 use brunt_workload::keys::KeySpace;
@@ -263,7 +263,7 @@ pub(crate) struct Lane {
     pub is_audited: bool,
     /// Its keys are those of a window, which knows what is to be checked of a reply.
     pub is_windowed: bool,
-    /// Something depends on which keys a retrieval misses.
+    /// Something depends on which keys a retrieval misses: what follows, or what is checked of the reply.
     pub minds_misses: bool,
     /// How other values that it reads are compared with those stored.
     pub checking: Checking,
@@ -305,9 +305,7 @@ impl Lane {
             && picked.op.count == 1
             && picked.group == NO_GROUP
             && picked.lease == NO_LEASE
-            && !self.follows
-            && !self.is_audited
-            && picked.op.expectation == Expectation::Any
+            && !self.minds_misses
     }
 
     /// How many servers have each of its keys.

@@ -41,7 +41,7 @@ use crate::slots::Slots;
 use crate::stamper::Stamper;
 use crate::traffic::datagrams::Datagrams;
 use crate::traffic::greeting::TurnedAway;
-use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
+use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
 use brunt_proto::resp::slot::slot_of;
@@ -608,14 +608,11 @@ impl<C: Codec> Traffic<C> {
         if !preamble.is_empty() {
             self.note_asking(picked.detour);
         }
-        if self.lanes[lane_index as usize].is_windowed {
-            self.count_object(lane_index, picked.op.kind, first_id);
+        if picked.op.kind.carries_value() {
+            self.note_write(lane_index, picked, first_id, versioned.is_some());
         }
         let connection = &mut self.connections[connection_index as usize];
         self.busy.enter_picked(connection.server, is_first, picked.intended_ns, picked.picked_ns);
-        if versioned.is_some() {
-            self.audits[usize::from(picked.op.class)].write_begins(first_id, picked.picked_ns);
-        }
         // A store that follows a miss shares the slot of the retrieval.
         let fills_slot = picked.connection.is_some() && picked.lease == NO_LEASE;
         connection.promised -= u32::from(fills_slot);
@@ -632,13 +629,16 @@ impl<C: Codec> Traffic<C> {
         true
     }
 
-    /// An operation on a window is on its way to a server.
+    /// A value is on its way to a server.
     #[inline(never)]
-    fn count_object(&mut self, lane_index: u32, kind: OpKind, id: u64) {
-        if kind.carries_value() {
-            let keyspace = &self.lanes[lane_index as usize].keyspace;
-            let bytes = keyspace.key_len(id) as u64 + u64::from(keyspace.value_len(id));
+    fn note_write(&mut self, lane_index: u32, picked: &Picked, id: u64, is_versioned: bool) {
+        let lane = &self.lanes[lane_index as usize];
+        if lane.is_windowed {
+            let bytes = lane.keyspace.key_len(id) as u64 + u64::from(lane.keyspace.value_len(id));
             self.recording.counts.windows.object_bytes += bytes;
+        }
+        if is_versioned {
+            self.audits[usize::from(picked.op.class)].write_begins(id, picked.picked_ns);
         }
     }
 

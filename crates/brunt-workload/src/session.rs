@@ -289,17 +289,19 @@ impl Session {
                     Next::Other(Issue { intended_ns, op: self.own(op), connection })
                 }
             },
-            Source::Window(_) => {
-                return Next::Other(Issue { intended_ns, op: self.next_of_window(intended_ns), connection });
+            _ => {
+                return Next::Other(Issue {
+                    intended_ns,
+                    op: self.next_of_other(intended_ns, next_ns),
+                    connection,
+                });
             }
-            _ => Next::Other(Issue { intended_ns, op: self.next_of_other(since_ns), connection }),
         };
         self.account(intended_ns, next_ns);
         next
     }
 
     /// The next op of a window, booked: each of its keys is an op of the schedule and of the budget.
-    #[inline(never)]
     fn next_of_window(&mut self, intended_ns: u64) -> Op {
         let Source::Window(window) = &mut self.source else { unreachable!("the caller has looked") };
         let is_measured = intended_ns >= self.window.measure_ns;
@@ -333,13 +335,18 @@ impl Session {
         at_ns.saturating_sub(self.window.start_ns) / 1_000_000
     }
 
+    /// The next op of another source than the usual one, booked; `next_ns`: when the one after it is due.
     #[inline(never)]
-    fn next_of_other(&mut self, since_ns: u64) -> Op {
+    fn next_of_other(&mut self, intended_ns: u64, next_ns: u64) -> Op {
+        if matches!(self.source, Source::Window(_)) {
+            return self.next_of_window(intended_ns);
+        }
         let operations = self.source.operations_mut();
-        let op = operations.next(since_ns);
+        let op = operations.next(intended_ns - self.window.start_ns);
         if !operations.has_next() {
             self.update_bound();
         }
+        self.account(intended_ns, next_ns);
         self.own(op)
     }
 
