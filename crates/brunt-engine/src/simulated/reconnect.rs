@@ -138,6 +138,17 @@ fn the_last_one_ends_what_the_others_do_not() {
     }
 }
 
+/// With the last connection every client is over, not only the one that had it.
+#[test]
+fn the_last_one_ends_every_client() {
+    let later = CoreOptions { outages: vec![Outage { at_ns: SECOND, for_ns: FOR_EVER }], ..calm() };
+    let toml = two("modulo", "while-one-stands", "client-connections = 2\nreplicas = 2") + "time = '5s'";
+    let over = simulate(&toml, world([later, gone(FOR_EVER)]));
+    check_books(&over);
+    assert!((SECOND..1_003 * MS).contains(&ended_ns(&over)), "{}", ended_ns(&over));
+    assert_eq!(abandoned(&over), (6, 1));
+}
+
 /// Before the schedule begins connections are tried again whatever the plan says.
 #[test]
 fn a_preload_is_not_left_alone() {

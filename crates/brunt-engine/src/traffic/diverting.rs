@@ -35,6 +35,7 @@ impl<C: Codec> Traffic<C> {
                 if connection.class == class && matches!(connection.link, Link::Down { .. }) {
                     self.abandon_one(other);
                     self.divert_waiting(self.connections[other as usize].route, at_ns);
+                    self.end_lane(self.lane_of(other), at_ns);
                 }
             }
         }
