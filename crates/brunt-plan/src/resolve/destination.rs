@@ -95,6 +95,7 @@ fn settle_class(
     }
     check_calls(complaint, run, &own, class)?;
     check_replicas(complaint, run, &own, class)?;
+    check_clients(complaint, run, &own, class)?;
     class.own = (own != *plans).then(|| {
         let servers = if own.servers == plans.servers { Vec::new() } else { own.servers.clone() };
         Destination { servers, ..own }
@@ -276,6 +277,30 @@ fn check_replicas(
         return refuse("neither --agent nor a trace together with --replicas");
     }
     Ok(())
+}
+
+/// A client has connections to every server of each path, unless its thread has one server.
+fn check_clients(
+    complaint: &Complaint<'_>,
+    run: &RunSpec,
+    own: &Destination,
+    class: &Class,
+) -> Result<(), PlanError> {
+    let SessionScope::Client { connections } = class.sessions else { return Ok(()) };
+    if run.placement == Some(Placement::ByThread) {
+        return Ok(());
+    }
+    let of_routes = class.routes.iter().map(|route| route.servers.len()).filter(|servers| *servers > 0);
+    let of_paths = of_routes.chain([own.servers.len().max(1)]);
+    match of_paths.map(|servers| servers as u32).find(|servers| !connections.is_multiple_of(*servers)) {
+        Some(servers) => {
+            let accepted = format!(
+                "a multiple of {servers}, as many as the servers are, to each of which a client has connections; or --placement by-thread"
+            );
+            Err(complaint.error("client-connections", connections, accepted))
+        }
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -471,6 +496,11 @@ mod tests {
                 "server = ['a', 'b']\nreplicas = 2\nnoreply = true",
                 "--replicas: '2' was given; accepted: no --noreply together with --replicas, where a change has ended when every \
                  replica has answered",
+            ),
+            (
+                "server = ['a', 'b']\nconnections = 6\nclient-connections = 3",
+                "--client-connections: '3' was given; accepted: a multiple of 2, as many as the servers are, to each of which a client \
+                 has connections; or --placement by-thread",
             ),
             (
                 "threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'",
