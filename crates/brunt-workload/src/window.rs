@@ -158,9 +158,11 @@ pub(crate) struct Window {
     /// When the write that is under way was taken.
     taken_ms: u32,
     rng: Rng,
-    /// The number that the next new object has, so many fewer than there are numbers, and how far apart those of one client lie.
+    /// The number of the next new object.
     next_number: u64,
+    /// How many numbers there are; the one behind the last is the first.
     numbers: u64,
+    /// How many clients take numbers in turn.
     clients: u64,
     /// Writes of places in turn that have been stored.
     cursor: u64,

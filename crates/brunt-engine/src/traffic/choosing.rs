@@ -163,7 +163,7 @@ impl<C: Codec> Traffic<C> {
 
 /// How kinds of operations choose, in a lane with replicas.
 fn kinds_of(lane: &Lane) -> &KindRouting {
-    let Routing::ByKind(kinds) = &lane.routing else { unreachable!("whoever has replicas routes by kind") };
+    let Routing::ByKind(kinds) = &lane.routing else { unreachable!("lanes with replicas route by kind") };
     kinds
 }
 

@@ -150,7 +150,7 @@ pub(super) fn check(run: &RunSpec, classes: &[Class]) -> Result<(), PlanError> {
             |(other, of): (usize, &Class)| other != index && of.keyspace.prefix == class.keyspace.prefix;
         if classes.iter().enumerate().any(shares) {
             return refuse(
-                "a --prefix of its own for a class with a window, whose objects are nobody else's",
+                "a --prefix of its own for a class with a window, whose objects no other class uses",
             );
         }
         if run.agent.as_ref().is_some_and(|agents| !agents.is_empty()) {
