@@ -481,6 +481,19 @@ mod tests {
                  route of its own",
             ),
             (
+                "threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'",
+                "--threads: '20' was given; accepted: from 1 to 8: every worker needs at least one connection of every class",
+            ),
+        ];
+        for (toml, message) in table {
+            assert_eq!(resolved(toml).unwrap_err(), message, "{toml}");
+        }
+    }
+
+    #[test]
+    fn replicas_and_clients_fit_the_servers() {
+        let table = [
+            (
                 "server = 'a'\nreplicas = 2",
                 "--replicas: '2' was given; accepted: at most 1, the number of servers of the class",
             ),
@@ -501,10 +514,6 @@ mod tests {
                 "server = ['a', 'b']\nconnections = 6\nclient-connections = 3",
                 "--client-connections: '3' was given; accepted: a multiple of 2, as many as the servers are, to each of which a client \
                  has connections; or --placement by-thread",
-            ),
-            (
-                "threads = 20\nserver = 'a'\n[[class]]\nname = 'x'\nconnections = 4\n[[class]]\nname = 'y'\nserver = 'redis://b'",
-                "--threads: '20' was given; accepted: from 1 to 8: every worker needs at least one connection of every class",
             ),
         ];
         for (toml, message) in table {
