@@ -244,9 +244,9 @@ impl Window {
         product(self.get_count, self.set_weight).cmp(&product(self.set_count, self.get_weight))
     }
 
-    /// Any place that has been filled; the first one while there is none.
-    fn filled_place(&mut self) -> u32 {
-        match self.cursor {
+    /// Any of so many places that have been filled in turn; the first one while there is none.
+    fn filled_place(&mut self, filled: u64) -> u32 {
+        match filled {
             0 => 0,
             filled => self.rng.below(filled.min(u64::from(self.law.objects))) as u32,
         }
@@ -265,7 +265,7 @@ impl Window {
             let place = (self.cursor + self.writing) % u64::from(self.law.objects);
             self.choose_set(place as u32)
         } else {
-            let place = self.filled_place();
+            let place = self.filled_place(self.cursor);
             self.choose_get(place)
         }
     }
@@ -281,11 +281,7 @@ impl Window {
             (false, false) => Choice::Set(place),
             (false, true) => {
                 // The turn of this place comes after it.
-                let filled = self.cursor - 1;
-                let other = match filled {
-                    0 => 0,
-                    filled => self.rng.below(filled.min(u64::from(self.law.objects))) as u32,
-                };
+                let other = self.filled_place(self.cursor - 1);
                 self.holding += 1;
                 self.overwritten += u64::from(self.slot(other).is(Slot::STORED));
                 Choice::Set(other)
@@ -432,9 +428,7 @@ impl Window {
             asked.check = check;
         }
     }
-}
 
-impl Window {
     /// Not while every object is being written, every place of a multi-get is taken, or a client has as much under way as it may.
     pub(crate) fn has_next(&self) -> bool {
         self.under_way < self.under_way_max
