@@ -76,6 +76,8 @@ struct DataSet {
 
 /// The servers of a class's path, and which of them has a key, if that is what decides.
 struct ClassPath {
+    /// The kinds that take it.
+    ops: Vec<OpKind>,
     servers: Vec<u16>,
     transport: Transport,
     router: Option<Arc<Router>>,
@@ -107,6 +109,19 @@ type ClassLinks = Vec<Vec<Range<u32>>>;
 
 impl Blueprint {
     pub(crate) fn new(plan: Plan, endpoints: Vec<Endpoint>, found: DataSets) -> Self {
+        let class_path = |path: brunt_plan::destination::Path| {
+            let address = |server: &u16| endpoints[usize::from(*server)].server.clone();
+            let servers: Vec<ServerAddress> = path.servers.iter().map(address).collect();
+            let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
+            ClassPath {
+                ops: path.ops,
+                servers: path.servers,
+                transport: path.transport,
+                router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
+            }
+        };
+        let class_paths = |class| plan.paths(class).into_iter().map(class_path).collect();
+        let paths: Vec<Vec<ClassPath>> = plan.classes.iter().map(class_paths).collect();
         let sets = plan.data_sets();
         let data_sets: Vec<DataSet> = sets
             .iter()
@@ -115,7 +130,7 @@ impl Blueprint {
                 extends: set.extends,
                 ttl_s: set.ttl_s,
                 class: set.classes[0],
-                path: path_of(&plan, &plan.classes[set.classes[0]], OpKind::Set),
+                path: path_of(&paths[set.classes[0]], OpKind::Set),
             })
             .collect();
         let place = |class| sets.iter().position(|set| set.classes.contains(&class)).unwrap_or(0);
@@ -125,18 +140,6 @@ impl Blueprint {
         };
         let choosers = plan.classes.iter().map(chooser).collect();
         let value_max = plan.classes.iter().map(Class::value_bytes_max).max().unwrap_or(0);
-        let class_path = |path: brunt_plan::destination::Path| {
-            let address = |server: &u16| endpoints[usize::from(*server)].server.clone();
-            let servers: Vec<ServerAddress> = path.servers.iter().map(address).collect();
-            let by_key = servers.len() > 1 && plan.placement.is_by_key() && !plan.is_cluster;
-            ClassPath {
-                servers: path.servers,
-                transport: path.transport,
-                router: by_key.then(|| Arc::new(Router::new(plan.placement, &servers))),
-            }
-        };
-        let class_paths = |class| plan.paths(class).into_iter().map(class_path).collect();
-        let paths = plan.classes.iter().map(class_paths).collect();
         let payload = Payload::new(plan.data_seed, value_max);
         // One for all: it is a function of the data seed.
         let payload = match data_sets.iter().find_map(|set| set.keys.table()) {
@@ -352,7 +355,7 @@ impl Blueprint {
                     lane,
                     &[Span { ranges: span.to_vec(), routing }],
                     replicas,
-                    None,
+                    &[],
                     room,
                 );
             }
@@ -384,14 +387,14 @@ impl Blueprint {
         }
     }
 
-    /// Adds a lane with a route for each server of these paths. `class`: where kinds of operations have paths of their own, whose.
+    /// Adds a lane with a route for each server of these paths. `of_class`: the paths that kinds of operations have of their own.
     fn add_lane(
         &self,
         lanes: &mut Lanes,
         mut lane: Lane,
         paths: &[Span],
         replicas: u32,
-        class: Option<&Class>,
+        of_class: &[ClassPath],
         room: RouteRoom,
     ) {
         let index = lanes.lanes.len() as u32;
@@ -403,7 +406,7 @@ impl Blueprint {
             branches.push(Branch { routes: start..lanes.routes.len() as u32, routing: path.routing.clone() });
         }
         lane.routes = first..lanes.routes.len() as u32;
-        let of_kind = |kind| class.map_or(0, |class| path_of(&self.plan, class, kind) as u8);
+        let of_kind = |kind| path_of(of_class, kind) as u8;
         lane.routing = match branches.pop() {
             _ if self.board.is_some() => Routing::BySlot,
             Some(only) if branches.is_empty() && replicas == 1 => only.routing,
@@ -567,7 +570,7 @@ impl Blueprint {
             routing: self.routing(class_index, part, ranges.len(), path),
         };
         let spans: Vec<Span> = paths.map(span).collect();
-        self.add_lane(lanes, lane, &spans, class.replicas, Some(class), room);
+        self.add_lane(lanes, lane, &spans, class.replicas, &self.paths[class_index], room);
     }
 
     /// Operations that may wait on a route because another node has sent them there, or because they are parts of one; those
@@ -615,8 +618,8 @@ struct Span {
 }
 
 /// Which of a class's paths operations of a kind take.
-fn path_of(plan: &Plan, class: &Class, kind: OpKind) -> usize {
-    plan.paths(class).iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
+fn path_of(paths: &[ClassPath], kind: OpKind) -> usize {
+    paths.iter().position(|path| path.ops.contains(&kind)).unwrap_or(0)
 }
 
 /// A session's share of a class on a worker.

@@ -54,7 +54,7 @@ impl<C: Codec> Traffic<C> {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
             return;
         }
-        if self.lanes[self.lane_index(entry)].is_windowed {
+        if !self.lanes[self.lane_index(entry)].is_audited {
             return;
         }
         // Version 0 is the preload's, which is nobody's write.
@@ -66,8 +66,8 @@ impl<C: Codec> Traffic<C> {
     /// An operation will be begun anew, and with it what it was to write. Yields it as it was before it had a version.
     pub(super) fn begin_anew(&mut self, entry: &Entry) -> Op {
         self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
-        // A window has said itself which version it is.
-        if is_versioned(entry.kind) && !self.lanes[self.lane_index(entry)].is_windowed {
+        // Other writes have the version that their source has given them.
+        if is_versioned(entry.kind) && self.lanes[self.lane_index(entry)].is_audited {
             entry.without_version().op()
         } else {
             entry.op()
