@@ -30,7 +30,7 @@ pub(crate) trait Speaker: Sized {
 /// Lets `speaker` speak this protocol, one of the plan's.
 ///
 /// # Errors
-/// A command of the plan is none: whoever made the plan has checked them, so that this is a mistake of ours.
+/// A command of the plan is none. Plans are checked where they are made, so this is a mistake of ours.
 pub(crate) fn speak<S: Speaker>(plan: &Plan, protocol: Protocol, speaker: S) -> io::Result<S::Output> {
     Ok(match protocol {
         Protocol::MemcachedText => speaker.speak_datagrams(TextCodec::default()),
@@ -61,7 +61,7 @@ pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCode
     Ok(codec.with_hash_field(plan.hash_field.unwrap_or(0) as usize))
 }
 
-/// The commands of a plan. Whoever made it has checked them, so that an error is a mistake of ours.
+/// The commands of a plan, which were checked where it was made: an error is a mistake of ours.
 pub(crate) fn templates(plan: &Plan) -> io::Result<Vec<Template>> {
     plan.commands.iter().map(|command| Template::parse(command).map_err(io::Error::other)).collect()
 }

@@ -1,6 +1,6 @@
 //! Objects of windows that were not as they were to be, one by one and with their bytes.
 //!
-//! Not counts (those are in `window_counts.rs`) and no part of a result: for whoever watches a run. Invariant: what a worker
+//! Not counts (those are in `window_counts.rs`) and no part of a result: for observers. Invariant: what a worker
 //! notes in an interval has a bound, and nothing is allocated for it but at the start; what there is no room for is counted.
 
 use serde::{Deserialize, Serialize};

@@ -122,7 +122,7 @@ fn gets_take_turns_over_the_others() {
 
 /// One of two servers goes and comes back: no set fails, gets are answered by the other at once, and afterwards both are asked.
 #[test]
-fn a_replica_that_goes_and_comes_back_is_missed_by_nobody() {
+fn a_replica_that_goes_and_comes_back_loses_only_what_it_had() {
     for load in ["think = '200us'", "depth = 4\nthink = '2ms'", "rate = 4000\narrival = 'uniform'"] {
         for mix in ["'get=9,set=1'", "'mget=4,set=1'\nmultiget = 7"] {
             for which in [0, 1] {

@@ -1,4 +1,4 @@
-//! Connections that are lost and not begun again: what goes on without them, and when a run has nobody left.
+//! Connections that are lost and not begun again: what goes on without them, and when a run has no client left.
 
 use super::*;
 use brunt_server::Outage;
@@ -41,7 +41,7 @@ fn abandoned(outcome: &Outcome) -> (u64, u64) {
     (outcome.end.counts.connections_abandoned, outcome.end.counts.workers_cut_off)
 }
 
-/// With its only server a run is over, and nobody looks whether that is back.
+/// With its only server a run is over, and does not wait for that to come back.
 #[test]
 fn a_run_ends_with_its_last_connection() {
     for load in LOADS {

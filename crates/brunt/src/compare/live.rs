@@ -67,7 +67,7 @@ pub(super) fn compare(flags: &cli::Compare, plan: Plan) -> Result<Compared, Fail
     }
     let (early_end, failed) = match ended {
         Ok(()) => (None, Ok(())),
-        // Whoever asked for an end has it.
+        // An end that the user asked for is no failure.
         Err(failure) if failure.exit == Exit::Interrupted => (Some(EarlyEnd::Interrupted), Ok(())),
         Err(failure) => (Some(EarlyEnd::Failed(format!("{:#}", failure.error))), Err(failure)),
     };
