@@ -6,7 +6,7 @@
 
 use crate::detour::{DetourId, NO_DETOUR};
 use crate::group::{GroupId, NO_GROUP};
-use crate::lane::Picked;
+use crate::lane::{Picked, Route};
 use crate::lease::{LeaseId, NO_LEASE};
 use crate::tokens::Tokens;
 use brunt_plan::op::{ClassId, Expectation, KeyRef, Op, OpKind, SessionId, ValueRef};
@@ -123,6 +123,12 @@ impl Entry {
     #[inline]
     pub(crate) fn next(&self) -> EntryId {
         self.next
+    }
+
+    /// The lane that has issued it.
+    #[inline]
+    pub(crate) fn lane(&self) -> u32 {
+        self.session
     }
 
     /// The key that was asked for.
@@ -325,6 +331,16 @@ impl<C: Codec> InFlight<C> {
             return chain.head;
         }
         self.tokens.find(connection, token).unwrap_or(NO_ENTRY)
+    }
+
+    /// The lane of what the next reply on a connection of this route ends, by the connection's chain: where lanes share it, that of the
+    /// oldest operation, and no lane's number where there is none.
+    #[inline]
+    pub(crate) fn lane_of(&self, route: &Route, chain: &Chain) -> u32 {
+        match route.others.is_empty() {
+            true => route.lane,
+            false => self.entries.get(chain.head as usize).map_or(u32::MAX, Entry::lane),
+        }
     }
 
     /// Is the operation that a reply with this token answers the oldest of the chain, as it usually is?

@@ -160,8 +160,10 @@ impl Routing {
 /// The connections of a lane to one server, and what waits for them.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// The lane it belongs to.
+    /// The lane it belongs to; the first of them where connections are shared.
     pub lane: u32,
+    /// The other lanes whose operations take its connections.
+    pub others: Vec<u32>,
     /// Its connections, as numbers within the worker.
     pub connections: Range<u32>,
     /// The same by how many operations each has outstanding; not kept where operations are bound to connections.
@@ -200,6 +202,7 @@ impl Route {
         };
         Self {
             lane,
+            others: Vec::new(),
             ready,
             connections,
             waiting: VecDeque::with_capacity(held),
@@ -207,6 +210,18 @@ impl Route {
             waiting_max: room.waiting_max,
             listed: false,
         }
+    }
+
+    /// Lets the operations of another lane take its connections, too. Those of none are bound to one.
+    fn join(&mut self, lane: u32, room: RouteRoom) {
+        self.others.push(lane);
+        self.waiting.reserve_exact(self.waiting.capacity() + room.waiting_max + room.extra);
+        self.waiting_max += room.waiting_max;
+    }
+
+    /// All lanes whose operations take its connections.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = u32> + '_ {
+        std::iter::once(self.lane).chain(self.others.iter().copied())
     }
 
     /// May no further operation of the schedule wait?
@@ -353,6 +368,19 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
+    /// Adds a lane's routes, one for each of these ranges of connections; or lets it take those that are there. Yields their numbers.
+    pub(crate) fn add_routes(&mut self, lane: u32, ranges: &[Range<u32>], room: RouteRoom) -> Range<RouteId> {
+        let is_first = |route: &Route| ranges.first() == Some(&route.connections);
+        let start = self.routes.iter().position(is_first).unwrap_or(self.routes.len());
+        let count = ranges.len();
+        if start < self.routes.len() {
+            self.routes[start..start + count].iter_mut().for_each(|route| route.join(lane, room));
+        } else {
+            self.routes.extend(ranges.iter().map(|range| Route::new(lane, range.clone(), room)));
+        }
+        start as RouteId..(start + count) as RouteId
+    }
+
     /// Connects the lanes of classes that have a trace with it.
     pub(crate) fn connect_feeds(&mut self, feeds: &mut [Option<TraceFeed>]) {
         for lane in &mut self.lanes {

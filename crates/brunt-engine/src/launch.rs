@@ -12,7 +12,7 @@ use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
 use crate::kernel_interface::KernelInterface;
-use crate::lane::{Branch, Checking, KindRouting, Lane, Lanes, Route, RouteRoom, Routing};
+use crate::lane::{Branch, Checking, KindRouting, Lane, Lanes, RouteRoom, Routing};
 use crate::lifetime::Lifetimes;
 use crate::pace::Pace;
 use crate::recording::{Exchange, Recording};
@@ -200,7 +200,12 @@ impl Blueprint {
             true => ClassLinks::new(),
             false => paths.iter().map(|path| of_path(class, path)).collect(),
         };
-        shard.classes.iter().zip(&self.paths).map(&mut of_class).collect()
+        let has_own = |class: usize| self.plan.owner_of(class) == class;
+        let nothing = Vec::new();
+        let own_paths = |(class, paths)| if has_own(class) { paths } else { &nothing };
+        let paths = self.paths.iter().enumerate().map(own_paths);
+        let own: Vec<ClassLinks> = shard.classes.iter().zip(paths).map(&mut of_class).collect();
+        (0..own.len()).map(|class| own[self.plan.owner_of(class)].clone()).collect()
     }
 
     /// The paths of the classes that a worker carries out, each with its class.
@@ -208,6 +213,21 @@ impl Blueprint {
         let is_carried = |(_, own): &(_, &ClassShard)| !own.connections.is_empty();
         let classes = self.plan.classes.iter().zip(&self.paths).zip(&shard.classes).filter(is_carried);
         classes.flat_map(|((class, paths), _)| paths.iter().map(move |path| (class, path)))
+    }
+
+    /// Class and server of every connection of a worker, in the order of their numbers.
+    fn link_plans(&self, links: &[ClassLinks]) -> Vec<LinkPlan> {
+        let mut plans = Vec::new();
+        for class in (0..links.len()).filter(|class| self.plan.owner_of(*class) == *class) {
+            for (of_path, path) in links[class].iter().zip(&self.paths[class]) {
+                for (range, server) in of_path.iter().zip(&path.servers) {
+                    let by_datagram = path.transport == Transport::Udp;
+                    let link = LinkPlan { class: class as u16, server: *server, by_datagram };
+                    plans.extend(std::iter::repeat_n(link, range.len()));
+                }
+            }
+        }
+        plans
     }
 
     /// Does a worker have connections by this transport?
@@ -218,7 +238,12 @@ impl Blueprint {
     /// How many connections of a worker go by this transport.
     fn links_by(&self, shard: &Shard, transport: Transport) -> usize {
         let links = self.links(shard);
-        let paths = links.iter().zip(&self.paths).flat_map(|(of_class, paths)| of_class.iter().zip(paths));
+        let own = links
+            .iter()
+            .zip(&self.paths)
+            .enumerate()
+            .filter(|(class, _)| self.plan.owner_of(*class) == *class);
+        let paths = own.flat_map(|(_, (of_class, paths))| of_class.iter().zip(paths));
         let by_transport = paths.filter(|(_, path)| path.transport == transport);
         by_transport.flat_map(|(servers, _)| servers).map(|range| range.len()).sum()
     }
@@ -398,14 +423,14 @@ impl Blueprint {
         room: RouteRoom,
     ) {
         let index = lanes.lanes.len() as u32;
-        let first = lanes.routes.len() as u32;
         let mut branches = Vec::new();
         for path in paths {
-            let start = lanes.routes.len() as u32;
-            lanes.routes.extend(path.ranges.iter().map(|range| Route::new(index, range.clone(), room)));
-            branches.push(Branch { routes: start..lanes.routes.len() as u32, routing: path.routing.clone() });
+            let routes = lanes.add_routes(index, &path.ranges, room);
+            branches.push(Branch { routes, routing: path.routing.clone() });
         }
-        lane.routes = first..lanes.routes.len() as u32;
+        let of_branch = |branch: &Branch| branch.routes.clone();
+        let (first, last) = (branches.first().map(of_branch), branches.last().map(of_branch));
+        lane.routes = first.map_or(0, |routes| routes.start)..last.map_or(0, |routes| routes.end);
         let of_kind = |kind| path_of(of_class, kind) as u8;
         lane.routing = match branches.pop() {
             _ if self.board.is_some() => Routing::BySlot,
@@ -504,7 +529,8 @@ impl Blueprint {
         // A slot has a connection of its own only where its operations can go nowhere else.
         // In a cluster its operations may be handed out in parts, or go elsewhere.
         let has_one_route = part.paths.len() == 1 && part.paths[0].len() == 1 && self.board.is_none();
-        let has_one_route = has_one_route && (!is_client || own == 1);
+        let has_one_route =
+            has_one_route && (!is_client || own == 1) && !self.plan.shares_connections(class_index);
         let lifetime = &class.lifetime;
         // Slots that a connection has no call for must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
@@ -563,7 +589,8 @@ impl Blueprint {
             lane.minds_misses |= self.plan.verify.is_some() || window.expire > 0.0;
             lane.checking = Checking::Nothing;
         }
-        lane.refills_together = !is_open && self.plan.refill == Refill::Batch;
+        let is_shared = self.plan.shares_connections(class_index);
+        lane.refills_together = !is_open && self.plan.refill == Refill::Batch && !is_shared;
         let paths = part.paths.iter().zip(&self.paths[class_index]);
         let span = |(ranges, path): (&Vec<Range<u32>>, &ClassPath)| Span {
             ranges: ranges.clone(),
@@ -731,7 +758,7 @@ pub(crate) fn build<C: Codec, I: Io>(
             .max(ROOM_MIN)
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
-        links: link_plans(&blueprint.paths, &links),
+        links: blueprint.link_plans(&links),
         servers: blueprint.endpoints.len(),
         busy: BusyPeriods::new(blueprint.busy.clone()),
         lifetimes: lifetimes(blueprint, &shard, &links),
@@ -767,24 +794,6 @@ pub(crate) fn build<C: Codec, I: Io>(
     })
 }
 
-/// Class and server of every connection of a worker, in the order of their numbers.
-fn link_plans(paths: &[Vec<ClassPath>], links: &[ClassLinks]) -> Vec<LinkPlan> {
-    let mut plans = Vec::new();
-    for (class, (of_class, paths)) in links.iter().zip(paths).enumerate() {
-        for (of_path, path) in of_class.iter().zip(paths) {
-            for (range, server) in of_path.iter().zip(&path.servers) {
-                let link = LinkPlan {
-                    class: class as u16,
-                    server: *server,
-                    by_datagram: path.transport == Transport::Udp,
-                };
-                plans.extend(std::iter::repeat_n(link, range.len()));
-            }
-        }
-    }
-    plans
-}
-
 /// How many connections a worker has of a class.
 fn links_in(links: &ClassLinks) -> usize {
     links.iter().flatten().map(|range| range.len()).sum()
@@ -800,6 +809,9 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<
             by_server[usize::from(*server)] = range.clone();
         }
         let plan = &blueprint.plan;
+        if plan.owner_of(class) != class {
+            by_server.fill(0..0);
+        }
         Lifetimes::new((class as ClassId, &plan.classes[class]), own, plan.seed, &by_server)
     };
     shard.classes.iter().enumerate().map(of_class).collect()
@@ -808,7 +820,8 @@ fn lifetimes(blueprint: &Blueprint, shard: &Shard, links: &[ClassLinks]) -> Vec<
 /// How many connections a worker has.
 pub(crate) fn links_of(plan: &Plan, shard: &Shard) -> usize {
     let of_class = |(class, own): (&Class, &ClassShard)| class.path_count() * own.connections.len();
-    plan.classes.iter().zip(&shard.classes).map(of_class).sum()
+    let has_own = |(class, _): &(&Class, _)| class.connections_of.is_none();
+    plan.classes.iter().zip(&shard.classes).filter(has_own).map(of_class).sum()
 }
 
 /// Which worker of this host, and the traces that it replays.
@@ -1026,7 +1039,7 @@ mod tests {
         let shards = brunt_plan::shard::shards(&plan);
         let blueprint = Blueprint::new(plan, endpoints, DataSets::ToStore);
         let of_worker = |shard: &Shard| {
-            let plans = link_plans(&blueprint.paths, &blueprint.links(shard));
+            let plans = blueprint.link_plans(&blueprint.links(shard));
             plans.iter().map(|link| link.server).collect()
         };
         shards.iter().map(of_worker).collect()

@@ -19,6 +19,7 @@ mod queues;
 mod reconnect;
 mod replies;
 mod servers;
+mod shared_connections;
 mod stamps;
 mod timeouts;
 mod tokens;

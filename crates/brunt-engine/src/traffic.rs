@@ -300,7 +300,7 @@ impl<C: Codec> Traffic<C> {
         self.lanes.iter().all(|lane| lane.session.has_spent_budget())
     }
 
-    /// The lane that uses a connection now.
+    /// The lane that uses a connection now, the first of those that share it.
     #[inline]
     fn lane_of(&self, connection: u32) -> u32 {
         let route = self.connections[connection as usize].route;
@@ -320,8 +320,9 @@ impl<C: Codec> Traffic<C> {
                 self.listed.swap_remove(at);
                 self.end_listing(route);
                 // Whatever is due can be sent at once.
-                let lane = self.routes[route as usize].lane;
-                self.agenda.set(lane, self.lanes[lane as usize].due_ns());
+                for lane in self.routes[route as usize].lanes() {
+                    self.agenda.set(lane, self.lanes[lane as usize].due_ns());
+                }
             }
         }
         while let Some((lane, due_ns)) = self.agenda.first() {
@@ -463,10 +464,11 @@ impl<C: Codec> Traffic<C> {
         if route.is_full() == was_full {
             return;
         }
-        let (lane_index, is_full) = (route.lane, route.is_full());
-        let lane = &mut self.lanes[lane_index as usize];
-        lane.full_routes = if is_full { lane.full_routes + 1 } else { lane.full_routes - 1 };
-        self.agenda.set(lane_index, lane.due_ns());
+        for lane_index in route.lanes() {
+            let lane = &mut self.lanes[lane_index as usize];
+            lane.full_routes = if route.is_full() { lane.full_routes + 1 } else { lane.full_routes - 1 };
+            self.agenda.set(lane_index, lane.due_ns());
+        }
     }
 
     /// Places as many waiting operations of a route as find room.
@@ -577,7 +579,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Queues the bytes of an operation on a connection; false if there is no room before it has sent.
     fn encode(&mut self, connection_index: u32, picked: &Picked) -> bool {
-        let lane_index = self.routes[picked.route as usize].lane;
+        let lane_index = picked.op.session;
         let first_id = self.write_keys(lane_index, picked);
         let versioned = self.with_version(picked, first_id);
         let picked = versioned.as_ref().unwrap_or(picked);
@@ -644,13 +646,20 @@ impl<C: Codec> Traffic<C> {
 
     /// An operation ended on a connection: its slot is free, unless others that follow it share it.
     #[inline]
-    fn release(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome, done_ns: u64) {
-        let owner = self.leave(index, lease, key, outcome);
+    fn release(
+        &mut self,
+        index: u32,
+        lease: u32,
+        lane_index: u32,
+        key: KeyRef,
+        outcome: Outcome,
+        done_ns: u64,
+    ) {
+        let owner = self.leave(index, lease, lane_index, key, outcome);
         if owner != Some(index) {
             self.refill_idle(index);
         }
         let Some(owner) = owner else { return };
-        let lane_index = self.lane_of(owner);
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
             // A window may have waited for what has ended.
@@ -668,9 +677,8 @@ impl<C: Codec> Traffic<C> {
     /// An operation of a connection has ended, which its session learns. Yields the connection whose slot is free now, if no other
     /// operation shares it.
     #[inline(always)]
-    fn leave(&mut self, index: u32, lease: u32, key: KeyRef, outcome: Outcome) -> Option<u32> {
-        let lane = self.lane_of(index) as usize;
-        self.lanes[lane].session.learn(key, outcome);
+    fn leave(&mut self, index: u32, lease: u32, lane: u32, key: KeyRef, outcome: Outcome) -> Option<u32> {
+        self.lanes[lane as usize].session.learn(key, outcome);
         match lease {
             NO_LEASE => Some(index),
             lease => self.leases.leave(lease),

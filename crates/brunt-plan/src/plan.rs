@@ -552,6 +552,8 @@ pub struct Class {
     pub load: Load,
     /// Its connections in all, at least one per worker.
     pub connections: u32,
+    /// The class whose connections these are, if it has none of its own. That one has as many, and as deep.
+    pub connections_of: Option<String>,
     /// Requests in flight on one connection at most; at least 1.
     pub depth: u32,
     /// How its connections are grouped into sessions.
@@ -607,6 +609,11 @@ impl Class {
     pub fn value_bytes_max(&self) -> u32 {
         let recorded = if self.trace.is_some() { Trace::VALUE_BYTES_MAX } else { 0 };
         self.keyspace.value_size.max().max(recorded)
+    }
+
+    /// How many connections the plan has for its sake.
+    pub fn own_connections(&self) -> u32 {
+        if self.connections_of.is_some() { 0 } else { self.connections }
     }
 
     /// Does it end of itself?
@@ -794,6 +801,19 @@ impl DataSet<'_> {
 }
 
 impl Plan {
+    /// The class whose connections a class uses, most often its own.
+    pub fn owner_of(&self, class: usize) -> usize {
+        let name = self.classes[class].connections_of.as_ref();
+        let owner = name.and_then(|name| self.classes.iter().position(|other| other.name == *name));
+        owner.unwrap_or(class)
+    }
+
+    /// Do several classes use the connections of this one?
+    pub fn shares_connections(&self, class: usize) -> bool {
+        let owner = self.owner_of(class);
+        (0..self.classes.len()).any(|other| other != class && self.owner_of(other) == owner)
+    }
+
     /// Does any class write values, or store what it misses?
     pub fn writes(&self) -> bool {
         let writes = |class: &Class| {

@@ -8,6 +8,7 @@ mod datagrams;
 mod destination;
 pub mod fleet;
 mod hash;
+mod shared_connections;
 mod trace;
 mod transport;
 mod url;
@@ -124,7 +125,7 @@ impl Complaint<'_> {
 
     fn of_option(&self, option: &str, given: Option<String>, accepted: impl Into<String>) -> PlanError {
         // Classes are named in plan files only: that is no flag.
-        let dashes = if matches!(option, "name" | "ops" | "route") { "" } else { "--" };
+        let dashes = if matches!(option, "name" | "ops" | "route" | "connections-of") { "" } else { "--" };
         let option = match self.class {
             Some(class) => format!("{dashes}{option} (class '{class}')"),
             None => format!("{dashes}{option}"),
@@ -158,6 +159,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let mut classes = resolve_classes(spec)?;
     let plans = destination::of_run(run, &spec.classes)?;
     destination::settle(run, &plans, spec, &mut classes)?;
+    shared_connections::settle(run, spec, &mut classes)?;
     trace::settle(run, &plans, &mut classes)?;
     window::check(run, &classes)?;
     check_dialect(spec, &plans, &classes)?;
@@ -699,6 +701,7 @@ fn resolve_class(
             None => resolve_load(complaint, spec)?,
         },
         connections: connections as u32,
+        connections_of: None,
         depth: depth as u32,
         sessions: window::resolve_sessions(complaint, spec, connections)?,
         drift: spec.drift,

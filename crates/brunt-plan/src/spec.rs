@@ -184,6 +184,7 @@ options! {
         protocol: Protocol,
         transport: Transport,
         route: Vec<RouteSpec>,
+        connections_of: String,
     }
 }
 
@@ -308,12 +309,12 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         rate_profile,
         arrival,
         think,
-        connections: Some(Count(u64::from(class.connections))),
+        connections: class.connections_of.is_none().then(|| Count(u64::from(class.connections))),
         client_connections: match class.sessions {
             SessionScope::Client { connections } => Some(Count(u64::from(connections))),
             SessionScope::Worker | SessionScope::Connection => None,
         },
-        depth: Some(Count(u64::from(class.depth))),
+        depth: class.connections_of.is_none().then(|| Count(u64::from(class.depth))),
         mix: class.trace.is_none().then(|| class.mix.clone()),
         purge: class.purge.map(Count),
         trace: class.trace.as_ref().map(|trace| trace.file.clone()),
@@ -343,6 +344,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         server: own.and_then(|own| listed(&own.servers)),
         protocol: own.map(|own| own.protocol).filter(|protocol| *protocol != plan.protocol),
         transport: own.map(|own| own.transport).filter(|transport| *transport != plan.transport),
+        connections_of: class.connections_of.clone(),
         route: (!class.routes.is_empty()).then(|| class.routes.iter().map(of_route).collect()),
     }
 }

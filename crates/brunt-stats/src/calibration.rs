@@ -8,7 +8,7 @@ use crate::headroom::{Headroom, Probe};
 use crate::usage::ClientUsage;
 use crate::verdict::time;
 use brunt_plan::cpus::CpuList;
-use brunt_plan::plan::Plan;
+use brunt_plan::plan::{Class, Plan};
 use brunt_plan::units::grouped;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ impl Shape {
             cpus: CpuList(plan.cpus.clone()).to_string(),
             io: usage.io.clone(),
             wait: usage.wait.clone(),
-            connections: plan.classes.iter().map(|class| class.connections).sum(),
+            connections: plan.classes.iter().map(Class::own_connections).sum(),
             depth: plan.classes.iter().map(|class| class.depth).max().unwrap_or(0),
             value_size: sizes.join(" "),
         }

@@ -95,7 +95,7 @@ pub(crate) struct Needs {
 impl Needs {
     /// Of a plan whose servers have these addresses, one for each.
     pub(crate) fn of(plan: &Plan, addresses: &[Address], reuse: TimeWaitReuse) -> Self {
-        let open = |class: &Class| u64::from(class.connections) * class.path_count() as u64;
+        let open = |class: &Class| u64::from(class.own_connections()) * class.path_count() as u64;
         let connections = plan.classes.iter().map(open).sum();
         // A server that is named twice has both shares.
         let same = |address: &&Address| addresses.iter().filter(|other| other == address).count();

@@ -94,10 +94,12 @@ impl FaultPlan {
         if self.is_per_connection {
             // A change to several servers takes a connection to each of them.
             plan.classes.iter_mut().for_each(|class| class.replicas = 1);
-            plan.classes.iter_mut().for_each(|class| class.sessions = SessionScope::Connection);
+            let shares = plan.classes.iter().any(|class| class.connections_of.is_some());
+            let sessions = if shares { SessionScope::Worker } else { SessionScope::Connection };
+            plan.classes.iter_mut().for_each(|class| class.sessions = sessions);
             plan.classes
                 .iter_mut()
-                .filter(|class| class.depth.is_multiple_of(2))
+                .filter(|class| class.depth.is_multiple_of(2) && sessions == SessionScope::Connection)
                 .for_each(give_own_schedules);
         }
         plan
@@ -180,10 +182,19 @@ fn with_policies(seed: u64, toml: String) -> String {
     if dice.one_in(3) && !comes_and_goes {
         more += &format!("reconnect = '{}'\n", dice.any(&["never", "while-one-stands"]));
     }
-    if dice.one_in(2) && !refuses_replicas {
+    let has_replicas = dice.one_in(2) && !refuses_replicas;
+    if has_replicas {
         more += "replicas = 2\n";
     }
-    more + &toml
+    match toml.rfind("name = 'two'\n") {
+        // On the connections of the first class, or on its own.
+        Some(at) if dice.one_in(2) && !has_replicas && !comes_and_goes => {
+            let (before, two) = toml.split_at(at);
+            let rest = two.split_once("depth = 1\n").map_or("", |(_, rest)| rest);
+            format!("{more}{before}name = 'two'\nconnections-of = 'one'\n{rest}")
+        }
+        _ => more + &toml,
+    }
 }
 
 /// The operations.
@@ -377,7 +388,7 @@ fn run_seed(seed: u64, defers_sends: bool) -> Outcome {
 #[test]
 fn a_hundred_worlds() {
     let mut ended = [0; OutcomeClass::COUNT];
-    let mut began = 0;
+    let (mut began, mut shared) = (0, 0);
     let is_full = std::env::var("BRUNT_ACCURACY").is_ok_and(|value| value == "full");
     // Both ways, at full length; else by turns.
     for (seed, defers_sends) in (0..100)
@@ -385,6 +396,7 @@ fn a_hundred_worlds() {
         .filter(|(seed, defers_sends)| is_full || (seed % 2 == 1) == *defers_sends)
     {
         let outcome = run_seed(seed, defers_sends);
+        shared += u32::from(FaultPlan::of(seed).toml.contains("connections-of"));
         began += u32::from(outcome.notice.is_none());
         let requests = outcome.book(Phase::Measure).requests;
         ended.iter_mut().zip(requests.outcomes).for_each(|(sum, count)| *sum += count);
@@ -392,6 +404,7 @@ fn a_hundred_worlds() {
     // They are worth something only if everything happens in them.
     assert!(began >= if is_full { 180 } else { 90 }, "only {began} stored their keys");
     assert!(ended.iter().all(|count| *count > 25), "{ended:?}");
+    assert!(shared > 3, "only {shared} of them share connections");
 }
 
 /// The same seed is the same run to the last nanosecond.

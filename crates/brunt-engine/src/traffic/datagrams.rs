@@ -180,7 +180,7 @@ impl<C: Codec> Traffic<C> {
     /// were not told of yet.
     pub(super) fn pass_key_in_any_order(&mut self, index: u32, head: EntryId, key: &[u8]) -> Option<u64> {
         self.fetch_reply_ids(index, head);
-        let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+        let keyspace = &self.lane_at(head).keyspace;
         let told = self.datagrams.told;
         let is_it = |(at, id): &(usize, &u64)| told & 1 << at == 0 && is_asked_for::<C>(keyspace, **id, key);
         let (at, id) = self.reply_ids.iter().enumerate().find(is_it)?;
@@ -201,7 +201,7 @@ impl<C: Codec> Traffic<C> {
             entry.rest.hits > 0
         } else {
             self.fetch_reply_ids(index, head);
-            let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+            let keyspace = &self.lane_at(head).keyspace;
             let told = self.datagrams.told;
             let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
             let mut places = (0..).zip(&self.reply_ids).filter(|(_, id)| is_it(id)).map(|(at, _)| at);

@@ -35,12 +35,12 @@ impl<C: Codec> Traffic<C> {
                 if connection.class == class && matches!(connection.link, Link::Down { .. }) {
                     self.abandon_one(other);
                     self.divert_waiting(self.connections[other as usize].route, at_ns);
-                    self.end_lane(self.lane_of(other), at_ns);
+                    self.end_lanes(other, at_ns);
                 }
             }
         }
         self.divert_waiting(self.connections[index as usize].route, at_ns);
-        self.end_lane(self.lane_of(index), at_ns);
+        self.end_lanes(index, at_ns);
     }
 
     fn abandon_one(&mut self, index: u32) {
@@ -51,6 +51,15 @@ impl<C: Codec> Traffic<C> {
         let server = &mut self.servers[usize::from(connection.server)];
         server.prober = server.prober.filter(|prober| *prober != index);
         self.recording.counts.connections_abandoned += 1;
+    }
+
+    /// The same of all that have used a connection.
+    fn end_lanes(&mut self, index: u32, at_ns: u64) {
+        let route = self.connections[index as usize].route as usize;
+        for at in 0.. {
+            let Some(lane) = self.routes.get(route).and_then(|route| route.lanes().nth(at)) else { return };
+            self.end_lane(lane, at_ns);
+        }
     }
 
     /// A closed loop that has no connection any more is over. An open loop's schedule goes on, and nothing of it is sent.
@@ -89,12 +98,12 @@ impl<C: Codec> Traffic<C> {
     }
 
     fn divert_from_replica(&mut self, route_index: RouteId, at_ns: u64) {
-        let lane_index = self.routes[route_index as usize].lane;
         for _ in 0..self.routes[route_index as usize].waiting.len() {
             let route = &mut self.routes[route_index as usize];
             let was_full = route.is_full();
             let Some(picked) = route.waiting.pop_front() else { break };
             self.note_length(route_index, was_full);
+            let lane_index = picked.op.session;
             // Of a part of a multi-get the operand says how far its route is behind the home of its keys.
             let is_part = picked.group != NO_GROUP && picked.op.kind.is_retrieval();
             let (home, turn) = match is_part {
@@ -108,7 +117,7 @@ impl<C: Codec> Traffic<C> {
                     if let Some(group) = self.groups.end_missed(picked.group) {
                         let done_ns = self.record_group(&group, at_ns, at_ns);
                         let first = self.routes[route_index as usize].connections.start;
-                        self.release_unsent(first, group.lease, group.op.key, group.outcome(), done_ns);
+                        self.release_unsent(first, group.lease, &group.op, group.outcome(), done_ns);
                     }
                 }
                 Some((route, behind)) if has_room(&self.routes[route as usize]) => {
@@ -122,7 +131,7 @@ impl<C: Codec> Traffic<C> {
 
     /// The home of the keys of a part of a multi-get, and how far behind that its route is.
     fn home_behind(&self, route: RouteId, part: &Picked) -> (RouteId, u32) {
-        let lane = &self.lanes[self.routes[route as usize].lane as usize];
+        let lane = &self.lanes[part.op.session as usize];
         let behind = part.op.operand as u32;
         match lane.spread(part.op.kind) {
             Some(spread) => {
@@ -189,7 +198,7 @@ impl<C: Codec> Traffic<C> {
 
     /// Another route for an operation of which any will do.
     fn elsewhere(&self, picked: &Picked) -> Option<RouteId> {
-        let lane = &self.lanes[self.routes[picked.route as usize].lane as usize];
+        let lane = &self.lanes[picked.op.session as usize];
         let (routes, routing) = match &lane.routing {
             Routing::ByKind(kinds) => {
                 let branch = kinds.branches.iter().find(|branch| branch.routes.contains(&picked.route))?;

@@ -48,11 +48,11 @@ impl<C: Codec> Traffic<C> {
             self;
         let connection = &mut connections[read.index as usize];
         let route = routes.get_mut(connection.route as usize);
-        let Some((route, lane)) =
-            route.and_then(|route| lanes.get_mut(route.lane as usize).map(|lane| (route, lane)))
-        else {
+        let lane_index = route.as_ref().map_or(u32::MAX, |route| in_flight.lane_of(route, &connection.chain));
+        let (Some(route), Some(lane)) = (route, lanes.get_mut(lane_index as usize)) else {
             return connection.codec.decode(&input[*used..]);
         };
+        let is_shared = !route.others.is_empty();
         let is_closed = !lane.session.is_open();
         let own = if lane.pins { read.index - route.connections.start } else { 0 };
         let meters_values = recording.meters(MeterKind::ValueReceived);
@@ -71,7 +71,9 @@ impl<C: Codec> Traffic<C> {
                 {
                     let mut verdict = None;
                     let ended = in_flight.pop_alone(read.index, &mut connection.chain, |entry| {
-                        verdict = verdict_of_usual::<C>(lane, payload, entry, key, value);
+                        if !is_shared || entry.lane() == lane_index {
+                            verdict = verdict_of_usual::<C>(lane, payload, entry, key, value);
+                        }
                         verdict.is_some()
                     });
                     if verdict == Some(Integrity::Foreign) {
@@ -114,7 +116,7 @@ impl<C: Codec> Traffic<C> {
             route.ready.set(read.index, connection.outstanding());
         }
         if lane.due_ns() != due_before_ns {
-            agenda.set(route.lane, lane.due_ns());
+            agenda.set(lane_index, lane.due_ns());
         }
         let (server, is_retiring) = (connection.server, connection.retiring);
         if is_retiring {

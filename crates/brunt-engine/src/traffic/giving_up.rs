@@ -13,7 +13,7 @@ use crate::health::Health;
 use crate::in_flight::Entry;
 use crate::lane::{Lane, Picked, RouteId};
 use crate::lease::NO_LEASE;
-use brunt_plan::op::{KeyRef, Op};
+use brunt_plan::op::Op;
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use brunt_plan::phase::Phase;
 use brunt_proto::Codec;
@@ -148,7 +148,7 @@ impl<C: Codec> Traffic<C> {
     /// Since when the connection that this is bound to is gone, if another attempt at it has failed, too. A preload has a patience of its own.
     fn cut_off_since_ns(&self, picked: &Picked) -> Option<u64> {
         let connection = &self.connections[picked.connection? as usize];
-        let is_preload = self.lanes[self.routes[picked.route as usize].lane as usize].is_preload;
+        let is_preload = self.lanes[picked.op.session as usize].is_preload;
         let is_down = matches!(connection.link, Link::Down { .. } | Link::Connecting { .. });
         (is_down && connection.failures >= FAILURES_TOLD && !is_preload).then_some(connection.lost_ns)
     }
@@ -187,24 +187,17 @@ impl<C: Codec> Traffic<C> {
         if picked.group == NO_GROUP {
             let times = unsent_times(picked.intended_ns, picked.picked_ns, at_ns);
             self.recording.given_up(picked.phase, &picked.op, &times);
-            self.release_unsent(index, picked.lease, picked.op.key, lost, at_ns);
+            self.release_unsent(index, picked.lease, &picked.op, lost, at_ns);
         } else if let Some(group) = self.groups.give_up(picked.group, at_ns) {
             let done_ns = self.record_group(&group, at_ns, at_ns);
-            self.release_unsent(index, group.lease, group.op.key, group.outcome(), done_ns);
+            self.release_unsent(index, group.lease, &group.op, group.outcome(), done_ns);
         }
     }
 
     /// An operation that was on no connection has ended: its slot is free at once, whatever is out there.
-    pub(super) fn release_unsent(
-        &mut self,
-        index: u32,
-        lease: u32,
-        key: KeyRef,
-        outcome: Outcome,
-        at_ns: u64,
-    ) {
-        let Some(owner) = self.leave(index, lease, key, outcome) else { return };
-        let lane_index = self.lane_of(owner);
+    pub(super) fn release_unsent(&mut self, index: u32, lease: u32, op: &Op, outcome: Outcome, at_ns: u64) {
+        let lane_index = op.session;
+        let Some(owner) = self.leave(index, lease, lane_index, op.key, outcome) else { return };
         let lane = &mut self.lanes[lane_index as usize];
         if lane.session.is_open() {
             return;

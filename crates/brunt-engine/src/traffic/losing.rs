@@ -186,7 +186,7 @@ impl<C: Codec> Traffic<C> {
     fn take_back(&mut self, index: u32, entry: &Entry) {
         let op = self.begin_anew(entry);
         let route = self.connections[index as usize].route;
-        let pins = self.lanes[self.lane_of(index) as usize].pins;
+        let pins = self.lanes[entry.lane() as usize].pins;
         self.connections[index as usize].promised += u32::from(pins && entry.rest.lease == NO_LEASE);
         self.enqueue(Picked {
             op,
@@ -219,7 +219,7 @@ impl<C: Codec> Traffic<C> {
         if entry.rest.group == NO_GROUP {
             let times = unsent_times(entry.intended_ns, entry.picked_ns, now_ns);
             self.recording.given_up(entry.phase, &entry.op(), &times);
-            self.release(index, entry.rest.lease, entry.key(), lost, now_ns);
+            self.release(index, entry.rest.lease, entry.lane(), entry.key(), lost, now_ns);
         } else if let Some(group) = self.groups.give_up(entry.rest.group, now_ns) {
             self.book_group(index, &group, now_ns, now_ns);
         }

@@ -44,7 +44,9 @@ impl<C: Codec> Traffic<C> {
     /// brought nothing since, or a change that asked for no reply? If it is the oldest's all the same, that one times out.
     fn may_be_strays(&self, index: u32) -> bool {
         let connection = &self.connections[index as usize];
-        let has_given_up = connection.given_up_ns != 0 || self.lanes[self.lane_of(index) as usize].noreply;
+        let is_silent = |lane: u32| self.lanes[lane as usize].noreply;
+        let has_given_up =
+            connection.given_up_ns != 0 || self.routes[connection.route as usize].lanes().any(is_silent);
         has_given_up && !connection.codec.is_in_order()
     }
 

@@ -10,7 +10,7 @@ use super::redirecting::Said;
 use crate::detour::NO_DETOUR;
 use crate::group::{Group, NO_GROUP};
 use crate::in_flight::{Entry, EntryId, NO_ENTRY};
-use crate::lane::{Checking, Picked, Route, Routing};
+use crate::lane::{Checking, Lane, Picked, Route, Routing};
 use crate::lease::NO_LEASE;
 use brunt_plan::op::{KeyRef, OpKind};
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -197,6 +197,12 @@ impl<C: Codec> Traffic<C> {
         Ok(meaning)
     }
 
+    /// The lane that has issued an operation in flight.
+    #[inline]
+    pub(super) fn lane_at(&self, id: EntryId) -> &Lane {
+        &self.lanes[self.in_flight.get(id).lane() as usize]
+    }
+
     /// A reply is complete. Yields what it comes to for its operation, which is to be finished with it.
     #[inline]
     fn end_reply(&mut self, index: u32, id: EntryId, reply: ReplyKind, text: &[u8], at_ns: u64) -> Outcome {
@@ -246,7 +252,7 @@ impl<C: Codec> Traffic<C> {
                 verifier.feed(&self.payload, value);
                 self.judge(index, id, &verifier, value, at_ns);
             }
-            None => self.note_unasked(index, id, key, at_ns),
+            None => self.note_unasked(id, key, at_ns),
         }
         true
     }
@@ -271,7 +277,7 @@ impl<C: Codec> Traffic<C> {
                 true
             }
             None => {
-                self.note_unasked(index, id, key, at_ns);
+                self.note_unasked(id, key, at_ns);
                 C::KEY_NAMES != KeyNames::Never
             }
         }
@@ -288,8 +294,8 @@ impl<C: Codec> Traffic<C> {
         unique: u64,
         at_ns: u64,
     ) -> Option<(u64, Expected)> {
-        let lane_index = self.lane_of(index);
         let entry = self.in_flight.get(head);
+        let lane_index = entry.lane();
         let entry_class = entry.class;
         if let KeyRef::Offset(place) = entry.key() {
             return self.expect_recorded::<C>(lane_index, place, key, bytes, unique);
@@ -361,12 +367,12 @@ impl<C: Codec> Traffic<C> {
         }
         self.fetch_reply_ids(index, head);
         let cursor = usize::from(self.in_flight.get(head).rest.key_cursor);
-        let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+        let keyspace = &self.lane_at(head).keyspace;
         // A key that is not named is the next one.
         let is_it = |id: &u64| is_asked_for::<C>(keyspace, *id, key);
         let place = self.reply_ids.get(cursor..)?.iter().position(is_it)?;
         self.in_flight.get_mut(head).rest.key_cursor += place as u16 + 1;
-        if self.lanes[self.lane_of(index) as usize].minds_misses {
+        if self.lane_at(head).minds_misses {
             for at in cursor..cursor + place {
                 self.missed(index, head, self.reply_ids[at], at_ns);
             }
@@ -384,7 +390,7 @@ impl<C: Codec> Traffic<C> {
             return u32::from(entry.rest.key_cursor) + entry.rest.hits == 1;
         }
         let Some(id) = self.pass_keys(index, head, key, at_ns) else { return false };
-        if self.lanes[self.lane_of(index) as usize].minds_misses {
+        if self.lane_at(head).minds_misses {
             self.missed(index, head, id, at_ns);
         }
         true
@@ -398,8 +404,8 @@ impl<C: Codec> Traffic<C> {
         self.reply_ids_of = head;
         self.reply_ids.clear();
         let route = self.connections[index as usize].route;
-        let lane = &self.lanes[self.routes[route as usize].lane as usize];
         let entry = self.in_flight.get(head);
+        let lane = &self.lanes[entry.lane() as usize];
         if entry.rest.group == NO_GROUP {
             self.reply_ids.extend(lane.session.ids(&entry.op()));
             return;
@@ -431,7 +437,7 @@ impl<C: Codec> Traffic<C> {
     /// A retrieval is over: the keys that its reply did not get to are missing.
     #[inline]
     fn follow_rest(&mut self, index: u32, head: EntryId, at_ns: u64) {
-        if !self.lanes[self.lane_of(index) as usize].minds_misses {
+        if !self.lane_at(head).minds_misses {
             return;
         }
         let entry = self.in_flight.get(head);
@@ -461,7 +467,7 @@ impl<C: Codec> Traffic<C> {
     /// Stores a key that a retrieval missed: an operation of its own, due now. In closed loop the slot of the retrieval
     /// is not free before it has ended.
     fn follow(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
-        let lane_index = self.lane_of(index);
+        let lane_index = self.in_flight.get(head).lane();
         let lane = &mut self.lanes[lane_index as usize];
         let op = match self.in_flight.get(head).key() {
             KeyRef::Offset(place) => lane.session.follow_up_by_record(place),
@@ -511,7 +517,7 @@ impl<C: Codec> Traffic<C> {
     /// A retrieval has missed one of its keys.
     fn missed(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
         self.check_miss(index, head, id, at_ns);
-        if self.lanes[self.lane_of(index) as usize].follows {
+        if self.lane_at(head).follows {
             self.follow(index, head, id, at_ns);
         }
     }
@@ -627,7 +633,7 @@ impl<C: Codec> Traffic<C> {
         let sample = Sample { op: entry.kind, class: entry.class, outcome, busy_lag_ns, times };
         let asked = if entry.kind.is_retrieval() { u32::from(entry.rest.count) } else { 0 };
         self.recording.record(entry.account, &sample, asked, entry.rest.hits);
-        self.release(index, entry.rest.lease, entry.key(), outcome, done_ns);
+        self.release(index, entry.rest.lease, entry.lane(), entry.key(), outcome, done_ns);
     }
 
     /// A reply that lay unread delayed the operations that wait for its connection.
@@ -652,7 +658,7 @@ impl<C: Codec> Traffic<C> {
     /// Books the end of an operation that was split over servers, when its last part has ended.
     pub(super) fn book_group(&mut self, index: u32, group: &Group, done_ns: u64, polled_ns: u64) {
         let done_ns = self.record_group(group, done_ns, polled_ns);
-        self.release(index, group.lease, group.op.key, group.outcome(), done_ns);
+        self.release(index, group.lease, group.op.session, group.op.key, group.outcome(), done_ns);
     }
 
     /// The same but for its slot. Yields when it ended.

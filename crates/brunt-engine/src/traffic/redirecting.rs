@@ -153,7 +153,7 @@ impl<C: Codec> Traffic<C> {
             self.groups.get_mut(entry.rest.group).wire_requests += entry.rest.wire_requests;
         }
         let own_route = self.connections[index as usize].route;
-        let first_route = self.lanes[self.routes[own_route as usize].lane as usize].routes.start;
+        let first_route = self.lanes[entry.lane() as usize].routes.start;
         let Some(slots) = &mut self.slots else { return };
         let picked = Picked {
             op,

@@ -24,6 +24,7 @@ const LIFE_TOLERANCE_MS: u64 = 5_000;
 /// An object that is not as it was to be: where and when that was seen.
 struct Seen {
     index: u32,
+    head: EntryId,
     id: u64,
     at_ns: u64,
     received_len: u32,
@@ -38,7 +39,7 @@ impl<C: Codec> Traffic<C> {
     /// A write as it is to be sent where writes have versions; `None` where it has none of its own.
     #[inline]
     pub(super) fn with_version(&self, picked: &Picked, id: u64) -> Option<Picked> {
-        let is_audited = || self.lanes[self.routes[picked.route as usize].lane as usize].is_audited;
+        let is_audited = || self.lanes[picked.op.session as usize].is_audited;
         if self.audits.is_empty() || !is_versioned(picked.op.kind) || !is_audited() {
             return None;
         }
@@ -54,7 +55,7 @@ impl<C: Codec> Traffic<C> {
         if self.audits.is_empty() || !is_versioned(entry.kind) {
             return;
         }
-        if !self.lanes[self.lane_index(entry)].is_audited {
+        if !self.lanes[entry.lane() as usize].is_audited {
             return;
         }
         // Version 0 is the preload's, which is nobody's write.
@@ -67,16 +68,11 @@ impl<C: Codec> Traffic<C> {
     pub(super) fn begin_anew(&mut self, entry: &Entry) -> Op {
         self.end_write(entry, OutcomeClass::Refused, entry.picked_ns);
         // Other writes have the version that their source has given them.
-        if is_versioned(entry.kind) && self.lanes[self.lane_index(entry)].is_audited {
+        if is_versioned(entry.kind) && self.lanes[entry.lane() as usize].is_audited {
             entry.without_version().op()
         } else {
             entry.op()
         }
-    }
-
-    /// The lane that has issued an operation.
-    fn lane_index(&self, entry: &Entry) -> usize {
-        entry.op().session as usize
     }
 
     /// Which value must follow under a key of a window. An object that expires is judged at once.
@@ -88,17 +84,17 @@ impl<C: Codec> Traffic<C> {
         bytes: u32,
         at_ns: u64,
     ) -> Expected {
-        match self.take_check(index, head, id) {
+        match self.take_check(head, id) {
             None => UNCHECKED,
             Some(Check::Value { version }) => {
                 self.recording.counts.verification.checked += 1;
-                self.lanes[self.lane_of(index) as usize].keyspace.expected(&self.payload, id, version)
+                self.lane_at(head).keyspace.expected(&self.payload, id, version)
             }
             Some(Check::Life { stored_ms }) => {
-                let (age_ms, ttl_ms) = self.age_and_ttl_ms(index, stored_ms, at_ns);
+                let (age_ms, ttl_ms) = self.age_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms > ttl_ms + LIFE_TOLERANCE_MS {
                     self.recording.counts.windows.expired_get += 1;
-                    let seen = Seen { index, id, at_ns, received_len: bytes };
+                    let seen = Seen { index, head, id, at_ns, received_len: bytes };
                     self.note_object(ObjectFaultKind::Expired { age_ms }, &seen, None, &[]);
                 }
                 UNCHECKED
@@ -108,21 +104,20 @@ impl<C: Codec> Traffic<C> {
 
     /// A key of a window that was asked for is not there.
     fn check_miss_of_window(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
-        match self.take_check(index, head, id) {
+        match self.take_check(head, id) {
             None => {}
             Some(Check::Value { version }) => {
                 self.recording.counts.verification.misses += 1;
                 self.recording.counts.windows.verify_misses += 1;
-                let parts =
-                    self.lanes[self.lane_of(index) as usize].keyspace.value(&self.payload, id, version);
-                let seen = Seen { index, id, at_ns, received_len: 0 };
+                let parts = self.lane_at(head).keyspace.value(&self.payload, id, version);
+                let seen = Seen { index, head, id, at_ns, received_len: 0 };
                 self.note_object(ObjectFaultKind::Missing, &seen, Some(parts), &[]);
             }
             Some(Check::Life { stored_ms }) => {
-                let (age_ms, ttl_ms) = self.age_and_ttl_ms(index, stored_ms, at_ns);
+                let (age_ms, ttl_ms) = self.age_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms + LIFE_TOLERANCE_MS < ttl_ms {
                     self.recording.counts.windows.unexpired_unget += 1;
-                    let seen = Seen { index, id, at_ns, received_len: 0 };
+                    let seen = Seen { index, head, id, at_ns, received_len: 0 };
                     self.note_object(ObjectFaultKind::Gone { age_ms }, &seen, None, &[]);
                 }
             }
@@ -138,7 +133,7 @@ impl<C: Codec> Traffic<C> {
         expected: Option<ValueParts>,
         received: &[u8],
     ) {
-        let lane = &self.lanes[self.lane_of(seen.index) as usize];
+        let lane = &self.lanes[self.in_flight.get(seen.head).lane() as usize];
         self.key_bytes.clear();
         lane.keyspace.write_key(seen.id, &mut self.key_bytes);
         let (head, rest) = match &expected {
@@ -156,25 +151,24 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// What a window wants to know of the reply for this key.
-    fn take_check(&mut self, index: u32, head: EntryId, id: u64) -> Option<Check> {
-        let lane_index = self.lane_of(index) as usize;
+    fn take_check(&mut self, head: EntryId, id: u64) -> Option<Check> {
         let entry = self.in_flight.get(head);
         if !entry.is_checked() {
             return None;
         }
-        self.lanes[lane_index].session.take_check(entry.key(), id)
+        self.lanes[entry.lane() as usize].session.take_check(entry.key(), id)
     }
 
     /// How long ago an object was stored, and how long it was to live.
-    fn age_and_ttl_ms(&self, index: u32, stored_ms: u32, at_ns: u64) -> (u64, u64) {
-        let session = &self.lanes[self.lane_of(index) as usize].session;
+    fn age_and_ttl_ms(&self, head: EntryId, stored_ms: u32, at_ns: u64) -> (u64, u64) {
+        let session = &self.lane_at(head).session;
         let age_ms = session.since_start_ms(at_ns).saturating_sub(u64::from(stored_ms));
         (age_ms, u64::from(session.ttl_s()) * 1000)
     }
 
     /// A key that was asked for is not there: is that as it should be?
     pub(super) fn check_miss(&mut self, index: u32, head: EntryId, id: u64, at_ns: u64) {
-        if self.lanes[self.lane_of(index) as usize].is_windowed {
+        if self.lane_at(head).is_windowed {
             return self.check_miss_of_window(index, head, id, at_ns);
         }
         let entry = self.in_flight.get(head);
@@ -191,8 +185,8 @@ impl<C: Codec> Traffic<C> {
 
     /// The server names a key that was not asked for.
     #[cold]
-    pub(super) fn note_unasked(&mut self, index: u32, head: EntryId, key: &[u8], at_ns: u64) {
-        let keyspace = &self.lanes[self.lane_of(index) as usize].keyspace;
+    pub(super) fn note_unasked(&mut self, head: EntryId, key: &[u8], at_ns: u64) {
+        let keyspace = &self.lane_at(head).keyspace;
         let other_key = keyspace.id_of_key(key);
         let entry = self.in_flight.get_mut(head);
         entry.rest.mismatched = true;
@@ -219,7 +213,7 @@ impl<C: Codec> Traffic<C> {
             && let Some(parts) = verifier.of_window(&self.payload)
         {
             self.recording.counts.windows.verify_failed += 1;
-            let seen = Seen { index, id: verifier.id(), at_ns, received_len: verifier.received_len() };
+            let seen = Seen { index, head, id: verifier.id(), at_ns, received_len: verifier.received_len() };
             self.note_object(ObjectFaultKind::Value, &seen, Some(parts), received);
         }
         match verdict {

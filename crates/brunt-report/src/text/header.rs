@@ -130,8 +130,11 @@ fn load(class: &Class) -> Vec<String> {
 }
 
 fn beside_model(class: &Class) -> Vec<String> {
-    let connections = quantity::things(u64::from(class.connections), "connection");
     let depth = quantity::count(u64::from(class.depth));
+    let connections = match &class.connections_of {
+        Some(owner) => format!("the connections of {owner}"),
+        None => quantity::things(u64::from(class.connections), "connection"),
+    };
     let asked = match &class.trace {
         Some(trace) => printable(&format!("trace {} ({})", trace.file, trace.layout)),
         None => class.mix.to_string(),

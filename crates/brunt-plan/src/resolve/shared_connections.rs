@@ -1,0 +1,126 @@
+//! Classes that use the connections of another class.
+//!
+//! Not how operations of several classes take turns on a connection: that is the engine's. Invariant: a class that shares has as many
+//! connections as their owner, as deep, to the same servers, and what is said of connections is said of the owner's alone.
+
+use super::{Complaint, PlanError};
+use crate::plan::{Class, SessionScope};
+use crate::spec::{ClassSpec, PlanSpec, RunSpec};
+
+const OPTION: &str = "connections-of";
+
+/// Gives classes that share connections what their owners have.
+pub(super) fn settle(run: &RunSpec, spec: &PlanSpec, classes: &mut [Class]) -> Result<(), PlanError> {
+    let owner_of = |class: &ClassSpec| class.connections_of.clone();
+    let names: Vec<Option<String>> = spec.classes.iter().map(owner_of).collect();
+    for (index, name) in names.iter().enumerate() {
+        let Some(name) = name else { continue };
+        let own_name = classes[index].name.clone();
+        let complaint = Complaint { class: Some(&own_name) };
+        let refuse = |accepted: String| Err(complaint.error(OPTION, name, accepted));
+        let is_it = |(at, class): &(usize, &Class)| class.name == *name && *at != index;
+        let Some((at, owner)) = classes.iter().enumerate().find(is_it) else {
+            return refuse("the name of another class".to_owned());
+        };
+        if names[at].is_some() {
+            return refuse(format!("a class with connections of its own, as '{name}' has none"));
+        }
+        if let Some(option) = beside(&spec.classes[index]) {
+            return refuse(format!("no {option} beside it: connections are those of class '{name}'"));
+        }
+        if let Some(obstacle) = obstacle(run, owner) {
+            return refuse(format!("a class without {obstacle}"));
+        }
+        if classes[index].replicas > 1 || classes[index].sessions != SessionScope::Worker {
+            return refuse("a class without replicas, call-rate and client-connections".to_owned());
+        }
+        let owner = owner.clone();
+        let class = &mut classes[index];
+        class.connections_of = Some(owner.name);
+        (class.connections, class.depth, class.own) = (owner.connections, owner.depth, owner.own);
+        (class.reconnect, class.carrier) = (owner.reconnect, owner.carrier);
+        class.lifetime = owner.lifetime;
+    }
+    Ok(())
+}
+
+/// What a class that has no connections says of them.
+fn beside(spec: &ClassSpec) -> Option<&'static str> {
+    let options = [
+        ("connections", spec.connections.is_some()),
+        ("depth", spec.depth.is_some()),
+        ("server", spec.server.is_some()),
+        ("protocol", spec.protocol.is_some()),
+        ("transport", spec.transport.is_some()),
+        ("route", spec.route.is_some()),
+        ("reconnect", spec.reconnect.is_some()),
+        ("carried-by", spec.carried_by.is_some()),
+        ("connect-rate", spec.connect_rate.is_some()),
+        ("connect-arrival", spec.connect_arrival.is_some()),
+        ("calls-per-connection", spec.calls_per_connection.is_some()),
+        ("connections-total", spec.connections_total.is_some()),
+        ("reconnect-every", spec.reconnect_every.is_some()),
+    ];
+    options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
+}
+
+/// Why the connections of a class cannot be shared.
+fn obstacle(run: &RunSpec, owner: &Class) -> Option<&'static str> {
+    let obstacles = [
+        ("call-rate and client-connections", owner.sessions != SessionScope::Worker),
+        ("replicas", owner.replicas > 1),
+        ("routes of its own", !owner.routes.is_empty()),
+        (
+            "connect-rate, calls-per-connection, connections-total and reconnect-every",
+            owner.lifetime.is_planned(),
+        ),
+        ("a cluster", run.cluster == Some(true)),
+    ];
+    obstacles.into_iter().find(|(_, is_so)| *is_so).map(|(obstacle, _)| obstacle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::resolved;
+
+    const OWNER: &str = "[[class]]\nname = 'one'\nconnections = 6\ndepth = 3\n";
+
+    #[test]
+    fn a_class_has_the_connections_of_another() {
+        let toml = format!(
+            "server = ['a', 'b']\n[[class]]\nname = 'two'\nrate = 10\nconnections-of = 'one'\n{OWNER}"
+        );
+        let plan = resolved(&toml).unwrap();
+        let [two, one] = &plan.classes[..] else { panic!("two classes") };
+        assert_eq!((two.connections, two.depth, two.own_connections()), (6, 3, 0));
+        assert_eq!((one.own_connections(), plan.owner_of(0), plan.owner_of(1)), (6, 1, 1));
+        assert!(plan.shares_connections(0) && plan.shares_connections(1));
+        assert!(!resolved(OWNER).unwrap().shares_connections(0));
+        // What is printed as a plan file is the same plan.
+        let again = crate::spec::PlanSpec::from(&plan).to_toml();
+        assert_eq!(resolved(&again), Ok(plan));
+    }
+
+    #[test]
+    fn what_cannot_be_shared_is_refused() {
+        let two = "[[class]]\nname = 'two'\nconnections-of = ";
+        let table = [
+            ("", "'three'", "'three' was given; accepted: the name of another class"),
+            ("", "'two'", "the name of another class"),
+            ("", "'one'\nconnections = 3", "no connections beside it: connections are those of class 'one'"),
+            ("", "'one'\ncall-rate = 3", "a class without replicas, call-rate and client-connections"),
+            ("calls-per-connection = 9\n", "'one'", "a class without connect-rate, calls-per-connection"),
+            ("call-rate = 9\n", "'one'", "a class without call-rate and client-connections"),
+            (
+                "[[class]]\nname = 'three'\nconnections-of = 'one'\n",
+                "'three'",
+                "a class with connections of its own, as 'three' has none",
+            ),
+        ];
+        for (more, name, expected) in table {
+            let message = resolved(&format!("{OWNER}{more}{two}{name}")).unwrap_err();
+            assert!(message.starts_with("connections-of (class 'two'): "), "{message}");
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}
