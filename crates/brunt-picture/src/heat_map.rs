@@ -1,0 +1,100 @@
+//! Heat maps: histograms side by side, each a column whose cells say how much of it lies there.
+//!
+//! Not the axes. Invariant: a cell's colour depends on its own column only, so that a quiet second reads as well as a busy
+//! one; a cell with anything in it has a colour.
+
+use crate::cells::Cells;
+use crate::ink::Ink;
+
+/// So many of a column's values between two others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Count {
+    /// The least they may be, above 0.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+    /// How many.
+    pub count: u64,
+}
+
+/// Shares of a column at which the next step of heat begins: about three to a factor of ten.
+const SHARES: [f64; Ink::HEAT_STEPS - 1] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3];
+
+/// Cells of equal ratio, so many to a factor of ten, from `low` to at least `high`: the edges between them.
+pub fn logarithmic_edges(low: f64, high: f64, per_decade: u32) -> Vec<f64> {
+    let decades = (high / low).log10().max(0.0);
+    let cells = (decades * f64::from(per_decade) - 1e-9).ceil().max(1.0) as u32;
+    (0..=cells).map(|edge| low * 10f64.powf(f64::from(edge) / f64::from(per_decade))).collect()
+}
+
+/// The cells of columns between ascending edges, the highest values at the top. A count lies in the cell of its
+/// geometric middle, and outside the edges in the nearest one.
+pub fn heat_map(columns: &[Vec<Count>], edges: &[f64]) -> Cells {
+    let rows = edges.len().saturating_sub(1);
+    let inks = (0..Ink::HEAT_STEPS).map(Ink::Heat).collect();
+    let mut cells = Cells::new(columns.len(), rows, inks);
+    if rows == 0 {
+        return cells;
+    }
+    for (column, counts) in columns.iter().enumerate() {
+        let mut sums = vec![0; rows];
+        for count in counts {
+            let middle = (count.low * count.high).sqrt();
+            let above = edges.partition_point(|edge| *edge <= middle);
+            sums[above.clamp(1, rows) - 1] += count.count;
+        }
+        let total = sums.iter().sum::<u64>() as f64;
+        for (row, sum) in sums.iter().rev().enumerate().filter(|(_, sum)| **sum > 0) {
+            cells.paint(column, row, step(*sum as f64 / total));
+        }
+    }
+    cells
+}
+
+fn step(share: f64) -> usize {
+    SHARES.iter().take_while(|from| share >= **from).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_begin_at_their_shares() {
+        for (share, expected) in [
+            (1e-9, 0),
+            (0.000_99, 0),
+            (0.001, 1),
+            (0.003, 2),
+            (0.029, 3),
+            (0.1, 5),
+            (0.299, 5),
+            (0.3, 6),
+            (1.0, 6),
+        ] {
+            assert_eq!(step(share), expected, "{share}");
+        }
+    }
+
+    #[test]
+    fn edges_have_equal_ratios() {
+        assert_eq!(logarithmic_edges(1.0, 100.0, 1), [1.0, 10.0, 100.0]);
+        assert_eq!(logarithmic_edges(1.0, 101.0, 1), [1.0, 10.0, 100.0, 1000.0]);
+        assert_eq!(logarithmic_edges(5.0, 5.0, 12).len(), 2);
+    }
+
+    #[test]
+    fn a_cell_has_the_share_of_its_column() {
+        let count = |low: f64, high: f64, count| Count { low, high, count };
+        let columns = [
+            vec![count(1.0, 2.0, 999), count(20.0, 30.0, 1)],
+            vec![],
+            vec![count(0.1, 0.2, 1), count(5000.0, 6000.0, 1)],
+        ];
+        let cells = heat_map(&columns, &[1.0, 10.0, 100.0]);
+        let column = |column| [cells.ink_at(column, 0), cells.ink_at(column, 1)];
+        assert_eq!(column(0), [Some(1), Some(6)]);
+        assert_eq!(column(1), [None, None]);
+        assert_eq!(column(2), [Some(6), Some(6)]);
+    }
+}

@@ -1,0 +1,29 @@
+//! Pictures: what stands in a chart, and two ways to write it.
+//!
+//! A [`Picture`] is a list of shapes in pixels, y downwards. [`write_svg`] makes text of it that a browser draws, in
+//! colours that follow the reader's light or dark theme; [`write_png`] draws it here. Scales, [`axis`] and [`heat_map`] turn
+//! data into shapes. Not a report: which charts there are, and what their words say, is the business of who draws them. Pure:
+//! no clock, no file, no thread; the same picture is the same bytes.
+
+#![forbid(unsafe_code)]
+
+pub mod axis;
+mod cells;
+mod font;
+pub mod heat_map;
+mod ink;
+mod picture;
+mod raster;
+mod scale;
+mod svg;
+
+pub use cells::Cells;
+pub use font::text_width;
+pub use ink::{Color, Ink, Theme};
+pub use picture::{Anchor, Area, Fill, Picture, Point, Shape, Stroke, Text};
+pub use raster::write_png;
+pub use scale::Scale;
+pub use svg::write_svg;
+
+#[cfg(test)]
+mod tests;

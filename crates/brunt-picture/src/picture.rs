@@ -1,0 +1,191 @@
+//! A picture as a list of shapes, in the order in which they are laid over one another.
+//!
+//! Not how they are drawn. Invariant: a picture has at least one pixel, so that it can be written in every format.
+
+use crate::cells::Cells;
+use crate::ink::Ink;
+
+/// A place in a picture: pixels from its left upper corner, to the right and down.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Down.
+    pub y: f64,
+}
+
+/// A rectangle along the axes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Area {
+    /// Its left edge.
+    pub x: f64,
+    /// Its upper edge.
+    pub y: f64,
+    /// To the right.
+    pub width: f64,
+    /// Down.
+    pub height: f64,
+}
+
+impl Area {
+    /// The right edge.
+    pub fn right(self) -> f64 {
+        self.x + self.width
+    }
+
+    /// The lower edge.
+    pub fn bottom(self) -> f64 {
+        self.y + self.height
+    }
+}
+
+/// What fills a shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fill {
+    /// In which colour.
+    pub ink: Ink,
+    /// From 0, nothing, to 1, all of it.
+    pub opacity: f64,
+}
+
+impl Fill {
+    /// All of a colour.
+    pub const fn solid(ink: Ink) -> Self {
+        Self { ink, opacity: 1.0 }
+    }
+}
+
+/// What draws a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stroke {
+    /// In which colour.
+    pub ink: Ink,
+    /// In pixels.
+    pub width: f64,
+    /// Lengths of line and gap in turns, an even number of them; none for a line without gaps.
+    pub dash: &'static [f32],
+}
+
+impl Stroke {
+    /// A line without gaps.
+    pub const fn solid(ink: Ink, width: f64) -> Self {
+        Self { ink, width, dash: &[] }
+    }
+}
+
+/// Which end of a text lies at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The first character begins there.
+    Start,
+    /// Half of it lies on either side.
+    Middle,
+    /// The last character ends there.
+    End,
+}
+
+/// A line of text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    /// Where its base line begins, has its middle or ends.
+    pub at: Point,
+    /// Which of them.
+    pub anchor: Anchor,
+    /// Height of a line in pixels; a capital letter has 0.73 of it.
+    pub size: f64,
+    /// In which colour.
+    pub ink: Ink,
+    /// A border around each character, for text that lies on data.
+    pub halo: Option<Ink>,
+    /// What it says.
+    pub content: String,
+}
+
+impl Text {
+    /// How wide the pen of the halo is, half of which lies outside the characters.
+    pub(crate) fn halo_width(&self) -> f64 {
+        self.size / 6.0
+    }
+}
+
+/// Something to draw.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// A filled rectangle.
+    Rectangle {
+        /// Where.
+        area: Area,
+        /// With what.
+        fill: Fill,
+    },
+    /// A line through points.
+    Polyline {
+        /// At least two, in order.
+        points: Vec<Point>,
+        /// Drawn how.
+        stroke: Stroke,
+    },
+    /// A filled area between points.
+    Polygon {
+        /// At least three, around it.
+        points: Vec<Point>,
+        /// With what.
+        fill: Fill,
+    },
+    /// A grid of cells that each have a colour.
+    Cells {
+        /// What they fill, evenly.
+        area: Area,
+        /// Which.
+        cells: Cells,
+    },
+    /// A line of text.
+    Text(Text),
+}
+
+/// Shapes on a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// In pixels.
+    pub(crate) width: u32,
+    /// In pixels.
+    pub(crate) height: u32,
+    /// What it shows, for who cannot see it.
+    pub(crate) title: String,
+    /// The page.
+    pub(crate) background: Ink,
+    pub(crate) shapes: Vec<Shape>,
+}
+
+impl Picture {
+    /// An empty page; one without width or height is one pixel wide or high.
+    pub fn new(width: u32, height: u32, background: Ink, title: impl Into<String>) -> Self {
+        Self {
+            width: width.max(1),
+            height: height.max(1),
+            title: title.into(),
+            background,
+            shapes: Vec::new(),
+        }
+    }
+
+    /// Lays a shape over those that are there.
+    pub fn push(&mut self, shape: Shape) {
+        self.shapes.push(shape);
+    }
+
+    /// Fills a rectangle with one colour.
+    pub fn rectangle(&mut self, area: Area, ink: Ink) {
+        self.push(Shape::Rectangle { area, fill: Fill::solid(ink) });
+    }
+
+    /// Draws a line between two points.
+    pub fn line(&mut self, from: Point, to: Point, stroke: Stroke) {
+        self.push(Shape::Polyline { points: vec![from, to], stroke });
+    }
+
+    /// Writes a line of text.
+    pub fn text(&mut self, text: Text) {
+        self.push(Shape::Text(text));
+    }
+}

@@ -1,0 +1,73 @@
+//! A chart with every kind of shape: as a whole SVG, and as the picture of other tests.
+
+use crate::axis::{Axis, Side, Tick, latency_label, time_label};
+use crate::heat_map::{Count, heat_map, logarithmic_edges};
+use crate::{Anchor, Area, Fill, Ink, Picture, Point, Scale, Shape, Stroke, Text, write_svg};
+
+/// Latencies over a minute: a heat map, the median with a band, and what lies on it.
+pub(crate) fn chart() -> Picture {
+    let plot = Area { x: 64.0, y: 34.0, width: 420.0, height: 160.0 };
+    let x = Scale::linear((0.0, 60.0), (plot.x, plot.right()));
+    let y = Scale::logarithmic((1e4, 1e7), (plot.bottom(), plot.y));
+    let ticks = |values: Vec<f64>, label: fn(f64) -> String| {
+        values.into_iter().map(|value| Tick { value, label: label(value) }).collect::<Vec<_>>()
+    };
+    let mut picture = Picture::new(508, 246, Ink::Page, "Response times < 10 ms over a minute");
+    let median = |second: f64| 6e4 * (1.0 + 0.5 * (second / 6.0).sin());
+    let columns: Vec<Vec<Count>> = (0..20)
+        .map(|column| {
+            let middle = median(f64::from(column) * 3.0);
+            let counts = [(0.6, 40), (0.9, 500), (1.2, 400), (2.0, 50), (4.0, 8), (30.0, 1)];
+            counts
+                .iter()
+                .map(|(part, count)| Count { low: middle * part, high: middle * part, count: *count })
+                .collect()
+        })
+        .collect();
+    let cells = heat_map(&columns, &logarithmic_edges(1e4, 1e7, 12));
+    Axis {
+        side: Side::Left,
+        scale: y,
+        ticks: ticks(y.ticks(10), latency_label),
+        title: "response".to_owned(),
+    }
+    .draw(plot, &mut picture);
+    Axis {
+        side: Side::Bottom,
+        scale: x,
+        ticks: ticks(x.time_ticks(7), time_label),
+        title: "time, min:s".to_owned(),
+    }
+    .draw(plot, &mut picture);
+    picture.push(Shape::Cells { area: plot, cells });
+    let curve = |factor: f64| {
+        (0..=20).map(move |step| f64::from(step) * 3.0).map(move |second| (second, median(second) * factor))
+    };
+    let at = |(second, ns): (f64, f64)| Point { x: x.pixel(second), y: y.pixel(ns) };
+    let band: Vec<Point> =
+        curve(1.3).map(at).chain(curve(0.8).map(at).collect::<Vec<_>>().into_iter().rev()).collect();
+    picture.push(Shape::Polygon { points: band, fill: Fill { ink: Ink::Series(1), opacity: 0.18 } });
+    let stroke = Stroke::solid(Ink::Series(1), 2.0);
+    picture.push(Shape::Polyline { points: curve(1.0).map(at).collect(), stroke });
+    let objective = Stroke { ink: Ink::Caution, width: 1.0, dash: &[6.0, 3.0] };
+    let level = y.pixel(1e6).floor() + 0.5;
+    picture.line(Point { x: plot.x, y: level }, Point { x: plot.right(), y: level }, objective);
+    picture.text(Text {
+        at: Point { x: plot.right() - 4.0, y: level - 5.0 },
+        anchor: Anchor::End,
+        size: 12.0,
+        ink: Ink::Caution,
+        halo: Some(Ink::Page),
+        content: "p99 < 1 ms".to_owned(),
+    });
+    picture
+}
+
+#[test]
+fn a_whole_chart() {
+    let mut bytes = Vec::new();
+    write_svg(&chart(), None, &mut bytes).expect("a vector takes everything");
+    let text = String::from_utf8(bytes).expect("text");
+    roxmltree::Document::parse(&text).expect("well-formed");
+    insta::assert_snapshot!(text);
+}
