@@ -12,4 +12,5 @@ pub mod hosts;
 pub mod memaslap;
 pub mod mutilate;
 pub mod options;
+pub mod rpc_perf;
 pub mod tools;

@@ -1,0 +1,99 @@
+//! Latencies second by second, in the layout of rpc-perf's histograms.
+//!
+//! Not where they come from. Invariant: the buckets of a slice are ascending, and none of them is empty.
+
+use super::buckets::{VALUE_MAX_NS, bucket_of, highest_ns};
+use std::ops::RangeInclusive;
+
+/// The latencies of one second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    counts: Vec<(usize, u64)>,
+}
+
+impl Slice {
+    /// From how many values lie in which ranges of nanoseconds, ascending. A range that reaches over a boundary of buckets is
+    /// divided as its width is: put into one of them, ranges that are a tenth as wide would draw stripes.
+    pub fn of(ranges: impl IntoIterator<Item = (RangeInclusive<u64>, u64)>) -> Self {
+        let mut slice = Self::default();
+        for (values, count) in ranges {
+            let [mut start, end] = [*values.start(), *values.end()].map(|ns| ns.clamp(1, VALUE_MAX_NS));
+            let mut left = count;
+            while left > 0 {
+                let bucket = bucket_of(start);
+                let highest = highest_ns(bucket).min(end);
+                let (part, whole) = (u128::from(highest - start + 1), u128::from(end - start + 1));
+                let share = ((u128::from(left) * part * 2 + whole) / (whole * 2)) as u64;
+                slice.add(bucket, share);
+                left -= share;
+                start = highest + 1;
+            }
+        }
+        slice
+    }
+
+    /// Counts latencies of a bucket that is not below those before.
+    fn add(&mut self, bucket: usize, count: u64) {
+        match self.counts.last_mut() {
+            Some((last, sum)) if *last == bucket => *sum += count,
+            _ if count > 0 => self.counts.push((bucket, count)),
+            _ => {}
+        }
+    }
+
+    /// Buckets and how many latencies lie in each.
+    pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.counts.iter().copied()
+    }
+}
+
+/// A run, second by second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slices {
+    /// When the first one begins, on a clock that only runs forwards.
+    pub start_ns: u64,
+    /// How many of them, from the first, are the warm-up.
+    pub warm_up: usize,
+    /// One a second, without gaps.
+    pub slices: Vec<Slice>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ranges with their counts, and the buckets that come of them.
+    type Case<'a> = (&'a [(RangeInclusive<u64>, u64)], &'a [(usize, u64)]);
+
+    #[test]
+    fn ranges_are_gathered_in_buckets_and_divided_at_their_boundaries() {
+        // Buckets 840 to 842 end at 18351, 18514 and 18678.
+        let cases: [Case<'_>; 7] = [
+            (&[(0..=0, 1), (1..=1, 2), (2..=2, 0), (3..=3, 4)], &[(0, 3), (2, 4)]),
+            (&[(18_188..=18_351, 3), (18_352..=18_367, 4)], &[(840, 3), (841, 4)]),
+            // 4 of 16 values lie in the lower bucket.
+            (&[(18_348..=18_363, 100), (18_364..=18_379, 7)], &[(840, 25), (841, 82)]),
+            (&[(18_348..=18_363, 1)], &[(841, 1)]),
+            (&[(18_350..=18_353, 1)], &[(840, 1)]),
+            // Two values, 163 and three.
+            (&[(18_350..=18_517, 168)], &[(840, 2), (841, 163), (842, 3)]),
+            (&[(VALUE_MAX_NS..=u64::MAX, 5), (u64::MAX..=u64::MAX, 6)], &[(3592, 11)]),
+        ];
+        for (ranges, expected) in cases {
+            let slice = Slice::of(ranges.iter().cloned());
+            assert_eq!(slice.counts().collect::<Vec<_>>(), expected, "{ranges:?}");
+        }
+    }
+
+    #[test]
+    fn an_even_spread_stays_even() {
+        // A power of two in 1024 ranges, as this program's histograms have it, a thousand latencies in each.
+        let ranges = (0..1024).map(|index| (16_385 + index * 16..=16_400 + index * 16, 1000));
+        let slice = Slice::of(ranges);
+        assert_eq!(slice.counts().map(|(_, count)| count).sum::<u64>(), 1_024_000);
+        for (bucket, count) in slice.counts() {
+            let expected = crate::rpc_perf::buckets::width_ns(bucket) as f64 * 62.5;
+            assert!((count as f64 - expected).abs() <= 1.0, "{bucket}: {count}");
+        }
+    }
+}
