@@ -66,8 +66,6 @@ impl FromStr for Mix {
                 Some((kind, _)) if weights.iter().any(|(held, _)| *held == kind) => {
                     return Err(format!("'{kind}' is named twice"));
                 }
-                Some((OpKind::Raw, 0)) => of_commands.clear(),
-                Some((_, 0)) => {}
                 Some(pair) => weights.push(pair),
                 None => {
                     let names = OpKind::ALL.map(OpKind::name).join(", ");
@@ -76,6 +74,10 @@ impl FromStr for Mix {
                     ));
                 }
             }
+        }
+        weights.retain(|(_, weight)| *weight > 0);
+        if !weights.iter().any(|(kind, _)| *kind == OpKind::Raw) {
+            of_commands.clear();
         }
         let sum: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
         if sum == 0 || sum > u64::from(u32::MAX) {
@@ -115,6 +117,8 @@ mod tests {
             ("mget=2, set=0", Some("mget=2")),
             ("gets=3,cas=1,incr=1,touch=2", Some("gets=3,cas=1,incr=1,touch=2")),
             ("get=1,get=2", None),
+            ("get=0,get=2", None),
+            ("get=2,get=0", None),
             ("get=0", None),
             ("get=-1", None),
             ("fetch=1", None),

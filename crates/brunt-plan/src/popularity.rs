@@ -116,8 +116,13 @@ impl Window {
         let objects = objects.parse::<Count>().map_err(|_| expected())?.0;
         let objects = u32::try_from(objects).ok().filter(|count| (1..=Self::OBJECTS_MAX).contains(count));
         let mut window = Self { objects: objects.ok_or_else(expected)?, overwrite: 0.0, expire: 0.0 };
+        let mut named = Vec::new();
         for fraction in fractions {
             let (name, number) = fraction.split_once('=').ok_or_else(expected)?;
+            if named.contains(&name) {
+                return Err(format!("'{name}' is named twice"));
+            }
+            named.push(name);
             match name {
                 "overwrite" => window.overwrite = above_0(name, number, 1.0)?,
                 "expire" => window.expire = above_0(name, number, 1.0)?,
@@ -312,6 +317,8 @@ mod tests {
             ("window:20M", window),
             ("window:10k,0.2", window),
             ("window:10k,over=0.2", window),
+            ("window:10k,overwrite=0.2,overwrite=0.3", "'overwrite' is named twice"),
+            ("window:10k,expire=0.1,overwrite=1,expire=0.1", "'expire' is named twice"),
             ("window:10k,overwrite=2", "overwrite is '2'; expected a number above 0 and at most 1"),
             ("gaussian:2", "DEVIATION is '2'; expected a number above 0 and at most 1"),
         ] {
