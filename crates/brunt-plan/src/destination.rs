@@ -241,6 +241,20 @@ impl Plan {
         (0..is_idle.len()).filter(|server| is_idle[*server]).collect()
     }
 
+    /// By thread, the largest part of a class's workers that one server has.
+    pub fn largest_turn(&self, class: &Class) -> f64 {
+        let workers = self.workers_of(class).len() as u32;
+        let of_path = |path: &Path| {
+            let count = path.servers.len() as u32;
+            let mut turns = vec![0_u32; self.server_count()];
+            let own = (0..workers).filter_map(|worker| self.placement.of_worker(worker, count));
+            own.for_each(|server| turns[usize::from(path.servers[server as usize])] += 1);
+            turns.into_iter().max().unwrap_or(0)
+        };
+        let most = self.paths(class).iter().map(of_path).max().unwrap_or(0);
+        f64::from(most) / f64::from(workers)
+    }
+
     /// The workers that carry out a class.
     pub fn workers_of(&self, class: &Class) -> Range<u32> {
         let protocol = self.protocol_of(class);

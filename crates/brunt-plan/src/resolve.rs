@@ -448,11 +448,13 @@ fn resolve_server_stats(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -
     }
 }
 
-/// Servers by their addresses, at the usual port of the dialect where none is given.
+/// Servers by their addresses, at the usual port of the dialect where none is given. By thread one may be given several times, which
+/// gives it so many of the workers' turns.
 fn resolve_servers(
     complaint: &Complaint<'_>,
     given: Option<&ServerList>,
     protocol: Protocol,
+    placement: Option<Placement>,
 ) -> Result<Vec<ServerAddress>, PlanError> {
     let given = given.map(|list| list.0.as_slice()).unwrap_or_default();
     let servers: Vec<ServerAddress> = given
@@ -461,8 +463,12 @@ fn resolve_servers(
         .map(|server| server.at_port(protocol.usual_port()))
         .collect();
     for (index, server) in servers.iter().enumerate() {
-        if servers[..index].contains(server) {
-            return Err(complaint.error("server", server, "each server once"));
+        if servers[..index].contains(server) && placement != Some(Placement::ByThread) {
+            return Err(complaint.error(
+                "server",
+                server,
+                "each server once, but with --placement by-thread",
+            ));
         }
     }
     if servers.len() > SERVERS_MAX {
@@ -694,6 +700,7 @@ fn resolve_class(
     if mix.contains(OpKind::Cas) && !mix.contains(OpKind::Gets) {
         return Err(complaint.error("mix", mix, "gets beside cas: a cas writes what a gets has read"));
     }
+    let sessions = window::resolve_sessions(complaint, spec, connections)?;
     Ok(Class {
         name,
         load: match spec.call_rate {
@@ -703,10 +710,13 @@ fn resolve_class(
         connections: connections as u32,
         connections_of: None,
         depth: depth as u32,
-        sessions: window::resolve_sessions(complaint, spec, connections)?,
+        sessions,
         drift: spec.drift,
         keyspace: match &popularity {
-            Popularity::Window(window) => window::resolve_keyspace(complaint, spec, window, connections)?,
+            Popularity::Window(window) => {
+                let windows = connections / u64::from(sessions.connections_each());
+                window::resolve_keyspace(complaint, spec, window, windows)?
+            }
             _ => resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
         },
         popularity,
@@ -1226,7 +1236,10 @@ mod tests {
             "meter = ['stack-out']",
             "--meter: 'stack-out' was given; accepted: this quantity together with --timestamps kernel",
         ),
-        ("server = ['a', 'b', 'a']", "--server: 'a:11211' was given; accepted: each server once"),
+        (
+            "server = ['a', 'b', 'a']",
+            "--server: 'a:11211' was given; accepted: each server once, but with --placement by-thread",
+        ),
         (
             "server = 'a'\nplacement = 'ketama'",
             "--placement: 'ketama' was given; accepted: --placement together with several --server",

@@ -104,8 +104,7 @@ impl Needs {
         // By thread a server has all connections of its workers: of the most that one has.
         let part = match plan.placement {
             Placement::ByThread => {
-                let workers = plan.threads as usize;
-                part.max(workers.div_ceil(addresses.len().max(1)) as f64 / workers as f64)
+                plan.classes.iter().map(|class| plan.largest_turn(class)).fold(part, f64::max)
             }
             _ => part,
         };
@@ -293,6 +292,14 @@ pub(crate) mod tests {
             ("connections = 100\nconnect-rate = 50\ncalls-per-connection = 1", UNIX, Never, 136, 0, 0),
             ("connections = 101", two, Loopback, 137, 51, 51),
             ("connections = 90", twice, Loopback, 126, 60, 60),
+            (
+                "connections = 90\nthreads = 3\nserver = ['192.0.2.1', '192.0.2.1', '192.0.2.2', '192.0.2.2']\nplacement = 'by-thread'",
+                two,
+                Loopback,
+                134,
+                60,
+                60,
+            ),
             (
                 "connections = 90\nserver = ['192.0.2.1', '192.0.2.2']\nplacement = 'by-thread'",
                 two,

@@ -81,7 +81,7 @@ fn check_store(
         return Ok(());
     }
     let keys = format!("with --transport udp and keys of {key} bytes");
-    let otherwise = if preload { ", or --no-preload and a --mix that only reads" } else { "" };
+    let otherwise = if preload { "; or --no-preload and a --mix that only reads" } else { "" };
     let accepted = format!(
         "values of at most {most} bytes {keys}: a request is one datagram of {REQUEST_BYTES_MAX}{otherwise}"
     );
@@ -167,7 +167,7 @@ mod tests {
             (
                 "value-size = 1400",
                 "--value-size: 'fixed:1400' was given; accepted: values of at most 1258 bytes with --transport udp and keys of 30 \
-                 bytes: a request is one datagram of 1400, or --no-preload and a --mix that only reads",
+                 bytes: a request is one datagram of 1400; or --no-preload and a --mix that only reads",
             ),
             (
                 "value-size = 1400\npreload = false",

@@ -23,7 +23,7 @@ pub(super) fn of_run(run: &RunSpec, classes: &[ClassSpec]) -> Result<Destination
         _ => transport::resolve(&complaint, run)?,
     };
     Ok(Destination {
-        servers: resolve_servers(&complaint, run.server.as_ref(), protocol)?,
+        servers: resolve_servers(&complaint, run.server.as_ref(), protocol, run.placement)?,
         protocol,
         transport,
     })
@@ -85,7 +85,7 @@ fn settle_class(
         class.routes.push(OpRoute { ops: route.ops.clone(), servers, transport: way.transport });
     }
     let is_taken = |kind: &OpKind| class.routes.iter().any(|route| route.ops.contains(kind));
-    if !class.routes.is_empty() && class.kinds().iter().all(is_taken) {
+    if !class.routes.is_empty() && kinds_of(run, class).iter().all(is_taken) {
         let accepted = "routes that leave a kind of operation to the class itself, whose server and transport are then those of all";
         return Err(complaint.error("ops", &class.mix, accepted));
     }
@@ -143,7 +143,8 @@ fn settle_destination(
     }
     let transport = transport::resolve(complaint, &said)?;
     let protocol = said.protocol.unwrap_or(base.protocol);
-    Ok(Destination { servers: resolve_servers(complaint, server, protocol)?, protocol, transport })
+    let servers = resolve_servers(complaint, server, protocol, run.placement)?;
+    Ok(Destination { servers, protocol, transport })
 }
 
 /// Users, passwords and databases are the run's: what the URL of one class says of them would reach the servers of all others.
@@ -173,10 +174,7 @@ fn check_ops(
     route: &RouteSpec,
     class: &Class,
 ) -> Result<(), PlanError> {
-    let mut kinds = class.kinds();
-    if run.preload != Some(false) && !kinds.contains(&OpKind::Set) {
-        kinds.push(OpKind::Set);
-    }
+    let kinds = kinds_of(run, class);
     if route.ops.is_empty() {
         return Err(complaint.error("ops", "", format!("one or several of: {}", list(&kinds))));
     }
@@ -194,6 +192,15 @@ fn check_ops(
         return Err(complaint.error("route", list(&route.ops), accepted));
     }
     Ok(())
+}
+
+/// The kinds of operations of a class, that of its preload among them.
+fn kinds_of(run: &RunSpec, class: &Class) -> Vec<OpKind> {
+    let mut kinds = class.kinds();
+    if run.preload != Some(false) && !kinds.contains(&OpKind::Set) {
+        kinds.push(OpKind::Set);
+    }
+    kinds
 }
 
 fn list(kinds: &[OpKind]) -> String {
@@ -371,6 +378,16 @@ mod tests {
     #[test]
     fn classes_have_servers_of_their_own() {
         let table = [
+            // By thread a server has as many turns as it has names.
+            (
+                "server = ['a', 'a', 'b']\nplacement = 'by-thread'",
+                "a:11211 memcached-text tcp, b:11211 memcached-text tcp | main: [0, 0, 1] | memcached-text 0..3",
+            ),
+            // What preload stores goes where the class goes.
+            (
+                "server = 'a'\nmix = 'mget'\n[[class]]\n[[class.route]]\nops = ['mget']\ntransport = 'udp'",
+                "a:11211 memcached-text tcp, a:11211 memcached-text udp | main: [0] mget[1] | memcached-text 0..3",
+            ),
             ("", "embedded memcached-text tcp | main: [0] | memcached-text 0..3"),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = ['redis://b', 'c']",
@@ -424,7 +441,7 @@ mod tests {
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\nserver = ['b', 'b:11211']",
-                "--server (class 'y'): 'b:11211' was given; accepted: each server once",
+                "--server (class 'y'): 'b:11211' was given; accepted: each server once, but with --placement by-thread",
             ),
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'unix'",
@@ -433,7 +450,7 @@ mod tests {
             (
                 "server = 'a'\n[[class]]\nname = 'x'\n[[class]]\nname = 'y'\ntransport = 'udp'\nvalue-size = 5000",
                 "--value-size (class 'y'): 'fixed:5000' was given; accepted: values of at most 1258 bytes with --transport udp and \
-                 keys of 30 bytes: a request is one datagram of 1400, or --no-preload and a --mix that only reads",
+                 keys of 30 bytes: a request is one datagram of 1400; or --no-preload and a --mix that only reads",
             ),
             (
                 "[[class]]\nname = 'x'\nserver = 'redis://a'\n[[class]]\nname = 'y'\nserver = 'redis://me:hunter2@b'",

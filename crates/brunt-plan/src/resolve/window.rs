@@ -93,23 +93,24 @@ pub(super) fn check_class(
     Ok(())
 }
 
-/// Objects are numbered as long as the keys can tell them apart.
+/// Objects are numbered as long as the keys can tell them apart. A class has so many windows at most.
 pub(super) fn resolve_keyspace(
     complaint: &Complaint<'_>,
     spec: &ClassSpec,
     window: &Window,
-    connections: u64,
+    windows: u64,
 ) -> Result<Keyspace, PlanError> {
     let prefix = resolve_prefix(complaint, spec)?;
     let key_form = spec.key_form.unwrap_or_default();
-    // A window for each connection at most. What is let go must not be taken for what comes in its place.
-    let windows = connections * u64::from(window.objects);
-    if windows * BYTES_PER_PLACE > WINDOW_BYTES_MAX {
-        let most = WINDOW_BYTES_MAX / BYTES_PER_PLACE / connections;
-        let accepted = format!("up to {most} objects with {connections} --connections: they take memory");
+    let objects = windows * u64::from(window.objects);
+    if objects * BYTES_PER_PLACE > WINDOW_BYTES_MAX {
+        let most = WINDOW_BYTES_MAX / BYTES_PER_PLACE / windows;
+        let accepted = format!("up to {most} objects in each of {windows} windows: they take memory");
         return Err(complaint.error("popularity", window, accepted));
     }
-    let needed = prefix.len() as u64 + u64::from(key_form.bytes_needed(windows.saturating_mul(2)));
+    // What is let go must not be taken for what comes in its place.
+    let told_apart = objects.saturating_mul(2);
+    let needed = prefix.len() as u64 + u64::from(key_form.bytes_needed(told_apart));
     let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
     let default_size = SizeDistribution::Fixed(default_len.max(needed.min(u64::from(KEY_SIZE_MAX)) as u32));
     let least = u32::try_from(needed).unwrap_or(u32::MAX);
@@ -117,8 +118,7 @@ pub(super) fn resolve_keyspace(
     let key_size = asked_size.clone().cut_to(least, KEY_SIZE_MAX.max(least));
     if u64::from(key_size.min()) < needed || key_size.max() > KEY_SIZE_MAX {
         let accepted = format!(
-            "sizes from {needed} to {KEY_SIZE_MAX}: the prefix, and what tells {} objects apart",
-            windows.saturating_mul(2)
+            "sizes from {needed} to {KEY_SIZE_MAX}: the prefix, and what tells {told_apart} objects apart"
         );
         return Err(complaint.error("key-size", asked_size, accepted));
     }
@@ -307,7 +307,11 @@ mod tests {
             ),
             (
                 "popularity = 'window:16M'\nconnections = 10000",
-                "--popularity: 'window:16000000' was given; accepted: up to 214748",
+                "--popularity: 'window:16000000' was given; accepted: up to 214748 objects in each of 10000 windows",
+            ),
+            (
+                "popularity = 'window:16M'\nconnections = 10000\nclient-connections = 50",
+                "--popularity: 'window:16000000' was given; accepted: up to 10737418 objects in each of 200 windows",
             ),
             (
                 "key-form = 'memaslap'",
