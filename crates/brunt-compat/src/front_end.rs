@@ -4,6 +4,7 @@
 //! writes nothing itself. What it knows of the world stands in its arguments, so that a test can carry out any command line.
 
 use crate::hosts::{AgentMode, Crew, Leading};
+use crate::names::Names;
 use brunt_plan::spec::PlanSpec;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Place};
@@ -21,6 +22,8 @@ pub struct Caller<'a> {
     pub is_terminal: bool,
     /// Processors that it may use.
     pub allowed_cpus: &'a [u32],
+    /// The user's home directory as the system's list of users has it, whatever the environment says.
+    pub home: Option<&'a str>,
     /// The value of a variable of the environment.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file that the command line names.
@@ -163,6 +166,7 @@ pub struct Console {
     pub elapsed: DurationNs,
     /// Since 1970.
     pub unix: DurationNs,
+    names: Option<&'static Names>,
     printed: Vec<Printed>,
 }
 
@@ -178,7 +182,12 @@ pub enum Printed {
 impl Console {
     /// At this time.
     pub fn at(elapsed: DurationNs, unix: DurationNs) -> Self {
-        Self { elapsed, unix, printed: Vec::new() }
+        Self { elapsed, unix, ..Self::default() }
+    }
+
+    /// The same for the user of a tool with these options: whatever is said names them.
+    pub fn naming(self, names: &'static Names) -> Self {
+        Self { names: Some(names), ..self }
     }
 
     /// Standard output.
@@ -194,7 +203,8 @@ impl Console {
 
     /// A line on standard error.
     pub fn say(&mut self, line: impl Display) {
-        self.printed.push(Printed::Err(format!("{line}\n")));
+        let line = format!("{line}\n");
+        self.printed.push(Printed::Err(self.names.map_or(line.clone(), |names| names.translate(&line))));
     }
 
     /// What has been printed since the last time.

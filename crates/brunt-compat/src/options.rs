@@ -139,10 +139,10 @@ fn scan_long<'a>(
     let rule = match (exact, begun.as_slice()) {
         (Some(rule), _) => rule,
         (None, [rule]) => *rule,
-        (None, []) => return Err(Fault(format!("--{name} is no option; --help lists them"))),
+        (None, []) => return Err(Fault(format!("'--{name}' is no option; --help lists them"))),
         (None, several) => {
             let names: Vec<String> = several.iter().map(|rule| format!("--{}", rule.long)).collect();
-            return Err(Fault(format!("--{name} may be any of {}", names.join(" "))));
+            return Err(Fault(format!("'--{name}' may be any of {}", names.join(" "))));
         }
     };
     match (rule.takes_value, attached) {
@@ -167,7 +167,7 @@ fn scan_cluster<'a>(
     let mut found = Vec::new();
     for (at, letter) in letters.char_indices() {
         let Some(rule) = rules.iter().find(|rule| rule.short == Some(letter)) else {
-            return Err(Fault(format!("-{letter} is no option; --help lists them")));
+            return Err(Fault(format!("'-{letter}' is no option; --help lists them")));
         };
         if !rule.takes_value {
             found.push((rule, None));
@@ -224,19 +224,31 @@ pub fn number(text: &str) -> Option<f64> {
     text.trim_start().parse::<f64>().ok().filter(|_| is_decimal)
 }
 
-/// The number that a text begins with, as `atof` reads it; 0 where it begins with none.
-pub fn leading_number(text: &str) -> f64 {
+/// The number that a text begins with, as `atof` reads it, and what is left of the text; `None` where it begins with none.
+pub fn split_number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
-    ends.map(|end| &text[..end]).find_map(number).unwrap_or(0.0)
+    ends.map(|end| text.split_at(end)).find_map(|(read, rest)| Some((number(read)?, rest)))
 }
 
-/// The whole number that a text begins with, as `atoi` reads it; 0 where it begins with none.
-pub fn leading_integer(text: &str) -> i64 {
+/// The number that a text begins with; 0 where it begins with none.
+pub fn leading_number(text: &str) -> f64 {
+    split_number(text).map_or(0.0, |(number, _)| number)
+}
+
+/// The whole number that a text begins with, as `atoi` reads it, and what is left of the text; `None` where it begins with none.
+pub fn split_integer(text: &str) -> Option<(i64, &str)> {
     let (is_negative, unsigned) = sign(text);
     let end = unsigned.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(unsigned.len());
-    let number = unsigned[..end].parse::<i64>().unwrap_or(if end == 0 { 0 } else { i64::MAX });
-    if is_negative { -number } else { number }
+    let (digits, rest) = unsigned.split_at(end);
+    // One that has no room ends there.
+    let number = digits.parse::<i64>().unwrap_or(i64::MAX);
+    (!digits.is_empty()).then_some((if is_negative { -number } else { number }, rest))
+}
+
+/// The whole number that a text begins with; 0 where it begins with none.
+pub fn leading_integer(text: &str) -> i64 {
+    split_integer(text).map_or(0, |(number, _)| number)
 }
 
 fn sign(text: &str) -> (bool, &str) {
@@ -301,9 +313,9 @@ mod tests {
     #[test]
     fn faults_name_the_option() {
         let table = [
-            ("--bogus", "--bogus is no option; --help lists them"),
-            ("-vx", "-x is no option; --help lists them"),
-            ("--meas 1", "--meas may be any of --measure_qps --measure_depth"),
+            ("--bogus", "'--bogus' is no option; --help lists them"),
+            ("-vx", "'-x' is no option; --help lists them"),
+            ("--meas 1", "'--meas' may be any of --measure_qps --measure_depth"),
             ("-Q 1 -Q 2", "--measure_qps was given twice; accepted: once"),
             ("-s", "-s needs a value"),
             ("--sa", "--save needs a value"),
@@ -319,7 +331,7 @@ mod tests {
         let words = ["-Q", "1", "-vx", "-D", "2"].map(str::to_owned);
         let (scanned, fault) = scan_to_fault(&RULES, &words);
         assert_eq!(scanned.given, [Given { long: "measure_qps", value: Some("1".to_owned()) }]);
-        assert_eq!(fault, Some(Fault("-x is no option; --help lists them".to_owned())));
+        assert_eq!(fault, Some(Fault("'-x' is no option; --help lists them".to_owned())));
     }
 
     #[test]
@@ -349,7 +361,13 @@ mod tests {
         }
         assert_eq!([number("0.25"), number(".5"), number("1e3")], [Some(0.25), Some(0.5), Some(1e3)]);
         assert_eq!([number("half"), number("1x"), number("inf"), number("")], [None; 4]);
-        assert_eq!(["200", "1e3", "100abc", "-5", "abc"].map(leading_number), [200.0, 1e3, 100.0, -5.0, 0.0]);
-        assert_eq!(["12", "-7x", "x", "99.9"].map(leading_integer), [12, -7, 0, 99]);
+        assert_eq!(
+            ["200", "1e3", "100abc", "-5", "abc"].map(split_number),
+            [Some((200.0, "")), Some((1e3, "")), Some((100.0, "abc")), Some((-5.0, "")), None]
+        );
+        assert_eq!(
+            ["12", "-7x", "x", "99.9", "-"].map(split_integer),
+            [Some((12, "")), Some((-7, "x")), None, Some((99, ".9")), None]
+        );
     }
 }

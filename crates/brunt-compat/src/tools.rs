@@ -2,9 +2,10 @@
 //!
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
-use crate::front_end::{Asked, Caller};
-use crate::memaslap::front_end as memaslap;
-use crate::mutilate::{Generation, front_end as mutilate};
+use crate::front_end::{Answer, Asked, Caller};
+use crate::memaslap::{self, front_end::read as memaslap};
+use crate::mutilate::{self, Generation, front_end::read as mutilate};
+use crate::names::Names;
 
 /// A name that a tool is called by.
 #[derive(Clone, Copy)]
@@ -14,8 +15,21 @@ pub struct Tool {
     pub name: &'static str,
     /// What `brunt --help` says of it.
     pub about: &'static str,
+    /// Its options, and which of them are meant where our messages name ours.
+    pub names: &'static Names,
+    reader: fn(&[String], &Caller<'_>) -> Asked,
+}
+
+impl Tool {
     /// Reads a command line, without the program's name.
-    pub read: fn(&[String], &Caller<'_>) -> Asked,
+    pub fn read(&self, arguments: &[String], caller: &Caller<'_>) -> Asked {
+        match (self.reader)(arguments, caller) {
+            Asked::Answer(answer) => {
+                Asked::Answer(Answer { err: self.names.translate(&answer.err), ..answer })
+            }
+            asked @ Asked::FrontEnd(_) => asked,
+        }
+    }
 }
 
 /// Every name.
@@ -23,22 +37,46 @@ pub const TOOLS: [Tool; 4] = [
     Tool {
         name: "mutilate",
         about: "Take mutilate's command line and print its report; a link named mutilate does the same",
-        read: |arguments, caller| mutilate::read(arguments, Generation::First, caller),
+        names: &mutilate::NAMES,
+        reader: |arguments, caller| mutilate(arguments, Generation::First, caller),
     },
     Tool {
         name: "mutilate-g2",
         about: "The same with the columns of its second generation",
-        read: |arguments, caller| mutilate::read(arguments, Generation::Second, caller),
+        names: &mutilate::NAMES,
+        reader: |arguments, caller| mutilate(arguments, Generation::Second, caller),
     },
     Tool {
         name: "memaslap",
         about: "Take memaslap's command line and print its report; a link named memaslap does the same",
-        read: memaslap::read,
+        names: &memaslap::NAMES,
+        reader: memaslap,
     },
-    Tool { name: "memcaslap", about: "The same by Debian's name of it", read: memaslap::read },
+    Tool {
+        name: "memcaslap",
+        about: "The same by Debian's name of it",
+        names: &memaslap::NAMES,
+        reader: memaslap,
+    },
 ];
 
 /// The tool of this name.
 pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else the tool's own messages would be translated.
+    #[test]
+    fn no_tool_means_something_else_by_its_own_option() {
+        for Tool { name, names, .. } in &TOOLS {
+            for (ours, _) in names.table {
+                let is_own = names.options.iter().any(|option| ours.strip_prefix("--") == Some(option.long));
+                assert!(!is_own, "{name}: {ours}");
+            }
+        }
+    }
 }

@@ -16,20 +16,17 @@ pub(crate) fn say(line: impl Display) {
 }
 
 /// Writes a report to standard output, or to standard error where a document has the other one. That a disk is full is said on
-/// standard error; a reader that went away has read enough. Returns false where nothing more will be read.
-pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) -> bool {
+/// standard error; a reader that went away has read enough.
+pub(crate) fn show(text: impl AsRef<[u8]>, goes_to_stderr: bool) {
     let text = text.as_ref();
     let shown = match goes_to_stderr {
         true => Patient(io::stderr()).write_all(text),
         false => Patient(io::stdout()).write_all(text),
     };
     match shown {
-        Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => false,
-        Err(error) => {
-            say(format_args!("warning: cannot print the report: {error}"));
-            true
-        }
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        Err(error) => say(format_args!("warning: cannot print the report: {error}")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Another tool's command line, carried out: its runs are made, its text is printed, its files are written.
 //!
 //! Not what it comes to, nor a word of what it says: that is the tool's front end, of `brunt-compat`. Invariants: what a front end prints
-//! comes out in its order and in pieces that do not mix with others'; where standard output has no reader any more a run ends and no
-//! further one is begun; every end has an exit code of the front end's.
+//! comes out in its order and in pieces that do not mix with others'; where standard output takes no more a run ends, no further one is
+//! begun, and that is a failure unless its reader went away; every end has an exit code of the front end's.
 
 mod agents;
 
@@ -13,13 +13,14 @@ use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, Told, measure};
 use crate::observers::Observers;
 use crate::output::note_files;
-use crate::terminal::show;
+use crate::terminal::{say, show, standard_output};
 use brunt_compat::front_end::{
     Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Printed, Run, RunFailure, Runs, Setup,
 };
+use brunt_compat::names::Names;
 use brunt_compat::tools::Tool;
 use brunt_engine::run::DataSets;
-use brunt_engine::{NoTrace, check_traces};
+use brunt_engine::{NoTrace, check_traces, input_file};
 use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::spec::PlanSpec;
@@ -28,7 +29,7 @@ use brunt_stats::observer::{Event, Observer};
 use brunt_stats::summary::Summary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,21 +43,29 @@ const TEND: Duration = Duration::from_millis(250);
 pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> ExitCode {
     let began = Instant::now();
     let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: crate::run::random_seed() };
+    let home = home();
     let caller = Caller {
         program,
         is_terminal: io::stdout().is_terminal(),
         allowed_cpus: &host.allowed_cpus,
+        home: home.as_deref(),
         variable: &|name| std::env::var(name).ok(),
         read_text: &|path| input::read_text(Path::new(path), input::BYTES_MAX),
     };
-    match (tool.read)(arguments, &caller) {
+    match tool.read(arguments, &caller) {
         Asked::Answer(answer) => {
-            show(answer.out, false);
+            let written = Output::of(answer.out.as_bytes());
             show(answer.err, true);
-            ExitCode::from(answer.code)
+            match written {
+                Output::Lost(message) => {
+                    say(format_args!("{}: {message}", tool.name));
+                    ExitCode::FAILURE
+                }
+                Output::Read | Output::Unread => ExitCode::from(answer.code),
+            }
         }
         Asked::FrontEnd(mut front_end) => {
-            let mut screen = Screen::new(&mut *front_end, began);
+            let mut screen = Screen::new(&mut *front_end, began, tool.names);
             let code = match Driver::new(&mut screen, host) {
                 Ok(mut driver) => driver.drive(),
                 Err(failure) => screen.fail(failure).code,
@@ -66,13 +75,49 @@ pub(crate) fn carry_out(tool: &Tool, program: &str, arguments: &[String]) -> Exi
     }
 }
 
+/// Of the user who runs this, from the list of users of this host; users of others, whom it does not have, have the variable.
+fn home() -> Option<String> {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let users = input_file::read_text(Path::new("/etc/passwd"), input::BYTES_MAX).unwrap_or_default();
+    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let listed =
+        users.find(|fields| fields.len() >= 6 && fields[2] == user).map(|fields| fields[5].to_owned());
+    listed.or_else(|| std::env::var("HOME").ok())
+}
+
+/// What became of the text for standard output so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Output {
+    /// It has a reader, as far as is known.
+    Read,
+    /// The reader of a pipe went away.
+    Unread,
+    /// It could not be written: what to tell the user.
+    Lost(String),
+}
+
+impl Output {
+    /// Writes this.
+    fn of(text: &[u8]) -> Self {
+        let written = match text {
+            [] => Ok(()),
+            text => standard_output().and_then(|mut out| out.write_all(text)),
+        };
+        match written {
+            Ok(()) => Self::Read,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Self::Unread,
+            Err(error) => Self::Lost(format!("cannot write standard output: {error}")),
+        }
+    }
+}
+
 /// A front end and what becomes of its text.
 struct Screen<'a> {
     front_end: &'a mut dyn FrontEnd,
     /// When the program began.
     began: Instant,
-    /// Standard output has a reader, as far as is known.
-    is_read: bool,
+    names: &'static Names,
+    output: Output,
     /// Of the periods that the front end asks for.
     period: Option<DurationNs>,
     /// Ends the present run.
@@ -80,19 +125,20 @@ struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    fn new(front_end: &'a mut dyn FrontEnd, began: Instant) -> Self {
-        Self { front_end, began, is_read: true, period: None, stop: Arc::default() }
+    fn new(front_end: &'a mut dyn FrontEnd, began: Instant, names: &'static Names) -> Self {
+        Self { front_end, began, names, output: Output::Read, period: None, stop: Arc::default() }
     }
 
     /// Asks the front end, and prints what it says to that.
     fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn FrontEnd, &mut Console) -> T) -> T {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let ns = |duration: Duration| DurationNs(duration.as_nanos() as u64);
-        let mut console = Console::at(ns(self.began.elapsed()), ns(unix));
+        let mut console = Console::at(ns(self.began.elapsed()), ns(unix)).naming(self.names);
         let answer = ask(self.front_end, &mut console);
         for printed in console.take() {
             match printed {
-                Printed::Out(text) => self.is_read &= show(text, false),
+                Printed::Out(text) if self.output == Output::Read => self.output = Output::of(&text),
+                Printed::Out(_) => {}
                 Printed::Err(text) => {
                     show(text, true);
                 }
@@ -104,6 +150,16 @@ impl<'a> Screen<'a> {
     fn fail(&mut self, failure: RunFailure) -> End {
         self.ask(|front_end, console| front_end.fail(&failure, console))
     }
+
+    /// The end of what nobody reads: a reader that went away has read enough.
+    fn end_unread(&mut self) -> End {
+        match &self.output {
+            Output::Lost(message) => {
+                self.fail(RunFailure { kind: FailureKind::Other, message: message.clone() })
+            }
+            Output::Read | Output::Unread => End::with(0),
+        }
+    }
 }
 
 impl Observer for &mut Screen<'_> {
@@ -113,7 +169,7 @@ impl Observer for &mut Screen<'_> {
 
     fn observe(&mut self, event: &Event<'_>) {
         self.ask(|front_end, console| front_end.observe(event, console));
-        if !self.is_read {
+        if self.output != Output::Read {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -166,17 +222,19 @@ impl<'a, 'b> Driver<'a, 'b> {
     fn drive(&mut self) -> u8 {
         let mut ended = None;
         loop {
-            let end = match self.screen.ask(|front_end, console| front_end.next(ended.take(), console)) {
-                // Nothing else comes of it.
-                Next::Run(_) if !self.screen.is_read => End::with(0),
-                Next::Run(run) => match self.run(&run) {
-                    Ok(summary) => {
+            let next = self.screen.ask(|front_end, console| front_end.next(ended.take(), console));
+            let end = match (next, &self.screen.output) {
+                (Next::Run(run), Output::Read) => match (self.run(&run), &self.screen.output) {
+                    (Ok(summary), Output::Read) => {
                         ended = Some(summary);
                         continue;
                     }
-                    Err(failure) => self.screen.fail(failure),
+                    (Err(failure), Output::Read) => self.screen.fail(failure),
+                    _ => self.screen.end_unread(),
                 },
-                Next::End(end) => end,
+                (Next::End(end), Output::Read | Output::Unread) => end,
+                // Nothing else comes of it.
+                _ => self.screen.end_unread(),
             };
             return self.end(end);
         }
@@ -313,12 +371,14 @@ mod tests {
         }
     }
 
+    static NAMES: Names = Names { options: &[], table: &[] };
+
     /// Carries it out, against a reference server of its own, as far as `drive` does.
     fn driven<T>(listener: &mut Listener, drive: impl FnOnce(&mut Driver<'_, '_>) -> T) -> T {
         listener.server =
             brunt_server::serve_beside(brunt_server::CoreOptions::default()).unwrap().to_string();
         let host = Host { allowed_cpus: brunt_engine::allowed_cpus(), random_seed: 7 };
-        let mut screen = Screen::new(listener, Instant::now());
+        let mut screen = Screen::new(listener, Instant::now(), &NAMES);
         let mut driver = Driver::new(&mut screen, host).unwrap_or_else(|failure| panic!("{failure:?}"));
         drive(&mut driver)
     }
@@ -345,14 +405,19 @@ mod tests {
     #[test]
     fn without_a_reader_nothing_goes_on() {
         let mut listener = Listener::default();
-        let code = driven(&mut listener, |driver| {
-            driver.screen.is_read = false;
-            driver.drive()
-        });
-        assert_eq!((code, listener.told.as_slice()), (0, &["next false".to_owned()][..]));
+        let mut code_of = |output: Output| {
+            listener.told.clear();
+            let code = driven(&mut listener, |driver| {
+                driver.screen.output = output;
+                driver.drive()
+            });
+            (code, listener.told.join(", "))
+        };
+        assert_eq!(code_of(Output::Unread), (0, "next false".to_owned()));
+        assert_eq!(code_of(Output::Lost("why".to_owned())), (1, "next false, why".to_owned()));
         // Whose reader goes away while it runs.
         let ended = driven(&mut listener, |driver| {
-            driver.screen.is_read = false;
+            driver.screen.output = Output::Unread;
             let Next::Run(run) = driver.screen.front_end.next(None, &mut Console::default()) else {
                 return None;
             };

@@ -418,8 +418,8 @@ mod tests {
             ("-e nan", "--exp_verify: 'nan' was given; accepted: a share", false),
             ("-p 0 -s h", "--rep_write: '0' was given", false),
             ("--seed x", "--seed: 'x' was given; accepted: a whole number of at most 64 bits", false),
-            ("-s h --bogus", "--bogus is no option; --help lists them", false),
-            ("-s h --ver", "--ver may be any of --verify --verbose --version", false),
+            ("-s h --bogus", "'--bogus' is no option; --help lists them", false),
+            ("-s h --ver", "'--ver' may be any of --verify --verbose --version", false),
             ("-s h -c", "-c needs a value", false),
             // Options in their order, then servers, then threads.
             ("-T 0 --bogus", "--threads: '0' was given", false),

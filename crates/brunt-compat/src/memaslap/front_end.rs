@@ -168,7 +168,8 @@ mod tests {
             program: "memaslap",
             is_terminal: false,
             allowed_cpus: &[0, 1],
-            variable: &|name| (name == "HOME").then(|| "/house".to_owned()),
+            home: Some("/house"),
+            variable: &|name| (name == "HOME").then(|| "/tent".to_owned()),
             read_text: &read_text,
         };
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();

@@ -15,7 +15,7 @@ use brunt_plan::objective::Share;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::{KeyForm, Placement, Protocol, Reconnect, Transport, Wait};
 use brunt_plan::popularity::{Popularity, Window};
-use brunt_plan::resolve::{Host, PlanError, resolve};
+use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::server::{ServerAddress, ServerList};
 use brunt_plan::spec::{ClassSpec, PlanSpec, RouteSpec, RunSpec};
 use brunt_plan::units::{Count, DurationNs, Rate};
@@ -69,17 +69,17 @@ impl Invocation {
             line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
         let servers = server_list::parse(&line.servers)?;
         let file = workload(line, caller, &mut remarks)?;
-        check_together(line, servers.len())?;
+        check_together(line, &servers)?;
         let has_size = line.fixed_size.is_some();
         file.check_sizes(has_size)?;
         let servers = loaded(line, servers, &mut remarks);
         let spec = PlanSpec {
             run: run_spec(line, &servers, &file, caller.allowed_cpus)?,
             base: class_spec(line, &file)?,
-            classes: routes(line),
+            classes: routes(line, &file),
         };
         let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
-        resolve(&spec, &host).map_err(|error| in_our_words(&error))?;
+        resolve(&spec, &host).map_err(|error| Refusal::of(error.to_string()))?;
         let value_bytes = line.fixed_size.map_or_else(|| WorkloadFile::mean(&file.values), u64::from);
         Ok(Self {
             spec,
@@ -116,11 +116,13 @@ fn workload(
     let has_size = line.fixed_size.is_some();
     if let Some(path) = &line.cfg_cmd {
         let text = (caller.read_text)(path).map_err(|error| {
-            Refusal::of(format!("--cfg_cmd: cannot read '{path}' ({error}); accepted: the path of a file"))
+            Refusal::of(format!(
+                "--cfg_cmd: cannot read '{path}' ({error}); accepted: the path of a text file"
+            ))
         })?;
         return WorkloadFile::parse(path, &text, has_size);
     }
-    let path = (caller.variable)("HOME").map(|home| format!("{home}/{DEFAULT_NAME}"));
+    let path = caller.home.map(|home| format!("{home}/{DEFAULT_NAME}"));
     match path.and_then(|path| (caller.read_text)(&path).ok().map(|text| (path, text))) {
         Some((path, text)) => {
             remarks.push(format!("note: sizes and shares are those of '{path}'"));
@@ -131,7 +133,8 @@ fn workload(
 }
 
 /// What does not go together, in memaslap's order, and behind that what does not work there.
-fn check_together(line: &CommandLine, servers: usize) -> Result<(), Refusal> {
+fn check_together(line: &CommandLine, servers: &[ServerAddress]) -> Result<(), Refusal> {
+    let is_named_twice = |(index, server): (usize, &ServerAddress)| servers[..index].contains(server);
     let table = [
         (
             line.facebook && line.division < 2,
@@ -143,18 +146,29 @@ fn check_together(line: &CommandLine, servers: usize) -> Result<(), Refusal> {
             "--udp: each client has one socket; accepted: without --conn_sock above 1",
         ),
         (
-            line.rep_write.is_some() && servers < 2,
+            line.rep_write.is_some() && servers.len() < 2,
             "--rep_write: there is one server; accepted: with at least 2 --servers",
         ),
         (
-            line.rep_write.is_some_and(|replicas| replicas as usize > servers),
+            line.rep_write.is_some_and(|replicas| replicas as usize > servers.len()),
             "--rep_write: more replicas than servers; accepted: up to as many as --servers names",
         ),
         (
             line.udp && line.rep_write.is_some(),
             "--udp: replicas are written by TCP; accepted: without --rep_write",
         ),
-        (line.facebook && line.rep_write.is_some(), "--facebook: accepted: without --rep_write"),
+        (
+            line.facebook && line.rep_write.is_some(),
+            "--facebook: replicas are written by TCP and read there; accepted: without --rep_write",
+        ),
+        (
+            line.rep_write.is_some() && servers.iter().enumerate().any(is_named_twice),
+            "--rep_write: one server would be two replicas; accepted: with each of the --servers named once",
+        ),
+        (
+            (line.udp || line.facebook) && servers.iter().any(ServerAddress::is_unix),
+            "--servers: the path of a socket has no UDP; accepted: without --udp and --facebook",
+        ),
         (
             line.udp && line.binary,
             "--udp: memcached has no binary protocol there; accepted: without --binary",
@@ -170,27 +184,34 @@ fn check_together(line: &CommandLine, servers: usize) -> Result<(), Refusal> {
     }
 }
 
-/// The servers that get load: thread i loads server i mod N; replicas are the first ones.
+/// The servers that get load: thread i loads server i mod N, also where the list names one several times; replicas are the first ones.
 fn loaded(
     line: &CommandLine,
     mut servers: Vec<ServerAddress>,
     remarks: &mut Vec<String>,
 ) -> Vec<ServerAddress> {
-    let mut seen: Vec<ServerAddress> = Vec::new();
-    servers.retain(|server| {
-        let is_new = !seen.contains(server);
-        seen.extend(is_new.then(|| server.clone()));
-        is_new
-    });
-    let (most, reason) = match line.rep_write {
-        Some(replicas) => {
+    let (most, reason) = match (line.rep_write, line.threads) {
+        (Some(1), _) => (1, "--rep_write: the only replica is the first server".to_owned()),
+        (Some(replicas), _) => {
             (replicas, format!("--rep_write: {replicas} replicas are the first {replicas} servers"))
         }
-        None => (line.threads, format!("--servers: with {} threads, thread i loads server i", line.threads)),
+        (None, 1) => (1, "--servers: the only thread loads the first server".to_owned()),
+        (None, threads) => {
+            (threads, format!("--servers: {threads} threads load the first {threads} servers, one each"))
+        }
     };
-    if servers.len() > most as usize {
-        let idle: Vec<String> = servers.split_off(most as usize).iter().map(ToString::to_string).collect();
+    let behind = servers.split_off(servers.len().min(most as usize));
+    let mut idle: Vec<String> = Vec::new();
+    for server in behind.iter().filter(|server| !servers.contains(server)).map(ToString::to_string) {
+        if !idle.contains(&server) {
+            idle.push(server);
+        }
+    }
+    if !idle.is_empty() {
         remarks.push(format!("warning: {reason}; no load for {}", idle.join(", ")));
+    }
+    if servers.iter().all(|server| *server == servers[0]) {
+        servers.truncate(1);
     }
     servers
 }
@@ -278,35 +299,16 @@ fn sizes(ranges: &[Range]) -> SizeDistribution {
 }
 
 /// Of `--facebook`: gets go by UDP.
-fn routes(line: &CommandLine) -> Vec<ClassSpec> {
+fn routes(line: &CommandLine, file: &WorkloadFile) -> Vec<ClassSpec> {
     let by_udp = RouteSpec { ops: vec![OpKind::Mget], server: None, transport: Some(Transport::Udp) };
     let class = ClassSpec { route: Some(vec![by_udp]), ..ClassSpec::default() };
-    if line.facebook { vec![class] } else { Vec::new() }
-}
-
-/// What a plan does not allow, by the option that asks for it.
-fn in_our_words(error: &PlanError) -> Refusal {
-    const OPTIONS: [(&str, &str); 10] = [
-        ("--connections", "--concurrency times --conn_sock"),
-        ("--client-connections", "--conn_sock"),
-        ("--multiget", "--division"),
-        ("--popularity", "--win_size"),
-        ("--key-size", "sizes of keys"),
-        ("--value-size", "sizes of values"),
-        ("--call-rate", "--tps"),
-        ("--requests", "--execute_number"),
-        ("--replicas", "--rep_write"),
-        ("--mix", "shares of set and get"),
-    ];
-    let PlanError { option, given, accepted } = error;
-    let name = OPTIONS.iter().find(|(ours, _)| ours == option).map_or(option.as_str(), |(_, name)| name);
-    let given = given.as_deref().unwrap_or_default();
-    Refusal::of(format!("{name}: '{given}' was given; accepted: {accepted}"))
+    if line.facebook && file.gets > 0 { vec![class] } else { Vec::new() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::command_line::{Asked, parse};
+    use super::super::NAMES;
+    use super::super::command_line::{Asked, OPTIONS, parse};
     use super::*;
     use std::io::ErrorKind;
 
@@ -327,6 +329,7 @@ mod tests {
             program: "memaslap",
             is_terminal: false,
             allowed_cpus: &[0, 1, 2, 3],
+            home: None,
             variable: &|_| None,
             read_text: &read_text,
         };
@@ -384,6 +387,16 @@ reconnect = \"never\"
                 "server = [\"a:1\", \"b:2\"]; placement = \"by-thread\"; threads = 2; cpus = \"0-3\"",
             ),
             ("-s a,b", "server = [\"a:11211\"]"),
+            // Thread i has server i mod N of the list as it is.
+            (
+                "-s a,a,b -T 3 -c 3",
+                "server = [\"a:11211\", \"a:11211\", \"b:11211\"]; placement = \"by-thread\"; threads = 3; cpus = \"0-3\"; connections = 3",
+            ),
+            ("-s a,a,b -T 2", "server = [\"a:11211\"]; threads = 2; cpus = \"0-3\""),
+            (
+                "-s h -a -d 2 -F set",
+                "timeout = \"30s\"; drain = \"30s\"; mix = \"set=1000\"; key-size = \"ranges:30-60@1\"; value-size = \"ranges:100-1000@1\"",
+            ),
             (
                 "-s a,b,c -p 2 -n 2 -c 4",
                 "server = [\"a:11211\", \"b:11211\"]; placement = \"modulo\"; client-connections = 4; reconnect = \"while-one-stands\"; replicas = 2",
@@ -462,6 +475,8 @@ reconnect = \"never\"
             "-s h -n 2 -P 10k -v 0.1 -e 0.1",
             "-s a,b -T 2 -P 10k -v 0.1 -e 0.1 -o 0.1 -d 4 -B -R",
             "-s h -U -d 4 -P 10k -F small -v 0.1 -e 0.1",
+            "-s h -a -d 4 -F get",
+            "-s h -w 500k -c 128 -n 40",
         ];
         for line in table {
             if let Err(refusal) = invocation(line) {
@@ -479,7 +494,19 @@ reconnect = \"never\"
             ("-s h -p 2", "--rep_write: there is one server"),
             ("-s a,b -p 3", "--rep_write: more replicas than servers"),
             ("-s a,b -p 2 -U", "--udp: replicas are written by TCP"),
-            ("-s a,b -p 2 -a -d 2", "--facebook: accepted: without --rep_write"),
+            (
+                "-s a,b -p 2 -a -d 2",
+                "--facebook: replicas are written by TCP and read there; accepted: without",
+            ),
+            ("-s a,a -p 2", "--rep_write: one server would be two replicas; accepted: with each"),
+            ("-s /tmp/x -U", "--servers: the path of a socket has no UDP; accepted: without --udp"),
+            ("-s /tmp/x -a -d 2", "--servers: the path of a socket has no UDP"),
+            (
+                "-s h -F get -X 1400 -U",
+                "--fixed_size: '1400' was given; accepted: values of at most 1224 bytes with --udp and keys of 64 bytes: a \
+                 request is one datagram of 1400; sets that fill the windows are such requests, too",
+            ),
+            ("-s h -c 1000000", "--win_size: '10240' was given; accepted: up to 2147 objects in each of"),
             ("-s h -U -B", "--udp: memcached has no binary protocol there"),
             // The file comes before what does not go together, its sizes behind.
             ("-s a:b -F none", "--servers: 'a:b' was given"),
@@ -489,13 +516,17 @@ reconnect = \"never\"
                 "--cfg_cmd: 'short' line 2: keys of 8 to 8 bytes; accepted: from 16 to 250 bytes",
             ),
             ("-s h -w 1g", "--win_size: '1073741824' was given; accepted: up to 16384k"),
-            ("-s h -U -X 1400", "sizes of values: 'fixed:1400' was given; accepted: values of at most"),
+            ("-s h -U -X 1400", "--fixed_size: '1400' was given; accepted: values of at most"),
             ("-s h -d 100 -a", "--division: '100' was given; accepted:"),
-            ("-s h -c 1000000 -n 1000", "--concurrency times --conn_sock: '1000000000' was given"),
+            (
+                "-s h -c 1000000 -n 1000",
+                "connections (--concurrency × --conn_sock × --rep_write): '1000000000' was given",
+            ),
         ];
         for (line, message) in table {
             let Err(refusal) = invocation(line) else { panic!("{line} is accepted") };
-            assert!(refusal.message.starts_with(message), "{line}: {refusal}");
+            let said = NAMES.translate(&refusal.message);
+            assert!(said.starts_with(message), "{line}: {said}");
         }
     }
 
@@ -503,13 +534,77 @@ reconnect = \"never\"
     fn what_gets_no_load_is_said() {
         let remarks = |line: &str| invocation(line).unwrap().remarks.join("; ");
         assert_eq!(
-            remarks("-s a,b,b,c -T 2"),
-            "warning: --servers: with 2 threads, thread i loads server i; no load for c:11211"
+            remarks("-s a,b,b,c,c -T 2"),
+            "warning: --servers: 2 threads load the first 2 servers, one each; no load for c:11211"
         );
+        assert_eq!(
+            remarks("-s a,b"),
+            "warning: --servers: the only thread loads the first server; no load for b:11211"
+        );
+        assert_eq!(
+            remarks("-s a,b -p 1"),
+            "warning: --rep_write: the only replica is the first server; no load for b:11211"
+        );
+        assert_eq!(remarks("-s a,b,a -T 2 -c 4"), "");
         assert_eq!(
             remarks("-s a,b,c -p 2"),
             "warning: --rep_write: 2 replicas are the first 2 servers; no load for c:11211"
         );
         assert_eq!(remarks("-s a,b,c -T 4 -c 4"), "");
+    }
+
+    /// Of command lines made up of values at the ends of their ranges.
+    #[test]
+    fn refusals_name_memaslaps_options_alone() {
+        let values: [(&str, &[&str]); 17] = [
+            ("-T", &["1", "2", "3", "16", "2000"]),
+            ("-c", &["16", "48", "6000", "1000000", "4294967295"]),
+            ("-n", &["2", "1000", "4294967295"]),
+            ("-x", &["1", "9223372036854775806"]),
+            ("-t", &["1s", "36500d"]),
+            ("-F", &["mix", "small", "get", "set"]),
+            ("-w", &["1k", "1000k", "16384k"]),
+            ("-X", &["1", "1400", "1048576"]),
+            ("-v", &["0.000000001", "1"]),
+            ("-d", &["1", "20", "100", "1024", "100000"]),
+            ("-S", &["1s", "36500d"]),
+            ("-e", &["0.000000001", "1"]),
+            ("-o", &["0.000000001", "1"]),
+            ("-P", &["0k", "1k", "8000000000g"]),
+            ("-p", &["1", "2", "3", "100"]),
+            ("--seed", &["0", "18446744073709551615"]),
+            ("--printable-keys", &[""]),
+        ];
+        let servers = ["h", "a,b", "a,b,c", "a,a,b", "/tmp/x", "/tmp/x,b"];
+        let mut state = 1_u64;
+        let mut draw = |below: usize| {
+            // Knuth's constants for a linear congruential generator of 64 bits.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut refused = 0;
+        for _ in 0..5_000 {
+            let mut line = format!("-s {}", servers[draw(servers.len())]);
+            for (option, values) in &values {
+                if draw(4) == 0 {
+                    line += &format!(" {option} {}", values[draw(values.len())]);
+                }
+            }
+            for flag in ["-R", "-U", "-a", "-B", "-b"] {
+                line += &if draw(5) == 0 { format!(" {flag}") } else { String::new() };
+            }
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let Ok(Asked::Run(_)) = parse(&words, &|_| None) else { continue };
+            let Err(refusal) = invocation(&line) else { continue };
+            refused += 1;
+            let said = NAMES.translate(&refusal.message);
+            let is_own = |word: &str| OPTIONS.iter().any(|option| option.long == word);
+            let named = said.split("--").skip(1).map(|rest| {
+                rest.split(|letter: char| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)).next()
+            });
+            let foreign: Vec<&str> = named.flatten().filter(|word| !is_own(word)).collect();
+            assert!(foreign.is_empty() && said.contains("accepted: "), "{line}: {said}");
+        }
+        assert!(refused > 1_000, "{refused}");
     }
 }

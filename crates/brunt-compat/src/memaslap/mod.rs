@@ -14,6 +14,34 @@ pub mod server_list;
 pub mod tally;
 pub mod workload_file;
 
+use crate::names::Names;
+
+/// What memaslap's users call what we have options for.
+pub static NAMES: Names = Names {
+    options: &command_line::OPTIONS,
+    table: &[
+        ("--server", "--servers"),
+        ("--connections", "connections (--concurrency × --conn_sock × --rep_write)"),
+        ("--client-connections", "--conn_sock"),
+        ("--multiget", "--division"),
+        ("--popularity: 'window:", "--win_size: '"),
+        ("--popularity", "--win_size"),
+        ("--key-size: 'ranges:", "--cfg_cmd: sizes of keys: '"),
+        ("--value-size: 'ranges:", "--cfg_cmd: sizes of values: '"),
+        ("--value-size: 'fixed:", "--fixed_size: '"),
+        ("--key-size", "sizes of keys (--cfg_cmd)"),
+        ("--value-size", "sizes of values (--cfg_cmd, --fixed_size)"),
+        ("--call-rate", "--tps"),
+        ("--requests", "--execute_number"),
+        ("--replicas", "--rep_write"),
+        ("--mix", "shares of set and get (--cfg_cmd)"),
+        ("or --no-preload and a --mix that only reads", "sets that fill the windows are such requests, too"),
+        ("--transport udp", "--udp"),
+        ("--protocol memcached-text", "the text protocol"),
+        ("--protocol memcached-binary", "--binary"),
+    ],
+};
+
 /// Exit code of everything that goes wrong.
 pub const EXIT_FAILED: u8 = 1;
 /// What `--version` prints.

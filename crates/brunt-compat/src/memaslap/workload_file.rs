@@ -108,8 +108,9 @@ impl WorkloadFile {
             };
             let (title, line) = (section.name(), last[section as usize]);
             if line == 0 && sum != WHOLE {
-                let message =
-                    format!("--cfg_cmd: '{name}' has no rows under {title}; accepted: at least one");
+                let message = format!(
+                    "--cfg_cmd: '{name}' has no rows under {title}; accepted: at least one, on a line of its own"
+                );
                 return Err(Refusal::of(message));
             }
             if sum != WHOLE {

@@ -566,8 +566,8 @@ mod tests {
     #[test]
     fn refusals_have_mutilates_codes() {
         let table = [
-            ("-s h --bogus", 1, "--bogus is no option"),
-            ("-s h --meas 1", 1, "--meas may be any of"),
+            ("-s h --bogus", 1, "'--bogus' is no option"),
+            ("-s h --meas 1", 1, "'--meas' may be any of"),
             ("-s h -q 1 -q 2", 1, "--qps was given twice"),
             ("-s", 1, "-s needs a value"),
             ("-s h -q 10k", 1, "--qps: '10k' was given; accepted: a whole number"),

@@ -459,6 +459,7 @@ mod tests {
             program: "mutilate",
             is_terminal: false,
             allowed_cpus: &[0, 1],
+            home: None,
             variable: &|_| None,
             read_text: &|_| Err(ErrorKind::NotFound.into()),
         };

@@ -12,6 +12,37 @@ pub mod invocation;
 pub mod report;
 mod search;
 
+use crate::names::Names;
+
+/// What mutilate's users call what we have options for.
+pub static NAMES: Names = Names {
+    options: &command_line::OPTIONS,
+    table: &[
+        ("--rate", "--qps"),
+        ("--requests", "--queries"),
+        ("--keys", "--records"),
+        ("--key-size", "--keysize"),
+        ("--value-size", "--valuesize"),
+        ("--mix", "--update"),
+        ("--arrival", "--iadist"),
+        ("--think", "--moderate"),
+        ("--trace", "--read_file"),
+        ("--samples", "--save"),
+        ("--purge", "--delete90"),
+        ("--hash-field", "--assoc"),
+        ("--user", "--username"),
+        ("--no-preload", "--noload"),
+        ("--no-nodelay", "--no_nodelay"),
+        ("--wait sleep", "--blocking"),
+        ("--protocol memcached-binary", "--binary"),
+        ("--protocol resp2", "--redis"),
+        ("--transport unix", "--unix_socket"),
+        ("--measure-rate", "--measure_qps"),
+        ("--measure-connections", "--measure_connections"),
+        ("--measure-depth", "--measure_depth"),
+    ],
+};
+
 /// Exit code where the command line cannot be read.
 pub const EXIT_SYNTAX: u8 = 1;
 /// Exit code of everything else that is wrong, the servers included.

@@ -3,8 +3,10 @@
 
 use crate::mutilated::{mutilate, report};
 use crate::server::{Server, alone, beside_others};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The cases that were recorded of a tool. A host that stops a run for a tenth of a second makes a number one digit wider than its
 /// column, as it would in the real tool: what fails is tried again, with the machine to itself.
@@ -168,7 +170,7 @@ fn a_link_of_that_name_is_the_tool() {
         ("mutilate", "-loadonly", Some(1), "mutilate: --lambda_mul: 'oadonly' was given"),
         ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
         ("memaslap", "-V", Some(0), "memaslap v1.0\n"),
-        ("memcaslap", "--bogus", Some(1), "memaslap: --bogus is no option; --help lists them"),
+        ("memcaslap", "--bogus", Some(1), "memaslap: '--bogus' is no option; --help lists them"),
     ] {
         let link = directory.join(name);
         let _ = std::fs::remove_file(&link);
@@ -178,6 +180,58 @@ fn a_link_of_that_name_is_the_tool() {
         assert!(output.status.code() == code && text.starts_with(said), "{name} {argument}: {text}");
     }
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// As after `| head -1`: whoever reads no more has read enough.
+#[test]
+fn a_reader_that_goes_away_ends_a_run_quietly() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let mut memaslap = memaslap(&server, "-t 20s -S 1s -c 1 -P 1k --seed 1");
+    let mut running = memaslap.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(running.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    drop(out);
+    let began = Instant::now();
+    let ended = running.wait_with_output().unwrap();
+    assert_eq!(line, format!("servers: {}\n", server.address));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!((ended.status.code(), &*said), (Some(0), ""));
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_cannot_be_printed_is_said_once() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    for (options, name, code) in [
+        ("memaslap -t 20s -S 1s", "memaslap", 1),
+        ("memaslap -h", "memaslap", 1),
+        ("mutilate -t 1 -r 100", "mutilate", 255),
+    ] {
+        let (tool, options) = options.split_once(' ').unwrap();
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = tool_of(tool, &server, options);
+        let ended = command.stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let lost = said.lines().filter(|line| line.contains("standard output")).collect::<Vec<_>>();
+        let expected = format!("{name}: cannot write standard output: No space left on device (os error 28)");
+        assert_eq!((ended.status.code(), lost), (Some(code), vec![expected.as_str()]), "{said}");
+    }
+}
+
+fn memaslap(server: &Server, options: &str) -> Command {
+    tool_of("memaslap", server, options)
+}
+
+fn tool_of(tool: &str, server: &Server, options: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brunt"));
+    command
+        .args([tool, "-s", &server.address.to_string()])
+        .args(options.split_whitespace())
+        .stdin(Stdio::null());
+    command
 }
 
 /// Where no request has a valid reply nothing was measured, and what came instead is told.
