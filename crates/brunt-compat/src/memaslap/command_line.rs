@@ -4,7 +4,7 @@
 //! [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in a refusal.
 
 use super::PORT;
-use crate::options::{Given, Rule, leading_integer, leading_number, scan_to_fault};
+use crate::options::{Given, Rule, scan_to_fault, split_integer, split_number};
 use std::fmt;
 
 /// Why nothing is run.
@@ -198,7 +198,7 @@ pub fn parse(arguments: &[String], variable: &dyn Fn(&str) -> Option<String>) ->
         let (concurrency, threads) = (line.concurrency, line.threads);
         return Err(Refusal {
             message: format!(
-                "--concurrency: {concurrency} was given with {threads} threads; accepted: a multiple of --threads"
+                "--concurrency: '{concurrency}' was given; accepted: a multiple of --threads, {threads}"
             ),
             shows_help: true,
         });
@@ -210,36 +210,37 @@ pub fn parse(arguments: &[String], variable: &dyn Fn(&str) -> Option<String>) ->
 impl CommandLine {
     /// Takes one option.
     fn set(&mut self, long: &'static str, text: &str) -> Result<(), Refusal> {
+        let unread = &mut self.warnings;
         match long {
-            "threads" => self.threads = above_zero(long, text)?,
-            "concurrency" => self.concurrency = above_zero(long, text)?,
-            "conn_sock" => self.conn_sock = above_zero(long, text)?,
-            "execute_number" => self.execute_number = Some(above_zero(long, text)?),
-            "time" => self.time_s = seconds(long, text)?,
+            "threads" => self.threads = above_zero(long, text, unread)?,
+            "concurrency" => self.concurrency = above_zero(long, text, unread)?,
+            "conn_sock" => self.conn_sock = above_zero(long, text, unread)?,
+            "execute_number" => self.execute_number = Some(above_zero(long, text, unread)?),
+            "time" => self.time_s = seconds(long, text, unread)?,
             "cfg_cmd" => self.cfg_cmd = Some(text.to_owned()),
             "win_size" => {
-                self.win_size = kibi(long, text)?;
+                self.win_size = kibi(long, text, unread)?;
                 if self.win_size == 0 {
                     return Err(unfit(long, text, "a window of at least 1k objects"));
                 }
             }
             "fixed_size" => {
-                let bytes = u32::try_from(leading_integer(text)).ok();
+                let bytes = u32::try_from(integer(long, text, unread).unwrap_or(0)).ok();
                 let bytes = bytes.filter(|bytes| (1..=VALUE_BYTES_MAX).contains(bytes));
                 let accepted = || unfit(long, text, &format!("from 1 to {VALUE_BYTES_MAX} bytes"));
                 self.fixed_size = Some(bytes.ok_or_else(accepted)?);
             }
-            "verify" => self.verify = share(long, text)?,
-            "division" => self.division = above_zero(long, text)?,
-            "stat_freq" => self.stat_freq_s = Some(seconds(long, text)?),
-            "exp_verify" => self.exp_verify = share(long, text)?,
-            "overwrite" => self.overwrite = share(long, text)?,
+            "verify" => self.verify = share(long, text, unread)?,
+            "division" => self.division = above_zero(long, text, unread)?,
+            "stat_freq" => self.stat_freq_s = Some(seconds(long, text, unread)?),
+            "exp_verify" => self.exp_verify = share(long, text, unread)?,
+            "overwrite" => self.overwrite = share(long, text, unread)?,
             "reconnect" => self.reconnect = true,
             "udp" => self.udp = true,
             "facebook" => self.facebook = true,
             "binary" => self.binary = true,
-            "tps" => self.tps = kibi(long, text)?,
-            "rep_write" => self.rep_write = Some(above_zero(long, text)?),
+            "tps" => self.tps = kibi(long, text, unread)?,
+            "rep_write" => self.rep_write = Some(above_zero(long, text, unread)?),
             "verbose" => self.verbose = true,
             "seed" => {
                 let accepted = || unfit(long, text, "a whole number of at most 64 bits");
@@ -273,33 +274,49 @@ pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> Refusal {
     Refusal::of(format!("--{long}: '{text}' was given; accepted: {accepted}"))
 }
 
-/// As `strtoul` reads it: what follows the number is not looked at. Numbers below 0, which wrap around there, are refused.
-fn above_zero<T: TryFrom<i64>>(long: &str, text: &str) -> Result<T, Refusal> {
-    let number = leading_integer(text);
-    let fitting = T::try_from(number).ok().filter(|_| number > 0);
+/// The whole number that a text begins with, as memaslap reads it; what stands behind it is for the user to know.
+fn integer(long: &str, text: &str, unread: &mut Vec<String>) -> Option<i64> {
+    let (number, rest) = split_integer(text)?;
+    warn_of_rest(long, text, rest, number, unread);
+    Some(number)
+}
+
+fn warn_of_rest(long: &str, text: &str, rest: &str, read: impl fmt::Display, unread: &mut Vec<String>) {
+    if !rest.trim().is_empty() {
+        unread.push(format!("--{long}: '{text}' is read as {read}"));
+    }
+}
+
+/// Numbers below 0, which wrap around in memaslap, are refused.
+fn above_zero<T: TryFrom<i64>>(long: &str, text: &str, unread: &mut Vec<String>) -> Result<T, Refusal> {
+    let number = integer(long, text, unread).unwrap_or(0);
+    // A number that has no room ends there.
+    let fitting = T::try_from(number).ok().filter(|_| (1..i64::MAX).contains(&number));
     fitting.ok_or_else(|| match number {
         ..=0 => unfit(long, text, "a whole number greater than 0"),
         _ => unfit(long, text, "a smaller number"),
     })
 }
 
-/// As `atof` reads it.
-fn share(long: &str, text: &str) -> Result<f64, Refusal> {
-    let share = leading_number(text);
+fn share(long: &str, text: &str, unread: &mut Vec<String>) -> Result<f64, Refusal> {
+    let (share, rest) = split_number(text).unwrap_or_default();
+    warn_of_rest(long, text, rest, share, unread);
     // Billionths are the finest parts that a plan has.
     let fits = (1e-9..=1.0).contains(&share);
     if fits { Ok(share) } else { Err(unfit(long, text, "a share above 0 and up to 1, such as 0.05")) }
 }
 
-/// The number before the unit, which is the last character, as `atoi` reads it; and the unit in lower case.
-fn with_unit(text: &str) -> Option<(i64, char)> {
+/// The number before the unit, which is the last character; and the unit in lower case.
+fn with_unit(long: &str, text: &str, unread: &mut Vec<String>) -> Option<(i64, char)> {
     let unit = text.chars().last()?;
-    Some((leading_integer(&text[..text.len() - unit.len_utf8()]), unit.to_ascii_lowercase()))
+    let (number, rest) = split_integer(&text[..text.len() - unit.len_utf8()])?;
+    warn_of_rest(long, text, rest, format_args!("{number}{unit}"), unread);
+    Some((number, unit.to_ascii_lowercase()))
 }
 
-fn seconds(long: &str, text: &str) -> Result<u64, Refusal> {
+fn seconds(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Refusal> {
     let accepted = || unfit(long, text, "a number greater than 0 and s, m, h or d behind it, such as 24h");
-    let (number, unit) = with_unit(text).ok_or_else(accepted)?;
+    let (number, unit) = with_unit(long, text, unread).ok_or_else(accepted)?;
     let unit_s = match unit {
         's' => 1,
         'm' => 60,
@@ -312,9 +329,9 @@ fn seconds(long: &str, text: &str) -> Result<u64, Refusal> {
     seconds.ok_or_else(|| unfit(long, text, "up to a hundred years"))
 }
 
-fn kibi(long: &str, text: &str) -> Result<u64, Refusal> {
+fn kibi(long: &str, text: &str, unread: &mut Vec<String>) -> Result<u64, Refusal> {
     let accepted = || unfit(long, text, "a number and k, m or g behind it, such as 10k, which is 10 * 1024");
-    let (number, unit) = with_unit(text).ok_or_else(accepted)?;
+    let (number, unit) = with_unit(long, text, unread).ok_or_else(accepted)?;
     let shift = match unit {
         'k' => 10,
         'm' => 20,
@@ -374,7 +391,8 @@ mod tests {
             ("--per --pri", CommandLine { percentiles: true, printable_keys: true, ..usual() }),
         ];
         for (options, expected) in table {
-            assert_eq!(run(&format!("-s h {options}")), expected, "{options}");
+            let warnings = Vec::new();
+            assert_eq!(CommandLine { warnings, ..run(&format!("-s h {options}")) }, expected, "{options}");
         }
     }
 
@@ -382,6 +400,10 @@ mod tests {
     fn what_has_no_effect_is_said() {
         let table = [
             ("-w 1K 1", "'1' belongs to no option and has no effect"),
+            ("-X 2m", "--fixed_size: '2m' is read as 2"),
+            ("-v 0.50abc", "--verify: '0.50abc' is read as 0.5"),
+            ("-t 1.9m", "--time: '1.9m' is read as 1m"),
+            ("-c 8,5 -T 4", "--concurrency: '8,5' is read as 8"),
             ("-t 1s -x 10", "--time: without effect beside --execute_number"),
             ("-bB", "--verbose: without effect, for nothing is verified"),
         ];
@@ -400,6 +422,16 @@ mod tests {
             ("-c 5000000000", "--concurrency: '5000000000' was given; accepted: a smaller number", false),
             ("-x 0", "--execute_number: '0' was given", false),
             (
+                "-x 9223372036854775807",
+                "--execute_number: '9223372036854775807' was given; accepted: a smaller number",
+                false,
+            ),
+            (
+                "-x 99999999999999999999",
+                "--execute_number: '99999999999999999999' was given; accepted",
+                false,
+            ),
+            (
                 "-t 10",
                 "--time: '10' was given; accepted: a number greater than 0 and s, m, h or d behind it",
                 false,
@@ -411,6 +443,8 @@ mod tests {
             ("-w 10", "--win_size: '10' was given; accepted: a number and k, m or g behind it", false),
             ("-w 0k", "--win_size: '0k' was given; accepted: a window of at least 1k objects", false),
             ("-w -1k", "--win_size: '-1k' was given; accepted: a number and k", false),
+            ("-w junk", "--win_size: 'junk' was given; accepted: a number and k", false),
+            ("-P junk", "--tps: 'junk' was given; accepted: a number and k, m or g behind it", false),
             ("-P 100", "--tps: '100' was given; accepted: a number and k", false),
             ("-X 2000000", "--fixed_size: '2000000' was given; accepted: from 1 to 1048576 bytes", false),
             ("-v 1.5", "--verify: '1.5' was given; accepted: a share above 0 and up to 1", false),
@@ -426,11 +460,7 @@ mod tests {
             ("-t 1s", "No servers provided", true),
             ("-T 3", "No servers provided", true),
             ("-s ,", "No servers provided", true),
-            (
-                "-s h -T 3",
-                "--concurrency: 16 was given with 3 threads; accepted: a multiple of --threads",
-                true,
-            ),
+            ("-s h -T 3", "--concurrency: '16' was given; accepted: a multiple of --threads, 3", true),
         ];
         for (line, message, shows_help) in table {
             let refusal = parsed(line).unwrap_err();

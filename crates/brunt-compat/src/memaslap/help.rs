@@ -36,7 +36,8 @@ const TEXTS: [&str; OPTIONS.len()] = [
     "Say what was wrong with each value that is not as it should be.",
     "Print this.",
     "Print the version.",
-    "Number that all random choices follow from; else it is drawn.",
+    "Number that all random choices follow from. Else keys and values follow from\n\
+     the second of the start, and what else is drawn from no number.",
     "Keys of printable characters, as proxies want them.",
     "Print percentiles of the latencies behind the run.",
     "Exit with 0 whatever became of the run, as memaslap does.",
