@@ -15,7 +15,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Text of ours as the tool's user understands it. What stands in quotation marks is what somebody gave, and is left alone.
+    /// Text of ours as the tool's user understands it. A name right behind a quotation mark is what somebody gave, and is left alone.
     pub fn translate(&self, text: &str) -> String {
         let mut translated = String::with_capacity(text.len());
         let mut rest = text;

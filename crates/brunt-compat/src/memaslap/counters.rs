@@ -8,6 +8,7 @@ use super::report::Counters;
 use super::tally::GETS;
 use brunt_plan::op::OpKind;
 use brunt_plan::phase::Phase;
+use brunt_plan::quotation::Quotation;
 use brunt_stats::summary::Summary;
 use brunt_stats::verdict::{CheckStatus, Status};
 
@@ -62,10 +63,8 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
     let book = &summary.total.requests;
     if book.failed() + book.in_flight > 0 {
         let failed = book.failed() + book.in_flight;
-        let said = summary.counts().first_error.as_ref();
-        let said = said.map_or(String::new(), |text| format!(" (the server said: {text})"));
         let of = book.scheduled;
-        remarks.push(format!("warning: {failed} of {of} operations have no valid reply{said}"));
+        remarks.push(format!("warning: {failed} of {of} operations have no valid reply"));
     }
     if book.unsent > 0 {
         remarks.push(format!(
@@ -74,13 +73,16 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
         ));
     }
     let counts = summary.counts();
-    for (count, said) in [
+    for (count, what) in [
         (counts.connections_abandoned, "connections were lost and stayed away"),
         (counts.replicas_missed, "parts of sets went to no replica, because it was gone"),
     ] {
         if count > 0 {
-            remarks.push(format!("warning: {count} {said}"));
+            remarks.push(format!("warning: {count} {what}"));
         }
+    }
+    if summary.total.requests.completed() > 0 {
+        remarks.extend(said(summary).map(|said| format!("warning: a server sent {said}")));
     }
     let verdict = &summary.verdict;
     let decisive = |status: &CheckStatus| match verdict.status {
@@ -100,10 +102,13 @@ pub fn nothing_done(summary: &Summary) -> String {
     if summary.total.requests.scheduled == 0 {
         return "nothing was asked for".to_owned();
     }
-    let said = match (&summary.counts().first_error, &summary.counts().first_garbage) {
-        (Some(text), _) => format!("; it said: {text}"),
-        (None, Some(garbage)) => format!("; of what came: {}", garbage.reason),
-        (None, None) => String::new(),
-    };
+    let said = said(summary).map_or(String::new(), |said| format!("; it sent {said}"));
     format!("{} gave no valid reply to any operation{said}", summary.record.server)
+}
+
+/// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
+fn said(summary: &Summary) -> Option<String> {
+    let garbage = summary.counts().first_garbage.as_ref();
+    let garbage = || garbage.map(|sent| format!("\"{}\": {}", Quotation(sent.bytes()), sent.reason));
+    summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
 }

@@ -81,6 +81,7 @@ impl FrontEnd for Loader {
 
     fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
         match event {
+            Event::Note(note) => self.say(console, &format!("note: {note}")),
             Event::Period(period) => self.tabulate(period, console),
             Event::Interval(interval) if self.invocation.verbose && !interval.object_faults.is_empty() => {
                 console.say(failures::text(&interval.object_faults).trim_end_matches('\n'));

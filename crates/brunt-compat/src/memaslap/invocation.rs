@@ -503,7 +503,7 @@ reconnect = \"never\"
             ("-s /tmp/x -a -d 2", "--servers: the path of a socket has no UDP"),
             (
                 "-s h -F get -X 1400 -U",
-                "--fixed_size: '1400' was given; accepted: values of at most 1224 bytes with --udp and keys of 64 bytes: a \
+                "--fixed_size: '1400' was given; accepted: values of at most 1224 bytes with UDP and keys of 64 bytes: a \
                  request is one datagram of 1400; sets that fill the windows are such requests, too",
             ),
             ("-s h -c 1000000", "--win_size: '10240' was given; accepted: up to 2147 objects in each of"),

@@ -36,7 +36,7 @@ pub static NAMES: Names = Names {
         ("--replicas", "--rep_write"),
         ("--mix", "shares of set and get (--cfg_cmd)"),
         ("or --no-preload and a --mix that only reads", "sets that fill the windows are such requests, too"),
-        ("--transport udp", "--udp"),
+        ("--transport udp", "UDP"),
         ("--protocol memcached-text", "the text protocol"),
         ("--protocol memcached-binary", "--binary"),
     ],

@@ -176,6 +176,7 @@ impl FrontEnd for Master {
 
     fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
         match event {
+            Event::Note(note) => self.say(console, &format!("note: {note}")),
             // mutilate says so of a single measurement alone.
             Event::Started(window) if matches!(self.stage, Stage::Measuring) => {
                 self.begins_ns = Some(window.measure_ns);

@@ -182,6 +182,43 @@ fn a_link_of_that_name_is_the_tool() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
+/// The list is taken as it is: thread i loads server i mod N.
+#[test]
+fn a_server_that_is_named_twice_has_two_turns() {
+    let _beside = beside_others();
+    let (Some(first), Some(second)) = (Server::memcached(&[]), Server::memcached(&[])) else { return };
+    for (servers, options, expected) in [
+        ("aab", "-T 3 -c 3 -x 300", (200, 100)),
+        ("aab", "-T 2 -c 2 -x 300", (300, 0)),
+        ("ab", "-T 3 -c 3 -x 300", (200, 100)),
+        ("aa", "-T 2 -c 2 -x 300", (300, 0)),
+    ] {
+        let address = |letter: char| if letter == 'a' { &first.address } else { &second.address };
+        let list: Vec<String> = servers.chars().map(|letter| address(letter).to_string()).collect();
+        let operations = |server: &Server| {
+            let counts = server.statistics();
+            counts["cmd_get"] + counts["cmd_set"]
+        };
+        let before = (operations(&first), operations(&second));
+        let ended = memaslap(&first, options).args(["-s", &list.join(",")]).output().unwrap();
+        let loaded = (operations(&first) - before.0, operations(&second) - before.1);
+        assert_eq!((ended.status.code(), loaded), (Some(0), expected), "{servers} {options}");
+    }
+}
+
+/// A memcached closes the connections that are too many for it, with a line that nobody asked for.
+#[test]
+fn why_connections_were_lost_is_said() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&["-c", "20"]) else { return };
+    let ended = memaslap(&server, "-c 4 -n 20 -t 1s").output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains(" connections were lost and stayed away\n"), "{said}");
+    // An error where a request was out, and else no reply.
+    let sent = said.lines().find(|line| line.starts_with("warning: a server sent "));
+    assert!(sent.is_some_and(|line| line.contains("Too many open connections")), "{said}");
+}
+
 /// As after `| head -1`: whoever reads no more has read enough.
 #[test]
 fn a_reader_that_goes_away_ends_a_run_quietly() {
