@@ -58,6 +58,8 @@ pub(crate) struct Connection<C> {
     pub stuck: bool,
     /// Since when, nanoseconds on the worker's clock.
     pub stuck_ns: u64,
+    /// When the attempt that established it last began, nanoseconds on the worker's clock.
+    pub attempt_ns: u64,
     /// It has been established at least once.
     pub was_up: bool,
     /// When it was last lost, nanoseconds on the worker's clock.
@@ -90,6 +92,8 @@ pub(crate) struct Connection<C> {
     pub freed: Vec<u64>,
     /// Compares the value that is coming in with what was stored.
     pub verifier: Option<Verifier>,
+    /// Bytes so far of the reply that is being read, where replies have their sizes metered.
+    pub reply_bytes: u64,
     /// With tokens: when the first byte came of the reply that is being read.
     pub begun_ns: u64,
     /// With tokens: when an operation was given up after which nothing has come in, or 0.
@@ -113,6 +117,7 @@ impl<C: Codec> Connection<C> {
             out: Out::with_room(room),
             stuck: false,
             stuck_ns: 0,
+            attempt_ns: 0,
             was_up: false,
             lost_ns: 0,
             has_greeted: false,
@@ -129,6 +134,7 @@ impl<C: Codec> Connection<C> {
             withheld: 0,
             freed: Vec::new(),
             verifier: None,
+            reply_bytes: 0,
             begun_ns: 0,
             given_up_ns: 0,
             leftover: 0,
@@ -227,6 +233,7 @@ impl<C: Codec> Connection<C> {
         self.greeted = 0;
         self.unsent = NO_ENTRY;
         self.verifier = None;
+        self.reply_bytes = 0;
         self.given_up_ns = 0;
         self.leftover = 0;
     }
@@ -272,10 +279,11 @@ pub(crate) fn fault_of_errno(errno: i32) -> FaultKind {
     match errno {
         libc::ECONNREFUSED => FaultKind::Refused,
         libc::ECONNRESET | libc::EPIPE => FaultKind::Reset,
-        libc::ETIMEDOUT => FaultKind::TimedOut,
+        libc::ETIMEDOUT => FaultKind::SocketTimedOut,
         TLS_ERRNO => FaultKind::TlsFailed,
         libc::EADDRNOTAVAIL => FaultKind::NoPort,
-        libc::EMFILE | libc::ENFILE => FaultKind::NoDescriptor,
+        libc::EMFILE => FaultKind::NoDescriptor,
+        libc::ENFILE => FaultKind::NoFile,
         other => FaultKind::Other(other),
     }
 }

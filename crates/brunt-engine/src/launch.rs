@@ -534,7 +534,8 @@ impl Blueprint {
         let lifetime = &class.lifetime;
         // Slots that a connection has no call for must not be due, either.
         let lacks_calls = lifetime.calls.is_some_and(|calls| calls < u64::from(class.depth));
-        let begins_taken = has_one_route && (lifetime.connect_rate.is_some() || lacks_calls);
+        let awaits_connection = lifetime.connect_rate.is_some() || class.counts_attempts();
+        let begins_taken = has_one_route && (awaits_connection || lacks_calls);
         let session = Session::new(SessionSpec {
             class_id: class_index as u16,
             session_id: lanes.lanes.len() as u32,

@@ -16,6 +16,8 @@ use std::ops::Range;
 pub(crate) struct Lifetimes {
     plan: Lifetime,
     reconnect: Reconnect,
+    /// An attempt that failed is one of the total.
+    counts_attempts: bool,
     /// Its connections, as numbers within the worker.
     pub links: Range<u32>,
     /// This worker's births among those of all, where they have a schedule.
@@ -52,6 +54,7 @@ impl Lifetimes {
             births: class.lifetime.connect_rate.map(births),
             plan: class.lifetime.clone(),
             reconnect: class.reconnect,
+            counts_attempts: class.counts_attempts(),
             idle: by_server.iter().map(|range| VecDeque::with_capacity(range.len())).collect(),
             turn: 0,
             up: 0,
@@ -76,6 +79,11 @@ impl Lifetimes {
     /// Has it begun?
     pub(crate) fn has_begun(&self) -> bool {
         self.start_ns != u64::MAX
+    }
+
+    /// Are connections born by it from now on?
+    pub(crate) fn bears(&self) -> bool {
+        self.has_schedule() && self.has_begun()
     }
 
     /// When the next birth is due; never while no link is idle.
@@ -128,9 +136,14 @@ impl Lifetimes {
         assert!(reserved, "the plan has at least as many connections in all as at a time");
     }
 
-    /// An attempt failed: it does not count.
+    /// Is an attempt that failed one of the total, like a connection that was lost, and none made for it?
+    pub(crate) fn counts_attempts(&self) -> bool {
+        self.counts_attempts
+    }
+
+    /// An attempt failed: it does not count, unless attempts are what is counted.
     pub(crate) fn give_back(&mut self) {
-        if self.has_begun() && self.left != u64::MAX {
+        if !self.counts_attempts && self.has_begun() && self.left != u64::MAX {
             self.left += 1;
         }
     }
@@ -140,6 +153,8 @@ impl Lifetimes {
     pub(crate) fn reconnects(&self, others_stand: bool) -> bool {
         match self.reconnect {
             _ if !self.has_begun() => true,
+            // The next one of the total is not this one's successor.
+            _ if self.counts_attempts => true,
             Reconnect::Always => true,
             Reconnect::WhileOneStands => others_stand,
             Reconnect::Never => false,

@@ -2,6 +2,7 @@
 //!
 //! Every expected number is computed here from the definition of the experiment, never by the code under test.
 
+mod attempts;
 mod busy;
 mod capacity;
 mod clients;

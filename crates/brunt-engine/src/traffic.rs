@@ -28,7 +28,7 @@ mod verifying;
 use crate::agenda::Agenda;
 use crate::audit::Audit;
 use crate::busy::BusyPeriods;
-use crate::connection::{Connection, Leftovers};
+use crate::connection::{Connection, Leftovers, Link};
 use crate::detour::NO_DETOUR;
 use crate::group::{Groups, NO_GROUP};
 use crate::health::Health;
@@ -204,11 +204,17 @@ impl<C: Codec> Traffic<C> {
             parts.links.iter().any(|link| link.by_datagram && usize::from(link.server) == server)
         };
         let has_streams = !parts.links.iter().all(|link| link.by_datagram);
+        let mut connections: Vec<_> = parts.links.iter().map(connection).collect();
         let mut dials = Agenda::new(count as u32);
         (0..count as u32).for_each(|link| dials.set(link, 0));
+        let counted = parts.lifetimes.iter().filter(|lifetimes| lifetimes.counts_attempts());
+        for link in counted.flat_map(|lifetimes| lifetimes.links.clone()) {
+            connections[link as usize].link = Link::Idle;
+            dials.set(link, u64::MAX);
+        }
         Self {
             datagrams: Datagrams::new(count, &parts.codec),
-            connections: parts.links.iter().map(connection).collect(),
+            connections,
             codec: parts.codec,
             stream_codec,
             lanes: Vec::new(),

@@ -136,7 +136,7 @@ pub(crate) struct Worker<C: Codec, I: Io> {
     connecting: u32,
     /// No attempt under way takes too long before this.
     give_up_ns: u64,
-    /// Connections that have been up at least once.
+    /// Connections that have been up at least once, or are not awaited.
     reached: u32,
     preload_lanes: Lanes,
     make_lanes: Option<MakeLanes>,
@@ -187,6 +187,9 @@ pub(crate) struct WorkerParts<C: Codec, I: Io> {
 impl<C: Codec, I: Io> Worker<C, I> {
     pub(crate) fn new(parts: WorkerParts<C, I>) -> Self {
         assert!(parts.endpoints.iter().all(|server| !server.addresses.is_empty()), "a server has an address");
+        // Where attempts are counted, none is made before the schedule begins.
+        let not_awaited = parts.traffic.connections.iter().filter(|connection| connection.link == Link::Idle);
+        let reached = not_awaited.count() as u32;
         Self {
             io: parts.io,
             traffic: parts.traffic,
@@ -197,7 +200,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
             endpoints: parts.endpoints,
             connecting: 0,
             give_up_ns: u64::MAX,
-            reached: 0,
+            reached,
             preload_lanes: parts.preload_lanes,
             make_lanes: Some(parts.make_lanes),
             feeds: Feeds::new(),
@@ -457,7 +460,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
         match self.stage {
             Stage::Connecting => self.tend_connecting(),
             Stage::Preloading => self.tend_preloading(now_ns),
-            Stage::AwaitingStart => self.tend_awaiting_start(now_ns),
+            Stage::AwaitingStart => {
+                self.tend_awaiting_start(now_ns);
+                // The first connections may be due when the schedule begins.
+                next_ns = next_ns.min(self.dial(now_ns));
+            }
             Stage::Running => next_ns = next_ns.min(self.tend_running(now_ns)),
             Stage::Finished => {}
         }
@@ -507,7 +514,9 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 Link::Up => self.traffic.retire(link),
                 Link::Idle | Link::Gone => self.traffic.dials.set(link, u64::MAX),
                 Link::Connecting { .. } => self.give_up_attempt(link, now_ns),
-                Link::Down { .. } if self.connecting < CONNECTING_MAX => self.connect(link, now_ns),
+                Link::Down { .. } if self.connecting < CONNECTING_MAX || self.is_born(link) => {
+                    self.connect(link, now_ns);
+                }
                 // A completion makes room, and brings us back here; so does an attempt that takes too long, which stands
                 // behind those that wait for room.
                 Link::Down { .. } if now_ns < self.give_up_ns => return next_birth_ns.min(self.give_up_ns),
@@ -517,11 +526,16 @@ impl<C: Codec, I: Io> Worker<C, I> {
         next_birth_ns
     }
 
+    /// Is this connection to be begun because its birth is due, however many are under way?
+    fn is_born(&self, link: u32) -> bool {
+        self.traffic.lifetimes[usize::from(self.traffic.connections[link as usize].class)].bears()
+    }
+
     /// Gives up an attempt to connect: the kernel alone would go on for minutes.
     fn give_up_attempt(&mut self, link: u32, now_ns: u64) {
         self.io.close(link, CloseHow::Reset);
         self.connecting -= 1;
-        self.connect_failed(link, libc::ETIMEDOUT, now_ns);
+        self.attempt_failed(link, libc::ETIMEDOUT, FaultKind::TimedOut, now_ns);
     }
 
     /// Gives up every attempt that takes too long, and finds out when the next one will.
@@ -561,14 +575,20 @@ impl<C: Codec, I: Io> Worker<C, I> {
             self.traffic.dials.set(link, u64::MAX);
             return;
         }
+        let phase = self.traffic.phase_now(now_ns);
+        self.traffic.recording.connection(phase, ConnectionEvent::Begun);
+        self.try_address(link, now_ns);
+    }
+
+    /// Tries the address that is next.
+    fn try_address(&mut self, link: u32, now_ns: u64) {
+        let connection = &mut self.traffic.connections[link as usize];
         let Endpoint { addresses, tls, .. } = &self.endpoints[usize::from(connection.server)];
         let address = &addresses[connection.address % addresses.len()];
         connection.link = Link::Connecting { began_ns: now_ns };
         connection.has_greeted = false;
         let deadline_ns = now_ns + self.attempt_ns();
         self.traffic.dials.set(link, deadline_ns);
-        let phase = self.traffic.phase_now(now_ns);
-        self.traffic.recording.connection(phase, ConnectionEvent::Begun);
         match self.io.connect(link, address, tls.as_ref()) {
             Ok(()) => {
                 self.connecting += 1;
@@ -626,6 +646,10 @@ impl<C: Codec, I: Io> Worker<C, I> {
 
     /// An attempt failed: the next address next time, and the end of the run if this was the last one of the first round.
     fn connect_failed(&mut self, link: u32, errno: i32, at_ns: u64) {
+        self.attempt_failed(link, errno, fault_of_errno(errno), at_ns);
+    }
+
+    fn attempt_failed(&mut self, link: u32, errno: i32, fault: FaultKind, at_ns: u64) {
         let connection = &mut self.traffic.connections[link as usize];
         connection.address += 1;
         let server = connection.server;
@@ -634,7 +658,11 @@ impl<C: Codec, I: Io> Worker<C, I> {
         // the run.
         let is_crowded = errno == libc::EAGAIN && at_ns < self.terms.timeout_ns;
         let has_another = connection.address < self.endpoints[usize::from(server)].addresses.len();
-        if is_first_round && (is_crowded || has_another) {
+        let counts_attempts = self.traffic.lifetimes[usize::from(connection.class)].counts_attempts();
+        if counts_attempts && has_another && !connection.was_up {
+            // An attempt is one at a name, whichever address of it answers.
+            self.try_address(link, at_ns);
+        } else if is_first_round && (is_crowded || has_another) {
             // Another address of the same name, at once, and no fault: a name has addresses to be tried in turn.
             let retry_ns = if is_crowded { at_ns + CROWDED_NS } else { at_ns };
             connection.link = Link::Down { retry_ns };
@@ -650,7 +678,7 @@ impl<C: Codec, I: Io> Worker<C, I> {
                 }));
             }
             self.note_tls_refusal(link);
-            self.traffic.lose(link, at_ns, fault_of_errno(errno), OutcomeClass::Lost);
+            self.traffic.lose(link, at_ns, fault, OutcomeClass::Lost);
         }
         self.tend_ns = at_ns;
     }

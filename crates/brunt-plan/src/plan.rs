@@ -297,10 +297,14 @@ words! {
         Outstanding = "outstanding",
         /// Bytes of each request.
         RequestSize = "request-size",
+        /// Bytes of each reply that was read whole.
+        ResponseSize = "response-size",
         /// Bytes of each value received.
         ValueReceived = "value-received",
         /// Nanoseconds from starting a connection until it is established.
         ConnectTime = "connect-time",
+        /// Nanoseconds from starting a connection until it is closed or lost, of those that were established.
+        ConnectionTime = "connection-time",
         /// Nanoseconds from when a request was sent until the first byte of its reply was read.
         FirstByte = "first-byte",
         /// Nanoseconds from when the TCP connection stands until its TLS handshake is over.
@@ -619,6 +623,12 @@ impl Class {
     /// Does it end of itself?
     pub const fn ends(&self) -> bool {
         self.trace.is_some() || self.lifetime.total.is_some()
+    }
+
+    /// Is an attempt to connect that failed one of its connections in all, so that no other is made for it? Then none is made before the
+    /// schedule begins, either.
+    pub fn counts_attempts(&self) -> bool {
+        self.lifetime.total.is_some() && self.reconnect == Reconnect::Never
     }
 
     /// Does it ask for a reply to ops of this kind?

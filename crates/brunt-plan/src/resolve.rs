@@ -851,7 +851,8 @@ fn resolve_lifetime(
     }
 }
 
-/// Connections that come and go by plan are followed by others, and in a cluster a node that is gone is another one's replica.
+/// Connections that come and go by plan are followed by others, unless attempts are what is counted; and in a cluster a node that is gone is
+/// another one's replica.
 fn resolve_reconnect(
     complaint: &Complaint<'_>,
     plan: &PlanSpec,
@@ -861,8 +862,18 @@ fn resolve_reconnect(
     if given == Reconnect::Always {
         return Ok(given);
     }
+    let is_cluster = plan.run.cluster == Some(true);
+    if given == Reconnect::Never && spec.connections_total.is_some() && !is_cluster {
+        return match plan.run.preload {
+            Some(false) => Ok(given),
+            _ => {
+                let accepted = "never beside --connections-total with --no-preload: no connection is begun before the schedule";
+                Err(complaint.error("reconnect", given, accepted))
+            }
+        };
+    }
     let beside = [
-        ("cluster", plan.run.cluster == Some(true)),
+        ("cluster", is_cluster),
         ("connect-rate", spec.connect_rate.is_some()),
         ("calls-per-connection", spec.calls_per_connection.is_some()),
         ("connections-total", spec.connections_total.is_some()),
@@ -1082,6 +1093,8 @@ mod tests {
             "protocol = 'resp3'\nserver = ['a', 'b']\ncluster = true\nconnections = 1\nprofile = 'peak'",
             "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
             "linger = '0s'\nsend-buffer = 4096\nreceive-buffer = 16384\nmeter = ['first-byte']",
+            "preload = false\nreconnect = 'never'\nconnect-rate = 5\ncalls-per-connection = 3\nconnections-total = 20\n\
+             meter = ['connection-time', 'response-size']",
             "purge = 10\nrequests = 100\nmix = 'get'\non-miss = 'set'",
             "popularity = 'window:10k,overwrite=0.2'\nclient-connections = 2",
             "popularity = 'window:1k,expire=0.05'\nclient-connections = 1\nmix = 'mget,set'\nmultiget = 20\nverify = '5%'\n\
@@ -1308,6 +1321,11 @@ mod tests {
         (
             "reconnect = 'never'\ncalls-per-connection = 5",
             "--reconnect: 'never' was given; accepted: always together with --calls-per-connection",
+        ),
+        (
+            "reconnect = 'never'\ncalls-per-connection = 5\nconnections-total = 16",
+            "--reconnect: 'never' was given; accepted: never beside --connections-total with --no-preload: no connection is \
+             begun before the schedule",
         ),
         (
             "reconnect = 'while-one-stands'\ncluster = true\nserver = 'redis://a'",

@@ -571,6 +571,7 @@ fn connections(summary: &Summary) -> Value {
     let mut value = connection_counts(&summary.connections);
     value["pending"] = json!(summary.connections.pending());
     value["open"] = json!(summary.connections.open());
+    value["most"] = json!(summary.counts().connections_most);
     value["phases"] = object(&Phase::ALL, |phase| {
         let counts = &summary.connections_by_phase()[*phase as usize];
         (phase.name().to_owned(), connection_counts(counts))

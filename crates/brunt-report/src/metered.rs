@@ -24,8 +24,9 @@ impl Unit {
     pub(crate) const fn of(kind: MeterKind) -> Self {
         match kind {
             MeterKind::Outstanding => Self::Requests,
-            MeterKind::RequestSize | MeterKind::ValueReceived => Self::Bytes,
+            MeterKind::RequestSize | MeterKind::ResponseSize | MeterKind::ValueReceived => Self::Bytes,
             MeterKind::ConnectTime
+            | MeterKind::ConnectionTime
             | MeterKind::FirstByte
             | MeterKind::HandshakeTime
             | MeterKind::Oversleep

@@ -21,6 +21,8 @@ pub enum FaultKind {
     ClosedByPeer,
     /// It was not established in time, or we closed it because a reply did not come in time.
     TimedOut,
+    /// The kernel gave it up: the peer acknowledged nothing any more (ETIMEDOUT).
+    SocketTimedOut,
     /// The peer sent bytes that are no reply.
     Garbage,
     /// The peer did not let the connection in: it refused credentials, a database, or the version of the protocol.
@@ -29,8 +31,10 @@ pub enum FaultKind {
     TlsFailed,
     /// No local port was left to connect from.
     NoPort,
-    /// No file descriptor was left for a connection.
+    /// This process had no file descriptor left for a connection (EMFILE).
     NoDescriptor,
+    /// The system had no open file left for a connection (ENFILE).
+    NoFile,
     /// Another error number of the system.
     Other(i32),
 }
@@ -43,15 +47,41 @@ impl FaultKind {
             Self::Reset => "reset",
             Self::ClosedByPeer => "closed_by_peer",
             Self::TimedOut => "timed_out",
+            Self::SocketTimedOut => "socket_timed_out",
             Self::Garbage => "garbage",
             Self::TurnedAway => "turned_away",
             Self::TlsFailed => "tls_failed",
             Self::NoPort => "no_port",
             Self::NoDescriptor => "no_descriptor",
+            Self::NoFile => "no_file",
             Self::Other(_) => "other",
         }
     }
+
+    /// What was missing on our own side, and what helps; `None` where that is not known.
+    pub const fn remedy(self) -> Option<&'static str> {
+        match self {
+            Self::NoPort => Some(NO_PORT),
+            Self::NoDescriptor => Some(
+                "this process had as many files open as it may (EMFILE): raise the hard limit (ulimit -Hn) or let fewer connections be \
+                 open at a time",
+            ),
+            Self::NoFile => Some(
+                "the whole system had as many files open as it may (ENFILE): sudo sysctl -w fs.file-max=1000000",
+            ),
+            _ => None,
+        }
+    }
 }
+
+/// How to have more local ports.
+pub const MORE_PORTS: &str =
+    "sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535' net.ipv4.tcp_tw_reuse=1";
+
+/// [`MORE_PORTS`] is the end of it.
+const NO_PORT: &str = "all local ports to the server's address were taken (EADDRNOTAVAIL), by open connections or by closed ones, whose \
+                       ports stay taken for up to a minute (TIME_WAIT). --linger 0s closes by a reset, which frees the port at once; \
+                       for more ports: sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535' net.ipv4.tcp_tw_reuse=1";
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +138,11 @@ impl FaultTable {
     /// The same, to be put right in place; phases and kinds stay.
     pub(crate) fn rows_mut(&mut self) -> &mut [Fault] {
         &mut self.faults
+    }
+
+    /// How many faults of one kind, over all phases.
+    pub fn of(&self, kind: FaultKind) -> u64 {
+        self.faults.iter().filter(|fault| fault.kind == kind).map(|fault| fault.count).sum()
     }
 
     /// How many faults in all.

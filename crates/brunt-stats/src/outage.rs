@@ -70,11 +70,11 @@ impl From<FaultKind> for OutageKind {
             FaultKind::Refused => Self::Refused,
             FaultKind::Reset => Self::Reset,
             FaultKind::ClosedByPeer => Self::ClosedByPeer,
-            FaultKind::TimedOut => Self::TimedOut,
+            FaultKind::TimedOut | FaultKind::SocketTimedOut => Self::TimedOut,
             FaultKind::Garbage => Self::Garbage,
             FaultKind::NoPort => Self::NoPort,
             FaultKind::TurnedAway | FaultKind::TlsFailed => Self::Error,
-            FaultKind::NoDescriptor | FaultKind::Other(_) => Self::Other,
+            FaultKind::NoDescriptor | FaultKind::NoFile | FaultKind::Other(_) => Self::Other,
         }
     }
 }

@@ -21,6 +21,8 @@ use serde::{Deserialize, Serialize};
 pub struct WorkerCounts {
     /// Messages of servers that answer nothing.
     pub pushes: u64,
+    /// The most connections that stood at one time from the start of the schedule on: of each worker, added up.
+    pub connections_most: u64,
     /// Connections that were lost and not begun again, where the plan has it so.
     pub connections_abandoned: u64,
     /// Replicas that a change was not made on, or not as far as is known, for no connection to them was left.
@@ -61,6 +63,7 @@ impl WorkerCounts {
     /// Adds those of another worker.
     pub fn merge(&mut self, other: &Self) {
         self.pushes += other.pushes;
+        self.connections_most += other.connections_most;
         self.connections_abandoned += other.connections_abandoned;
         self.replicas_missed += other.replicas_missed;
         self.workers_cut_off += other.workers_cut_off;

@@ -645,7 +645,8 @@ pub(crate) struct LifetimeFlags {
     /// Close and replace every connection after this time, such as 30s [default: never]
     #[arg(long, value_name = "DURATION")]
     pub reconnect_every: Option<DurationNs>,
-    /// What follows when a connection is lost: always another, another while-one-stands, or never one [default: always]
+    /// What follows when a connection is lost: always another, another while-one-stands, or never one; with --connections-total
+    /// never counts attempts, failed ones too [default: always]
     #[arg(long, value_name = "WHEN")]
     pub reconnect: Option<Reconnect>,
 }
@@ -745,8 +746,8 @@ pub(crate) struct MeasuringFlags {
     /// [default: off]
     #[arg(long, value_name = "WHOSE")]
     pub timestamps: Option<Timestamps>,
-    /// Meter a quantity too (repeatable): outstanding, request-size, value-received, connect-time, first-byte, oversleep,
-    /// send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
+    /// Meter a quantity too (repeatable): outstanding, request-size, response-size, value-received, connect-time,
+    /// connection-time, first-byte, oversleep, send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
     #[arg(long, value_name = "QUANTITY")]
     pub meter: Vec<MeterKind>,
     /// Keep at most this many raw samples for --samples [default: 1000000 with --samples]

@@ -7,7 +7,7 @@
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::facts::{Facts, TimeWaitReuse};
-use crate::limits::{MORE_PORTS, Needs};
+use crate::limits::Needs;
 use crate::terminal::show;
 use crate::{measurement, run};
 use brunt_engine::{Address, TlsSettings};
@@ -15,6 +15,7 @@ use brunt_plan::destination::Server;
 use brunt_plan::plan::{IoChoice, Plan, Timestamps, Transport};
 use brunt_plan::units::Count;
 use brunt_report::quantity;
+use brunt_stats::fault::MORE_PORTS;
 use brunt_stats::host::is_fast_clocksource;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -22,7 +22,8 @@ fn calls_wait_for_their_connection() {
     for (calls, requests) in [(1, 100), (7, 1_000), (7, 700), (250, 1_000)] {
         let outcome = simulate(
             &format!(
-                "connections = 1\nrequests = {requests}\nwarmup = '0s'\nkeys = 10\ncalls-per-connection = {calls}"
+                "connections = 1\nrequests = {requests}\nwarmup = '0s'\nkeys = 10\ncalls-per-connection = {calls}\n\
+                 meter = ['connection-time']"
             ),
             world(),
         );
@@ -39,6 +40,10 @@ fn calls_wait_for_their_connection() {
         assert_eq!((counts.failed, counts.lost), (0, 0));
         let time = outcome.meter(MeterKind::ConnectTime).summary();
         assert_eq!((time.count, time.min, time.max), (counts.established, Some(400_000), Some(400_000)));
+        // From the attempt to the end, of those that have ended. The first one stood before there were requests.
+        let lives = outcome.meter(MeterKind::ConnectionTime).summary();
+        let lived_ns = 400_000 + calls as u64 * TRIP_NS;
+        assert_eq!((lives.count, lives.min), (counts.retired, Some(lived_ns)));
     }
 }
 

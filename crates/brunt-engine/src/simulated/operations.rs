@@ -382,8 +382,13 @@ fn values_that_are_cut_off_are_lost() {
 #[test]
 fn a_quantity_is_metered_without_the_others() {
     const REQUESTS: u64 = 200;
-    let kinds =
-        [MeterKind::Outstanding, MeterKind::RequestSize, MeterKind::ValueReceived, MeterKind::FirstByte];
+    let kinds = [
+        MeterKind::Outstanding,
+        MeterKind::RequestSize,
+        MeterKind::ResponseSize,
+        MeterKind::ValueReceived,
+        MeterKind::FirstByte,
+    ];
     for kind in kinds {
         for (mix, multiget) in [("get", ""), ("get,mget", "multiget = 1")] {
             let outcome = simulate(
@@ -432,4 +437,42 @@ fn first_bytes_are_metered_as_samples_have_them() {
             (*answered.iter().min().unwrap(), *answered.iter().max().unwrap())
         );
     }
+}
+
+/// A whole reply is one value, in however many pieces it comes, and all values together are the bytes that came.
+#[test]
+fn replies_are_metered_by_their_bytes() {
+    for (mix, depth, piece_bytes, expected) in [
+        ("set", 1, usize::MAX, Some((8, 8))),
+        ("set", 4, 3, Some((8, 8))),
+        // VALUE, 20 bytes of key, flags, length; the value; END.
+        ("get", 1, usize::MAX, Some((34 + 100 + 7, 34 + 100 + 7))),
+        ("get,set", 8, 7, Some((8, 34 + 100 + 7))),
+        ("mget,get,delete,set,incr", 4, 11, None),
+    ] {
+        let outcome = simulate(
+            &format!(
+                "connections = 2\ndepth = {depth}\nrequests = 500\nwarmup = '0s'\nkeys = 50\nkey-size = 20\nvalue-size = 100\n\
+                 mix = '{mix}'\nmeter = ['response-size']"
+            ),
+            SimOptions { latency_ns: 10 * US, piece_bytes, ..SimOptions::default() },
+        );
+        check_books(&outcome);
+        let moments = outcome.meter(MeterKind::ResponseSize).histogram.moments();
+        assert_eq!(moments.count, 500, "{mix}");
+        let received = outcome.store.bytes_in(Phase::Measure).rx;
+        assert_eq!(moments.sum, u128::from(received), "{mix}");
+        if let Some(expected) = expected {
+            assert_eq!((moments.min, moments.max), expected, "{mix}");
+        }
+    }
+    let outcome = simulate(
+        "transport = 'udp'\ndepth = 16\nconnections = 1\nrequests = 100\nwarmup = '0s'\nkeys = 50\nkey-size = 20\n\
+         value-size = 1000\nmix = 'mget'\nmultiget = 5\nmeter = ['response-size']",
+        SimOptions { latency_ns: 10 * US, ..SimOptions::default() },
+    );
+    let moments = outcome.meter(MeterKind::ResponseSize).histogram.moments();
+    // In four datagrams, whose headers are no part of it.
+    let expected = 5 * (35 + 1_000 + 2) + 5;
+    assert_eq!((moments.count, moments.min, moments.max), (100, expected, expected));
 }

@@ -272,6 +272,8 @@ fn attempts_that_fail_here_are_counted() {
     for (errno, kind) in [
         (libc::EADDRNOTAVAIL, FaultKind::NoPort),
         (libc::EMFILE, FaultKind::NoDescriptor),
+        (libc::ENFILE, FaultKind::NoFile),
+        (libc::ETIMEDOUT, FaultKind::SocketTimedOut),
         (libc::ENETUNREACH, FaultKind::Other(libc::ENETUNREACH)),
     ] {
         for trouble in [ConnectTrouble::AtOnce(errno), ConnectTrouble::Later(errno)] {

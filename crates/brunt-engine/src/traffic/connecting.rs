@@ -18,9 +18,13 @@ impl<C: Codec> Traffic<C> {
         let connection = &mut self.connections[index as usize];
         if let Link::Connecting { began_ns } = connection.link {
             self.recording.meter(MeterKind::ConnectTime, at_ns - began_ns);
+            connection.attempt_ns = began_ns;
         }
         connection.link = Link::Up;
         self.lifetimes[usize::from(connection.class)].up += 1;
+        let up: u64 = self.lifetimes.iter().map(|lifetimes| u64::from(lifetimes.up)).sum();
+        let most = &mut self.recording.counts.connections_most;
+        *most = up.max(*most);
         let server = &mut self.servers[usize::from(connection.server)];
         server.up += 1;
         server.connected(at_ns);
@@ -67,17 +71,19 @@ impl<C: Codec> Traffic<C> {
             for link in self.lifetimes[class].links.clone() {
                 match (self.connections[link as usize].link, self.lifetimes[class].has_schedule()) {
                     (Link::Up, true) => self.retire(link),
-                    (Link::Down { .. }, true) => self.lay_down(link, start_ns),
+                    (Link::Down { .. }, true) | (Link::Idle, _) => self.lay_down(link, start_ns),
                     (Link::Up, false) => {
                         self.lifetimes[class].reserve_first();
                         self.live(link, start_ns, true);
                     }
                     // With a schedule of births it will be one born before its time.
                     (Link::Connecting { .. }, _) => self.lifetimes[class].reserve_first(),
-                    (Link::Down { .. }, false) | (Link::Idle | Link::Gone, _) => {}
+                    (Link::Down { .. }, false) | (Link::Gone, _) => {}
                 }
             }
         }
+        let stay = self.lifetimes.iter().filter(|lifetimes| !lifetimes.has_schedule());
+        self.recording.counts.connections_most = stay.map(|lifetimes| u64::from(lifetimes.up)).sum();
     }
 
     /// Has the last connection of every class lived, so that no operation can ever be sent again?
@@ -156,16 +162,23 @@ impl<C: Codec> Traffic<C> {
     pub(crate) fn bury(&mut self, index: u32, now_ns: u64) {
         let phase = self.phase_now(now_ns);
         self.recording.connection(phase, ConnectionEvent::Retired);
+        self.meter_life(index, now_ns);
         let connection = &self.connections[index as usize];
         self.servers[usize::from(connection.server)].up -= 1;
         self.lifetimes[usize::from(connection.class)].up -= 1;
         self.lay_down(index, now_ns);
     }
 
+    /// A connection that was established is one no more.
+    pub(super) fn meter_life(&mut self, index: u32, now_ns: u64) {
+        let lived_ns = now_ns - self.connections[index as usize].attempt_ns;
+        self.recording.meter(MeterKind::ConnectionTime, lived_ns);
+    }
+
     /// Prepares a connection for its next life, at the earliest at this time.
     pub(super) fn lay_down(&mut self, index: u32, retry_ns: u64) {
         let class = usize::from(self.connections[index as usize].class);
-        let link = if self.lifetimes[class].has_schedule() && self.lifetimes[class].has_begun() {
+        let link = if self.lifetimes[class].bears() {
             let server = self.connections[index as usize].server;
             self.lifetimes[class].lay_idle(index, server);
             Link::Idle

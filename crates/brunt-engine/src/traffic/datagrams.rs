@@ -20,6 +20,8 @@ use std::io::IoSlice;
 struct Waiting {
     /// Compares the value that is coming in with what was stored.
     verifier: Option<Verifier>,
+    /// As of a connection.
+    reply_bytes: u64,
     /// How many bytes of an event that was cut by the end of a datagram are kept.
     leftover: usize,
     /// Which of a multi-get's keys were told of.
@@ -136,7 +138,8 @@ impl<C: Codec> Traffic<C> {
     /// Reads what a datagram has of a reply, behind what was left over of it.
     fn read_payload(&mut self, index: u32, at: usize, payload: &[u8], at_ns: u64, polled_ns: u64) {
         let before = self.datagrams.waiting[at];
-        self.connections[index as usize].verifier = before.verifier;
+        let connection = &mut self.connections[index as usize];
+        (connection.verifier, connection.reply_bytes) = (before.verifier, before.reply_bytes);
         self.datagrams.told = before.told;
         let mut joined = std::mem::take(&mut self.datagrams.joined);
         let input = match before.leftover {
@@ -149,12 +152,12 @@ impl<C: Codec> Traffic<C> {
         };
         let read = self.decode(index, input, at_ns, polled_ns);
         let connection = &mut self.connections[index as usize];
-        let verifier = connection.verifier.take();
+        let (verifier, reply_bytes) = (connection.verifier.take(), connection.reply_bytes);
         self.datagrams.waiting[at] = match read {
             Ok(used) if connection.codec.is_reading() => {
                 let rest = &input[used..];
                 self.datagrams.leftovers.of(at as u32)[..rest.len()].copy_from_slice(rest);
-                Waiting { verifier, leftover: rest.len(), told: self.datagrams.told }
+                Waiting { verifier, reply_bytes, leftover: rest.len(), told: self.datagrams.told }
             }
             Ok(_) => Waiting::default(),
             // Passed over, as if it had not come.

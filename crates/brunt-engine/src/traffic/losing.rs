@@ -30,14 +30,18 @@ impl<C: Codec> Traffic<C> {
         self.stamper.discard(index, StampLoss::Unanswered);
         let was_up = self.connections[index as usize].link == Link::Up;
         let reconnects = self.reconnects(index);
+        let counts_attempts =
+            self.lifetimes[usize::from(self.connections[index as usize].class)].counts_attempts();
         self.recording
             .connection(phase, if was_up { ConnectionEvent::Lost } else { ConnectionEvent::Failed });
         self.take_off(index);
         // Its multi-get may be one of those that end here.
         self.reply_ids_of = NO_ENTRY;
         self.note_loss(index, at_ns, fault);
-        // Slots that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end.
-        self.connections[index as usize].calls_left = if reconnects { u64::MAX } else { 0 };
+        // Slots that become free by a loss are due now: that they find no connection is what the loss costs. Where none follows they end, and
+        // where it takes its calls along they are those of the next one.
+        self.connections[index as usize].calls_left =
+            if reconnects && !counts_attempts { u64::MAX } else { 0 };
         let (mut taken_back, was_asked) = (0, self.connections[index as usize].outstanding() > 0);
         while let Some(entry) = self.pop_oldest(index) {
             if entry.sent_ns == 0 {
@@ -58,11 +62,12 @@ impl<C: Codec> Traffic<C> {
             self.free_rest(index);
         }
         if was_up {
+            self.meter_life(index, at_ns);
             self.end_calls(index, at_ns);
         }
         let connection = &mut self.connections[index as usize];
         let probes = self.servers[usize::from(connection.server)].prober == Some(index);
-        let retry_ns = at_ns + connection.backoff_ns(probes);
+        let retry_ns = if counts_attempts { at_ns } else { at_ns + connection.backoff_ns(probes) };
         connection.failures += 1;
         if was_up {
             connection.lost_ns = at_ns;
@@ -118,22 +123,24 @@ impl<C: Codec> Traffic<C> {
     /// What the loss of a connection says of its server; while no other is up, one of them looks whether it is back.
     fn note_loss(&mut self, index: u32, at_ns: u64, fault: FaultKind) {
         let connection = &self.connections[index as usize];
+        let lifetimes = &mut self.lifetimes[usize::from(connection.class)];
         let health = &mut self.servers[usize::from(connection.server)];
         let oldest = connection.chain.head;
         let oldest_sent_ns = if oldest == NO_ENTRY { 0 } else { self.in_flight.get(oldest).sent_ns };
         let evidence_ns = match fault {
             // What timed out has shown nothing since it was sent, or since the socket was full.
-            FaultKind::TimedOut if oldest_sent_ns != 0 => oldest_sent_ns,
-            FaultKind::TimedOut if connection.stuck => connection.stuck_ns,
+            FaultKind::TimedOut | FaultKind::SocketTimedOut if oldest_sent_ns != 0 => oldest_sent_ns,
+            FaultKind::TimedOut | FaultKind::SocketTimedOut if connection.stuck => connection.stuck_ns,
             _ => at_ns,
         };
         health.trouble(OutageKind::from(fault), evidence_ns);
         if connection.link == Link::Up {
             health.up -= 1;
             health.last_up_ns = at_ns;
-            self.lifetimes[usize::from(connection.class)].up -= 1;
+            lifetimes.up -= 1;
         }
-        if health.up == 0 && health.prober.is_none() {
+        // Who is to try often, tries as often as the plan has attempts.
+        if health.up == 0 && health.prober.is_none() && !lifetimes.counts_attempts() {
             health.prober = Some(index);
             health.last_up_ns = at_ns;
         }
@@ -152,7 +159,7 @@ impl<C: Codec> Traffic<C> {
         let health = &mut self.servers[usize::from(server)];
         match fault {
             // With its connection there was trouble before this.
-            FaultKind::TimedOut => health.request_timed_out(entry.sent_ns),
+            FaultKind::TimedOut | FaultKind::SocketTimedOut => health.request_timed_out(entry.sent_ns),
             _ => health.request_failed(OutageKind::from(fault), entry.sent_ns),
         }
         self.recording.failed_at(server);

@@ -94,6 +94,9 @@ impl<C: Codec> Traffic<C> {
         at_ns: u64,
         polled_ns: u64,
     ) -> Result<usize, ()> {
+        if self.recording.meters(MeterKind::ResponseSize) {
+            return self.decode_metered(index, input, at_ns, polled_ns);
+        }
         let mut used = 0;
         loop {
             // What is usual first, then one reply of any other kind.
@@ -113,6 +116,38 @@ impl<C: Codec> Traffic<C> {
                     break;
                 }
                 next = self.connections[index as usize].codec.decode(&input[used..]);
+            }
+        }
+    }
+
+    /// The same where the sizes of replies are metered: event by event.
+    #[inline(never)]
+    fn decode_metered(&mut self, index: u32, input: &[u8], at_ns: u64, polled_ns: u64) -> Result<usize, ()> {
+        let mut used = 0;
+        while let (step, Some(event)) = self.connections[index as usize].codec.decode(&input[used..]) {
+            self.meter_reply(index, &event, step as u64);
+            used += step;
+            if let Err(reason) = self.take_in(index, event, at_ns, polled_ns) {
+                let from = if matches!(event, Event::Bad(_)) { used } else { used - step };
+                let id = self.answered(index, &event);
+                return self.garbage(index, id, &input[from..], at_ns, reason);
+            }
+        }
+        Ok(used)
+    }
+
+    /// Adds the bytes of an event to the reply that they are a part of, and meters that when it is over.
+    fn meter_reply(&mut self, index: u32, event: &Event<'_>, bytes: u64) {
+        if matches!(event, Event::Push { .. } | Event::Bad(_)) {
+            return;
+        }
+        let connection = &mut self.connections[index as usize];
+        connection.reply_bytes += bytes;
+        if matches!(event, Event::Found { .. } | Event::End { .. }) {
+            let reply_bytes = std::mem::take(&mut connection.reply_bytes);
+            let id = self.answered(index, event);
+            if id != NO_ENTRY && self.in_flight.get(id).phase == Phase::Measure {
+                self.recording.meter(MeterKind::ResponseSize, reply_bytes);
             }
         }
     }

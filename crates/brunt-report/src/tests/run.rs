@@ -523,6 +523,7 @@ pub(super) fn churn() -> Run {
         record.server = "cache-1.example:11211, 10.0.0.2:11212".to_owned();
         record.calibration = calibrated(Some(1_200), Limit::Server, Some(1_300), &[]);
         record.run.counts.values_foreign = 4_321;
+        record.run.counts.connections_most = 17;
         let at_ns = record.run.times.measure_ns + 70_000_000;
         let version = |version: Version| Example { version: Some(version), ..Example::of(9, at_ns) };
         for (fault, example) in [

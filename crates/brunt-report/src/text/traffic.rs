@@ -218,7 +218,17 @@ fn phases(out: &mut String, summary: &Summary) {
     }
     if !table.is_empty() {
         table.write(out);
+        remedies(out, summary);
         out.push('\n');
+    }
+}
+
+/// What helps where this host had no room for connections.
+fn remedies(out: &mut String, summary: &Summary) {
+    for kind in [FaultKind::NoPort, FaultKind::NoDescriptor, FaultKind::NoFile] {
+        if let Some(remedy) = kind.remedy().filter(|_| summary.faults().of(kind) > 0) {
+            paragraph::prose(out, &kind.name().replace('_', " "), remedy);
+        }
     }
 }
 

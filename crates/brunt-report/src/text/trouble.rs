@@ -41,6 +41,7 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
     let mut facts = vec![format!("{} begun", count(counts.begun))];
     let some = numbers.into_iter().filter(|(_, number)| *number > 0);
     facts.extend(some.map(|(name, number)| format!("{} {name}", count(number))));
+    facts.extend(most_at_a_time(summary));
     let seconds = summary.window.seconds();
     let measured = summary.connections_by_phase()[Phase::Measure as usize].established;
     if measured > 0 && seconds > 0.0 {
@@ -51,6 +52,17 @@ pub(super) fn connections(out: &mut String, summary: &Summary) {
     }
     facts.extend(connect_times(summary));
     paragraph::facts(out, "connections", &facts);
+}
+
+/// How many stood at one time, where they come and go by plan.
+fn most_at_a_time(summary: &Summary) -> Option<String> {
+    let most = summary.counts().connections_most;
+    let is_planned = summary.record.plan.classes.iter().any(|class| class.lifetime.is_planned());
+    let sum = match summary.record.run.usage.workers.len() {
+        0 | 1 => String::new(),
+        workers => format!(" (the sum over {workers} workers)"),
+    };
+    (is_planned && most > 0).then(|| format!("at most {} at a time{sum}", count(most)))
 }
 
 /// How long connecting took, and how much of that the handshake of TLS.

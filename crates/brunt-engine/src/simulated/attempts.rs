@@ -1,0 +1,176 @@
+//! Attempts to connect that count, whatever becomes of them: so many are begun and no more, and none before the schedule.
+
+use super::*;
+use crate::io::sim::{ConnectFault, ConnectTrouble};
+use brunt_plan::outcome::ReplyKind;
+use brunt_server::Every;
+use brunt_stats::fault::FaultKind;
+
+/// A way there and back, and how much longer it takes to connect.
+const TRIP_NS: u64 = 100 * US;
+const CONNECT_NS: u64 = 300 * US;
+
+fn world() -> SimOptions {
+    SimOptions { latency_ns: TRIP_NS / 2, connect_ns: CONNECT_NS, ..SimOptions::default() }
+}
+
+/// Attempts that all go wrong so.
+fn all(trouble: ConnectTrouble) -> SimOptions {
+    let fault = ConnectFault { first: 0, every: 1, count: u64::MAX, trouble };
+    SimOptions { connect_faults: vec![fault], ..world() }
+}
+
+/// So many attempts of `connections` at a time, each for so many calls.
+fn counted(connections: u64, total: u64, calls: u64, more: &str) -> String {
+    format!(
+        "connections = {connections}\nconnections-total = {total}\ncalls-per-connection = {calls}\nreconnect = 'never'\n\
+         preload = false\nkeys = 100\nmix = 'set'\n{more}"
+    )
+}
+
+/// When attempts were begun, from the start of the schedule on.
+fn attempts_ns(outcome: &Outcome) -> Vec<u64> {
+    outcome.attempts.iter().map(|attempt| attempt.at_ns - outcome.start_ns()).collect()
+}
+
+fn rows(outcome: &Outcome) -> Vec<(FaultKind, u64)> {
+    outcome.store.faults().rows().iter().map(|row| (row.kind, row.count)).collect()
+}
+
+/// How long the run took.
+fn taken_ns(outcome: &Outcome) -> u64 {
+    outcome.end.drained_ns - outcome.start_ns()
+}
+
+/// A server that nobody can connect to is a result: one attempt after another, each at once when the former has failed.
+#[test]
+fn attempts_that_fail_are_not_made_again() {
+    use ConnectTrouble::{AtOnce, Later, Silence};
+    let table = [
+        (Later(libc::ECONNREFUSED), FaultKind::Refused, TRIP_NS),
+        (AtOnce(libc::ECONNREFUSED), FaultKind::Refused, 0),
+        (AtOnce(libc::ENOENT), FaultKind::Other(libc::ENOENT), 0),
+        (AtOnce(libc::EMFILE), FaultKind::NoDescriptor, 0),
+        (AtOnce(libc::ENFILE), FaultKind::NoFile, 0),
+        (AtOnce(libc::EADDRNOTAVAIL), FaultKind::NoPort, 0),
+        (Later(libc::ETIMEDOUT), FaultKind::SocketTimedOut, TRIP_NS),
+        (Silence, FaultKind::TimedOut, 50 * MS),
+    ];
+    for (trouble, kind, each_ns) in table {
+        let outcome = simulate(&counted(1, 3, 5, "timeout = '50ms'"), all(trouble));
+        check_books(&outcome);
+        assert!(outcome.notice.is_none(), "{trouble:?}");
+        assert_eq!(attempts_ns(&outcome), [0, each_ns, 2 * each_ns], "{trouble:?}");
+        assert_eq!(taken_ns(&outcome), 3 * each_ns, "{trouble:?}");
+        assert_eq!(rows(&outcome), [(kind, 3)]);
+        let requests = outcome.sum(|_, _| true).requests;
+        assert_eq!((requests.scheduled, requests.sent, requests.unsent), (0, 0, 0), "{trouble:?}");
+        assert_eq!(outcome.end.counts.connections_most, 0);
+    }
+    // By schedule they keep their times, however many are under way.
+    for (trouble, each_ns) in [(Later(libc::ECONNREFUSED), TRIP_NS), (Silence, 500 * MS)] {
+        for calls in ["", "call-rate = 1000"] {
+            let more = format!("timeout = '500ms'\nconnect-rate = 1000\n{calls}");
+            let outcome = simulate(&counted(300, 300, 5, &more), all(trouble));
+            check_books(&outcome);
+            let expected: Vec<u64> = (0..300).map(|nth| nth * MS).collect();
+            assert_eq!(attempts_ns(&outcome), expected, "{trouble:?} {calls}");
+            assert_eq!(taken_ns(&outcome), 299 * MS + each_ns, "{trouble:?} {calls}");
+            assert_eq!(outcome.connections().failed, 300);
+        }
+    }
+}
+
+/// Every third attempt fails: the others carry their calls, which are due when their connection stands.
+#[test]
+fn those_that_stand_carry_their_calls() {
+    let refused = || {
+        let trouble = ConnectTrouble::Later(libc::ECONNREFUSED);
+        vec![ConnectFault { first: 0, every: 3, count: u64::MAX, trouble }]
+    };
+    let life_ns = TRIP_NS + CONNECT_NS + 5 * TRIP_NS;
+    for more in ["", "connect-rate = 10", "connect-rate = 10\ncall-rate = 10000", "noreply = true"] {
+        let outcome = simulate(
+            &counted(1, 9, 5, &format!("{more}\nmeter = ['connection-time', 'response-size']")),
+            SimOptions { connect_faults: refused(), ..world() },
+        );
+        check_books(&outcome);
+        let counts = outcome.connections();
+        assert_eq!((counts.begun, counts.failed, counts.established, counts.retired), (9, 3, 6, 6), "{more}");
+        let requests = outcome.book(Phase::Measure).requests;
+        assert_eq!((requests.scheduled, requests.sent, requests.unsent), (30, 30, 0), "{more}");
+        assert_eq!(outcome.end.counts.connections_most, 1);
+        if more.contains("noreply") {
+            continue;
+        }
+        let lives = outcome.meter(MeterKind::ConnectionTime).summary();
+        let expected_ns =
+            if more.contains("call-rate") { TRIP_NS + CONNECT_NS + 4 * TRIP_NS + TRIP_NS } else { life_ns };
+        assert_eq!((lives.count, lives.min, lives.max), (6, Some(expected_ns), Some(expected_ns)), "{more}");
+        let replies = outcome.meter(MeterKind::ResponseSize).summary();
+        assert_eq!((replies.count, replies.sum), (30, 30 * 8), "{more}");
+        assert!(outcome.samples.iter().all(|sample| sample.times.response_ns() == TRIP_NS), "{more}");
+        if more.is_empty() {
+            // One after another: the run is as long as all of them.
+            assert_eq!(taken_ns(&outcome), 6 * life_ns + 3 * TRIP_NS);
+        }
+    }
+}
+
+/// Connections that live longer than the gap between two stand beside each other: as many as fit, to one.
+#[test]
+fn the_most_at_a_time_are_counted() {
+    for (total, expected) in [(1, 1), (5, 5), (100, 9)] {
+        // One is born each millisecond and stands for 8.1 ms: until the last of five calls, 2 ms apart, has its reply.
+        let outcome =
+            simulate(&counted(total.min(20), total, 5, "connect-rate = 1000\ncall-rate = 500"), world());
+        check_books(&outcome);
+        assert_eq!((outcome.end.counts.connections_most, outcome.connections().retired), (expected, total));
+    }
+    // Without lifetimes all stand from the start of the schedule on; whatever stood before.
+    let outcome = simulate("time = '10ms'\nwarmup = '0s'\nkeys = 10\nconnections = 7", world());
+    assert_eq!(outcome.end.counts.connections_most, 7);
+}
+
+/// A connection that is lost takes its calls along; the next one of the total has all of its own.
+#[test]
+fn lost_connections_are_of_the_total() {
+    for (faults, kind) in [
+        (Faults { reset_every: Every::new(3), ..Faults::default() }, FaultKind::Reset),
+        (Faults { cut_every: Every::new(3), ..Faults::default() }, FaultKind::ClosedByPeer),
+        (Faults { drop_every: Every::new(3), ..Faults::default() }, FaultKind::TimedOut),
+    ] {
+        for (more, connections) in [("", 1), ("connect-rate = 100", 4), ("connect-rate = 2", 1)] {
+            let server = CoreOptions { faults, ..CoreOptions::default() };
+            let outcome = simulate(
+                &counted(connections, 4, 10, &format!("timeout = '20ms'\n{more}")),
+                SimOptions { server, ..world() },
+            );
+            check_books(&outcome);
+            assert_eq!(rows(&outcome), [(kind, 4)], "{more}");
+            let requests = outcome.book(Phase::Measure).requests;
+            assert_eq!((requests.sent, requests.completed(), requests.unsent), (12, 8, 0), "{kind:?} {more}");
+            assert_eq!(outcome.attempts.len(), 4);
+            assert_eq!(requests.reply(ReplyKind::Stored), 8);
+        }
+    }
+}
+
+/// Of pipelined calls those that are out go with their connection: one time-out for all of them.
+#[test]
+fn the_oldest_call_ends_its_connection() {
+    let server = CoreOptions {
+        faults: Faults { drop_every: Every::new(1), ..Faults::default() },
+        ..CoreOptions::default()
+    };
+    let outcome = simulate(
+        &counted(1, 2, 100, "timeout = '20ms'\nconnect-rate = 1\ncall-rate = 1000"),
+        SimOptions { server, ..world() },
+    );
+    check_books(&outcome);
+    assert_eq!(rows(&outcome), [(FaultKind::TimedOut, 2)]);
+    let requests = outcome.book(Phase::Measure).requests;
+    // One call each millisecond until the first has waited for the time-out; that one times out, the others are lost.
+    assert_eq!((requests.outcome(OutcomeClass::Timeout), requests.completed()), (2, 0), "{requests:?}");
+    assert_eq!(taken_ns(&outcome), SECOND + TRIP_NS + CONNECT_NS + 20 * MS);
+}
