@@ -811,6 +811,11 @@ impl DataSet<'_> {
 }
 
 impl Plan {
+    /// Are attempts what is counted in every class, so that one this host has no room for, or that nobody answers, is a result?
+    pub fn counts_attempts(&self) -> bool {
+        self.classes.iter().all(Class::counts_attempts)
+    }
+
     /// The class whose connections a class uses, most often its own.
     pub fn owner_of(&self, class: usize) -> usize {
         let name = self.classes[class].connections_of.as_ref();

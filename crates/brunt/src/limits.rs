@@ -156,7 +156,7 @@ fn files_beside(plan: &Plan) -> u64 {
 pub(crate) fn foresee(plan: &Plan, needs: &Needs, facts: &Facts) -> Result<Vec<String>, PlanError> {
     let refused = check_open_files(plan, needs, facts).and_then(|()| check_ports(plan, needs, facts));
     // Where attempts are counted, one that this host has no room for is a result.
-    if !plan.classes.iter().all(Class::counts_attempts) {
+    if !plan.counts_attempts() {
         refused?;
     }
     let had = facts.local_ports.count();

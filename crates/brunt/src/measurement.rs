@@ -106,6 +106,13 @@ impl Servers {
         let mut transports = plan.servers().into_iter().map(|server| server.transport);
         let mut found = |server: &ServerAddress| {
             let transport = transports.next().unwrap_or(plan.transport);
+            // A socket that is not there is a result.
+            if let ServerAddress::Unix { path } = server
+                && plan.counts_attempts()
+            {
+                let addresses = vec![Address::Unix(path.into())];
+                return Ok(Endpoint { server: server.clone(), addresses, tls: None });
+            }
             find(server, transport, tls.as_ref().filter(|_| transport == Transport::Tls))
         };
         let mut names: Vec<String> = Vec::new();

@@ -225,9 +225,11 @@ fn phases(out: &mut String, summary: &Summary) {
 
 /// What helps where this host had no room for connections.
 fn remedies(out: &mut String, summary: &Summary) {
-    for kind in [FaultKind::NoPort, FaultKind::NoDescriptor, FaultKind::NoFile] {
+    for (kind, missing) in
+        [(FaultKind::NoPort, "no port"), (FaultKind::NoDescriptor, "no file"), (FaultKind::NoFile, "no file")]
+    {
         if let Some(remedy) = kind.remedy().filter(|_| summary.faults().of(kind) > 0) {
-            paragraph::prose(out, &kind.name().replace('_', " "), remedy);
+            paragraph::prose(out, missing, remedy);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Connections that come and go by plan: as many as it says, when it says, and none of their requests is lost.
 
 use crate::measured::Measured;
-use crate::server::{Server, beside_others, in_namespace};
+use crate::server::{Server, beside_others, in_namespace, no_state};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Command;
 
 /// Connections are counted, so nobody asks for statistics on one more.
 const BASE: &[&str] = &["--warmup", "0s", "--keys", "1000", "--no-server-stats"];
@@ -158,6 +159,55 @@ fn running_out_of_ports_is_foreseen_or_counted() {
             measured.text
         );
         assert_eq!(measured.exit, 0, "{}", measured.text);
+    }
+}
+
+/// Where attempts are what is counted, nothing refuses the run, and each that fails has its reason: a port and a path that nobody listens
+/// at, no descriptor, no port.
+#[test]
+fn attempts_that_fail_are_results() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let few_ports =
+        "ip link set lo up && echo 40000 40009 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$@\"";
+    let plan = ["-c", "40", "--connections-total", "60", "--calls-per-connection", "2", "--call-rate", "2"];
+    let counted = ["--connect-rate", "1000", "--reconnect", "never", "--no-preload", "--mix", "get"];
+    for (limit, address, kind, errno) in [
+        ("100", Some(&*nobody), "refused", None),
+        ("100", Some("unix:/nowhere/no.sock"), "other", Some(2)),
+        ("20", Some(&*server.address), "no_descriptor", None),
+        ("100", None, "no_port", None),
+    ] {
+        let mut command = match address {
+            Some(_) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", &format!("ulimit -n {limit} && exec \"$@\""), "sh"]);
+                command.env("XDG_STATE_HOME", no_state());
+                command
+            }
+            None => match in_namespace(&["-n"], few_ports) {
+                Some(command) => command,
+                None => return,
+            },
+        };
+        command.args([env!("CARGO_BIN_EXE_brunt"), "run", "--json", "-", "-T", "1", "--allow-untrusted"]);
+        command.args(BASE).args(plan).args(counted);
+        command.args(address.iter().flat_map(|address| ["--server", address]));
+        let is_there = matches!(kind, "no_descriptor" | "no_port");
+        let measured = Measured::of(&command.output().unwrap());
+        measured.check_books();
+        measured.check_connections();
+        let count = |key: &str| measured.count(&format!("connections.{key}"));
+        assert_eq!((count("begun"), count("lost")), (60, 0), "{kind} {}", measured.text);
+        let faults = measured.at("faults").as_array().unwrap();
+        assert_eq!(faults.len(), 1, "{kind} {}", measured.text);
+        assert_eq!((faults[0]["kind"].as_str(), faults[0]["errno"].as_i64()), (Some(kind), errno));
+        assert_eq!(faults[0]["count"].as_u64(), Some(count("failed")));
+        assert_eq!(measured.count("requests.completed"), 2 * count("established"));
+        assert_eq!(measured.exit, if is_there { 0 } else { 5 }, "{}", measured.text);
+        assert_eq!(count("established") > 0, is_there, "{}", measured.text);
+        assert!(count("most") <= count("established") && count("failed") > 0, "{}", measured.text);
     }
 }
 
