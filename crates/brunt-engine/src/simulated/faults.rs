@@ -182,6 +182,10 @@ fn with_policies(seed: u64, toml: String) -> String {
     if dice.one_in(3) && !comes_and_goes {
         more += &format!("reconnect = '{}'\n", dice.any(&["never", "while-one-stands"]));
     }
+    if says(&["connections-total"]) && Dice(DrawRng::from_draw(!seed ^ 1)).one_in(2) {
+        more += "reconnect = 'never'\n";
+        more += if says(&["preload = false"]) { "" } else { "preload = false\n" };
+    }
     let has_replicas = dice.one_in(2) && !refuses_replicas;
     if has_replicas {
         more += "replicas = 2\n";
