@@ -16,7 +16,7 @@ pub use crate::run_error::{Blamed, RunError};
 use crate::trace_reader::TraceReaders;
 use crate::transport::address::Address;
 use crate::transport::tls::client::TlsClient;
-use crate::witness::{Question, Witnesses};
+use crate::witness::{Question, Told, Witnesses};
 use crate::worker::{INTERVAL_NS, Notice, Orders, WorkerEnd};
 use brunt_plan::plan::{IoChoice, Plan, Transport};
 use brunt_plan::quotation::Quotation;
@@ -27,6 +27,7 @@ use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::interval::{Interval, Move};
 use brunt_stats::recorder::{Layout, RecorderSet};
 pub use brunt_stats::run_data::{RunData, RunTimes};
+use brunt_stats::statistics::Snapshot;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::store::IntervalStore;
 use brunt_stats::usage::{ClientUsage, WorkerUsage};
@@ -71,6 +72,13 @@ pub enum Observed<'a> {
     Started(RunTimes),
     /// A worker handed over what it recorded, preload included.
     Interval(&'a Interval),
+    /// A server said something of itself. What it says after the workers have ended is in the result alone.
+    Statistics {
+        /// The place of the server among [`Plan::witnesses`].
+        server: usize,
+        /// What it said.
+        snapshot: &'a Snapshot,
+    },
     /// Time has passed. Comes after every look at the workers: about 10 ms after the end of each of their intervals, and
     /// before the schedule begins every 10 ms.
     Tick {
@@ -164,7 +172,8 @@ impl Setting<'_> {
         let orders = Arc::new(Orders::default());
         let (notices, incoming) = mpsc::channel();
         // Before a worker connects, so that nothing of ours is missing between its first answer and its last.
-        let witnesses = summon(&blueprint, clock).map_err(RunError::System)?;
+        let (told, statistics) = mpsc::channel();
+        let witnesses = summon(&blueprint, clock, &told).map_err(RunError::System)?;
         let start_mapper = |board| Mapper::start(plan, board, endpoints.to_vec(), clock);
         let mapper = board.map(start_mapper).transpose().map_err(RunError::System)?;
         let begun_ns = clock.now_ns();
@@ -180,6 +189,7 @@ impl Setting<'_> {
             opening: None,
             warmup_end: None,
             is_cluster: plan.is_cluster,
+            statistics,
         };
         let of = own.len() as u32;
         for ((index, shard), feeds) in (0..).zip(own).zip(feeds) {
@@ -234,7 +244,7 @@ impl Setting<'_> {
 }
 
 /// The servers as witnesses, where the plan asks them.
-fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
+fn summon(blueprint: &Blueprint, clock: Clock, told: &mpsc::Sender<Told>) -> io::Result<Witnesses> {
     let Blueprint { plan, endpoints, .. } = blueprint;
     if !plan.server_stats {
         return Ok(Witnesses::none());
@@ -248,7 +258,7 @@ fn summon(blueprint: &Blueprint, clock: Clock) -> io::Result<Witnesses> {
         Ok((endpoints[place].clone(), question))
     };
     let asked = plan.witnesses().into_iter().map(asked).collect::<io::Result<Vec<_>>>()?;
-    Witnesses::start(asked, plan.interval, clock)
+    Witnesses::start(asked, plan.interval, clock, told)
 }
 
 /// Completes what one worker found by what all of them met.
@@ -335,6 +345,8 @@ struct Control<'a> {
     warmup_end: Option<WarmupEnd>,
     /// The servers are nodes of a cluster.
     is_cluster: bool,
+    /// What the servers say of themselves.
+    statistics: mpsc::Receiver<Told>,
 }
 
 impl Control<'_> {
@@ -513,6 +525,9 @@ impl Control<'_> {
                 // A worker that is gone takes nothing back.
                 let _ = hand.spares.push(filled.set);
             }
+        }
+        while let Ok((server, snapshot)) = self.statistics.try_recv() {
+            (self.observe)(Observed::Statistics { server, snapshot: &snapshot });
         }
         (self.observe)(Observed::Tick { now_ns: self.clock.now_ns(), intervals: &self.intervals })
     }

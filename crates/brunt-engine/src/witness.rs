@@ -40,6 +40,9 @@ pub(crate) enum Question {
     Info(Box<RespCodec>),
 }
 
+/// An answer, with the place of the server among those that are asked.
+pub(crate) type Told = (usize, Snapshot);
+
 /// What the control thread tells a witness.
 #[derive(Clone, Copy, Debug)]
 enum Order {
@@ -70,16 +73,20 @@ impl Witnesses {
         Self { hands: Vec::new() }
     }
 
-    /// Asks these servers, each in its words, for the first time and waits for the answers. `interval` is how long rows over time are to be.
+    /// Asks these servers, each in its words, for the first time and waits for the answers. `interval` is how long rows over time are to be;
+    /// whoever listens to `told` hears every answer, with the place of the server among these.
     pub(crate) fn start(
         asked: Vec<(Endpoint, Question)>,
         interval: Option<DurationNs>,
         clock: Clock,
+        told: &Sender<Told>,
     ) -> io::Result<Self> {
         let share = Share::of(asked.len());
-        let witness =
-            |endpoint, question| Witness { interval, share, ..Witness::new(endpoint, question, clock) };
-        let hands = asked.into_iter().map(|(endpoint, question)| spawn(witness(endpoint, question)));
+        let witness = |(place, (endpoint, question))| {
+            let told = Some((place, told.clone()));
+            spawn(Witness { interval, share, told, ..Witness::new(endpoint, question, clock) })
+        };
+        let hands = asked.into_iter().enumerate().map(witness);
         let witnesses = Self { hands: hands.collect::<io::Result<Vec<_>>>()? };
         witnesses.await_answers();
         Ok(witnesses)
@@ -179,6 +186,8 @@ struct Witness {
     share: Share,
     /// Of so many rows one has kept its snapshot; 0: all are kept.
     stride: u64,
+    /// Which server it is to the control thread, and who hears every answer while the run goes on.
+    told: Option<(usize, Sender<Told>)>,
 }
 
 impl Witness {
@@ -196,6 +205,7 @@ impl Witness {
             interval: None,
             share: Share::of(1),
             stride: 0,
+            told: None,
         }
     }
 
@@ -265,6 +275,10 @@ impl Witness {
         self.asked_ns = self.clock.now_ns();
         match self.ask() {
             Ok(snapshot) => {
+                if let Some((place, told)) = &self.told {
+                    // Nobody hears the last one: it is in the record.
+                    let _ = told.send((*place, snapshot.clone()));
+                }
                 self.record.push(snapshot);
                 (self.record.trouble, self.failures) = (None, 0);
                 true

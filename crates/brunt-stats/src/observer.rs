@@ -6,6 +6,8 @@
 
 use crate::interval::Interval;
 use crate::period::Period;
+use crate::statistics::Snapshot;
+use crate::store::IntervalStore;
 use crate::summary::{MeasuredWindow, Summary};
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
@@ -42,10 +44,19 @@ pub enum Event<'a> {
     Interval(&'a Interval),
     /// A period is over, of the length that the observer asks for.
     Period(&'a Period),
+    /// A server said something of itself.
+    Statistics {
+        /// Its place among those that are asked.
+        server: usize,
+        /// What it said.
+        snapshot: &'a Snapshot,
+    },
     /// Time has passed: comes after every look at the workers, at least every 110 ms.
     Tick {
         /// Nanoseconds on the run's clock.
         now_ns: u64,
+        /// Everything that was handed over so far.
+        so_far: &'a IntervalStore,
     },
     /// The run is over.
     Ended {

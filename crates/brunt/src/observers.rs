@@ -68,8 +68,11 @@ impl Watching<'_, '_> {
                 self.periods.iter_mut().flatten().for_each(|periods| periods.push(interval));
                 self.observers.tell(&Event::Interval(interval));
             }
-            Observed::Tick { now_ns, .. } => {
-                self.observers.tell(&Event::Tick { now_ns: *now_ns });
+            Observed::Statistics { server, snapshot } => {
+                self.observers.tell(&Event::Statistics { server: *server, snapshot });
+            }
+            Observed::Tick { now_ns, intervals } => {
+                self.observers.tell(&Event::Tick { now_ns: *now_ns, so_far: intervals });
                 self.tell_periods(|periods| periods.take(*now_ns));
             }
         }

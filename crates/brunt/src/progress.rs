@@ -98,7 +98,7 @@ impl Observer for Progress {
                 line.align(*window);
             }
             (Event::Interval(interval), Some(line)) => line.watch.add(interval),
-            (Event::Tick { now_ns }, Some(line)) => {
+            (Event::Tick { now_ns, .. }, Some(line)) => {
                 line.watch.tick(*now_ns);
                 line.draw_when_due(*now_ns);
             }

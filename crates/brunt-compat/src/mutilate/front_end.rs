@@ -181,7 +181,7 @@ impl FrontEnd for Master {
             Event::Started(window) if matches!(self.stage, Stage::Measuring) => {
                 self.begins_ns = Some(window.measure_ns);
             }
-            Event::Tick { now_ns } if self.begins_ns.is_some_and(|begins_ns| *now_ns >= begins_ns) => {
+            Event::Tick { now_ns, .. } if self.begins_ns.is_some_and(|begins_ns| *now_ns >= begins_ns) => {
                 let since_ns = now_ns - self.begins_ns.take().unwrap_or_default();
                 let at_s = seconds(console.unix) - since_ns as f64 / 1e9;
                 self.verbose(console, 1, &format!("started at {at_s:.6}"));
@@ -452,6 +452,7 @@ fn seconds(time: DurationNs) -> f64 {
 mod tests {
     use super::*;
     use crate::front_end::Printed;
+    use brunt_stats::run_data::RunData;
     use brunt_stats::summary::MeasuredWindow;
     use std::io::ErrorKind;
 
@@ -476,8 +477,9 @@ mod tests {
         front_end.next(None, &mut console);
         let window = MeasuredWindow { measure_ns: 1_000_000_000, ..MeasuredWindow::default() };
         front_end.observe(&Event::Started(window), &mut console);
+        let nothing = RunData::default().intervals;
         for now_ns in [990_000_000, 1_250_000_000, 1_350_000_000] {
-            front_end.observe(&Event::Tick { now_ns }, &mut console);
+            front_end.observe(&Event::Tick { now_ns, so_far: &nothing }, &mut console);
         }
         let text = |printed: Printed| match printed {
             Printed::Out(_) => String::new(),

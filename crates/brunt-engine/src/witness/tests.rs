@@ -32,10 +32,14 @@ fn speaker(host: std::net::IpAddr, says: &'static [u8]) -> (SocketAddr, mpsc::Re
 }
 
 fn ask_all(address: SocketAddr) -> ServerRecord {
-    let witnesses =
-        Witnesses::start(vec![(endpoint(address).remove(0), Question::Stats)], None, Clock::start()).unwrap();
+    let (told, heard) = mpsc::channel();
+    let asked = vec![(endpoint(address).remove(0), Question::Stats)];
+    let witnesses = Witnesses::start(asked, None, Clock::start(), &told).unwrap();
     witnesses.prepared();
-    witnesses.end().remove(0)
+    let record = witnesses.end().remove(0);
+    let heard: Vec<Snapshot> = heard.try_iter().map(|(_, snapshot)| snapshot).collect();
+    assert_eq!(heard, record.snapshots(), "whoever listens hears every answer");
+    record
 }
 
 #[test]
@@ -182,6 +186,7 @@ fn who_does_not_answer_info_says_why() {
             vec![(endpoint(address).remove(0), Question::Info(codec(toml)))],
             None,
             Clock::start(),
+            &mpsc::channel().0,
         );
         let witnesses = witnesses.unwrap();
         witnesses.prepared();
