@@ -258,7 +258,7 @@ fn assertion(assertion: &Assertion) -> Value {
     })
 }
 
-fn requests(book: &RequestBook) -> Value {
+pub(crate) fn requests(book: &RequestBook) -> Value {
     let outcome = |class| book.outcome(class);
     let replies = ReplyKind::ALL.into_iter().filter(|reply| book.reply(*reply) > 0);
     json!({
@@ -285,11 +285,11 @@ fn requests(book: &RequestBook) -> Value {
     })
 }
 
-fn keys(book: &KeyBook) -> Value {
+pub(crate) fn keys(book: &KeyBook) -> Value {
     json!({ "asked": book.asked, "hit": book.hit, "miss": book.miss, "failed": book.failed })
 }
 
-fn bytes(bytes: Bytes) -> Value {
+pub(crate) fn bytes(bytes: Bytes) -> Value {
     json!({ "tx": bytes.tx, "rx": bytes.rx })
 }
 
@@ -335,7 +335,7 @@ fn phase(summary: &Summary, phase: &PhaseSummary) -> Value {
     value
 }
 
-fn distribution(summary: &LatencySummary) -> Value {
+pub(crate) fn distribution(summary: &LatencySummary) -> Value {
     let mut value = json!({
         "count": summary.count,
         "mean": whole(summary.mean_ns),
@@ -562,7 +562,7 @@ fn meter(meter: &Meter) -> Value {
     value
 }
 
-fn connection_counts(counts: &ConnectionCounts) -> Value {
+pub(crate) fn connection_counts(counts: &ConnectionCounts) -> Value {
     let ConnectionCounts { begun, established, failed, retired, lost } = *counts;
     json!({ "begun": begun, "established": established, "failed": failed, "retired": retired, "lost": lost })
 }

@@ -2,6 +2,8 @@
 
 mod campaign;
 mod comparison;
+mod live;
+mod metrics;
 mod run;
 mod schema;
 mod size;

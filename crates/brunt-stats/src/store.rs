@@ -14,7 +14,7 @@ use crate::fault::FaultTable;
 use crate::histogram::Histogram;
 use crate::interval::{Bytes, Interval, IntervalRow, Latencies, Move};
 use crate::meter::{Meter, MeterTotals};
-use crate::outage::OutageSpans;
+use crate::outage::{OutageSpan, OutageSpans};
 use crate::recorder::{Layout, RowIndex};
 use crate::server::{self, ServerCounts};
 use crate::timeline::Timeline;
@@ -209,6 +209,11 @@ impl IntervalStore {
     /// What each server did so far, in the order of the plan.
     pub fn servers(&self) -> &[ServerCounts] {
         &self.servers
+    }
+
+    /// Spans of trouble that have ended so far.
+    pub fn outage_spans(&self) -> &[OutageSpan] {
+        &self.outages.spans
     }
 
     /// Response times by server so far; empty where they are not told apart.

@@ -6,10 +6,11 @@ use serde_json::Value;
 use std::sync::LazyLock;
 
 /// By the names of their files.
-static SCHEMAS: LazyLock<[(&str, Value); 3]> = LazyLock::new(|| {
+static SCHEMAS: LazyLock<[(&str, Value); 4]> = LazyLock::new(|| {
     [
         ("summary.schema.json", include_str!("../../../../../docs/summary.schema.json")),
         ("campaign.schema.json", include_str!("../../../../../docs/campaign.schema.json")),
+        ("live.schema.json", include_str!("../../../../../docs/live.schema.json")),
         ("compare.schema.json", include_str!("../../../../../docs/compare.schema.json")),
     ]
     .map(|(file, text)| (file, serde_json::from_str(text).expect("a schema is JSON")))
