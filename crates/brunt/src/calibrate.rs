@@ -11,6 +11,7 @@ use crate::interrupt;
 use crate::measurement::{Servers, Step, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
+use crate::progress::Progress;
 use crate::run::read_plan;
 use crate::terminal::say;
 use brunt_engine::rehearsal::{self, Echo};
@@ -136,7 +137,8 @@ struct Calibrator<'a> {
 impl<'a> Calibrator<'a> {
     fn new(plan: &'a Plan, quiet: bool, stop: &'a AtomicBool) -> Self {
         let lowest = (REQUESTS_MIN * 1_000_000_000).div_ceil(step_ns(plan)).max(RATE_MIN);
-        let observers = Observers::of(&cli::ProgressFlags { progress: None, no_progress: false, quiet });
+        let flags = cli::ProgressFlags { progress: None, no_progress: false, http: None, quiet };
+        let observers = Observers::only(Progress::new(&flags));
         Self { plan, quiet, observers, stop, lowest, steps: 0, disturbed: Vec::new() }
     }
 

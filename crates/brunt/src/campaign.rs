@@ -22,6 +22,7 @@ use crate::output::Outputs;
 use crate::run::{self, Asked};
 use anyhow::{Context, anyhow};
 use brunt_engine::run::DataSets;
+use brunt_plan::objective::Objective;
 use brunt_plan::op::OpKind;
 use brunt_plan::plan::Plan;
 use brunt_plan::quantile::Quantile;
@@ -78,18 +79,19 @@ struct Made {
 }
 
 impl<'a> Series<'a> {
-    /// Finds or starts the servers, with room for the largest data set of these plans; at least one.
+    /// Finds or starts the servers, with room for the largest data set of these plans; at least one. Objectives are for observers.
     fn open(
         flags: &'a cli::Run,
         varied: Option<&'static str>,
         plans: &[Plan],
         asked: &mut Asked,
+        objectives: &[Objective],
     ) -> Result<Self, Failure> {
         let largest = plans.iter().max_by_key(|plan| embedded::memory_bytes(plan));
         let largest = largest.ok_or_else(|| Failure::usage("a campaign without a run"))?;
         let stop = interrupt::flag()?;
         let servers = Servers::open(largest)?.led(asked.fleet.take(), Lead::default());
-        let mut observers = Observers::of(&flags.progress);
+        let mut observers = Observers::of(&flags.progress, objectives)?;
         run::note_raised_threads(&asked.spec, largest, &mut observers);
         let (stored, head, runs) = (None, None, Vec::new());
         Ok(Self { servers, stop, flags, observers, of: None, varied, stored, made: 0, head, runs })

@@ -8,6 +8,7 @@
 )]
 
 use crate::calibrate;
+use crate::http::HttpAddress;
 use crate::option_file::parse_or_read;
 use brunt_compat::tools::{self, TOOLS, Tool};
 use brunt_fleet::TrustFiles;
@@ -822,6 +823,10 @@ pub(crate) struct ProgressFlags {
     /// Show no progress
     #[arg(long)]
     pub no_progress: bool,
+    /// Show the run by HTTP while it goes on, /metrics and /summary.json, at this port of this host alone, such as 9090 (0: any that is
+    /// free), or at an address, such as 0.0.0.0:9090
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<HttpAddress>,
     /// Print no report, no notes and no progress but what --progress asks for, only errors
     #[arg(long, short)]
     pub quiet: bool,

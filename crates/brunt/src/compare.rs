@@ -51,7 +51,8 @@ struct Compared {
 
 fn of_files(flags: &cli::Compare) -> Result<Comparison, Failure> {
     let (run, class) = flags.planned.spec();
-    let given = [run.given(), class.given()].concat();
+    let http = flags.progress.http.map(|_| "http".to_owned());
+    let given = [run.given(), class.given(), Vec::from_iter(http)].concat();
     if !given.is_empty() {
         let given: Vec<String> = given.iter().map(|flag| format!("--{flag}")).collect();
         return Err(Failure::usage(format!(

@@ -17,6 +17,7 @@ mod embedded;
 mod environment;
 mod exit;
 mod facts;
+mod http;
 mod input;
 mod interrupt;
 mod limits;

@@ -4,8 +4,12 @@
 //! and periods of the length that it asks for; where none asks, none are added up.
 
 use crate::cli::ProgressFlags;
+use crate::exit::Failure;
+use crate::http::HttpView;
 use crate::progress::Progress;
+use crate::terminal::say;
 use brunt_engine::run::Observed;
+use brunt_plan::objective::Objective;
 use brunt_plan::plan::Plan;
 use brunt_plan::units::DurationNs;
 use brunt_stats::observer::{Event, Observer, Place};
@@ -17,9 +21,19 @@ use brunt_stats::summary::{MeasuredWindow, Summary};
 pub(crate) struct Observers<'a>(Vec<Box<dyn Observer + 'a>>);
 
 impl<'a> Observers<'a> {
-    /// Those that the flags ask for.
-    pub(crate) fn of(flags: &ProgressFlags) -> Self {
-        Self(vec![Box::new(Progress::new(flags))])
+    /// Those that the flags ask for. Objectives are those of the command, for whoever counts up to their bounds.
+    pub(crate) fn of(flags: &ProgressFlags, objectives: &[Objective]) -> Result<Self, Failure> {
+        let mut observers = Self(vec![Box::new(Progress::new(flags))]);
+        if let Some(address) = flags.http {
+            let view = HttpView::open(address, objectives)?;
+            match address.is_told() {
+                true => observers.note(&view.note()),
+                // Who is not told where it listens cannot ask.
+                false => say(format_args!("note: {}", view.note())),
+            }
+            observers.0.push(Box::new(view));
+        }
+        Ok(observers)
     }
 
     /// This one alone.

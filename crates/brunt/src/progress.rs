@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn who_sees_what() {
-        let none = ProgressFlags { progress: None, no_progress: false, quiet: false };
+        let none = ProgressFlags { progress: None, no_progress: false, http: None, quiet: false };
         let lines = ProgressFlags { progress: Some(DurationNs(5)), ..none };
         let off = ProgressFlags { no_progress: true, ..none };
         let quiet = ProgressFlags { quiet: true, ..none };

@@ -55,7 +55,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let place = Place { of: Some(1), ..Place::default() };
     let step = Step { convergence: Convergence::of(&plan), judgement, place, ..Step::default() };
     let servers = Servers::open(&plan)?.led(asked.fleet, Lead::default());
-    let mut observers = Observers::of(&flags.progress);
+    let mut observers = Observers::of(&flags.progress, &output.assert)?;
     note_raised_threads(&asked.spec, &plan, &mut observers);
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);
@@ -90,7 +90,7 @@ pub(crate) fn load(flags: &cli::Load) -> Result<Exit, Failure> {
     plan.server_stats = false;
     let stop = interrupt::flag()?;
     let keys = plan.preload_stores();
-    let mut observers = Observers::of(&flags.progress);
+    let mut observers = Observers::of(&flags.progress, &[])?;
     note_raised_threads(&spec, &plan, &mut observers);
     let summary = measure(&plan, &Servers::open(&plan)?, &stop, &mut observers, &Step::default())?;
     if !flags.progress.quiet {

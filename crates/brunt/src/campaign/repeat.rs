@@ -27,7 +27,7 @@ pub(crate) fn run(flags: &cli::Repeated) -> Result<Exit, Failure> {
         return print_plan(&plan, &remark);
     }
     let outputs = Outputs::open(&flags.output, &plan)?;
-    let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked)?;
+    let mut series = Series::open(flags, None, std::slice::from_ref(&plan), &mut asked, &[])?;
     let ended = measure_all(&mut series, &plan, repeat);
     series.report(outputs, ended, Question::Repeat)
 }

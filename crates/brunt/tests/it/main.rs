@@ -23,6 +23,7 @@ mod dialects;
 mod experiments;
 mod faults;
 mod fleet;
+mod http;
 mod information;
 mod legacy;
 mod lifetimes;

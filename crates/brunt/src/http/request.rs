@@ -1,0 +1,145 @@
+//! The head of a request: which page is asked for, or why there is none.
+//!
+//! Not a connection and not a page. Bodies of requests are not read. Invariant: whatever the bytes are, there is an answer as soon as no
+//! further byte can make a request of them.
+
+use super::board::Page;
+use httparse::{EMPTY_HEADER, Error, Status};
+
+/// A head is no longer: what browsers send takes a tenth of it.
+pub(super) const HEAD_MAX: usize = 8 << 10;
+const HEADERS_MAX: usize = 64;
+
+/// What became of the bytes of a head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// There is more to come.
+    Unfinished,
+    /// A page is asked for.
+    Page { page: Page, is_head_only: bool },
+    /// There is none.
+    Refused { refusal: Refusal, is_head_only: bool },
+}
+
+/// Why there is no page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// These bytes are no request.
+    NoRequest,
+    /// Nothing lies there.
+    NoPage,
+    /// Pages can be read only.
+    NoMethod,
+    /// It did not come in time.
+    TooSlow,
+    /// It is longer than any that asks for a page.
+    TooLong,
+}
+
+impl Refusal {
+    /// The status line's number and words.
+    pub(super) const fn status(self) -> &'static str {
+        match self {
+            Self::NoRequest => "400 Bad Request",
+            Self::NoPage => "404 Not Found",
+            Self::NoMethod => "405 Method Not Allowed",
+            Self::TooSlow => "408 Request Timeout",
+            Self::TooLong => "431 Request Header Fields Too Large",
+        }
+    }
+
+    /// For who asked.
+    pub(super) fn text(self) -> String {
+        let paths = Page::ALL.map(Page::path).join(" and ");
+        match self {
+            Self::NoRequest => "this is no HTTP request\n".to_owned(),
+            Self::NoPage => format!("nothing is here; there are {paths}\n"),
+            Self::NoMethod => "pages can only be read: GET or HEAD\n".to_owned(),
+            Self::TooSlow => "the request did not come in time\n".to_owned(),
+            Self::TooLong => format!("the request is longer than {HEAD_MAX} bytes\n"),
+        }
+    }
+}
+
+/// Reads what has come of a head.
+pub(super) fn read(bytes: &[u8]) -> Head {
+    let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let parsed = request.parse(bytes);
+    let is_head_only = request.method == Some("HEAD");
+    let refused = |refusal| Head::Refused { refusal, is_head_only };
+    match parsed {
+        Ok(Status::Partial) if bytes.len() < HEAD_MAX => Head::Unfinished,
+        Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(Refusal::TooLong),
+        Err(_) => refused(Refusal::NoRequest),
+        Ok(Status::Complete(_)) => match (request.method, request.path) {
+            (Some("GET" | "HEAD"), Some(target)) => match page_at(target) {
+                Some(page) => Head::Page { page, is_head_only },
+                None => refused(Refusal::NoPage),
+            },
+            _ => refused(Refusal::NoMethod),
+        },
+    }
+}
+
+/// The page of a target, which may have a query, and in front of the path the host, as who asks a proxy writes it.
+fn page_at(target: &str) -> Option<Page> {
+    let path = match target.strip_prefix("http://") {
+        Some(rest) => &rest[rest.find('/')?..],
+        None => target,
+    };
+    let path = path.split(['?', '#']).next()?;
+    Page::ALL.into_iter().find(|page| page.path() == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_and_what_they_ask_for() {
+        let page = |page| Head::Page { page, is_head_only: false };
+        let refused = |refusal| Head::Refused { refusal, is_head_only: false };
+        let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_MAX));
+        let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
+        let table: [(&str, Head); 24] = [
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", page(Page::Metrics)),
+            ("GET /metrics HTTP/1.0\r\n\r\n", page(Page::Metrics)),
+            ("GET /metrics HTTP/1.1\n\n", page(Page::Metrics)),
+            ("GET /summary.json?a=b HTTP/1.1\r\n\r\n", page(Page::Summary)),
+            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\n\r\n", page(Page::Metrics)),
+            ("GET /metrics HTTP/1.1\r\n\r\nGET /more", page(Page::Metrics)),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", Head::Page { page: Page::Metrics, is_head_only: true }),
+            ("HEAD /other HTTP/1.1\r\n\r\n", Head::Refused { refusal: Refusal::NoPage, is_head_only: true }),
+            ("", Head::Unfinished),
+            ("G", Head::Unfinished),
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n", Head::Unfinished),
+            ("GET / HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
+            ("GET /metrics/ HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
+            ("GET /METRICS HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
+            ("GET /../metrics HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
+            ("GET http://127.0.0.1 HTTP/1.1\r\n\r\n", refused(Refusal::NoPage)),
+            ("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", refused(Refusal::NoMethod)),
+            ("OPTIONS * HTTP/1.1\r\n\r\n", refused(Refusal::NoMethod)),
+            ("get stats\r\n", refused(Refusal::NoRequest)),
+            ("GET /metrics\r\n\r\n", refused(Refusal::NoRequest)),
+            ("\u{16}\u{3}\u{1}\u{2}", refused(Refusal::NoRequest)),
+            ("GET /metrics HTTP/1.1\r\nno header\r\n\r\n", refused(Refusal::NoRequest)),
+            (&long, refused(Refusal::TooLong)),
+            (&many, refused(Refusal::TooLong)),
+        ];
+        for (bytes, expected) in table {
+            let shown: String = bytes.chars().take(60).collect();
+            assert_eq!(read(bytes.as_bytes()), expected, "{shown:?}");
+        }
+    }
+
+    /// Wherever a request is cut, nothing is decided before its last byte.
+    #[test]
+    fn a_head_comes_in_pieces() {
+        let whole = b"GET /summary.json HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n";
+        for len in 0..whole.len() {
+            assert_eq!(read(&whole[..len]), Head::Unfinished, "{len}");
+        }
+    }
+}

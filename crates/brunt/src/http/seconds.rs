@@ -1,0 +1,119 @@
+//! When a whole second of a run is there to be shown: as soon as every worker has handed over what it recorded in it.
+//!
+//! Not what was recorded. Times are those of the run's clock. Invariant: seconds are told in order, each at most once; what was missed is
+//! not made up for.
+
+use std::collections::BTreeMap;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// A worker that the host stopped, one that has ended, and an agent's are waited for so long: two intervals.
+const SETTLE_NS: u64 = 200_000_000;
+
+/// The seconds of one run.
+#[derive(Debug, Default)]
+pub(super) struct Seconds {
+    /// The end of the one that is told next; 0 before anything is known.
+    due_ns: u64,
+    /// Up to when each worker has told what it recorded.
+    told_ns: BTreeMap<u32, u64>,
+}
+
+impl Seconds {
+    /// The schedule begins then, and seconds are counted from there.
+    pub(super) fn start(&mut self, start_ns: u64) {
+        self.due_ns = self.due_ns.max(start_ns + SECOND_NS);
+    }
+
+    /// A worker has told what it recorded up to an instant.
+    pub(super) fn told(&mut self, worker: u32, until_ns: u64) {
+        let held = self.told_ns.entry(worker).or_default();
+        *held = until_ns.max(*held);
+    }
+
+    /// The end of a second that is there to be shown, if there is one now.
+    pub(super) fn take(&mut self, now_ns: u64) -> Option<u64> {
+        if self.due_ns == 0 {
+            self.due_ns = now_ns + SECOND_NS;
+        }
+        let is_whole =
+            !self.told_ns.is_empty() && self.told_ns.values().all(|told_ns| *told_ns >= self.due_ns);
+        let late_ns = now_ns.checked_sub(self.due_ns + if is_whole { 0 } else { SETTLE_NS })?;
+        let at_ns = self.due_ns + late_ns / SECOND_NS * SECOND_NS;
+        self.due_ns = at_ns + SECOND_NS;
+        Some(at_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    enum See {
+        Start(u64),
+        Told(u32, u64),
+        /// Now, and the end of the second that is there.
+        Tick(u64, Option<u64>),
+    }
+    use See::{Start, Tick, Told};
+
+    /// Milliseconds.
+    fn check(seen: &[See]) {
+        const MS: u64 = 1_000_000;
+        let mut seconds = Seconds::default();
+        for (index, see) in seen.iter().enumerate() {
+            match see {
+                Start(at) => seconds.start(at * MS),
+                Told(worker, until) => seconds.told(*worker, until * MS),
+                Tick(now, expected) => {
+                    assert_eq!(seconds.take(now * MS), expected.map(|at| at * MS), "{index}: {now}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_is_shown_when_all_have_told_of_it() {
+        check(&[
+            Start(500),
+            Told(0, 1_400),
+            Told(1, 1_400),
+            Tick(1_410, None),
+            Told(0, 1_500),
+            Tick(1_500, None),
+            Told(1, 1_500),
+            Tick(1_510, Some(1_500)),
+            Tick(1_520, None),
+            Told(0, 1_600),
+            Tick(1_610, None),
+            // One is stopped, and has told all at last.
+            Told(0, 2_500),
+            Tick(2_510, None),
+            Tick(2_699, None),
+            Tick(2_700, Some(2_500)),
+            Told(1, 3_500),
+            Told(0, 3_500),
+            Tick(3_500, Some(3_500)),
+        ]);
+    }
+
+    #[test]
+    fn before_the_schedule_seconds_count_from_the_first_look() {
+        check(&[
+            Tick(20, None),
+            Tick(1_020, None),
+            Tick(1_220, Some(1_020)),
+            Tick(2_219, None),
+            Tick(2_220, Some(2_020)),
+            // From here on they are those of the schedule.
+            Start(2_700),
+            Tick(3_400, None),
+            Tick(3_900, Some(3_700)),
+            // The control thread was stopped.
+            Tick(9_950, Some(9_700)),
+            Tick(9_960, None),
+            // The window is known to begin earlier: its schedule began when it did.
+            Start(2_700),
+            Tick(10_900, Some(10_700)),
+        ]);
+    }
+}

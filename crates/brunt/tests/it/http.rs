@@ -1,0 +1,212 @@
+//! Runs that are looked at by HTTP while they go on: what scrapers see adds up to the result, and nobody who asks disturbs anything.
+//!
+//! Not the texts, of which made-up runs have everything (`brunt-report/src/tests/metrics.rs`).
+
+#[path = "../../../brunt-report/src/tests/metrics/reader.rs"]
+mod reader;
+
+use crate::fleet::Agent;
+use crate::schema::check_result;
+use crate::server::{Server, beside_others, brunt, own_directory};
+use reader::Exposition;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nobody waits longer for an answer, on whatever host.
+const ANSWERED: Duration = Duration::from_secs(5);
+
+/// A run that shows itself.
+struct Shown {
+    child: Child,
+    address: String,
+    result: PathBuf,
+}
+
+impl Shown {
+    fn start(server: &Server, flags: &[&str]) -> Self {
+        let result = own_directory().join("result.json");
+        let mut command = brunt(&["run", "-q", "--allow-untrusted", "--wait", "sleep", "--http", "0", "-s"]);
+        command.arg(&server.address).args(flags).arg("--json").arg(&result);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.strip_prefix("note: http://").and_then(|line| line.split('/').next());
+        let address = address.unwrap_or_else(|| panic!("no address: {line}")).to_owned();
+        Self { child, address, result }
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(ANSWERED)).unwrap();
+        stream
+    }
+
+    /// What comes of these bytes.
+    fn says(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn body(&self, path: &str) -> String {
+        let answer = self.says(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        body.to_owned()
+    }
+
+    fn metrics(&self) -> Exposition {
+        let text = self.body("/metrics");
+        reader::read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    /// The metrics as soon as so many requests of the window have been answered.
+    fn metrics_with(&self, count: f64) -> Exposition {
+        let since = Instant::now();
+        loop {
+            let found = self.metrics();
+            if found.sum("brunt_response_seconds_count", &[]) >= count {
+                return found;
+            }
+            assert!(since.elapsed() < Duration::from_secs(60), "nothing is measured");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Memory of the process, in KiB.
+    fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim_end_matches("kB").trim().parse().unwrap()
+    }
+
+    /// Waits for its end; its result.
+    fn end(mut self) -> Value {
+        assert!(self.child.wait().unwrap().success());
+        assert!(TcpStream::connect(&self.address).is_err(), "it outlives the run");
+        let text = std::fs::read_to_string(&self.result).unwrap();
+        std::fs::remove_dir_all(self.result.parent().unwrap()).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+fn of_phases(result: &Value, key: &str) -> f64 {
+    let phases = result["phases"].as_object().unwrap().values();
+    phases.map(|phase| phase["requests"][key].as_f64().unwrap()).sum()
+}
+
+/// What is seen while a run goes on never falls and is no more than its result.
+fn check_counts(early: &Exposition, late: &Exposition, result: &Value) {
+    for (metric, key) in [
+        ("brunt_requests_scheduled_total", "scheduled"),
+        ("brunt_requests_sent_total", "sent"),
+        ("brunt_requests_total", "completed"),
+    ] {
+        let (early, late, end) = (early.sum(metric, &[]), late.sum(metric, &[]), of_phases(result, key));
+        assert!(0.0 < early && early < late && late <= end, "{metric}: {early} {late} {end}");
+    }
+}
+
+/// Slow clients, half-open ones, ones that say nothing or garbage, more of them than there is room for: the run has its result, and
+/// whoever asks has an answer.
+#[test]
+fn a_run_is_looked_at_and_not_disturbed() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let run = Shown::start(&server, &["-r", "1k", "-t", "4s", "-c", "4", "--keys", "300", "--warmup", "0s"]);
+    let mut slow: Vec<TcpStream> = (0..40).map(|_| run.connect()).collect();
+    let request = b"GET /metrics HTTP/1.1\r\n";
+    let mut drip = |nth: usize| slow.iter_mut().for_each(|stream| drop(stream.write(&request[nth..=nth])));
+    drip(0);
+    let early = run.metrics_with(1.0);
+    drip(1);
+    assert_eq!(early.sum("brunt_connections_open", &[]), 4.0);
+    assert_eq!(early.sum("brunt_verdict", &[("brunt_verdict", "pending")]), 1.0);
+    assert!(early.sum("brunt_server_requests_total", &[("server", &server.address)]) > 0.0);
+    for (request, status) in [
+        ("HEAD /metrics HTTP/1.1\r\n\r\n", "200 OK"),
+        ("GET /other HTTP/1.1\r\n\r\n", "404 Not Found"),
+        ("POST /metrics HTTP/1.1\r\nContent-Length: 1\r\n\r\na", "405 Method Not Allowed"),
+        ("stats\r\n", "400 Bad Request"),
+        ("\u{0}\u{1}\r\n\r\n", "400 Bad Request"),
+        (&format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(20_000)), "431 Request Header Fields Too Large"),
+    ] {
+        let answer = run.says(request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{request:?}: {answer}");
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        assert_eq!(body.is_empty(), request.starts_with("HEAD"), "{body}");
+        assert!(status != "404 Not Found" || body.contains("/metrics and /summary.json"), "{body}");
+    }
+    let live = run.body("/summary.json");
+    check_result("live", &live);
+    assert!(live.contains("\"state\": \"measure\""), "{live}");
+    let before_kib = run.resident_kib();
+    for _ in 0..500 {
+        run.body("/metrics");
+    }
+    let grown_kib = run.resident_kib().saturating_sub(before_kib);
+    assert!(grown_kib < 6 << 10, "it has grown by {grown_kib} KiB");
+    let late = run.metrics_with(early.sum("brunt_response_seconds_count", &[]) + 1.0);
+    drip(2);
+    let result = run.end();
+    check_counts(&early, &late, &result);
+    assert_eq!(result["requests"]["completed"], result["requests"]["scheduled"]);
+    assert_eq!(result["connections"]["lost"], 0);
+}
+
+/// What agents do is seen at their controller, which loads nothing itself.
+#[test]
+fn a_fleet_is_looked_at_in_one_place() {
+    let _machine = beside_others();
+    let server = Server::reference(&[]);
+    let agents = [Agent::wait(&["-T", "1"]), Agent::wait(&["-T", "1"])];
+    let [one, two] = [&agents[0].address, &agents[1].address];
+    let flags = [
+        "--agent", one, "--agent", two, "-r", "1k", "-t", "3s", "-c", "6", "--keys", "300", "--warmup", "0s",
+    ];
+    let run = Shown::start(&server, &flags);
+    let early = run.metrics_with(500.0);
+    assert_eq!(early.sum("brunt_connection_events_total", &[("event", "established")]), 6.0);
+    let late = run.metrics_with(early.sum("brunt_response_seconds_count", &[]) + 500.0);
+    check_counts(&early, &late, &run.end());
+}
+
+#[test]
+fn who_cannot_listen_says_why() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let port = address.rsplit_once(':').unwrap().1;
+    for (given, expected) in [
+        (
+            port,
+            format!(
+                "--http: '{address}' was given (Address already in use (os error 98)); accepted: an address of this host and a free port"
+            ),
+        ),
+        (
+            "192.0.2.1:0",
+            "--http: '192.0.2.1:0' was given (Cannot assign requested address (os error 99)); accepted: "
+                .to_owned(),
+        ),
+        (
+            "0.0.0.0",
+            "invalid value '0.0.0.0' for '--http <ADDR>': expected a port of this host alone".to_owned(),
+        ),
+    ] {
+        let output = brunt(&["run", "--http", given, "-n", "10"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.replace("\n", " ").contains(&expected), "{said}");
+    }
+    let output = brunt(&["compare", "a.json", "b.json", "--http", "0"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("--http: results were measured already; accepted: beside --live"), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}
