@@ -3,6 +3,7 @@
 //! Descriptions only; the samplers that draw from them live in `brunt-workload`.
 
 use crate::law::{self, Law};
+use crate::mcperf_draw::{MCPERF, McperfDraw};
 use crate::units::{ByteSize, DurationNs, Rate, serde_as_text};
 use std::fmt;
 use std::str::FromStr;
@@ -51,6 +52,9 @@ pub enum SizeDistribution {
     /// Ranges, of which each has a share of the keys and all its lengths equally often. Text form
     /// `ranges:16-100@0.2,101-250@0.8`.
     Ranges(Vec<SizeRange>),
+    /// The length of id n is the n-th number that mcperf draws, from 0, rounded to the nearest byte (of two the even one);
+    /// draws without an end are cut at 1 MiB. Text form `mcperf:u1,16@3`.
+    Mcperf(McperfDraw),
 }
 
 /// A range of lengths, both ends included, and its share of the keys.
@@ -112,6 +116,7 @@ impl SizeDistribution {
             Self::Fixed(size) => *size,
             Self::Uniform { min, .. } | Self::Law { min, .. } | Self::Mutilate { min, .. } => *min,
             Self::Ranges(ranges) => ranges.iter().map(|range| range.min).min().unwrap_or(0),
+            Self::Mcperf(draw) => draw.size_min(),
         }
     }
     /// The longest length that can occur.
@@ -120,6 +125,7 @@ impl SizeDistribution {
             Self::Fixed(size) => *size,
             Self::Uniform { max, .. } | Self::Law { max, .. } | Self::Mutilate { max, .. } => *max,
             Self::Ranges(ranges) => ranges.iter().map(|range| range.max).max().unwrap_or(0),
+            Self::Mcperf(draw) => draw.size_max(),
         }
     }
 
@@ -187,6 +193,9 @@ impl FromStr for SizeDistribution {
         let text = text.trim();
         if let Some(ranges) = text.strip_prefix(RANGES) {
             return ranges_form(text, ranges);
+        }
+        if text.starts_with(MCPERF) {
+            return McperfDraw::parse_sizes(text).map(Self::Mcperf);
         }
         let (law, bounds) = match text.split_once('@') {
             Some((law, bounds)) => (law, Some(bounds)),
@@ -266,6 +275,7 @@ impl fmt::Display for SizeDistribution {
                 let range = |SizeRange { min, max, share }: &SizeRange| format!("{min}-{max}@{share}");
                 write!(formatter, "{RANGES}{}", ranges.iter().map(range).collect::<Vec<_>>().join(","))
             }
+            Self::Mcperf(draw) => write!(formatter, "{draw}"),
         }
     }
 }
@@ -283,6 +293,10 @@ pub enum Arrival {
     /// Independent gaps of this law, scaled so that their mean fits the rate: the law's own unit does not matter. What
     /// lies below 0 counts as 0. Text form: any law, such as `fb_ia`.
     Law(Law),
+    /// Gaps that are in proportion to the numbers mcperf draws, with the mean that fits the rate; of a sequence, which has no
+    /// mean, the numbers count gaps of the rate. The first arrival is at time 0. The connections of a class share one sequence of numbers,
+    /// each going on where the one before it, which has as many calls, comes to its end. Text form `mcperf:u1,16@3`.
+    Mcperf(McperfDraw),
 }
 
 /// A Markov-modulated Poisson process with two states, described by what a user can picture. Bursts and the calm between
@@ -408,6 +422,7 @@ impl FromStr for Arrival {
         match name_and_arguments(text) {
             ("poisson", arguments) if arguments.is_empty() => Ok(Self::Poisson),
             ("uniform", arguments) if arguments.is_empty() => Ok(Self::Uniform),
+            _ if text.starts_with(MCPERF) => McperfDraw::parse(text).map(Self::Mcperf),
             ("mmpp", arguments) => Mmpp::parse(&arguments).map(Self::Mmpp).map_err(named),
             (name, arguments) if arguments.is_empty() && !law::is_name(name) && !name.starts_with("fb_") => {
                 Err(format!(
@@ -431,6 +446,7 @@ impl fmt::Display for Arrival {
             Self::Uniform => formatter.write_str("uniform"),
             Self::Mmpp(Mmpp { peak, burst, duty }) => write!(formatter, "mmpp:{peak},{burst},{duty}"),
             Self::Law(law) => write!(formatter, "{law}"),
+            Self::Mcperf(draw) => write!(formatter, "{draw}"),
         }
     }
 }
@@ -475,7 +491,26 @@ mod tests {
             ("ranges:64@1", "ranges:64-64@1"),
             ("ranges:1-2@0.333,3-4@0.333,5-6@0.333", "ranges:1-2@0.333,3-4@0.333,5-6@0.333"),
             ("mutilate:pareto:3,10,0", "mutilate:pareto:3,10,0@0..1000000"),
+            ("mcperf:d5", "mcperf:d5"),
+            ("mcperf:u1, 16 @ 0", "mcperf:u1,16"),
+            ("mcperf:e0.01@3", "mcperf:e0.01@3"),
+            ("mcperf:s5", "mcperf:s5"),
         ]);
+        const DRAW: &str =
+            "expected dSIZE, uMIN,MAX, eMEAN or sFIRST behind mcperf:, all above 0, such as u1,16";
+        for text in [
+            "mcperf:",
+            "mcperf:5",
+            "mcperf:u5",
+            "mcperf:u9,3",
+            "mcperf:d0",
+            "mcperf:e-1",
+            "mcperf:sinf",
+            "mcperf:é",
+        ] {
+            check_faults::<SizeDistribution>(&[(text, DRAW)]);
+            check_faults::<Arrival>(&[(text, DRAW)]);
+        }
         check_faults::<SizeDistribution>(&[
             ("uniform:20,10", "MIN 20 exceeds MAX 10"),
             ("uniform:-1,10", "'-1' is no whole number of bytes, such as 200 or 4KiB"),
@@ -486,6 +521,8 @@ mod tests {
             ("gev:1,1,1KiB", "SHAPE '1KiB' is no number"),
             ("discrete:-5=1,6=1", "-5 is no size; expected 0 to 4294967295 bytes"),
             ("pareto:0,10000000000,-1", "10000000000 is no size; expected 0 to 4294967295 bytes"),
+            ("mcperf:d5@x", "'x' is no number of a client, such as 3"),
+            ("mcperf:d4294967296", "4294967296 is no size; expected up to 4294967295 bytes"),
             ("200@1..5", "bounds belong to a law, such as normal:200,50@10..400"),
             ("ranges:9-5@1", "'9-5@1' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
             ("ranges:5-9", "'5-9' is no range; expected MIN-MAX@SHARE, such as 16-100@0.2"),
@@ -523,6 +560,11 @@ mod tests {
             ("normal:9,0", (9, 9), (9, 9)),
             ("mutilate:fb_key@1..300", (1, 300), (5, 250)),
             ("ranges:7-300@0.5,2-9@0.5", (2, 300), (2, 300)),
+            ("mcperf:d2.5", (2, 2), (2, 2)),
+            ("mcperf:u1,300", (1, 300), (1, 300)),
+            ("mcperf:e50", (0, 1_665), (0, 1_665)),
+            ("mcperf:s5", (5, 1 << 20), (5, 1 << 20)),
+            ("mcperf:e1000000", (0, 1 << 20), (0, 1 << 20)),
         ] {
             let size: SizeDistribution = text.parse().unwrap();
             assert_eq!((size.min(), size.max()), read, "{text}");
@@ -544,6 +586,8 @@ mod tests {
             ("mmpp:4,100ms,0.1", "mmpp:4,100ms,0.1"),
             ("mmpp: 10, 0.1s, 1e-1", "mmpp:10,100ms,0.1"),
             ("fb_ia", "fb_ia"),
+            ("mcperf:u0.001,0.003@7", "mcperf:u0.001,0.003@7"),
+            ("mcperf:d1e10", "mcperf:d10000000000"),
         ]);
         check_faults::<Arrival>(&[
             (

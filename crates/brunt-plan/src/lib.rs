@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod gather;
 pub mod law;
 pub mod login;
+pub mod mcperf_draw;
 pub mod mix;
 pub mod objective;
 pub mod op;

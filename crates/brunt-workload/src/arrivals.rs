@@ -10,6 +10,7 @@
 use crate::law::UnitGaps;
 use crate::mmpp::MmppArrivals;
 use crate::profile::{Intensity, MASS_PER_REQUEST};
+use crate::rand48::Draws;
 use crate::rng::{Draw, Purpose, Rng};
 use brunt_plan::distribution::Arrival;
 use brunt_plan::op::ClassId;
@@ -64,16 +65,18 @@ impl Arrivals {
         Self::drawn(arrival, &OpenRate::PerConnection(rate), whole, 0, own, states)
     }
 
-    /// Begins anew, with the calls of this connection of the class; the first is due at once.
-    pub(crate) fn restart(&mut self, seed: u64, class: ClassId, connection: u64) {
+    /// Begins anew, with the calls of this connection of the class, so many; the first is due at once.
+    pub(crate) fn restart(&mut self, seed: u64, class: ClassId, connection: u64, calls: u64) {
         let [own, states] = rngs_of_calls(seed, class, connection);
         match self {
             Self::Uniform(arrivals) => (arrivals.due_ns, arrivals.remainder) = (0, 0),
             Self::Poisson(arrivals) => (arrivals.due, arrivals.rng) = (0, own),
             Self::Renewal(arrivals) => {
                 (arrivals.mass, arrivals.due_ns) = (0, 0);
-                if let Gaps::Law { rng, .. } | Gaps::Exponential { rng, .. } = &mut arrivals.gaps {
-                    *rng = own;
+                match &mut arrivals.gaps {
+                    Gaps::Law { rng, .. } | Gaps::Exponential { rng, .. } => *rng = own,
+                    Gaps::Mcperf(gaps) => gaps.draws.go_to(connection.wrapping_mul(gaps_of_calls(calls))),
+                    Gaps::Even(_) => {}
                 }
             }
             Self::Mmpp(arrivals) => arrivals.restart(own, states),
@@ -108,6 +111,11 @@ impl Arrivals {
             }
             (Arrival::Law(law), _) => {
                 renewal(Gaps::Law { unit_gaps: UnitGaps::new(law), turns, rng: shared })
+            }
+            (Arrival::Mcperf(draw), _) => {
+                let draws = Draws::new(*draw);
+                let unit = MASS_PER_REQUEST as f64 / draws.mean().unwrap_or(1.0);
+                renewal(Gaps::Mcperf(McperfGaps { draws, unit, turns }))
             }
             (Arrival::Mmpp(mmpp), _) => {
                 let intensity = Intensity::new(rate, lead_ns);
@@ -144,6 +152,17 @@ fn rngs_of_calls(seed: u64, class: ClassId, connection: u64) -> [Rng; 2] {
     // Connections so far apart that their numbers share the low bits may share their gaps as well.
     let stream = (connection & u64::from(u32::MAX)) as u32;
     [Purpose::Calls, Purpose::CallStates].map(|purpose| Rng::for_stream(seed, purpose, class, stream))
+}
+
+/// How many gaps mcperf draws for a connection with so many calls: those between them, but one for a single call, too. A connection
+/// without end leaves as many to it as no run takes.
+const fn gaps_of_calls(calls: u64) -> u64 {
+    const NO_END: u64 = 1 << 32;
+    match calls {
+        0..=2 => 1,
+        u64::MAX => NO_END,
+        calls => calls - 1,
+    }
 }
 
 /// Slots `first, first + of, first + 2·of, …` of [`Rate::slot_ns`], with the division carried on instead of repeated.
@@ -233,6 +252,24 @@ enum Gaps {
     Exponential { mean: f64, rng: Rng },
     /// Of a law, from the generator that all streams share; the first gap begins at time 0.
     Law { unit_gaps: UnitGaps, turns: Turns, rng: Rng },
+    /// Those of mcperf's generator, which all streams share, too; the first of all arrivals is at time 0.
+    Mcperf(McperfGaps),
+}
+
+/// Gaps in proportion to mcperf's numbers.
+#[derive(Clone, Debug)]
+struct McperfGaps {
+    draws: Draws,
+    /// What the number 1 is in units of mass.
+    unit: f64,
+    turns: Turns,
+}
+
+impl McperfGaps {
+    /// So many of them; each is truncated on its own, so that all streams add up the same numbers.
+    fn sum(&mut self, count: u32) -> u128 {
+        (0..count).fold(0, |sum: u128, _| sum.saturating_add((self.draws.next_number() * self.unit) as u128))
+    }
 }
 
 /// A portion's place in the sequence that all streams share.
@@ -268,6 +305,7 @@ impl RenewalArrivals {
             Gaps::Even(_) => u128::from(first) * MASS_PER_REQUEST,
             Gaps::Exponential { mean, rng } => exponential(*mean, rng),
             Gaps::Law { unit_gaps, rng, .. } => sum_of_gaps(unit_gaps, rng, u64::from(first) + 1),
+            Gaps::Mcperf(gaps) => gaps.sum(first),
         };
         arrivals.due_ns = arrivals.intensity.time_of(arrivals.mass);
         arrivals
@@ -278,6 +316,10 @@ impl RenewalArrivals {
             Gaps::Even(turns) => u128::from(turns.advance()) * MASS_PER_REQUEST,
             Gaps::Exponential { mean, rng } => exponential(*mean, rng),
             Gaps::Law { unit_gaps, turns, rng } => sum_of_gaps(unit_gaps, rng, u64::from(turns.advance())),
+            Gaps::Mcperf(gaps) => {
+                let count = gaps.turns.advance();
+                gaps.sum(count)
+            }
         };
         self.mass = self.mass.saturating_add(step);
         self.due_ns = self.intensity.time_of(self.mass);
@@ -637,6 +679,29 @@ mod tests {
             // As exact as the plan's integral in floating point is; the exact floor is shown where it is computed.
             let due = |at_ns| 200.0 + profile.requests_between(0, at_ns) - f64::from(request);
             assert!(due(before) < 1e-4 && due(after) > -1e-4, "request {request} at {due_ns}");
+        }
+    }
+
+    /// mcperf's connections: the first at once, each gap as drawn.
+    #[test]
+    fn connections_come_at_the_times_of_mcperf() {
+        let rate = Rate::per_second(500);
+        for text in ["mcperf:u0.001,0.003", "mcperf:e0.002@5", "mcperf:d0.002", "mcperf:s3"] {
+            let Ok(Arrival::Mcperf(draw)) = text.parse() else { panic!("{text}") };
+            let mut numbers = Draws::new(draw);
+            // Of a sequence the number is that of gaps of the rate.
+            let second = if draw.mean().is_some() { 1e9 } else { 2e6 };
+            let mut at_ns = 0.0;
+            let births = || Arrivals::of_births(&Arrival::Mcperf(draw), rate, WHOLE, 1, 0);
+            for due_ns in times(births(), 200) {
+                assert!((due_ns as f64 - at_ns).abs() < 2.0, "{text}: {due_ns}, not {at_ns}");
+                at_ns += numbers.next_number() * second;
+            }
+            let whole = times(births(), 90);
+            let part = |index| Arrivals::of_births(&Arrival::Mcperf(draw), rate, stream_of(index, 3), 1, 0);
+            let mut dealt: Vec<u64> = (0..3).flat_map(|index| times(part(index), 30)).collect();
+            dealt.sort_unstable();
+            assert_eq!(dealt, whole, "{text}");
         }
     }
 

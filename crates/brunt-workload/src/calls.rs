@@ -49,7 +49,7 @@ impl Calls {
     /// The connection of this ordinal stands from `start_ns` on, and is to have so many calls.
     pub(crate) fn begin(&mut self, connection: u64, start_ns: u64, calls: u64) {
         if let Some((seed, class)) = self.of_connections {
-            self.arrivals.restart(seed, class, connection);
+            self.arrivals.restart(seed, class, connection, calls);
             (self.start_ns, self.left) = (start_ns, calls);
         }
     }
@@ -121,6 +121,28 @@ mod tests {
             let again = times_ns(&mut calls, 3, 500, 20);
             assert!(again.iter().zip(&first).all(|(again, first)| again - 500 == *first), "{arrival}");
             assert_ne!(other, first[..5], "{arrival}");
+        }
+    }
+
+    /// mcperf draws the gaps of all its connections from one sequence: one for each call but the first, and one where there is no
+    /// other.
+    #[test]
+    fn connections_one_after_another_have_the_gaps_of_mcperf() {
+        for (count, drawn_each) in [(5, 4), (2, 1), (1, 1)] {
+            let mut calls = calls("mcperf:u0.0005,0.0015@2");
+            let Ok(Arrival::Mcperf(draw)) = "mcperf:u0.0005,0.0015@2".parse() else { panic!("no draw") };
+            let mut numbers = crate::rand48::Draws::new(draw);
+            for connection in 0..50 {
+                let times_ns = times_ns(&mut calls, connection, 1_000, count);
+                let gaps_ns: Vec<f64> = times_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+                let drawn: Vec<f64> = (0..drawn_each).map(|_| numbers.next_number() * 1e9).collect();
+                let off = |(gap_ns, drawn): (&f64, &f64)| (gap_ns - drawn).abs() > 1.0;
+                assert!(
+                    !gaps_ns.iter().zip(&drawn).any(off),
+                    "connection {connection}: {gaps_ns:?}, not {drawn:?}"
+                );
+                assert_eq!((times_ns[0], gaps_ns.len() as u64), (1_000, count - 1));
+            }
         }
     }
 

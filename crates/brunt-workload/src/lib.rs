@@ -27,6 +27,7 @@ pub mod placement;
 pub mod popularity;
 mod profile;
 mod purge;
+pub mod rand48;
 pub mod rng;
 pub mod schedule;
 pub mod session;

@@ -3,12 +3,13 @@
 //! The length of an id is the quantile of its law at hash(id)/2⁶⁴, rounded to the nearest byte (a half rounds up; truncation
 //! would make every mean half a byte too small) and moved into the bounds. It is asked for with every request, so that the
 //! laws that cost logarithms are looked up in a table of that same function. What is to be as in a data set of mutilate has its
-//! formulas and its hash instead: `mutilate.rs`.
+//! formulas and its hash instead: `mutilate.rs`; mcperf's sizes are the numbers of its generator in their order: `rand48.rs`.
 
 use crate::hash::{HashPurpose, IdHash};
 use crate::keys::memaslap::Layout;
 use crate::law::Quantiles;
 use crate::mutilate::{self, Formula};
+use crate::rand48::Draws;
 use brunt_plan::distribution::{SizeDistribution, SizeRange};
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ enum Lengths {
     Law(LawLengths),
     Mutilate(LawLengths),
     Ranges(Vec<RangeLengths>),
+    Mcperf(Draws),
     /// Those of objects of windows.
     Laid(Arc<Layout>, SizeOf),
 }
@@ -86,6 +88,7 @@ impl Sizes {
                 Lengths::Mutilate(LawLengths::new(Form::Mutilate(Formula::new(law)), min, max))
             }
             SizeDistribution::Ranges(ranges) => Lengths::Ranges(RangeLengths::all(&ranges)),
+            SizeDistribution::Mcperf(draw) => Lengths::Mcperf(Draws::new(draw)),
         };
         Self { lengths, max, hash: IdHash::new(data_seed, purpose) }
     }
@@ -117,6 +120,7 @@ impl Sizes {
             }
             Lengths::Law(lengths) => lengths.at(self.hash.of(id, 0)),
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
+            Lengths::Mcperf(draws) => draws.at(id).round_ties_even().min(f64::from(self.max)) as u32,
             Lengths::Laid(layout, SizeOf::Key) => layout.key_len(id),
             Lengths::Laid(layout, SizeOf::Value) => layout.value_len(id),
             Lengths::Ranges(ranges) => {
@@ -142,6 +146,8 @@ impl Sizes {
             Lengths::Fixed(size) => f64::from(*size),
             Lengths::Uniform { min, count } => f64::from(*min) + (*count - 1) as f64 / 2.0,
             Lengths::Law(lengths) | Lengths::Mutilate(lengths) => lengths.mean(),
+            // A sequence takes whatever is there; half of that is not too little.
+            Lengths::Mcperf(draws) => draws.mean().unwrap_or(f64::from(self.max) / 2.0),
             Lengths::Laid(layout, SizeOf::Key) => layout.mean_lens().0,
             Lengths::Laid(layout, SizeOf::Value) => layout.mean_lens().1,
             Lengths::Ranges(ranges) => {
@@ -294,6 +300,31 @@ mod tests {
         assert_ne!(values, lengths(SizeOf::Key, 1));
         let widest = Sizes::new(SizeDistribution::Uniform { min: 0, max: u32::MAX }, SizeOf::Key, 1);
         assert!((0..1_000).any(|id| widest.len(id) > u32::MAX / 2));
+    }
+
+    /// By the ids in any order; as mcperf 0.1.1 sent them.
+    #[test]
+    fn sizes_of_mcperf_are_its_numbers_in_their_order() {
+        let table: [(&str, u64, &[u32]); 6] = [
+            ("mcperf:u1,100", 0, &[81, 28, 10, 44, 64]),
+            ("mcperf:u1,100@3", 0, &[19, 97, 24]),
+            ("mcperf:e50", 0, &[83, 16, 5]),
+            ("mcperf:s5", 1_000_000, &[1_000_005]),
+            ("mcperf:s5", 1 << 20, &[1 << 20, 1 << 20]),
+            ("mcperf:d0.01", 7, &[0]),
+        ];
+        for (text, first, expected) in table {
+            let sizes = sizes(text, SizeOf::Value);
+            for (id, len) in (first..).zip(expected).collect::<Vec<_>>().into_iter().rev() {
+                assert_eq!(sizes.len(id), *len, "{text} {id}");
+            }
+        }
+        let sizes = sizes("mcperf:e50", SizeOf::Value);
+        let total: f64 = (0..100_000).map(|id| f64::from(sizes.len(id))).sum();
+        assert!(
+            (total / 100_000.0 - sizes.mean()).abs() < 1.0
+                && (0..100_000).all(|id| sizes.len(id) <= sizes.max())
+        );
     }
 
     fn sizes(text: &str, of: SizeOf) -> Sizes {

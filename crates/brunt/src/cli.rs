@@ -70,6 +70,7 @@ Laws of sizes (--key-size, --value-size: bytes) and of gaps (--arrival: stretche
   lognormal:MU,SIGMA      the logarithm has the mean MU and the SD SIGMA     lognormal:5,1
   discrete:V=W,...        these values, with these weights                   discrete:100=3,1000=1
   fb_key fb_value fb_ia   key sizes, value sizes and gaps of a pool (ETC)    fb_value
+  mcperf:DRAW@CLIENT      what mcperf draws by d5, u1,16, e50 or s5          mcperf:u1,16@3
 
 Laws of arrivals (--arrival, --connect-arrival, --call-arrival):
   poisson                 independent of each other                          poisson
@@ -1360,7 +1361,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(tried, 9 * 3 + 3 * 3 + 6);
+        assert_eq!(tried, 10 * 3 + 3 * 3 + 6);
         assert!(LAWS.lines().all(|line| line.chars().count() <= 110));
     }
 

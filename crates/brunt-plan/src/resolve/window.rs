@@ -125,7 +125,11 @@ pub(super) fn resolve_keyspace(
     let value_size = resolve_value_size(complaint, spec)?;
     if key_form.is_memaslap() {
         for (option, size) in [("key-size", &key_size), ("value-size", &value_size)] {
-            if matches!(size, SizeDistribution::Law { .. } | SizeDistribution::Mutilate { .. }) {
+            let is_laid = matches!(
+                size,
+                SizeDistribution::Fixed(_) | SizeDistribution::Uniform { .. } | SizeDistribution::Ranges(_)
+            );
+            if !is_laid {
                 let accepted =
                     format!("a size, uniform:MIN,MAX or ranges:MIN-MAX@SHARE,... with --key-form {key_form}");
                 return Err(complaint.error(option, size, accepted));

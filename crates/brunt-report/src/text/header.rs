@@ -168,7 +168,7 @@ fn destinations(class: &Class) -> Vec<String> {
 
 fn arrival_text(arrival: &Arrival) -> String {
     match arrival {
-        Arrival::Law(law) => format!("gaps of {law}, scaled to the rate"),
+        Arrival::Law(_) | Arrival::Mcperf(_) => format!("gaps of {arrival}, scaled to the rate"),
         Arrival::Poisson | Arrival::Uniform | Arrival::Mmpp(_) => arrival.to_string(),
     }
 }
@@ -261,6 +261,9 @@ fn size(size: &SizeDistribution) -> String {
         SizeDistribution::Law { law, min, max } => format!("{law}, {} to {} B", count(*min), count(*max)),
         SizeDistribution::Mutilate { law, min, max } => {
             format!("{law} as mutilate has it, {} to {} B", count(*min), count(*max))
+        }
+        SizeDistribution::Mcperf(draw) => {
+            format!("{draw}, {} to {} B", count(draw.size_min()), count(draw.size_max()))
         }
         SizeDistribution::Ranges(ranges) => {
             let range = |range: &SizeRange| {
