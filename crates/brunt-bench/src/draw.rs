@@ -14,9 +14,7 @@ use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
 use brunt_workload::keys::KeySpace;
-use brunt_workload::popularity::KeyChooser;
-use brunt_workload::session::{Next, Session, SessionSpec, Window};
-use std::sync::Arc;
+use brunt_workload::session::{Choices, Next, Session, SessionSpec, Window};
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -91,7 +89,6 @@ struct Client {
 impl Client {
     fn new(plan: &Plan) -> Self {
         let class = &plan.classes[0];
-        let (keys, data_seed) = (class.keyspace.keys, plan.data_seed);
         let session = Session::new(SessionSpec {
             class_id: 0,
             session_id: 0,
@@ -102,12 +99,12 @@ impl Client {
             budget: None,
             seed: plan.seed,
             verify: 0.0,
-            chooser: Arc::new(KeyChooser::new(&class.popularity, None, keys, data_seed)),
+            choices: Choices::of_session(class, StreamPart { index: 0, of: 1 }, plan.data_seed),
             copies: 1,
             begins_taken: false,
             window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
         });
-        let keyspace = KeySpace::new(&plan.data_sets()[0], data_seed);
+        let keyspace = KeySpace::new(&plan.data_sets()[0], plan.data_seed);
         let key = vec![0; keyspace.key_len_max()];
         Self { session, keyspace, key, now_ns: 0 }
     }

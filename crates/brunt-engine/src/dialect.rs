@@ -33,7 +33,9 @@ pub(crate) trait Speaker: Sized {
 /// A command of the plan is none. Plans are checked where they are made, so this is a mistake of ours.
 pub(crate) fn speak<S: Speaker>(plan: &Plan, protocol: Protocol, speaker: S) -> io::Result<S::Output> {
     Ok(match protocol {
-        Protocol::MemcachedText => speaker.speak_datagrams(TextCodec::default()),
+        Protocol::MemcachedText => {
+            speaker.speak_datagrams(TextCodec::new().with_trailing_blank(plan.trailing_blank))
+        }
         Protocol::MemcachedMeta => speaker.speak_datagrams(MetaCodec::new()),
         Protocol::MemcachedBinary => speaker.speak(binary_codec(plan)),
         Protocol::Resp2 | Protocol::Resp3 => speaker.speak(resp_codec(plan, protocol)?),

@@ -278,6 +278,8 @@ pub(crate) struct Lane {
     pub is_audited: bool,
     /// Its keys are those of a window, which knows what is to be checked of a reply.
     pub is_windowed: bool,
+    /// Values that it writes consist of anything but a head and noise.
+    pub lays_values: bool,
     /// Something depends on which keys a retrieval misses: what follows, or what is checked of the reply.
     pub minds_misses: bool,
     /// How other values that it reads are compared with those stored.

@@ -23,6 +23,7 @@ use crate::traffic::{LinkPlan, Traffic, TrafficParts, Window};
 use crate::worker::{MakeLanes, Notice, Orders, Terms, Worker, WorkerEnd, WorkerParts};
 use brunt_plan::op::{ClassId, OpKind};
 use brunt_plan::plan::{Class, Load, OnMiss, Placement, Plan, Refill, SessionScope, Timestamps, Transport};
+use brunt_plan::popularity::Popularity;
 use brunt_plan::server::ServerAddress;
 use brunt_plan::shard::{ClassShard, Portion, Shard, StreamPart, share, share_of};
 use brunt_proto::memcached::DatagramCodec;
@@ -35,9 +36,10 @@ use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
 use brunt_workload::payload::{HEAD_LEN, Payload};
 use brunt_workload::placement::Router;
-use brunt_workload::popularity::KeyChooser;
+use brunt_workload::popularity::{Cursor, KeyChooser};
 use brunt_workload::rng::{DrawRng, Purpose, Rng};
-use brunt_workload::session::{Session, SessionSpec};
+use brunt_workload::session::{Choices, Session, SessionSpec};
+use brunt_workload::size::{SizeOf, Sizes};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,6 +93,8 @@ pub(crate) struct Blueprint {
     data_sets: Vec<DataSet>,
     data_set_of_class: Vec<usize>,
     choosers: Vec<Arc<KeyChooser>>,
+    /// By how much each class changes its counters.
+    deltas: Vec<Arc<Sizes>>,
     /// Preload has something to do.
     is_to_store: bool,
     /// The paths of each class.
@@ -139,6 +143,8 @@ impl Blueprint {
             Arc::new(KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed))
         };
         let choosers = plan.classes.iter().map(chooser).collect();
+        let deltas = |class: &Class| Arc::new(Sizes::new(class.delta.clone(), SizeOf::Delta, plan.data_seed));
+        let deltas = plan.classes.iter().map(deltas).collect();
         let value_max = plan.classes.iter().map(Class::value_bytes_max).max().unwrap_or(0);
         let payload = Payload::new(plan.data_seed, value_max);
         // One for all: it is a function of the data seed.
@@ -146,6 +152,8 @@ impl Blueprint {
             Some(table) => payload.with_table(table),
             None => payload,
         };
+        let has_zeros = data_sets.iter().any(|set| set.keys.has_zeros());
+        let payload = if has_zeros { payload.with_zeros(value_max) } else { payload };
         Self {
             payload: Arc::new(payload),
             busy: plan.has_open_loop().then(|| {
@@ -159,6 +167,7 @@ impl Blueprint {
             data_sets,
             data_set_of_class,
             choosers,
+            deltas,
             is_to_store: plan.preload && found == DataSets::ToStore,
             plan,
             endpoints,
@@ -405,8 +414,14 @@ impl Blueprint {
             extends: set.extends,
             is_audited: false,
             is_windowed: self.plan.classes[set.class].popularity.window().is_some(),
+            lays_values: set.keys.lays_values(),
             minds_misses: false,
-            checking: if self.plan.preload { Checking::Ours } else { Checking::Named },
+            checking: match self.plan.preload {
+                // They name no key, and counters change.
+                _ if set.keys.has_zeros() => Checking::Nothing,
+                true => Checking::Ours,
+                false => Checking::Named,
+            },
             full_routes: 0,
             feed: None,
         }
@@ -454,8 +469,12 @@ impl Blueprint {
         let routes: usize =
             self.plan.classes.iter().zip(links).map(|(class, links)| routes_of(class, links)).sum();
         for (class_index, links) in links.iter().enumerate().filter(|(_, links)| !links.is_empty()) {
+            // Its sessions ask for one key after the other, whichever of them is next.
+            let walk = Cursor::new(shard.classes[class_index].part);
+            let is_walk = self.plan.classes[class_index].popularity == Popularity::Sequential;
             for part in self.parts(shard, class_index, links) {
-                self.add_session(&mut lanes, class_index, &part, window, routes);
+                let cursor = if is_walk { walk.clone() } else { Cursor::new(part.part) };
+                self.add_session(&mut lanes, class_index, &part, cursor, window, routes);
             }
         }
         lanes
@@ -512,11 +531,18 @@ impl Blueprint {
         (0..count).map(of_client).collect()
     }
 
+    /// What the drawn operations of a session of this class are chosen by.
+    fn choices(&self, class_index: usize, cursor: Cursor) -> Choices {
+        let (chooser, deltas) = (self.choosers[class_index].clone(), self.deltas[class_index].clone());
+        Choices { chooser, cursor, deltas }
+    }
+
     fn add_session(
         &self,
         lanes: &mut Lanes,
         class_index: usize,
         part: &SessionPart,
+        cursor: Cursor,
         window: Window,
         routes: usize,
     ) {
@@ -546,7 +572,7 @@ impl Blueprint {
             budget: part.budget,
             verify: self.plan.verify.map_or(0.0, |share| share.as_f64()),
             seed: self.plan.seed,
-            chooser: self.choosers[class_index].clone(),
+            choices: self.choices(class_index, cursor),
             copies: self.plan.copies_of(class) as u32,
             begins_taken,
             window: brunt_workload::session::Window {

@@ -798,7 +798,7 @@ fn value_of<'a>(
             Value { head: COUNTER_START, ..Value::NONE }
         }
         ValueRef::Version(version) => {
-            let parts = if lane.is_windowed {
+            let parts = if lane.lays_values {
                 lane.keyspace.value(payload, first_id, version)
             } else {
                 payload.value(first_id, version, lane.keyspace.value_len(first_id))

@@ -397,6 +397,18 @@ impl KeyForm {
     }
 }
 
+words! {
+    /// What values consist of.
+    #[derive(Default)]
+    ValueForm {
+        /// A head that names key and version, then noise.
+        #[default]
+        Random = "random",
+        /// The digit 0 throughout: every value is a number, and keys are counters themselves.
+        Zeros = "zeros",
+    }
+}
+
 /// Servers, and how they are spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
@@ -428,10 +440,14 @@ pub struct Keyspace {
     pub prefix: String,
     /// What stands behind it.
     pub key_form: KeyForm,
+    /// The number that the key of id 0 tells; with that of the last id it is a number of the form.
+    pub first_key: u64,
     /// Length of a key including the prefix; at most 250.
     pub key_size: SizeDistribution,
     /// Length of a value.
     pub value_size: SizeDistribution,
+    /// What it consists of.
+    pub value_form: ValueForm,
 }
 
 /// What decides when a class sends.
@@ -575,6 +591,8 @@ pub struct Class {
     pub keyspace: Keyspace,
     /// How the ranks of the popularity law move over the keys.
     pub drift: Option<Drift>,
+    /// By how much incr and decr change the counter of an id.
+    pub delta: SizeDistribution,
     /// Keys in a multi-get, at least 1.
     pub multiget: u16,
     /// Time to live of everything stored, in seconds; 0 is for ever, at most 30 days (memcached takes more as a date).
@@ -602,6 +620,11 @@ impl Class {
             kinds.push(OpKind::Delete);
         }
         kinds
+    }
+
+    /// Has its data set a counter beside every key? Where values are numbers, keys are counters.
+    pub fn counts(&self) -> bool {
+        self.trace.is_none() && self.mix.counts() && self.keyspace.value_form == ValueForm::Random
     }
 
     /// The longest key that it asks for, in bytes.
@@ -690,6 +713,8 @@ pub struct Plan {
     /// Redis: so many bytes at the end of a key, from 1, are the field of a hash that the rest of it names; of keys that are no more than
     /// one byte longer, nothing is.
     pub hash_field: Option<u32>,
+    /// memcached's text protocol: command lines but those of retrievals end with a blank, as mcperf's do.
+    pub trailing_blank: bool,
     /// Commands of the user's own: templates in the syntax of the protocol's codec, counted by an op's `template`.
     pub commands: Vec<String>,
     /// What carries it.
@@ -845,7 +870,7 @@ impl Plan {
         for (index, class) in self.classes.iter().enumerate() {
             // What a trace asks for is no part of the data set.
             let is_drawn = class.trace.is_none();
-            let (counts, extends) = (is_drawn && class.mix.counts(), is_drawn && class.mix.extends());
+            let (counts, extends) = (class.counts(), is_drawn && class.mix.extends());
             let stored_at = self.path_of(class, OpKind::Set).servers;
             let home: Vec<_> =
                 stored_at.iter().map(|server| servers[usize::from(*server)].address.clone()).collect();

@@ -24,7 +24,8 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, Destination, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate,
-    Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target, Timestamps, Transport, Wait,
+    Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target, Timestamps, Transport, ValueForm,
+    Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};
@@ -180,6 +181,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         protocol: plans.protocol,
         login: resolve_login(&complaint, run, &used)?,
         hash_field: hash::resolve(&complaint, run, &plans, &classes)?,
+        trailing_blank: resolve_trailing_blank(&complaint, run, &used)?,
         commands: run.command.clone().unwrap_or_default(),
         transport: plans.transport,
         sockets: transport::resolve_sockets(&complaint, run, &used)?,
@@ -276,6 +278,13 @@ fn resolve_verify(
         );
         return Err(complaint.error("verify", share, accepted));
     }
+    if let Some(class) = by_ledger().find(|class| class.keyspace.value_form != ValueForm::Random) {
+        let accepted = format!(
+            "a --value-form of random, whose values name their keys: class '{}' has '{}'",
+            class.name, class.keyspace.value_form
+        );
+        return Err(complaint.error("verify", share, accepted));
+    }
     let is_sure = |placement: Placement| placement.is_by_key() || placement == Placement::ByThread;
     if servers > 1 && run.placement.is_some_and(|placement| !is_sure(placement)) {
         let accepted =
@@ -304,6 +313,15 @@ fn resolve_verify(
         return Err(complaint.error("verify", share, accepted));
     }
     Ok(Some(share))
+}
+
+fn resolve_trailing_blank(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<bool, PlanError> {
+    let is_asked = run.trailing_blank == Some(true);
+    if is_asked && !used.speaks(|protocol| protocol == Protocol::MemcachedText) {
+        let accepted = "--trailing-blank together with --protocol memcached-text";
+        return Err(complaint.flag_error("trailing-blank", accepted));
+    }
+    Ok(is_asked)
 }
 
 fn resolve_io(complaint: &Complaint<'_>, run: &RunSpec) -> Result<IoChoice, PlanError> {
@@ -697,8 +715,14 @@ fn resolve_class(
     if let Popularity::Window(window) = &popularity {
         window::check_class(complaint, spec, &mix, window)?;
     }
-    if mix.contains(OpKind::Cas) && !mix.contains(OpKind::Gets) {
-        return Err(complaint.error("mix", mix, "gets beside cas: a cas writes what a gets has read"));
+    // mcperf's have a unique that nobody has read.
+    let has_uniques = mix.contains(OpKind::Gets) || plan.run.trailing_blank == Some(true);
+    if mix.contains(OpKind::Cas) && !has_uniques {
+        return Err(complaint.error(
+            "mix",
+            mix,
+            "gets beside cas: a cas writes what a gets has read, or --trailing-blank, as mcperf sends it",
+        ));
     }
     let sessions = window::resolve_sessions(complaint, spec, connections)?;
     Ok(Class {
@@ -719,6 +743,7 @@ fn resolve_class(
             }
             _ => resolve_keyspace(complaint, spec, trace.is_none() && mix.counts())?,
         },
+        delta: resolve_delta(complaint, spec, &mix)?,
         popularity,
         multiget: multiget as u16,
         ttl_s: resolve_ttl(complaint, spec)?,
@@ -746,6 +771,18 @@ fn default_depth(spec: &ClassSpec, connections: u64) -> u64 {
         }
         None => DEFAULT_DEPTH,
     }
+}
+
+fn resolve_delta(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    mix: &Mix,
+) -> Result<SizeDistribution, PlanError> {
+    let Some(delta) = &spec.delta else { return Ok(SizeDistribution::Fixed(1)) };
+    if !mix.counts() {
+        return Err(complaint.error("delta", delta, "a --mix with incr or decr in it, such as get=9,incr=1"));
+    }
+    Ok(delta.clone())
 }
 
 fn resolve_ttl(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<u32, PlanError> {
@@ -987,6 +1024,8 @@ fn resolve_keyspace(
     spec: &ClassSpec,
     counts: bool,
 ) -> Result<Keyspace, PlanError> {
+    let value_form = spec.value_form.unwrap_or_default();
+    let counts = counts && value_form == ValueForm::Random;
     let most = if counts { u64::MAX / 2 } else { u64::MAX };
     let keys = complaint.count("keys", spec.keys, DEFAULT_KEYS, 1, most)?;
     let ids = if counts { keys * 2 } else { keys };
@@ -1000,7 +1039,8 @@ fn resolve_keyspace(
         let accepted = format!("another form, or at most {} keys and counters", key_form.ids_max());
         return Err(complaint.error("key-form", key_form, accepted));
     }
-    let digits = key_form.bytes_needed(ids);
+    let first_key = resolve_first_key(complaint, spec, ids, key_form)?;
+    let digits = key_form.bytes_needed(if key_form == KeyForm::Hex8 { ids } else { first_key + ids });
     let needed = prefix.len() as u64 + u64::from(digits);
     let default_len = if key_form == KeyForm::Hex8 { 0 } else { DEFAULT_KEY_SIZE };
     let default_size = SizeDistribution::Fixed(default_len.max(needed.min(250) as u32));
@@ -1019,7 +1059,7 @@ fn resolve_keyspace(
         return Err(complaint.error("key-size", asked_size, accepted));
     }
     let value_size = resolve_value_size(complaint, spec)?;
-    Ok(Keyspace { keys, prefix, key_form, key_size, value_size })
+    Ok(Keyspace { keys, prefix, key_form, first_key, key_size, value_size, value_form })
 }
 
 fn resolve_prefix(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<String, PlanError> {
@@ -1028,6 +1068,23 @@ fn resolve_prefix(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<String,
         return Err(complaint.error("prefix", prefix, "printable ASCII without spaces"));
     }
     Ok(prefix)
+}
+
+/// Numbers of keys from this one on: those of so many ids must be told apart.
+fn resolve_first_key(
+    complaint: &Complaint<'_>,
+    spec: &ClassSpec,
+    ids: u64,
+    key_form: KeyForm,
+) -> Result<u64, PlanError> {
+    let first = spec.first_key.map_or(0, |count| count.0);
+    // Eight hexadecimal digits begin anew behind the last number.
+    let most = if key_form == KeyForm::Hex8 { key_form.ids_max() - 1 } else { key_form.ids_max() - ids };
+    if first > most {
+        let accepted = format!("a whole number from 0 to {most}, with {ids} keys and counters");
+        return Err(complaint.error("first-key", first, accepted));
+    }
+    Ok(first)
 }
 
 fn resolve_value_size(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<SizeDistribution, PlanError> {

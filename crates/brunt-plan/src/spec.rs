@@ -14,7 +14,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
     Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan, Profile, Protocol,
-    Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport, Wait,
+    Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport, ValueForm, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -109,6 +109,7 @@ options! {
         database: Count,
         client_name: String,
         hash_field: Count,
+        trailing_blank: bool,
         command: Vec<String>,
         transport: Transport,
         nodelay: bool,
@@ -154,6 +155,7 @@ options! {
         client_connections: Count,
         depth: Count,
         mix: Mix,
+        delta: SizeDistribution,
         multiget: Count,
         ttl: DurationNs,
         noreply: bool,
@@ -164,8 +166,10 @@ options! {
         keys: Count,
         prefix: String,
         key_form: KeyForm,
+        first_key: Count,
         key_size: SizeDistribution,
         value_size: SizeDistribution,
+        value_form: ValueForm,
         popularity: Popularity,
         drift: Drift,
         connect_rate: Rate,
@@ -320,6 +324,7 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         trace: class.trace.as_ref().map(|trace| trace.file.clone()),
         trace_layout: class.trace.as_ref().map(|trace| trace.layout),
         multiget: class.mix.contains(crate::op::OpKind::Mget).then_some(Count(u64::from(class.multiget))),
+        delta: (class.delta != SizeDistribution::Fixed(1)).then(|| class.delta.clone()),
         ttl: (class.ttl_s > 0).then(|| DurationNs::from_secs(u64::from(class.ttl_s))),
         noreply: class.noreply.then_some(true),
         on_miss: (class.on_miss != OnMiss::Ignore).then_some(class.on_miss),
@@ -327,8 +332,10 @@ fn of_class(plan: &Plan, class: &Class) -> ClassSpec {
         keys: class.popularity.window().is_none().then_some(Count(class.keyspace.keys)),
         prefix: Some(class.keyspace.prefix.clone()),
         key_form: (class.keyspace.key_form != KeyForm::default()).then_some(class.keyspace.key_form),
+        first_key: (class.keyspace.first_key > 0).then_some(Count(class.keyspace.first_key)),
         key_size: Some(class.keyspace.key_size.clone()),
         value_size: Some(class.keyspace.value_size.clone()),
+        value_form: (class.keyspace.value_form != ValueForm::default()).then_some(class.keyspace.value_form),
         popularity: Some(class.popularity.clone()),
         drift: class.drift,
         connect_rate: class.lifetime.connect_rate,
@@ -380,6 +387,7 @@ impl From<&Plan> for PlanSpec {
             database: (plan.login.database > 0).then_some(Count(u64::from(plan.login.database))),
             client_name: plan.login.client_name.clone(),
             hash_field: plan.hash_field.map(|bytes| Count(u64::from(bytes))),
+            trailing_blank: plan.trailing_blank.then_some(true),
             command: (!plan.commands.is_empty()).then(|| plan.commands.clone()),
             transport: Some(plan.transport),
             nodelay: (!plan.sockets.nodelay).then_some(false),

@@ -20,6 +20,7 @@ pub(crate) enum HashPurpose {
     Block = 4,
     Scatter = 5,
     KeyText = 6,
+    Delta = 7,
 }
 
 impl IdHash {

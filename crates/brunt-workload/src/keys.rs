@@ -1,7 +1,7 @@
 //! The data set of a class as functions of ids: key text and lengths.
 //!
-//! Nothing is stored per key. Key text is the prefix and the id in decimal, zero-padded to the key's length: two ids
-//! share a text only if they share length and digits, so no two do. Of other forms the text behind the prefix is `keys/text.rs`'s.
+//! Nothing is stored per key. Key text is the prefix and the number of the key in decimal, zero-padded to the key's length; numbers are
+//! ids, counted from that of the first key. Two ids share a text only if they share length and digits, so no two do. Of other forms the text behind the prefix is `keys/text.rs`'s.
 //! Where a data set counts, there is a counter beside every key: an id of its own, `keys` above that of the key.
 
 pub(crate) mod memaslap;
@@ -13,7 +13,7 @@ use crate::payload::{Payload, ValueParts};
 use crate::size::{SizeOf, Sizes};
 use crate::verify::Expected;
 use brunt_plan::distribution::SizeDistribution;
-use brunt_plan::plan::{DataSet, KEY_BYTES_MAX, KeyForm, Keyspace};
+use brunt_plan::plan::{DataSet, KEY_BYTES_MAX, KeyForm, Keyspace, ValueForm};
 use brunt_plan::popularity::Window;
 use std::sync::Arc;
 
@@ -68,6 +68,7 @@ fn last_digits(id: u64) -> Option<[u8; DIGITS]> {
 fn plain_len(keyspace: &Keyspace) -> usize {
     let lens = keyspace.prefix.len() + DIGITS..=BLOCK_LEN;
     match (keyspace.key_form, &keyspace.key_size) {
+        _ if keyspace.first_key > 0 => 0,
         (KeyForm::Decimal, SizeDistribution::Fixed(len)) if lens.contains(&(*len as usize)) => *len as usize,
         _ => 0,
     }
@@ -102,6 +103,10 @@ pub struct KeySpace {
     text: Option<Text>,
     /// How the objects of windows are laid out, where that is memaslap's way.
     layout: Option<Arc<Layout>>,
+    /// The number of id 0, from which those of the others count on.
+    first_key: u64,
+    /// Values are zeros throughout.
+    has_zeros: bool,
     /// The bits of an id that are in its key: in windows the others are the place there.
     told: u64,
     /// How long every key is, where all are decimal and equally long, have room for [`DIGITS`] behind the prefix and are no longer than
@@ -122,7 +127,9 @@ impl KeySpace {
         };
         let key_sizes = sizes(&keyspace.key_size, SizeOf::Key);
         let prefix_len = keyspace.prefix.len();
-        let digits = keyspace.key_form.bytes_needed(set.ids()) as usize;
+        let first_key = keyspace.first_key;
+        let numbers = if keyspace.key_form == KeyForm::Hex8 { set.ids() } else { first_key + set.ids() };
+        let digits = keyspace.key_form.bytes_needed(numbers) as usize;
         assert!(
             prefix_len + digits <= keyspace.key_size.min() as usize,
             "{digits} digits do not fit behind '{}'",
@@ -143,6 +150,8 @@ impl KeySpace {
             prefix_len,
             text: Text::new(keyspace.key_form, text_len_min, data_seed, layout.as_ref()),
             layout,
+            first_key,
+            has_zeros: keyspace.value_form == ValueForm::Zeros,
             told: if has_windows { Window::NUMBERS_MAX - 1 } else { u64::MAX },
             plain_len: if has_windows { 0 } else { plain_len(keyspace) },
         }
@@ -177,8 +186,25 @@ impl KeySpace {
         let len = self.value_len(id);
         match &self.layout {
             Some(layout) => payload.laid(layout.offset(id, version), len),
+            None if self.has_zeros => payload.zeros(len),
             None => payload.value(id, version, len),
         }
+    }
+
+    /// Do values consist of anything but a head and noise?
+    pub fn lays_values(&self) -> bool {
+        self.layout.is_some() || self.has_zeros
+    }
+
+    /// Are they zeros throughout?
+    pub fn has_zeros(&self) -> bool {
+        self.has_zeros
+    }
+
+    /// What the key of `id` tells.
+    #[inline]
+    fn number_of(&self, id: u64) -> u64 {
+        (id & self.told) + self.first_key
     }
 
     /// What is to be found where this version of a window's object was stored, every byte of it.
@@ -244,9 +270,9 @@ impl KeySpace {
         place.copy_from_slice(&self.template[..place.len()]);
         if let Some(text) = &self.text {
             let is_laid = self.layout.is_some();
-            return text.write(if is_laid { id } else { id & self.told }, &mut place[self.prefix_len..]);
+            return text.write(if is_laid { id } else { self.number_of(id) }, &mut place[self.prefix_len..]);
         }
-        let mut rest = id & self.told;
+        let mut rest = self.number_of(id);
         let mut at = place.len();
         // From the last digit: the zeros above the first one stand there already.
         while rest > 0 {
@@ -281,7 +307,7 @@ impl KeySpace {
             self.write_any_key_to(id, own);
             return key == own;
         }
-        let mut rest = id & self.told;
+        let mut rest = self.number_of(id);
         let mut at = key.len();
         while rest > 0 {
             at -= 1;
@@ -302,12 +328,19 @@ impl KeySpace {
         }
         let digits = key.strip_prefix(&self.template[..self.prefix_len])?;
         if let Some(text) = &self.text {
-            return text.id_of(digits).filter(|id| *id < self.ids && self.is_any_key_of(*id, key));
+            let number = text.number_of(digits)?;
+            let id = match number.checked_sub(self.first_key) {
+                Some(id) => id,
+                // Eight hexadecimal digits begin anew behind the last number.
+                None => (number + KeyForm::Hex8.ids_max()).checked_sub(self.first_key)?,
+            };
+            return (id < self.ids && self.is_any_key_of(id, key)).then_some(id);
         }
-        let id = digits.iter().try_fold(0u64, |id, byte| {
+        let number = digits.iter().try_fold(0u64, |number, byte| {
             let digit = byte.wrapping_sub(b'0');
-            (digit < 10).then(|| id.checked_mul(10)?.checked_add(u64::from(digit))).flatten()
+            (digit < 10).then(|| number.checked_mul(10)?.checked_add(u64::from(digit))).flatten()
         })?;
+        let id = number.checked_sub(self.first_key)?;
         (id < self.ids && self.key_len(id) == key.len()).then_some(id)
     }
 }
@@ -318,6 +351,19 @@ mod tests {
     use crate::payload::Payload;
     use brunt_plan::shard::share;
     use proptest::prelude::*;
+
+    /// What tests say nothing else of.
+    fn of_keys(keys: u64) -> Keyspace {
+        Keyspace {
+            keys,
+            prefix: String::new(),
+            key_form: KeyForm::Decimal,
+            first_key: 0,
+            key_size: SizeDistribution::Fixed(30),
+            value_size: SizeDistribution::Fixed(1),
+            value_form: ValueForm::Random,
+        }
+    }
 
     fn of_data_set(keyspace: &Keyspace, counts: bool, data_seed: u64) -> KeySpace {
         let set = DataSet {
@@ -337,7 +383,14 @@ mod tests {
     fn keyspace(keys: u64, prefix: &str, key_size: SizeDistribution) -> KeySpace {
         let value_size = SizeDistribution::Uniform { min: 0, max: 9 };
         of_data_set(
-            &Keyspace { keys, prefix: prefix.to_owned(), key_form: KeyForm::Decimal, key_size, value_size },
+            &Keyspace {
+                keys,
+                prefix: prefix.to_owned(),
+                key_form: KeyForm::Decimal,
+                key_size,
+                value_size,
+                ..of_keys(0)
+            },
             false,
             1,
         )
@@ -388,7 +441,7 @@ mod tests {
         fn distinct_ids_never_collide(first in 0..10_000u64, second in 0..10_000u64, seed in any::<u64>()) {
             let size = SizeDistribution::Uniform { min: 5, max: 8 };
             let value_size = SizeDistribution::Fixed(1);
-            let keyspace = Keyspace { keys: 10_000, prefix: "0".to_owned(), key_form: KeyForm::Decimal, key_size: size, value_size };
+            let keyspace = Keyspace { keys: 10_000, prefix: "0".to_owned(), key_form: KeyForm::Decimal, key_size: size, value_size, ..of_keys(0) };
             let space = of_data_set(&keyspace, false, seed);
             prop_assert_eq!(key(&space, first) == key(&space, second), first == second);
         }
@@ -413,9 +466,38 @@ mod tests {
                 key_form,
                 key_size: SizeDistribution::Fixed(size),
                 value_size: SizeDistribution::Fixed(1),
+                ..of_keys(0)
             };
             let space = of_data_set(&keyspace, false, seed);
             assert_eq!(key(&space, id), expected, "{key_form} of {size}");
+        }
+    }
+
+    #[test]
+    fn numbers_count_on_from_the_first_key() {
+        // (form, size, first, keys, id, text)
+        let table = [
+            (KeyForm::Decimal, 30, 1, 100, 0, "000000000000000000000000000001"),
+            (KeyForm::Decimal, 4, 9_900, 100, 99, "9999"),
+            (KeyForm::Decimal, 20, u64::MAX - 7, 7, 6, "18446744073709551614"),
+            (KeyForm::Hex8, 8, 1, 1 << 32, 0, "00000001"),
+            (KeyForm::Hex8, 8, 1, 1 << 32, 0xFFFF_FFFF, "00000000"),
+            (KeyForm::Hex8, 8, 0xFFFF_FFFF, 3, 2, "00000001"),
+            (KeyForm::Random, 3, 42, 1, 0, "hV8"),
+        ];
+        for (key_form, size, first_key, keys, id, expected) in table {
+            let key_size = SizeDistribution::Fixed(size);
+            let keyspace = Keyspace { key_form, first_key, key_size, ..of_keys(keys) };
+            let space = of_data_set(&keyspace, false, 1);
+            assert_eq!(key(&space, id), expected, "{key_form} {first_key}");
+            assert_eq!(space.id_of_key(expected.as_bytes()), Some(id), "{key_form} {first_key}");
+            assert!(space.is_key_of(id, expected.as_bytes()));
+            // The keys before and behind them are not theirs.
+            let before = of_data_set(&Keyspace { first_key: first_key - 1, ..keyspace.clone() }, false, 1);
+            let stranger = key(&before, 0);
+            assert!(!space.is_key_of(0, stranger.as_bytes()));
+            let is_round = keys == KeyForm::Hex8.ids_max();
+            assert_eq!(space.id_of_key(stranger.as_bytes()), is_round.then_some(keys - 1), "{stranger}");
         }
     }
 
@@ -438,6 +520,7 @@ mod tests {
                     key_form,
                     key_size: SizeDistribution::Uniform { min, max },
                     value_size: SizeDistribution::Fixed(1),
+                    ..of_keys(0)
                 };
                 let space = of_data_set(&keyspace, counts, 9);
                 let mut texts = std::collections::HashSet::new();
@@ -464,6 +547,7 @@ mod tests {
                 key_form,
                 key_size: SizeDistribution::Fixed(16),
                 value_size: SizeDistribution::Fixed(1),
+                ..of_keys(0)
             };
             let space = of_data_set(&keyspace, false, 1);
             let text = key(&space, 700).into_bytes();
@@ -494,6 +578,7 @@ mod tests {
             key_form: KeyForm::Random,
             key_size: SizeDistribution::Fixed(20),
             value_size: SizeDistribution::Fixed(1),
+            ..of_keys(0)
         };
         let space = of_data_set(&keyspace, false, 1);
         let texts: Vec<String> = (0..12_400).map(|id| key(&space, id)).collect();
@@ -514,6 +599,7 @@ mod tests {
             key_form: KeyForm::Decimal,
             key_size: sizes.0,
             value_size: sizes.1,
+            ..of_keys(0)
         };
         let (counting, plain) = (of_data_set(&keyspace, true, 1), of_data_set(&keyspace, false, 1));
         for (id, text, is_counter, value_len) in [
@@ -544,6 +630,7 @@ mod tests {
             key_form: KeyForm::Decimal,
             key_size,
             value_size,
+            ..of_keys(0)
         };
         let space = of_data_set(&keyspace, true, 1);
         assert_eq!(key(&space, space.counter_of(space.keys() - 1)), "18446744073709551613");
@@ -555,7 +642,14 @@ mod tests {
     fn the_digits_of_the_last_counter_must_fit() {
         let (key_size, value_size) = (SizeDistribution::Fixed(3), SizeDistribution::Fixed(1));
         of_data_set(
-            &Keyspace { keys: 51, prefix: "k".to_owned(), key_form: KeyForm::Decimal, key_size, value_size },
+            &Keyspace {
+                keys: 51,
+                prefix: "k".to_owned(),
+                key_form: KeyForm::Decimal,
+                key_size,
+                value_size,
+                ..of_keys(0)
+            },
             true,
             1,
         );
@@ -570,6 +664,7 @@ mod tests {
             key_form: KeyForm::Decimal,
             key_size: SizeDistribution::Uniform { min: 12, max: 40 },
             value_size: SizeDistribution::Uniform { min: 0, max: 300 },
+            ..of_keys(0)
         };
         let agent = |ids: std::ops::Range<u64>| {
             let (space, payload) = (of_data_set(&keyspace(), true, 7), Payload::new(7, 300));

@@ -47,8 +47,9 @@ impl ValueParts {
 #[derive(Clone, Debug)]
 pub struct Payload {
     block: Vec<u8>,
-    /// How much of it is noise. Behind that lies the table of characters, where there is one.
-    noise: usize,
+    /// Where the table of characters begins, and where the zeros do, where there are any: behind the noise.
+    table: usize,
+    zeros: usize,
     hash: IdHash,
 }
 
@@ -63,20 +64,34 @@ impl Payload {
             block.extend_from_slice(&noise.next_u64().to_le_bytes());
         }
         block.truncate(len);
-        Self { block, noise: len, hash: IdHash::new(data_seed, HashPurpose::Value) }
+        Self { block, table: len, zeros: len, hash: IdHash::new(data_seed, HashPurpose::Value) }
     }
 
     /// The same with values that are cut from this table.
     pub fn with_table(mut self, table: &[u8]) -> Self {
+        self.table = self.block.len();
         self.block.reserve_exact(table.len());
         self.block.extend_from_slice(table);
         self
     }
 
+    /// The same with values of zeros, none longer than this.
+    pub fn with_zeros(mut self, value_len_max: u32) -> Self {
+        self.zeros = self.block.len();
+        self.block.resize(self.zeros + value_len_max as usize, b'0');
+        self
+    }
+
+    /// A value that is the digit 0, so many times.
+    #[inline]
+    pub fn zeros(&self, len: u32) -> ValueParts {
+        ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.zeros, len: len as usize }
+    }
+
     /// A value that is `len` bytes of the table from `offset` on, and has no head.
     #[inline]
     pub fn laid(&self, offset: usize, len: u32) -> ValueParts {
-        ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.noise + offset, len: len as usize }
+        ValueParts { head: [0; HEAD_LEN], head_len: 0, offset: self.table + offset, len: len as usize }
     }
 
     /// The block that values are cut from. A longer payload of the same data seed begins with the same bytes.
@@ -133,6 +148,26 @@ mod tests {
         assert_ne!(base, bytes(&here, 6, 0, 200));
         assert_ne!(base[16..], bytes(&here, 5, 1, 200)[16..]);
         assert_ne!(base[16..], bytes(&Payload::new(2, 1_000), 5, 0, 200)[16..]);
+    }
+
+    #[test]
+    fn zeros_stand_behind_everything_else() {
+        for payload in [Payload::new(1, 50), Payload::new(1, 50).with_table(b"table")] {
+            let before = payload.block().to_vec();
+            let payload = payload.with_zeros(50);
+            for len in [0, 1, 50] {
+                let parts = payload.zeros(len);
+                assert_eq!((parts.head(), parts.total_len()), (&[][..], len as usize));
+                assert!(
+                    payload.block()[parts.offset..parts.offset + parts.len].iter().all(|byte| *byte == b'0')
+                );
+            }
+            assert!(payload.block().starts_with(&before), "nothing else has moved");
+            assert_eq!(
+                payload.laid(0, 5).offset,
+                before.len() - if before.ends_with(b"table") { 5 } else { 0 }
+            );
+        }
     }
 
     #[test]

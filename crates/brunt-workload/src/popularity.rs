@@ -15,6 +15,9 @@ use crate::zipf::Zipf;
 use brunt_plan::op::{KeyRef, Op};
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::shard::StreamPart;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Draws key ids from `0..keys`.
 #[derive(Clone, Debug)]
@@ -34,21 +37,31 @@ enum Law {
     Gaussian(Gaussian),
 }
 
-/// Where a session stands in laws that move. One per session, plain counters.
-#[derive(Clone, Copy, Debug)]
+/// Where a session stands in laws that move. One per session; the sessions of a worker may share a walk, so that its connections
+/// ask for one key after the other.
+#[derive(Clone, Debug)]
 pub struct Cursor {
     part: StreamPart,
-    /// Steps of a walk that the session has taken. Times `of` it is what all sessions have asked for, which no run
-    /// brings to 2⁶⁴.
-    walked: u64,
+    /// Steps of a walk that the session has taken, and those whose cursors are clones of this one, all on one thread. Times `of` it is
+    /// what all sessions have asked for, which no run brings to 2⁶⁴.
+    walked: Arc<AtomicU64>,
     /// Keys that the session has inserted; the same holds.
     inserted: u64,
 }
 
 impl Cursor {
-    /// The beginning, for this session among all of its class in the whole run.
+    /// The beginning, for this session among all of its class in the whole run. The walk of a clone is the same walk.
     pub fn new(part: StreamPart) -> Self {
-        Self { part, walked: 0, inserted: 0 }
+        Self { part, walked: Arc::default(), inserted: 0 }
+    }
+
+    /// So many steps further; yields where it stood.
+    #[inline]
+    fn walk(&self, steps: u64) -> u64 {
+        let walked = self.walked.load(Relaxed);
+        // No other thread takes any in between.
+        self.walked.store(walked + steps, Relaxed);
+        walked
     }
 
     /// The place of this session's turn number `turn` where all sessions take turns.
@@ -117,8 +130,7 @@ impl KeyChooser {
     ) -> (KeyRef, u64) {
         match self.law {
             Law::Sequential => {
-                let first = cursor.place(cursor.walked) % self.keys;
-                cursor.walked += u64::from(count);
+                let first = cursor.place(cursor.walk(u64::from(count))) % self.keys;
                 (KeyRef::Drawn(u64::from(cursor.part.of) % self.keys), first)
             }
             _ => (KeyRef::Drawn(draw.next_u64()), self.origin(cursor, since_ns, false)),
@@ -134,10 +146,7 @@ impl KeyChooser {
     pub fn origin(&self, cursor: &mut Cursor, since_ns: u64, inserts: bool) -> u64 {
         match self.law {
             Law::Uniform => 0,
-            Law::Sequential => {
-                cursor.walked += 1;
-                cursor.place(cursor.walked - 1) % self.keys
-            }
+            Law::Sequential => cursor.place(cursor.walk(1)) % self.keys,
             Law::Latest { .. } if inserts => {
                 cursor.inserted += 1;
                 self.add(cursor.place(cursor.inserted - 1) % self.keys, self.shift(since_ns))

@@ -6,10 +6,11 @@
 
 use crate::arrivals::Arrivals;
 use crate::calls::Calls;
-use crate::popularity::{Ids, KeyChooser};
+use crate::popularity::Ids;
 use crate::purge::Purge;
 use crate::rng::{Purpose, Rng};
 use crate::schedule::{Schedule, Slots};
+pub use crate::source::Choices;
 use crate::source::{Preload, Recorded, Source};
 use crate::trace::{Block, Replay};
 pub use crate::window::Check;
@@ -19,7 +20,6 @@ use brunt_plan::plan::{Class, Load, OpenRate, SessionScope};
 use brunt_plan::popularity;
 use brunt_plan::shard::{Portion, StreamPart};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The times of a run on the engine's clock, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub struct SessionSpec<'a> {
     pub seed: u64,
     /// The share of reads of a window that are checked.
     pub verify: f64,
-    /// Which keys; of the class's popularity and keyspace, shared by all its sessions.
-    pub chooser: Arc<KeyChooser>,
+    /// Which keys, and by how much counters change.
+    pub choices: Choices,
     /// How many servers hold each key, which is deleted on one after the other where the class purges.
     pub copies: u32,
     /// The slots of a closed loop begin taken, each to be freed with [`Session::free`] when its connection is born.
@@ -155,7 +155,7 @@ impl Session {
         let slots =
             if matches!(schedule, Schedule::Closed(_)) { slots } else { slots.max(WAITING_MULTIGETS) };
         let rng = Rng::for_stream(spec.seed, Purpose::Ops, spec.class_id, spec.part.index);
-        let source = Source::of_class(spec.class, spec.part, spec.chooser, rng, slots, spec.verify);
+        let source = Source::of_class(spec.class, spec.part, spec.choices, rng, slots, spec.verify);
         let mut session =
             Self::from_parts(spec.class_id, spec.session_id, schedule, source, spec.window, budget);
         // A session that is to send nothing begins with its deletes, which have no place in a warm-up.
@@ -598,7 +598,9 @@ mod tests {
     use brunt_plan::distribution::{Arrival, SizeDistribution};
     use brunt_plan::op::Expectation;
     use brunt_plan::outcome::{OutcomeClass, ReplyKind};
-    use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, Reconnect, SessionScope};
+    use brunt_plan::plan::{
+        KeyForm, Keyspace, Lifetime, OnMiss, OpenRate, Reconnect, SessionScope, ValueForm,
+    };
     use brunt_plan::popularity::Popularity;
     use brunt_plan::units::{DurationNs, Rate};
     use proptest::prelude::{any, proptest};
@@ -630,9 +632,12 @@ mod tests {
                 keys: 1_000,
                 prefix: String::new(),
                 key_form: KeyForm::Decimal,
+                first_key: 0,
                 key_size: SizeDistribution::Fixed(30),
                 value_size: SizeDistribution::Fixed(200),
+                value_form: ValueForm::Random,
             },
+            delta: SizeDistribution::Fixed(1),
             drift: None,
             multiget: 10,
             ttl_s: 0,
@@ -667,7 +672,7 @@ mod tests {
             budget,
             seed: 1,
             verify: 0.0,
-            chooser: Arc::new(KeyChooser::new(&class.popularity, None, class.keyspace.keys, 1)),
+            choices: Choices::of_session(class, StreamPart { index: part.0, of: part.1 }, 1),
             copies: 1,
             begins_taken: false,
             window,

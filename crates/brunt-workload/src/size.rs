@@ -13,13 +13,15 @@ use crate::rand48::Draws;
 use brunt_plan::distribution::{SizeDistribution, SizeRange};
 use std::sync::Arc;
 
-/// What the sizes are of: keys and values of one id have unrelated lengths.
+/// What the sizes are of: those of one id are unrelated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeOf {
     /// Keys.
     Key,
     /// Values.
     Value,
+    /// Not of bytes: by how much counters change.
+    Delta,
 }
 
 /// The lengths of one keyspace's keys or values, in bytes.
@@ -74,8 +76,10 @@ impl Sizes {
         let purpose = match of {
             SizeOf::Key => HashPurpose::KeySize,
             SizeOf::Value => HashPurpose::ValueSize,
+            SizeOf::Delta => HashPurpose::Delta,
         };
-        let max = distribution.max();
+        // Bytes need room, and steps do not.
+        let max = if of == SizeOf::Delta { u32::MAX } else { distribution.max() };
         let lengths = match distribution {
             SizeDistribution::Fixed(size) => Lengths::Fixed(size),
             SizeDistribution::Uniform { min, max } => {
@@ -122,7 +126,7 @@ impl Sizes {
             Lengths::Mutilate(lengths) => lengths.at(mutilate::hash_of(id)),
             Lengths::Mcperf(draws) => draws.at(id).round_ties_even().min(f64::from(self.max)) as u32,
             Lengths::Laid(layout, SizeOf::Key) => layout.key_len(id),
-            Lengths::Laid(layout, SizeOf::Value) => layout.value_len(id),
+            Lengths::Laid(layout, SizeOf::Value | SizeOf::Delta) => layout.value_len(id),
             Lengths::Ranges(ranges) => {
                 let hash = self.hash.of(id, 0);
                 let of_hash = ranges.iter().find(|range| hash <= range.last);
@@ -149,7 +153,7 @@ impl Sizes {
             // A sequence takes whatever is there; half of that is not too little.
             Lengths::Mcperf(draws) => draws.mean().unwrap_or(f64::from(self.max) / 2.0),
             Lengths::Laid(layout, SizeOf::Key) => layout.mean_lens().0,
-            Lengths::Laid(layout, SizeOf::Value) => layout.mean_lens().1,
+            Lengths::Laid(layout, SizeOf::Value | SizeOf::Delta) => layout.mean_lens().1,
             Lengths::Ranges(ranges) => {
                 let first = |index: usize| if index == 0 { 0 } else { ranges[index - 1].last };
                 let part = |(index, range): (usize, &RangeLengths)| {

@@ -8,6 +8,7 @@ use crate::mix::KindChooser;
 use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::purge::Purge;
 use crate::rng::Rng;
+use crate::size::{SizeOf, Sizes};
 use crate::trace::Replay;
 use crate::window::Window;
 use brunt_plan::op::{KeyRef, Op, OpKind, ValueRef};
@@ -28,6 +29,34 @@ pub(crate) const PRELOAD_RETRIES_MAX: u64 = 1_000;
 /// touched takes no room.
 const WAITING_RECORDS: usize = 1 << 18;
 
+/// What drawn ops are chosen by, beside the session's own random numbers.
+#[derive(Clone, Debug)]
+pub struct Choices {
+    /// Which keys; of the class's popularity and keyspace, shared by all its sessions.
+    pub chooser: Arc<KeyChooser>,
+    /// Where the session stands in a popularity that moves: that of a walk may be shared.
+    pub cursor: Cursor,
+    /// By how much incr and decr change the counter of an id; of the class, shared by all its sessions.
+    pub deltas: Arc<Sizes>,
+}
+
+impl Choices {
+    /// Those of a session of `class` that shares nothing with others.
+    pub fn of_session(class: &Class, part: StreamPart, data_seed: u64) -> Self {
+        let keys = class.keyspace.keys;
+        Self {
+            chooser: Arc::new(KeyChooser::new(&class.popularity, class.drift, keys, data_seed)),
+            cursor: Cursor::new(part),
+            deltas: Arc::new(Sizes::new(class.delta.clone(), SizeOf::Delta, data_seed)),
+        }
+    }
+
+    #[inline]
+    fn next_id(&mut self, rng: &mut Rng, since_ns: u64, inserts: bool) -> u64 {
+        self.chooser.next_id(&mut self.cursor, rng, since_ns, inserts)
+    }
+}
+
 /// Every source there is. The usual one is told apart where each instruction counts.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
@@ -43,7 +72,7 @@ impl Source {
     pub(crate) fn of_class(
         class: &Class,
         part: StreamPart,
-        chooser: Arc<KeyChooser>,
+        choices: Choices,
         rng: Rng,
         slots: usize,
         verify: f64,
@@ -58,8 +87,9 @@ impl Source {
             return Self::Recorded(Recorded { replay, ttl_s: class.ttl_s, uniques });
         }
         Self::Drawn(Drawn {
-            chooser,
-            cursor: Cursor::new(part),
+            counters: if class.counts() { choices.chooser.keys() } else { 0 },
+            unread: u64::from(!class.mix.contains(OpKind::Gets)),
+            choices,
             kinds: KindChooser::new(&class.mix),
             rng,
             multiget: class.multiget,
@@ -118,8 +148,11 @@ pub(crate) trait Operations {
 /// Ops by the class's mix and popularity.
 #[derive(Clone, Debug)]
 pub(crate) struct Drawn {
-    chooser: Arc<KeyChooser>,
-    cursor: Cursor,
+    choices: Choices,
+    /// How far the id of a counter is above that of its key.
+    counters: u64,
+    /// The unique of a cas where none was read: 0, which no value has, and where nothing reads any, mcperf's 1.
+    unread: u64,
     kinds: KindChooser,
     rng: Rng,
     multiget: u16,
@@ -137,25 +170,25 @@ impl Drawn {
     /// The key of the next op, which is no insertion.
     #[inline]
     pub(crate) fn next_id(&mut self, since_ns: u64) -> u64 {
-        self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, false)
+        self.choices.next_id(&mut self.rng, since_ns, false)
     }
 
     /// The keys of an op, in the order of the request.
     #[inline]
     pub(crate) fn ids(&self, op: &Op) -> Ids<'_> {
-        self.chooser.ids(op)
+        self.choices.chooser.ids(op)
     }
 
     /// The next op, which is of this kind.
     #[inline(never)]
     pub(crate) fn next_of_kind(&mut self, kind: OpKind, since_ns: u64) -> Op {
         if kind == OpKind::Mget {
-            let (key, operand) =
-                self.chooser.next_keys(&mut self.cursor, &mut self.rng, since_ns, self.multiget);
+            let Choices { chooser, cursor, .. } = &mut self.choices;
+            let (key, operand) = chooser.next_keys(cursor, &mut self.rng, since_ns, self.multiget);
             return Op { count: self.multiget, operand, ..Op::of(kind, key) };
         }
         let inserts = matches!(kind, OpKind::Set | OpKind::Add);
-        let id = self.chooser.next_id(&mut self.cursor, &mut self.rng, since_ns, inserts);
+        let id = self.choices.next_id(&mut self.rng, since_ns, inserts);
         let op = Op::of(kind, KeyRef::Id(id));
         match kind {
             OpKind::Set | OpKind::Add | OpKind::Replace => {
@@ -165,11 +198,13 @@ impl Drawn {
             OpKind::Append | OpKind::Prepend => Op { value: ValueRef::Version(1), ..op },
             OpKind::Cas => {
                 // Before anything was read there is no unique: the server will say so.
-                let (id, operand) = self.uniques.held.pop_back().unwrap_or((id, 0));
+                let (id, operand) = self.uniques.held.pop_back().unwrap_or((id, self.unread));
                 Op { key: KeyRef::Id(id), value: ValueRef::Version(0), ttl_s: self.ttl_s, operand, ..op }
             }
-            // Counters are ids of their own behind those of the keys.
-            OpKind::Incr | OpKind::Decr => Op { key: KeyRef::Id(self.chooser.keys() + id), operand: 1, ..op },
+            OpKind::Incr | OpKind::Decr => {
+                let operand = u64::from(self.choices.deltas.len(id));
+                Op { key: KeyRef::Id(self.counters + id), operand, ..op }
+            }
             OpKind::Touch => Op { ttl_s: self.ttl_s, ..op },
             // Whether the command has a place for it is the codec's to know.
             OpKind::Raw => {

@@ -20,7 +20,7 @@ use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
 use brunt_plan::plan::{
     IoChoice, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Reconnect, Refill, Timestamps,
-    Transport, Wait,
+    Transport, ValueForm, Wait,
 };
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
@@ -520,6 +520,9 @@ pub(crate) struct TargetFlags {
     /// [default: keys stand for themselves]
     #[arg(long, value_name = "BYTES")]
     pub hash_field: Option<Count>,
+    /// memcached-text: command lines but those of retrievals end with a blank, as mcperf's do; cas needs no gets, and sends the unique 1
+    #[arg(long)]
+    pub trailing_blank: bool,
     /// What carries it: tcp, unix, tls or udp, such as udp [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
@@ -598,6 +601,9 @@ pub(crate) struct TrafficFlags {
     /// Redis: a command of your own (repeatable), such as 'HSET h:{key} f {value}'; the raw of --mix weighs it
     #[arg(long, value_name = "TEMPLATE")]
     pub command: Vec<String>,
+    /// By how much incr and decr change a key's counter: 5, uniform:1,9, or another law of sizes below [default: 1]
+    #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
+    pub delta: Option<SizeDistribution>,
     /// Keys in each mget [default: 10]
     #[arg(long, value_name = "N")]
     pub multiget: Option<Count>,
@@ -679,12 +685,19 @@ pub(crate) struct DataFlags {
     /// digits) [default: decimal]
     #[arg(long, value_name = "FORM")]
     pub key_form: Option<KeyForm>,
+    /// The number of the first key, such as 1 [default: 0]
+    #[arg(long, value_name = "N")]
+    pub first_key: Option<Count>,
     /// Bytes of a key, the prefix included: 30, uniform:20,40, a law of sizes below, or @FILE [default: 30]
     #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub key_size: Option<SizeDistribution>,
     /// Bytes of a value: 200, 4KiB, uniform:10,1KiB, a law of sizes below, or @FILE [default: 200]
     #[arg(long, value_name = "SIZES", value_parser = parse_or_read::<SizeDistribution>)]
     pub value_size: Option<SizeDistribution>,
+    /// What values consist of: random (they name their keys) or zeros, which are numbers that incr and decr change
+    /// [default: random]
+    #[arg(long, value_name = "FORM")]
+    pub value_form: Option<ValueForm>,
     /// Key and value bytes are functions of this [default: 1]
     #[arg(long, value_name = "N")]
     pub data_seed: Option<Count>,
@@ -1062,6 +1075,7 @@ impl PlanFlags {
             client_connections: traffic.client_connections,
             depth: traffic.depth,
             mix: traffic.mix.clone(),
+            delta: traffic.delta.clone(),
             multiget: traffic.multiget,
             ttl: traffic.ttl,
             noreply: traffic.noreply.then_some(true),
@@ -1158,6 +1172,7 @@ impl TargetFlags {
             database: self.database,
             client_name: self.client_name.clone(),
             hash_field: self.hash_field,
+            trailing_blank: self.trailing_blank.then_some(true),
             transport: self.transport,
             nodelay: self.no_nodelay.then_some(false),
             linger: self.linger,
@@ -1183,8 +1198,10 @@ impl DataFlags {
             keys: self.keys,
             prefix: self.prefix.clone(),
             key_form: self.key_form,
+            first_key: self.first_key,
             key_size: self.key_size.clone(),
             value_size: self.value_size.clone(),
+            value_form: self.value_form,
             ..ClassSpec::default()
         }
     }
@@ -1242,6 +1259,8 @@ mod tests {
         ("arrival", "poisson"),
         ("think", "5ms"),
         ("mix", "get=9,set=1"),
+        ("delta", "5"),
+        ("delta", "uniform:1,9"),
         ("multiget", "10"),
         ("ttl", "60s"),
         ("on-miss", "set"),
@@ -1260,9 +1279,11 @@ mod tests {
         ("keys", "100000"),
         ("prefix", "user:"),
         ("key-form", "hex8"),
+        ("first-key", "1"),
         ("key-size", "uniform:20,40"),
         ("value-size", "uniform:10,1KiB"),
         ("value-size", "4KiB"),
+        ("value-form", "zeros"),
         ("data-seed", "1"),
         ("time", "10s"),
         ("until", "p99=2%"),

@@ -15,13 +15,14 @@ use toml::de::{DeTable, DeValue};
 type Check = fn(&str) -> Result<(), String>;
 
 /// The plan keys whose text may stand in a file.
-const KEYS: [(&str, Check); 6] = [
+const KEYS: [(&str, Check); 7] = [
     ("rate-profile", check::<RateProfile>),
     ("arrival", check::<Arrival>),
     ("connect-arrival", check::<Arrival>),
     ("call-arrival", check::<Arrival>),
     ("key-size", check::<SizeDistribution>),
     ("value-size", check::<SizeDistribution>),
+    ("delta", check::<SizeDistribution>),
 ];
 
 fn check<T: FromStr<Err = String>>(text: &str) -> Result<(), String> {

@@ -24,6 +24,9 @@ pub(super) fn resolve(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<Opt
         ("mix", spec.mix.as_ref().map(ToString::to_string)),
         ("multiget", spec.multiget.as_ref().map(ToString::to_string)),
         ("drift", spec.drift.as_ref().map(ToString::to_string)),
+        ("delta", spec.delta.as_ref().map(ToString::to_string)),
+        ("first-key", spec.first_key.as_ref().map(ToString::to_string)),
+        ("value-form", spec.value_form.as_ref().map(ToString::to_string)),
     ];
     if let Some((option, given)) = beside.iter().find_map(|(option, given)| Some((option, given.as_ref()?))) {
         let accepted = format!("no --{option} beside trace, which says what is asked for");

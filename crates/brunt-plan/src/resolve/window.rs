@@ -7,7 +7,7 @@ use crate::distribution::SizeDistribution;
 use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
-use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope};
+use crate::plan::{Class, KeyForm, Keyspace, Load, OnMiss, SessionScope, ValueForm};
 use crate::popularity::Window;
 use crate::spec::{ClassSpec, RunSpec};
 
@@ -73,6 +73,14 @@ pub(super) fn check_class(
     if let Some(keys) = spec.keys {
         let accepted = "no --keys beside a window, whose objects are numbered without end";
         return Err(complaint.error("keys", keys.0, accepted));
+    }
+    if let Some(first) = spec.first_key {
+        let accepted = "no --first-key beside a window, whose objects are numbered from 0";
+        return Err(complaint.error("first-key", first.0, accepted));
+    }
+    if let Some(form @ ValueForm::Zeros) = spec.value_form {
+        let accepted = "random beside a window, whose values tell their versions";
+        return Err(complaint.error("value-form", form, accepted));
     }
     if spec.drift.is_some() {
         return refuse("no window beside --drift");
@@ -141,7 +149,8 @@ pub(super) fn resolve_keyspace(
         }
     }
     let keys = key_form.ids_in(key_size.min() - prefix.len() as u32).min(Window::NUMBERS_MAX);
-    Ok(Keyspace { keys, prefix, key_form, key_size, value_size })
+    let value_form = ValueForm::Random;
+    Ok(Keyspace { keys, prefix, key_form, first_key: 0, key_size, value_size, value_form })
 }
 
 /// Is there anything in the plan that a window cannot have beside it?

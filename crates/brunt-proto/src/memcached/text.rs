@@ -34,6 +34,8 @@ pub struct TextCodec {
     expects: Expects,
     progress: Progress,
     usual: Usual,
+    /// Command lines but those of retrievals end with a blank.
+    has_trailing_blank: bool,
 }
 
 /// What the next byte belongs to.
@@ -126,13 +128,19 @@ const FIELD_U32_MAX: usize = " 4294967295".len();
 const FIXED_BYTES_MAX: usize = "replace".len()
     + 2 * FIELD_U32_MAX // flags, time to live
     + 2 * FIELD_U64_MAX // length of the value, unique or delta
-    + " noreply".len()
+    + " noreply".len() // which is longer than a blank
     + 2 * LINE_END.len();
 
 impl TextCodec {
     /// The codec of a connection on which nothing has been sent.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same with a blank at the end of command lines, as mcperf writes them: of all but retrievals, and of none with `noreply`.
+    pub fn with_trailing_blank(mut self, has_trailing_blank: bool) -> Self {
+        self.has_trailing_blank = has_trailing_blank;
+        self
     }
 
     /// Reads one line, which may be the first of a reply or a further one.
@@ -275,19 +283,24 @@ impl Codec for TextCodec {
     ///
     /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
+        let end = match (request.noreply, self.has_trailing_blank) {
+            (true, _) => b" noreply\r\n".as_slice(),
+            (false, true) => b" \r\n",
+            (false, false) => LINE_END,
+        };
         match request.kind {
             OpKind::Get | OpKind::Mget => return retrieval(b"get ", request, out),
             OpKind::Gets => return retrieval(b"gets ", request, out),
-            OpKind::Set => storage(b"set ", request, out),
-            OpKind::Add => storage(b"add ", request, out),
-            OpKind::Replace => storage(b"replace ", request, out),
-            OpKind::Append => storage(b"append ", request, out),
-            OpKind::Prepend => storage(b"prepend ", request, out),
-            OpKind::Cas => storage(b"cas ", request, out),
-            OpKind::Incr => change(b"incr ", Some(request.operand), request, out),
-            OpKind::Decr => change(b"decr ", Some(request.operand), request, out),
-            OpKind::Delete => change(b"delete ", None, request, out),
-            OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, out),
+            OpKind::Set => storage(b"set ", request, end, out),
+            OpKind::Add => storage(b"add ", request, end, out),
+            OpKind::Replace => storage(b"replace ", request, end, out),
+            OpKind::Append => storage(b"append ", request, end, out),
+            OpKind::Prepend => storage(b"prepend ", request, end, out),
+            OpKind::Cas => storage(b"cas ", request, end, out),
+            OpKind::Incr => change(b"incr ", Some(request.operand), request, end, out),
+            OpKind::Decr => change(b"decr ", Some(request.operand), request, end, out),
+            OpKind::Delete => change(b"delete ", None, request, end, out),
+            OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, end, out),
             OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
         }
         Encoded { wire_requests: 1, replied: !request.noreply }
@@ -432,7 +445,7 @@ fn retrieval(verb: &[u8], request: &Request<'_>, out: &mut Out) -> Encoded {
 
 /// `<verb> <key> <flags> <ttl> <bytes> [<unique>] [noreply]`, then the value.
 #[inline]
-fn storage(verb: &[u8], request: &Request<'_>, out: &mut Out) {
+fn storage(verb: &[u8], request: &Request<'_>, end: &[u8], out: &mut Out) {
     out.put(verb);
     out.put(only_key(request));
     put_field(u64::from(request.flags), out);
@@ -441,20 +454,20 @@ fn storage(verb: &[u8], request: &Request<'_>, out: &mut Out) {
     if request.kind == OpKind::Cas {
         put_field(request.operand, out);
     }
-    put_line_end(request, out);
+    out.put(end);
     out.put_value(&request.value);
     out.put(LINE_END);
 }
 
 /// `<verb> <key> [<number>] [noreply]`
 #[inline]
-fn change(verb: &[u8], number: Option<u64>, request: &Request<'_>, out: &mut Out) {
+fn change(verb: &[u8], number: Option<u64>, request: &Request<'_>, end: &[u8], out: &mut Out) {
     out.put(verb);
     out.put(only_key(request));
     if let Some(number) = number {
         put_field(number, out);
     }
-    put_line_end(request, out);
+    out.put(end);
 }
 
 #[inline]
@@ -467,11 +480,6 @@ fn only_key<'a>(request: &Request<'a>) -> &'a [u8] {
 fn put_field(number: u64, out: &mut Out) {
     out.put(b" ");
     out.put_decimal(number);
-}
-
-#[inline]
-fn put_line_end(request: &Request<'_>, out: &mut Out) {
-    out.put(if request.noreply { b" noreply\r\n" } else { LINE_END });
 }
 
 /// What the line is, and the length of the word that says so.

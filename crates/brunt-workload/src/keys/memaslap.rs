@@ -162,13 +162,15 @@ fn lengths(sizes: &SizeDistribution, units: usize, random: &mut LibcRandom) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brunt_plan::plan::KeyForm;
+    use brunt_plan::plan::{KeyForm, ValueForm};
 
     fn layout(key_size: &str, value_size: &str, objects: u32, clients: u32) -> Layout {
         let keyspace = Keyspace {
             keys: Window::NUMBERS_MAX,
             prefix: String::new(),
             key_form: KeyForm::Memaslap,
+            first_key: 0,
+            value_form: ValueForm::Random,
             key_size: key_size.parse().unwrap(),
             value_size: value_size.parse().unwrap(),
         };

@@ -1,8 +1,8 @@
-//! Key text in the forms that are not decimal, as functions of data seed and id: what stands behind the prefix.
+//! Key text in the forms that are not decimal, as functions of data seed and number: what stands behind the prefix.
 //!
-//! A head tells the id, and letters and digits fill the key to its length. Heads of distinct ids differ: `hex8` has the id's
-//! digits there, `random` a number that a bijection gives it, in base 62. All heads of a data set are equally long, so that keys of distinct
-//! ids differ whatever their lengths are.
+//! A head tells the number, and letters and digits fill the key to its length. Heads of distinct numbers differ: `hex8` has the number's
+//! digits there, the lowest eight, `random` another number that a bijection gives it, in base 62. All heads of a data set are equally long, so
+//! that keys of distinct numbers differ whatever their lengths are.
 
 use super::memaslap::Layout;
 use crate::hash::{HashPurpose, IdHash};
@@ -62,18 +62,18 @@ impl Text {
         }
     }
 
-    /// Writes what stands behind the prefix in the key of `id`, as long as `place` is.
-    pub(super) fn write(&self, id: u64, place: &mut [u8]) {
+    /// Writes what stands behind the prefix in the key of this number, as long as `place` is; where it is laid out, of this id.
+    pub(super) fn write(&self, number: u64, place: &mut [u8]) {
         match self {
-            Self::Spelt(spelt) => spelt.write(id, place),
-            Self::Laid { layout, is_printable } => layout.write(id, *is_printable, place),
+            Self::Spelt(spelt) => spelt.write(number, place),
+            Self::Laid { layout, is_printable } => layout.write(number, *is_printable, place),
         }
     }
 
-    /// The id that the head of this text tells, if it tells one. What fills the key is not looked at.
-    pub(super) fn id_of(&self, text: &[u8]) -> Option<u64> {
+    /// The number that the head of this text tells, if it tells one. What fills the key is not looked at.
+    pub(super) fn number_of(&self, text: &[u8]) -> Option<u64> {
         match self {
-            Self::Spelt(spelt) => spelt.id_of(text),
+            Self::Spelt(spelt) => spelt.number_of(text),
             Self::Laid { .. } => None,
         }
     }
@@ -119,7 +119,7 @@ impl Spelt {
         }
     }
 
-    fn id_of(&self, text: &[u8]) -> Option<u64> {
+    fn number_of(&self, text: &[u8]) -> Option<u64> {
         let head = text.get(..self.head_len())?;
         match &self.head {
             Head::Hex8 => head.iter().try_fold(0, |id, byte| {

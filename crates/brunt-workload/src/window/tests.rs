@@ -4,7 +4,7 @@ use super::*;
 use crate::rng::Purpose;
 use brunt_plan::distribution::SizeDistribution;
 use brunt_plan::outcome::ReplyKind;
-use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, Reconnect, SessionScope};
+use brunt_plan::plan::{KeyForm, Keyspace, Lifetime, Load, OnMiss, Reconnect, SessionScope, ValueForm};
 use brunt_plan::popularity::{Popularity, Window as Law};
 use brunt_plan::units::DurationNs;
 use std::collections::HashMap;
@@ -26,10 +26,13 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
             keys: Law::NUMBERS_MAX,
             prefix: String::new(),
             key_form: KeyForm::Memaslap,
+            first_key: 0,
+            value_form: ValueForm::Random,
             key_size: SizeDistribution::Fixed(64),
             value_size: SizeDistribution::Fixed(1024),
         },
         drift: None,
+        delta: SizeDistribution::Fixed(1),
         multiget,
         ttl_s: 60,
         noreply: false,

@@ -11,9 +11,7 @@ use brunt_plan::plan::Plan;
 use brunt_plan::resolve::{Host, resolve};
 use brunt_plan::shard::{Portion, StreamPart};
 use brunt_plan::spec::PlanSpec;
-use brunt_workload::popularity::KeyChooser;
-use brunt_workload::session::{Session, SessionSpec, Window};
-use std::sync::Arc;
+use brunt_workload::session::{Choices, Session, SessionSpec, Window};
 
 /// A fault of every `period`-th request from `first` on, so chosen that no two meet.
 struct Fault {
@@ -53,18 +51,18 @@ fn expected(plan: &Plan, requests: u64, [error, drop, wrong]: [&Fault; 3]) -> [u
 /// The keys of a plan with one connection, one after the other, drawn again from the plan alone.
 fn key_stream(plan: &Plan, requests: u64) -> Vec<u64> {
     let class = &plan.classes[0];
-    let chooser = KeyChooser::new(&class.popularity, class.drift, class.keyspace.keys, plan.data_seed);
+    let part = StreamPart { index: 0, of: 1 };
     let mut session = Session::new(SessionSpec {
         class_id: 0,
         session_id: 0,
         class,
-        part: StreamPart { index: 0, of: 1 },
+        part,
         portion: Portion { first: 0, width: 1, of: 1 },
         connections: 1,
         budget: Some(requests),
         seed: plan.seed,
         verify: 0.0,
-        chooser: Arc::new(chooser),
+        choices: Choices::of_session(class, part, plan.data_seed),
         copies: 1,
         begins_taken: false,
         window: Window { start_ns: 0, measure_ns: 0, end_ns: u64::MAX },
