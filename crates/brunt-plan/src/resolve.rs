@@ -1144,6 +1144,9 @@ mod tests {
             "timestamps = 'kernel'\nmeter = ['stack-in']",
             "protocol = 'resp2'\nserver = 'a'\ndatabase = 3\nclient-name = 'b'\nuser = 'u'\npassword = '@f'",
             "protocol = 'memcached-meta'\nserver = 'a'\nmix = 'gets,cas,touch'\nnoreply = true",
+            "trailing-blank = true\nmix = 'cas'\nfirst-key = 1\nkey-form = 'hex8'\nkeys = '4294967296'\nprefix = 'mcp:'\n\
+             value-form = 'zeros'\nvalue-size = 'mcperf:u1,16@3'\nconnect-rate = 500\nconnect-arrival = 'mcperf:u0.001,0.003'",
+            "mix = 'incr'\ndelta = 'mcperf:e50'\nfirst-key = 100",
             "protocol = 'memcached-binary'\nserver = 'a:5'\nuser = 'u'\npassword = '@f'",
             "protocol = 'resp3'\nserver = 'a'\nmix = 'get=9,raw=2+0+1'\ncommand = ['A', 'B', 'C']\n[[class]]\n\
              [[class]]\nmix = 'raw=0+1+0'\nname='b'",
@@ -1212,6 +1215,43 @@ mod tests {
         (
             "call-rate = 10\nrate = 5",
             "--rate: '5/s' was given; accepted: no --rate beside --call-rate, with which each connection has a schedule of its own",
+        ),
+        (
+            "trailing-blank = true\nprotocol = 'memcached-meta'\nserver = 'a'",
+            "--trailing-blank was given; accepted: --trailing-blank together with --protocol memcached-text",
+        ),
+        (
+            "delta = 5",
+            "--delta: 'fixed:5' was given; accepted: a --mix with incr or decr in it, such as get=9,incr=1",
+        ),
+        (
+            "first-key = 1\ntrace = 't'\ntrace-layout = 'reads'",
+            "--first-key: '1' was given; accepted: no --first-key beside trace, which says what is asked for",
+        ),
+        (
+            "first-key = '4294967296'\nkey-form = 'hex8'",
+            "--first-key: '4294967296' was given; accepted: a whole number from 0 to 4294967295, with 100000 keys and counters",
+        ),
+        (
+            "first-key = '18446744073709451616'\nkeys = 100000",
+            "--first-key: '18446744073709451616' was given; accepted: a whole number from 0 to 18446744073709451615, with 100000 \
+             keys and counters",
+        ),
+        (
+            "first-key = 999\nkeys = 9002\nkey-size = 4",
+            "--key-size: 'fixed:4' was given; accepted: sizes from 5 (the prefix and the 5 digits of the last of 9002 keys) to 250",
+        ),
+        (
+            "first-key = 5\npopularity = 'window:10'",
+            "--first-key: '5' was given; accepted: no --first-key beside a window, whose objects are numbered from 0",
+        ),
+        (
+            "value-form = 'zeros'\npopularity = 'window:10'",
+            "--value-form: 'zeros' was given; accepted: random beside a window, whose values tell their versions",
+        ),
+        (
+            "value-form = 'zeros'\nverify = '10%'",
+            "--verify: '10%' was given; accepted: a --value-form of random, whose values name their keys: class 'main' has 'zeros'",
         ),
         (
             "call-rate = 10\nthink = '1ms'",
@@ -1325,7 +1365,8 @@ mod tests {
         ("cpus = '1-3'", "--cpus: '1-3' was given; accepted: processors out of 0-2,5"),
         (
             "mix = 'cas'",
-            "--mix: 'cas=1' was given; accepted: gets beside cas: a cas writes what a gets has read",
+            "--mix: 'cas=1' was given; accepted: gets beside cas: a cas writes what a gets has read, or --trailing-blank, as \
+             mcperf sends it",
         ),
         (
             "verify = '0%'",

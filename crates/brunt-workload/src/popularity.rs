@@ -593,6 +593,17 @@ mod tests {
     }
 
     #[test]
+    fn sessions_of_a_worker_walk_together() {
+        // Worker 1 of 2 with three sessions: whichever asks has the worker's next key.
+        let (chooser, mut rng) = (chooser("sequential", 10), rng());
+        let walk = Cursor::new(StreamPart { index: 1, of: 2 });
+        let mut cursors = [walk.clone(), walk.clone(), walk];
+        let ids =
+            [0, 2, 1, 1, 0, 2].map(|session| chooser.next_id(&mut cursors[session], &mut rng, 0, false));
+        assert_eq!(ids, [1, 3, 5, 7, 9, 1]);
+    }
+
+    #[test]
     fn sessions_take_turns_in_a_walk() {
         // Session 1 of 3 over ten keys: single keys, then four at once, then one again.
         let (chooser, mut rng) = (chooser("sequential", 10), rng());

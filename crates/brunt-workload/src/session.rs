@@ -654,6 +654,30 @@ mod tests {
         }
     }
 
+    /// Of values that are numbers the keys are counters; else each key has one beside it.
+    #[test]
+    fn counters_change_by_the_delta_of_their_key() {
+        for (value_form, first_id) in [(ValueForm::Random, 1_000), (ValueForm::Zeros, 0)] {
+            let mut class = class(closed(0), 1, "incr");
+            class.popularity = Popularity::Sequential;
+            class.keyspace.value_form = value_form;
+            class.delta = "mcperf:u1,100".parse().unwrap();
+            let mut session = session(&class, (0, 1), 5, None, FOR_EVER);
+            let ops: Vec<Op> = (0..5).map(|_| session.take().op).collect();
+            assert!(ops.iter().map(|op| op.operand).eq([81, 28, 10, 44, 64]), "{ops:?}");
+            assert!(ops.iter().map(|op| op.key).eq((first_id..first_id + 5).map(KeyRef::Id)), "{ops:?}");
+        }
+    }
+
+    /// Where uniques are read one is waited for; where none is, it is mcperf's.
+    #[test]
+    fn a_cas_without_a_unique_says_so() {
+        for (mix, expected) in [("gets=1,cas=1000000", 0), ("cas", 1)] {
+            let mut session = session(&class(closed(0), 1, mix), (0, 1), 1, None, FOR_EVER);
+            assert_eq!(session.take().op.operand, expected, "{mix}");
+        }
+    }
+
     /// Session `index` of `of` of this class with this many connections.
     fn session(
         class: &Class,

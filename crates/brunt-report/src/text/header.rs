@@ -6,7 +6,7 @@ use crate::paragraph::{self, printable};
 use crate::quantity;
 use brunt_plan::destination::Server;
 use brunt_plan::distribution::{Arrival, SizeDistribution, SizeRange};
-use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Protocol, Transport};
+use brunt_plan::plan::{Class, KeyForm, Keyspace, Load, OpRoute, OpenRate, Protocol, Transport, ValueForm};
 use brunt_plan::server::ServerAddress;
 use brunt_plan::units::Rate;
 use brunt_stats::agent::AgentRecord;
@@ -241,6 +241,12 @@ fn data(keyspace: &Keyspace, classes: &[Class]) -> Vec<String> {
     }
     if keyspace.key_form != KeyForm::default() {
         facts.push(format!("key form {}", keyspace.key_form));
+    }
+    if keyspace.first_key > 0 {
+        facts.push(format!("first key {}", quantity::count(keyspace.first_key)));
+    }
+    if keyspace.value_form != ValueForm::default() {
+        facts.push(format!("value form {}", keyspace.value_form));
     }
     // Classes that share a data set may each ask for its keys in their own way.
     for class in classes.iter().filter(|class| class.keyspace == *keyspace && class.trace.is_none()) {

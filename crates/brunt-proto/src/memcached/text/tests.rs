@@ -17,7 +17,10 @@ fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.
 fn encode(request: &Request<'_>) -> (Vec<u8>, Encoded) {
-    let mut codec = TextCodec::new();
+    encode_by(TextCodec::new(), request)
+}
+
+fn encode_by(mut codec: TextCodec, request: &Request<'_>) -> (Vec<u8>, Encoded) {
     let keys = request.keys;
     let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
     let mut out = Out::with_room(bound);
@@ -83,6 +86,52 @@ fn requests_follow_the_protocol_document() {
         let expected = if quiet { expected.replacen("\r\n", " noreply\r\n", 1) } else { expected.to_owned() };
         assert_eq!(bytes.escape_ascii().to_string(), expected.escape_default().to_string());
         assert_eq!(encoded, Encoded { wire_requests: 1, replied: !quiet });
+    }
+}
+
+/// Byte for byte as mcperf 0.1.1 sent them.
+#[test]
+fn command_lines_end_with_a_blank_as_those_of_mcperf() {
+    let key = Keys { bytes: b"mcp:00000001", ends: &[12] };
+    let plain = |kind| request(kind, key, Value::NONE);
+    let zeros = Value { head: &[], block: b"000000000", offset: 0, len: 9 };
+    let store = |kind| request(kind, key, zeros);
+    let table = [
+        (plain(OpKind::Get), "get mcp:00000001\r\n", "get mcp:00000001\r\n"),
+        (plain(OpKind::Gets), "gets mcp:00000001\r\n", "gets mcp:00000001\r\n"),
+        (plain(OpKind::Delete), "delete mcp:00000001 \r\n", "delete mcp:00000001 noreply\r\n"),
+        (
+            store(OpKind::Set),
+            "set mcp:00000001 0 0 9 \r\n000000000\r\n",
+            "set mcp:00000001 0 0 9 noreply\r\n000000000\r\n",
+        ),
+        (
+            Request { ttl_s: 100, ..store(OpKind::Prepend) },
+            "prepend mcp:00000001 0 100 9 \r\n000000000\r\n",
+            "prepend mcp:00000001 0 100 9 noreply\r\n000000000\r\n",
+        ),
+        (
+            Request { operand: 1, ..store(OpKind::Cas) },
+            "cas mcp:00000001 0 0 9 1 \r\n000000000\r\n",
+            "cas mcp:00000001 0 0 9 1 noreply\r\n000000000\r\n",
+        ),
+        (
+            Request { operand: 81, ..plain(OpKind::Incr) },
+            "incr mcp:00000001 81 \r\n",
+            "incr mcp:00000001 81 noreply\r\n",
+        ),
+        (
+            Request { operand: 28, ..plain(OpKind::Decr) },
+            "decr mcp:00000001 28 \r\n",
+            "decr mcp:00000001 28 noreply\r\n",
+        ),
+    ];
+    for (request, expected, quiet) in table {
+        for (noreply, expected) in [(false, expected), (true, quiet)] {
+            let codec = TextCodec::new().with_trailing_blank(true);
+            let (bytes, _) = encode_by(codec, &Request { noreply, ..request });
+            assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        }
     }
 }
 
