@@ -649,6 +649,7 @@ mod tests {
             trace: None,
             purge: None,
             own: None,
+            connections_of: None,
             routes: Vec::new(),
             replicas: 1,
         }

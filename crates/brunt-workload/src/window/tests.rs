@@ -43,6 +43,7 @@ fn class(popularity: &str, mix: &str, multiget: u16) -> Class {
         trace: None,
         purge: None,
         own: None,
+        connections_of: None,
         routes: Vec::new(),
         replicas: 1,
     }
