@@ -799,6 +799,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         stamps: plan.timestamps == Timestamps::Kernel,
         payload: blueprint.payload.clone(),
         timeout_ns: plan.timeout.0,
+        has_windows: plan.classes.iter().any(|class| class.popularity.window().is_some()),
         audits: Audit::all(plan, shard.part),
     });
     let preload_lanes = blueprint.preload_lanes(&shard, &links, preload_depth);

@@ -41,6 +41,7 @@ use crate::slots::Slots;
 use crate::stamper::Stamper;
 use crate::traffic::datagrams::Datagrams;
 use crate::traffic::greeting::TurnedAway;
+use crate::traffic::verifying::WrongBytes;
 use brunt_plan::op::{KeyRef, Op, ValueRef};
 use brunt_plan::outcome::Outcome;
 use brunt_plan::phase::Phase;
@@ -149,6 +150,7 @@ pub(crate) struct Traffic<C: Codec> {
     listed: Vec<RouteId>,
     leftovers: Leftovers,
     datagrams: Datagrams,
+    wrong_bytes: WrongBytes,
     key_bytes: Vec<u8>,
     key_ends: Vec<u32>,
     /// How many keys of the multi-get in hand each route has.
@@ -184,6 +186,8 @@ pub(crate) struct TrafficParts<C: Codec> {
     /// Are kernel timestamps wanted?
     pub stamps: bool,
     pub payload: Arc<Payload>,
+    /// Are there windows of objects, whose values are told with their bytes where they are wrong?
+    pub has_windows: bool,
     pub timeout_ns: u64,
     /// There are more workers than processors.
     pub is_crowded: bool,
@@ -235,6 +239,7 @@ impl<C: Codec> Traffic<C> {
             window: Window::UNKNOWN,
             timeout_ns: parts.timeout_ns,
             is_crowded: parts.is_crowded,
+            wrong_bytes: WrongBytes::new(if parts.has_windows { count } else { 0 }),
             audits: parts.audits,
             lost_any: false,
             dirty: Vec::with_capacity(count),

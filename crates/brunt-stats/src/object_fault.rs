@@ -5,9 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many a worker can note in an interval, and bytes of them.
+/// How many a worker can note in an interval.
 const FAULTS_MAX: usize = 64;
-const BYTES_MAX: usize = 256 << 10;
+/// Bytes that are kept of a value. Of a longer one they begin with the first that is wrong.
+pub const SHOWN_MAX: usize = 4096;
+/// Room for the bytes of all of them: a key of memcached, the value expected and the value received.
+const BYTES_MAX: usize = FAULTS_MAX * (250 + 2 * SHOWN_MAX);
 
 /// What was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,14 +42,17 @@ pub struct ObjectFault {
     pub connection: u32,
     /// The time to live, in seconds, of objects that expire.
     pub ttl_s: u32,
-    /// How long the value was that was received, whether its bytes are here or not.
+    /// Length of the value that was expected, 0 where none is known, and of the one that was received.
+    pub expected_len: u32,
+    /// As there.
     pub received_len: u32,
+    /// Where in the values the bytes begin that are here.
+    pub from: u32,
     /// Where its key, the value expected and the value received end among the bytes, each behind the one before it.
     ends: [u32; 3],
 }
 
-/// A fault with its bytes: those of the key, of the value expected, where that is known, and of the value received, where it came in one
-/// piece.
+/// A fault with its bytes: those of the key, of the value expected, where that is known, and of the value received.
 pub type ObjectFaultRow<'a> = (&'a ObjectFault, [&'a [u8]; 3]);
 
 /// Those of an interval.
@@ -70,9 +76,17 @@ pub struct ObjectFaultNote<'a> {
     /// As there.
     pub ttl_s: u32,
     /// As there.
+    pub expected_len: u32,
+    /// As there.
     pub received_len: u32,
-    /// Of the key, of the value expected in two pieces, and of the value received.
-    pub bytes: [&'a [u8]; 4],
+    /// As there.
+    pub from: u32,
+    /// Of the key.
+    pub key: &'a [u8],
+    /// Of the value expected, in pieces.
+    pub expected: [&'a [u8]; 2],
+    /// Of the value received, in pieces.
+    pub received: [&'a [u8]; 3],
 }
 
 impl ObjectFaults {
@@ -101,13 +115,14 @@ impl ObjectFaults {
 
     /// Notes one if there is room.
     pub(crate) fn note(&mut self, note: &ObjectFaultNote<'_>) {
-        let len: usize = note.bytes.iter().map(|bytes| bytes.len()).sum();
+        let pieces = [&[note.key][..], &note.expected, &note.received];
+        let len: usize = pieces.iter().flat_map(|pieces| pieces.iter()).map(|bytes| bytes.len()).sum();
         if self.faults.len() == FAULTS_MAX || self.bytes.len() + len > BYTES_MAX {
             self.overflow += 1;
             return;
         }
-        let ends = note.bytes.map(|bytes| {
-            self.bytes.extend_from_slice(bytes);
+        let ends = pieces.map(|pieces| {
+            pieces.iter().for_each(|bytes| self.bytes.extend_from_slice(bytes));
             self.bytes.len() as u32
         });
         self.faults.push(ObjectFault {
@@ -115,8 +130,10 @@ impl ObjectFaults {
             at_ns: note.at_ns,
             connection: note.connection,
             ttl_s: note.ttl_s,
+            expected_len: note.expected_len,
             received_len: note.received_len,
-            ends: [ends[0], ends[2], ends[3]],
+            from: note.from,
+            ends,
         });
     }
 
@@ -142,8 +159,12 @@ mod tests {
             at_ns: 7,
             connection,
             ttl_s: 60,
+            expected_len: 8,
             received_len: 5,
-            bytes: [key, b"exp", b"ected", received],
+            from: 0,
+            key,
+            expected: [b"exp", b"ected"],
+            received: [b"", received, b""],
         };
         let long: &[u8] = vec![1; BYTES_MAX].leak();
         faults.note(&note(1, b"one", b"other"));

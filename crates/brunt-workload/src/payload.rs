@@ -30,6 +30,9 @@ pub struct ValueParts {
 }
 
 impl ValueParts {
+    /// Nothing.
+    pub const EMPTY: Self = Self { head: [0; HEAD_LEN], head_len: 0, offset: 0, len: 0 };
+
     /// The part of the head that belongs to the value.
     #[inline]
     pub fn head(&self) -> &[u8] {

@@ -62,6 +62,11 @@ pub enum Expected {
         /// The shortest that it can be, in bytes.
         len_min: u32,
     },
+    /// A value of a window that should have expired: nothing of it is compared.
+    Expired {
+        /// How long ago it was stored.
+        age_ms: u64,
+    },
     /// Any version of the key's value, which has this length: it is compared with the version that it names, and
     /// [`Verifier::version`] says which that was.
     Written {
@@ -89,7 +94,11 @@ impl Expected {
         match *self {
             Self::Version { version, len } | Self::Exact { version, len } => Some((version, len)),
             Self::Named { len, own_len } if len == own_len => Some((0, len)),
-            Self::Named { .. } | Self::Grown { .. } | Self::Written { .. } | Self::Laid { .. } => None,
+            Self::Named { .. }
+            | Self::Grown { .. }
+            | Self::Written { .. }
+            | Self::Laid { .. }
+            | Self::Expired { .. } => None,
         }
     }
 }
@@ -107,7 +116,8 @@ pub struct Verifier {
     /// Bytes seen so far.
     received: usize,
     head: [u8; HEAD_LEN],
-    body_differs: bool,
+    /// Where the first byte behind the head lies that differs; behind every value where none does.
+    differs_at: usize,
 }
 
 impl Verifier {
@@ -121,7 +131,7 @@ impl Verifier {
             }
             expected => expected,
         };
-        Self { id, expected, received: 0, head: [0; HEAD_LEN], body_differs: false }
+        Self { id, expected, received: 0, head: [0; HEAD_LEN], differs_at: usize::MAX }
     }
 
     /// The verdict on a value of the key `id` that lies there whole: the same as feeding it in pieces and asking.
@@ -147,9 +157,7 @@ impl Verifier {
     pub fn feed(&mut self, payload: &Payload, piece: &[u8]) {
         if let Expected::Laid { offset, len } = self.expected {
             let expected = &payload.block()[offset as usize..][..len as usize];
-            let rest = expected.get(self.received..).unwrap_or_default();
-            let comparable = rest.len().min(piece.len());
-            self.body_differs |= rest[..comparable] != piece[..comparable];
+            self.compare(expected.get(self.received..).unwrap_or_default(), piece, self.received);
             self.received += piece.len();
             return;
         }
@@ -171,10 +179,22 @@ impl Verifier {
             for span in self.compared(expected.len()) {
                 let (start, end) =
                     (span.start.max(from), span.end.min(expected.len()).min(from + body.len()));
-                self.body_differs |= start < end && body[start - from..end - from] != expected[start..end];
+                if start < end {
+                    self.compare(&expected[start..end], &body[start - from..end - from], HEAD_LEN + start);
+                }
             }
         }
         self.received += body.len();
+    }
+
+    /// Compares bytes, the first of which lies there in the value, as far as both go.
+    #[inline]
+    fn compare(&mut self, expected: &[u8], received: &[u8], at: usize) {
+        let len = expected.len().min(received.len());
+        if expected[..len] != received[..len] {
+            let same = expected.iter().zip(received).take_while(|(own, other)| own == other).count();
+            self.differs_at = self.differs_at.min(at + same);
+        }
     }
 
     /// The key whose value is expected.
@@ -197,8 +217,24 @@ impl Verifier {
                 offset: offset as usize,
                 len: len as usize,
             }),
+            Expected::Expired { .. } => Some(ValueParts::EMPTY),
             _ => None,
         }
+    }
+
+    /// How long ago it was stored, if it should have expired.
+    pub fn expired_ms(&self) -> Option<u64> {
+        match self.expected {
+            Expected::Expired { age_ms } => Some(age_ms),
+            _ => None,
+        }
+    }
+
+    /// How many bytes at the front of what came are those of a value with these parts, the one that a window expects.
+    pub fn right_len(&self, parts: &ValueParts) -> usize {
+        let head = &self.head[..self.received.min(parts.head_len)];
+        let same = head.iter().zip(parts.head()).take_while(|(own, other)| own == other).count();
+        if same < head.len() { same } else { self.differs_at.min(parts.total_len()).min(self.received) }
     }
 
     /// How long the value was that came.
@@ -229,6 +265,9 @@ impl Verifier {
         if let Expected::Laid { len, .. } = self.expected {
             return self.finish_body(len);
         }
+        if let Expected::Expired { .. } = self.expected {
+            return Integrity::Intact;
+        }
         let Some((version, expected_len)) = self.expected.exact() else { return self.finish_head(payload) };
         let parts = payload.value(self.id, version, expected_len);
         let received_head = &self.head[..self.received.min(HEAD_LEN)];
@@ -245,9 +284,13 @@ impl Verifier {
         self.finish_body(expected_len)
     }
 
+    fn body_differs(&self) -> bool {
+        self.differs_at != usize::MAX
+    }
+
     /// The verdict where the head is what it should be, or there is none.
     fn finish_body(&self, expected_len: u32) -> Integrity {
-        match (self.body_differs, self.received.cmp(&(expected_len as usize))) {
+        match (self.body_differs(), self.received.cmp(&(expected_len as usize))) {
             (true, _) => Integrity::Torn,
             (false, std::cmp::Ordering::Less) => Integrity::Truncated,
             (false, std::cmp::Ordering::Equal) => Integrity::Intact,
@@ -270,7 +313,7 @@ impl Verifier {
             match payload.read_head(&self.head) {
                 None => return unknown,
                 Some((id, _)) if id != self.id => return self.of_another_key(id),
-                Some(_) if self.body_differs => return Integrity::Torn,
+                Some(_) if self.body_differs() => return Integrity::Torn,
                 Some(_) => {}
             }
         }
@@ -295,6 +338,7 @@ impl Verifier {
             Expected::Version { .. }
             | Expected::Exact { .. }
             | Expected::Laid { .. }
+            | Expected::Expired { .. }
             | Expected::Named { .. }
             | Expected::Written { .. } => (0, false),
         };
@@ -481,6 +525,42 @@ mod tests {
                 assert_eq!(verdict(&torn), Integrity::Torn, "{expected:?} {at}");
             }
         }
+    }
+
+    /// Where a value goes wrong is known to the byte, from the piece on in which it does.
+    #[test]
+    fn the_first_wrong_byte_is_known() {
+        let payload = Payload::new(1, 5_000).with_table(&[7; 3_000]);
+        let laid = payload.laid(1_000, 40);
+        let laid_value = payload.block()[laid.offset..][..laid.len].to_vec();
+        for (expected, own) in [
+            (Expected::Laid { offset: laid.offset as u32, len: 40 }, laid_value),
+            (Expected::Exact { version: 3, len: 40 }, value(&payload, 7, 3, 40)),
+            (Expected::Exact { version: 3, len: 5 }, value(&payload, 7, 3, 5)),
+        ] {
+            let longer = [&own[..], &[7; 30]].concat();
+            let torn = (0..own.len()).map(|at| {
+                let mut torn = own.clone();
+                torn[at..].iter_mut().for_each(|byte| *byte ^= 1);
+                (torn, at)
+            });
+            let cut = (0..=own.len()).map(|len| (own[..len].to_vec(), len));
+            for (bytes, right) in torn.chain(cut).chain([(longer, own.len())]) {
+                for piece in [1, 7, 100] {
+                    let mut verifier = Verifier::new(7, expected);
+                    let parts = verifier.of_window(&payload).unwrap();
+                    for piece in bytes.chunks(piece) {
+                        verifier.feed(&payload, piece);
+                        let received = verifier.received_len() as usize;
+                        assert_eq!(verifier.right_len(&parts), right.min(received), "{expected:?} {right}");
+                    }
+                }
+            }
+        }
+        let mut expired = Verifier::new(7, Expected::Expired { age_ms: 70_000 });
+        expired.feed(&payload, b"anything");
+        assert_eq!((expired.finish(&payload), expired.expired_ms()), (Integrity::Intact, Some(70_000)));
+        assert_eq!(expired.right_len(&expired.of_window(&payload).unwrap()), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Not how many: those are counters. Invariant: the key's first eight bytes are shown as the number that they are, for most of them
 //! cannot be printed.
 
-use brunt_stats::object_fault::{ObjectFault, ObjectFaultKind, ObjectFaults};
+use brunt_stats::object_fault::{ObjectFault, ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 
 /// The bytes of a key that number the object.
 const NUMBER_BYTES: usize = 8;
@@ -33,13 +33,15 @@ fn lines(fault: &ObjectFault, [key, expected, received]: [&[u8]; 3]) -> String {
     let age = age_ms.map_or(String::new(), |age_ms| {
         format!("\tdiff time: {} expire time: {}\n", age_ms / 1_000, fault.ttl_s)
     });
+    let is_cut = fault.expected_len.max(fault.received_len) as usize > SHOWN_MAX;
+    let from = if is_cut { format!("\tdata from byte: {}\n", fault.from) } else { String::new() };
     format!(
-        "\n<{} {head}\n\tkey len: {}\n\tkey: {number:x} {}\n{age}\texpected data len: {}\n\texpected data: {}\n\
+        "\n<{} {head}\n\tkey len: {}\n\tkey: {number:x} {}\n{age}{from}\texpected data len: {}\n\texpected data: {}\n\
          \treceived data len: {}\n\treceived data: {}\n",
         fault.connection,
         key.len(),
         shown(suffix),
-        expected.len(),
+        fault.expected_len,
         shown(expected),
         fault.received_len,
         shown(received),
@@ -51,9 +53,11 @@ mod tests {
     use super::*;
 
     /// Made from its JSON, for only workers note faults.
-    fn faults(kind: &str, bytes: &[u8], ends: [u32; 3], overflow: u64) -> ObjectFaults {
+    fn faults(kind: &str, bytes: &[u8], lens: [u32; 2], ends: [u32; 3], overflow: u64) -> ObjectFaults {
+        let [expected_len, received_len] = lens;
         let text = format!(
-            "{{\"faults\":[{{\"kind\":{kind},\"at_ns\":5,\"connection\":3,\"ttl_s\":60,\"received_len\":5,\"ends\":{ends:?}}}],\
+            "{{\"faults\":[{{\"kind\":{kind},\"at_ns\":5,\"connection\":3,\"ttl_s\":60,\"expected_len\":{expected_len},\
+             \"received_len\":{received_len},\"from\":6000,\"ends\":{ends:?}}}],\
              \"bytes\":{bytes:?},\"overflow\":{overflow}}}"
         );
         serde_json::from_str(&text).unwrap()
@@ -63,11 +67,19 @@ mod tests {
     fn faults_are_shown_with_their_bytes() {
         let bytes = b"\x10\x11\x10\x10\x10\x10\x10\x10abcwantother";
         assert_eq!(
-            text(&faults("\"Value\"", bytes, [11, 15, 20], 0)),
+            text(&faults("\"Value\"", bytes, [4, 5], [11, 15, 20], 0)),
             "\n<3 data verification failed\n\tkey len: 11\n\tkey: 1010101010101110 abc\n\texpected data len: 4\n\
              \texpected data: want\n\treceived data len: 5\n\treceived data: other\n"
         );
-        let gone = text(&faults("{\"Gone\":{\"age_ms\":12345}}", bytes, [11, 15, 15], 2));
+        let long = text(&faults("\"Value\"", bytes, [6_004, 6_005], [11, 15, 20], 0));
+        assert!(
+            long.ends_with(
+                " abc\n\tdata from byte: 6000\n\texpected data len: 6004\n\texpected data: want\n\
+                 \treceived data len: 6005\n\treceived data: other\n"
+            ),
+            "{long}"
+        );
+        let gone = text(&faults("{\"Gone\":{\"age_ms\":12345}}", bytes, [4, 0], [11, 15, 15], 2));
         assert!(gone.starts_with(
             "\n<3 expire time verification failed, object doesn't expire but can't get it now\n"
         ));

@@ -3,7 +3,7 @@
 use super::*;
 use brunt_server::Every;
 use brunt_server::text::DataCommand;
-use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaults};
+use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaults, SHOWN_MAX};
 use brunt_stats::window_counts::WindowCounts;
 
 fn windows(outcome: &Outcome) -> WindowCounts {
@@ -14,8 +14,9 @@ fn options() -> SimOptions {
     SimOptions { latency_ns: 10 * US, ..SimOptions::default() }
 }
 
-const FORMS: [&str; 3] = [
+const FORMS: [&str; 4] = [
     "",
+    "value-size = 9000",
     "key-form = 'memaslap'\nkey-size = 'ranges:16-100@0.5,101-250@0.5'\nvalue-size = 'uniform:1,3000'",
     "key-form = 'memaslap-printable'\nprefix = 'p:'\nvalue-size = 300",
 ];
@@ -55,12 +56,14 @@ fn a_client_has_one_operation_under_way() {
 /// Every value that the server has made wrong is found, and no other, in every form of keys.
 #[test]
 fn every_wrong_value_is_found() {
-    for form in FORMS {
-        for (mix, piece_bytes) in [("get=9,set=1", usize::MAX), ("get=1,set=1", 700)] {
+    let by_stream = FORMS.map(|form| (form, 2, 700));
+    let by_datagram = ("transport = 'udp'\nvalue-size = 1200", 1, usize::MAX);
+    for (form, each, least) in by_stream.into_iter().chain([by_datagram]) {
+        for (mix, piece_bytes) in [("get=9,set=1", usize::MAX), ("get=1,set=1", least)] {
             let faults = Faults { wrong_every: Every::new(100), ..Faults::default() };
             let server = CoreOptions { faults, script_after: 300, ..CoreOptions::default() };
             let toml = format!(
-                "connections = 8\nclient-connections = 2\nrequests = 20000\nwarmup = '0s'\nmix = '{mix}'\n\
+                "connections = 8\nclient-connections = {each}\nrequests = 20000\nwarmup = '0s'\nmix = '{mix}'\n\
                  popularity = 'window:100,overwrite=0.3'\nverify = '100%'\n{form}"
             );
             let outcome = simulate(&toml, SimOptions { server, piece_bytes, ..options() });
@@ -79,17 +82,66 @@ fn every_wrong_value_is_found() {
             for (fault, [key, expected, received]) in
                 outcome.object_faults.iter().flat_map(ObjectFaults::rows)
             {
-                assert_eq!(
-                    (fault.kind, fault.received_len as usize),
-                    (ObjectFaultKind::Value, expected.len())
-                );
-                assert!(!key.is_empty() && (received.is_empty() || received.len() == expected.len()));
+                let len = fault.expected_len as usize;
+                assert_eq!((fault.kind, fault.received_len), (ObjectFaultKind::Value, fault.expected_len));
+                assert!(!key.is_empty() && fault.from == 0);
+                assert_eq!([expected, received].map(<[u8]>::len), [len.min(SHOWN_MAX); 2], "{toml}");
                 // Every byte of it is another.
                 assert!(expected.iter().zip(received).all(|(ours, theirs)| ours != theirs));
             }
             assert_eq!((windows(&outcome).verify_misses, outcome.end.counts.verification.checked), (0, gets));
             assert_eq!(outcome.allocations, 0, "{toml}");
         }
+    }
+}
+
+/// Of a value that is too long to be shown, the bytes from the first wrong one on are.
+#[test]
+fn long_values_are_shown_from_the_first_wrong_byte() {
+    type Tamper = fn(&mut Vec<u8>);
+    // (what is done to what the server sends, length received, where it goes wrong, bytes shown of the values expected and received)
+    let table: [(Tamper, u32, u32, [usize; 2]); 3] = [
+        (|sent| flip(sent, 6_000), 9_000, 6_000, [3_000; 2]),
+        (|sent| flip(sent, 0), 9_000, 0, [SHOWN_MAX; 2]),
+        (cut, 5_000, 5_000, [4_000, 0]),
+    ];
+    for (tamper, received_len, from, shown) in table {
+        for piece_bytes in [usize::MAX, 700] {
+            let outcome = simulate(
+                "connections = 1\nclient-connections = 1\nrequests = 20\nwarmup = '0s'\npopularity = 'window:4'\n\
+                 verify = '100%'\nvalue-size = 9000",
+                SimOptions { tamper: Some(tamper), piece_bytes, ..options() },
+            );
+            let rows: Vec<_> = outcome.object_faults.iter().flat_map(ObjectFaults::rows).collect();
+            assert_eq!(rows.len(), 18);
+            for (fault, [_, expected, received]) in rows {
+                assert_eq!((fault.expected_len, fault.received_len, fault.from), (9_000, received_len, from));
+                assert_eq!([expected, received].map(<[u8]>::len), shown);
+                let differ = expected.iter().zip(received).filter(|(own, other)| own != other).count();
+                assert_eq!(differ, received.len().min(1));
+            }
+        }
+    }
+}
+
+/// Where the value begins, if this is the reply to a get that hits.
+fn value_at(sent: &[u8]) -> Option<usize> {
+    sent.starts_with(b"VALUE ").then(|| sent.iter().position(|byte| *byte == b'\n').unwrap() + 1)
+}
+
+/// Changes one byte of a value.
+fn flip(sent: &mut [u8], place: usize) {
+    if let Some(at) = value_at(sent) {
+        sent[at + place] ^= 1;
+    }
+}
+
+/// Makes a value of 9000 bytes one of 5000.
+fn cut(sent: &mut Vec<u8>) {
+    if let Some(at) = value_at(sent) {
+        sent.drain(at + 5_000..at + 9_000);
+        let line = String::from_utf8_lossy(&sent[..at]).replace(" 9000\r", " 5000\r");
+        sent.splice(..at, line.into_bytes());
     }
 }
 
@@ -237,6 +289,10 @@ fn expiry_is_judged_to_the_second() {
         let found = windows(&outcome);
         assert_eq!((found.expired_get, found.unexpired_unget), (expired, unexpired), "{what}");
         assert_eq!(what == "as it should be", expired + unexpired == 0, "{what}");
+        for (fault, [key, expected, received]) in outcome.object_faults.iter().flat_map(ObjectFaults::rows) {
+            let shown: &[u8] = if what == "never expires" { &[b'x'; 20] } else { &[] };
+            assert_eq!((key, expected, received), (&b"0001"[..], &[][..], shown), "{fault:?}");
+        }
         assert_eq!((found.verify_failed, found.verify_misses), (0, 0));
     }
 }

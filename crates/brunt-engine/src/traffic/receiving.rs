@@ -197,7 +197,7 @@ impl<C: Codec> Traffic<C> {
             }
             Event::Value(piece) => {
                 if let Some(verifier) = &mut self.connections[index as usize].verifier {
-                    verifier.feed(&self.payload, piece);
+                    self.wrong_bytes.feed((index, id), verifier, &self.payload, piece);
                 }
             }
             Event::End { reply, form, text, .. } => {
@@ -284,8 +284,8 @@ impl<C: Codec> Traffic<C> {
         match self.expect_value(index, id, key, bytes, 0, at_ns) {
             Some((key_id, expected)) => {
                 let mut verifier = Verifier::new(key_id, expected);
-                verifier.feed(&self.payload, value);
-                self.judge(index, id, &verifier, value, at_ns);
+                self.wrong_bytes.feed((index, id), &mut verifier, &self.payload, value);
+                self.judge(index, id, &verifier, at_ns);
             }
             None => self.note_unasked(id, key, at_ns),
         }
@@ -350,7 +350,7 @@ impl<C: Codec> Traffic<C> {
         let is_ours = lane.checking == Checking::Ours;
         let is_audited = lane.is_audited && !lane.extends;
         if lane.is_windowed && !lane.is_preload {
-            return Some((id, self.expect_of_window(index, head, id, bytes, at_ns)));
+            return Some((id, self.expect_of_window(head, id, at_ns)));
         }
         let expected = match lane.checking {
             _ if is_audited && !self.audits[usize::from(entry_class)].chooses() => UNCHECKED,
@@ -561,8 +561,7 @@ impl<C: Codec> Traffic<C> {
     #[inline]
     fn end_value(&mut self, index: u32, id: EntryId, at_ns: u64) {
         if let Some(verifier) = self.connections[index as usize].verifier.take() {
-            // What came in pieces is not kept.
-            self.judge(index, id, &verifier, &[], at_ns);
+            self.judge(index, id, &verifier, at_ns);
         }
     }
 

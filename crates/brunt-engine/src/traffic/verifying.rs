@@ -6,17 +6,19 @@
 use super::Traffic;
 use super::receiving::UNCHECKED;
 use crate::audit::Read;
-use crate::in_flight::{Entry, EntryId};
+use crate::connection::Leftovers;
+use crate::in_flight::{Entry, EntryId, NO_ENTRY};
 use crate::lane::Picked;
 use brunt_plan::op::{Op, OpKind, ValueRef};
 use brunt_plan::outcome::OutcomeClass;
 use brunt_plan::version::Version;
 use brunt_proto::Codec;
-use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaultNote};
+use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaultNote, SHOWN_MAX};
 use brunt_stats::verification::{Example, ValueFault};
-use brunt_workload::payload::ValueParts;
+use brunt_workload::payload::{Payload, ValueParts};
 use brunt_workload::session::Check;
 use brunt_workload::verify::{Expected, Integrity, Verifier};
+use std::ops::Range;
 
 /// By so much a server's clock and ours may differ, and what is on the way takes time: memaslap's five seconds.
 const LIFE_TOLERANCE_MS: u64 = 5_000;
@@ -27,7 +29,63 @@ struct Seen {
     head: EntryId,
     id: u64,
     at_ns: u64,
-    received_len: u32,
+}
+
+/// Bytes of values that are wrong, from the first wrong one on: those before it are known. Room for each connection, so that one that has
+/// received no wrong value takes no memory.
+#[derive(Debug)]
+pub(super) struct WrongBytes {
+    room: Leftovers,
+    /// Whose they are. Of operations that receive wrong values over the same socket at the same time, the last one's.
+    owners: Box<[EntryId]>,
+}
+
+impl WrongBytes {
+    /// For so many connections.
+    pub(super) fn new(connections: usize) -> Self {
+        Self { room: Leftovers::new(connections, SHOWN_MAX), owners: vec![NO_ENTRY; connections].into() }
+    }
+
+    /// Takes in the next piece of a value that an operation receives over a connection.
+    #[inline]
+    pub(super) fn feed(
+        &mut self,
+        (index, owner): (u32, EntryId),
+        verifier: &mut Verifier,
+        payload: &Payload,
+        piece: &[u8],
+    ) {
+        let received = verifier.received_len() as usize;
+        verifier.feed(payload, piece);
+        let Some(parts) = verifier.of_window(payload) else { return };
+        let right = verifier.right_len(&parts);
+        if right < received + piece.len() {
+            self.keep(index, owner, piece, received, right);
+        }
+    }
+
+    /// Keeps what there is room for of a piece of a value: `received` bytes came before it, and `right` of all are right.
+    #[cold]
+    fn keep(&mut self, index: u32, owner: EntryId, piece: &[u8], received: usize, right: usize) {
+        if received <= right {
+            self.owners[index as usize] = owner;
+        } else if self.owners[index as usize] != owner {
+            return;
+        }
+        let wrong = &piece[right.saturating_sub(received)..];
+        let room = self.room.of(index).get_mut(received.saturating_sub(right)..).unwrap_or_default();
+        let len = wrong.len().min(room.len());
+        room[..len].copy_from_slice(&wrong[..len]);
+    }
+
+    /// Those that are kept of a value with so many; `None` if another operation's are.
+    fn of(&mut self, index: u32, owner: EntryId, count: usize) -> Option<&[u8]> {
+        match count {
+            0 => Some(&[]),
+            _ if self.owners[index as usize] != owner => None,
+            count => Some(&self.room.of(index)[..count.min(SHOWN_MAX)]),
+        }
+    }
 }
 
 impl<C: Codec> Traffic<C> {
@@ -76,14 +134,7 @@ impl<C: Codec> Traffic<C> {
     }
 
     /// Which value must follow under a key of a window. An object that expires is judged at once.
-    pub(super) fn expect_of_window(
-        &mut self,
-        index: u32,
-        head: EntryId,
-        id: u64,
-        bytes: u32,
-        at_ns: u64,
-    ) -> Expected {
+    pub(super) fn expect_of_window(&mut self, head: EntryId, id: u64, at_ns: u64) -> Expected {
         match self.take_check(head, id) {
             None => UNCHECKED,
             Some(Check::Value { version }) => {
@@ -94,8 +145,7 @@ impl<C: Codec> Traffic<C> {
                 let (age_ms, ttl_ms) = self.age_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms > ttl_ms + LIFE_TOLERANCE_MS {
                     self.recording.counts.windows.expired_get += 1;
-                    let seen = Seen { index, head, id, at_ns, received_len: bytes };
-                    self.note_object(ObjectFaultKind::Expired { age_ms }, &seen, None, &[]);
+                    return Expected::Expired { age_ms };
                 }
                 UNCHECKED
             }
@@ -110,43 +160,54 @@ impl<C: Codec> Traffic<C> {
                 self.recording.counts.verification.misses += 1;
                 self.recording.counts.windows.verify_misses += 1;
                 let parts = self.lane_at(head).keyspace.value(&self.payload, id, version);
-                let seen = Seen { index, head, id, at_ns, received_len: 0 };
-                self.note_object(ObjectFaultKind::Missing, &seen, Some(parts), &[]);
+                let seen = Seen { index, head, id, at_ns };
+                self.note_object(ObjectFaultKind::Missing, &seen, &parts, None);
             }
             Some(Check::Life { stored_ms }) => {
                 let (age_ms, ttl_ms) = self.age_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms + LIFE_TOLERANCE_MS < ttl_ms {
                     self.recording.counts.windows.unexpired_unget += 1;
-                    let seen = Seen { index, head, id, at_ns, received_len: 0 };
-                    self.note_object(ObjectFaultKind::Gone { age_ms }, &seen, None, &[]);
+                    let seen = Seen { index, head, id, at_ns };
+                    self.note_object(ObjectFaultKind::Gone { age_ms }, &seen, &ValueParts::EMPTY, None);
                 }
             }
         }
     }
 
-    /// Hands on what was wrong with an object, with the value that was expected where that is known.
+    /// Hands on what was wrong with an object: the value that was expected, empty where that is not known, and the one that was received,
+    /// with the operation that received it.
     #[cold]
     fn note_object(
         &mut self,
         kind: ObjectFaultKind,
         seen: &Seen,
-        expected: Option<ValueParts>,
-        received: &[u8],
+        parts: &ValueParts,
+        received: Option<(&Verifier, EntryId)>,
     ) {
         let lane = &self.lanes[self.in_flight.get(seen.head).lane() as usize];
         self.key_bytes.clear();
         lane.keyspace.write_key(seen.id, &mut self.key_bytes);
-        let (head, rest) = match &expected {
-            Some(parts) => (parts.head(), &self.payload.block()[parts.offset..][..parts.len]),
-            None => (&[][..], &[][..]),
-        };
+        let value = [parts.head(), &self.payload.block()[parts.offset..][..parts.len]];
+        let (received_len, right) = received
+            .map_or((0, 0), |(verifier, _)| (verifier.received_len() as usize, verifier.right_len(parts)));
+        let from = if parts.total_len().max(received_len) > SHOWN_MAX { right } else { 0 };
+        let wrong =
+            received.and_then(|(_, owner)| self.wrong_bytes.of(seen.index, owner, received_len - right));
+        let received = wrong.map_or([&[][..]; 3], |wrong| {
+            let [head, rest] = span(value, from..right);
+            [head, rest, wrong]
+        });
         self.recording.object_fault(&ObjectFaultNote {
             kind,
             at_ns: seen.at_ns,
             connection: seen.index,
             ttl_s: lane.session.ttl_s(),
-            received_len: seen.received_len,
-            bytes: [&self.key_bytes, head, rest, received],
+            expected_len: parts.total_len() as u32,
+            received_len: received_len as u32,
+            from: from as u32,
+            key: &self.key_bytes,
+            expected: span(value, from..from + SHOWN_MAX),
+            received,
         });
     }
 
@@ -200,21 +261,18 @@ impl<C: Codec> Traffic<C> {
 
     /// Notes what a value has turned out to be.
     #[inline]
-    pub(super) fn judge(
-        &mut self,
-        index: u32,
-        head: EntryId,
-        verifier: &Verifier,
-        received: &[u8],
-        at_ns: u64,
-    ) {
+    pub(super) fn judge(&mut self, index: u32, head: EntryId, verifier: &Verifier, at_ns: u64) {
         let verdict = verifier.finish(&self.payload);
-        if verdict != Integrity::Intact
+        if let Some(age_ms) = verifier.expired_ms() {
+            let kind = ObjectFaultKind::Expired { age_ms };
+            let seen = Seen { index, head, id: verifier.id(), at_ns };
+            self.note_object(kind, &seen, &ValueParts::EMPTY, Some((verifier, head)));
+        } else if verdict != Integrity::Intact
             && let Some(parts) = verifier.of_window(&self.payload)
         {
             self.recording.counts.windows.verify_failed += 1;
-            let seen = Seen { index, head, id: verifier.id(), at_ns, received_len: verifier.received_len() };
-            self.note_object(ObjectFaultKind::Value, &seen, Some(parts), received);
+            let seen = Seen { index, head, id: verifier.id(), at_ns };
+            self.note_object(ObjectFaultKind::Value, &seen, &parts, Some((verifier, head)));
         }
         match verdict {
             Integrity::Intact if !verifier.is_of_any_version() => {}
@@ -250,6 +308,16 @@ impl<C: Codec> Traffic<C> {
             self.recording.counts.verification.note(fault, example);
         }
     }
+}
+
+/// The bytes of a value in two pieces that lie in this range of it.
+fn span(pieces: [&[u8]; 2], range: Range<usize>) -> [&[u8]; 2] {
+    let mut begin = 0;
+    pieces.map(|piece| {
+        let [from, to] = [range.start, range.end].map(|at| at.saturating_sub(begin).min(piece.len()));
+        begin += piece.len();
+        &piece[from..to]
+    })
 }
 
 /// Does an operation of this kind write a whole value?
