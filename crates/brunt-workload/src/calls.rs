@@ -20,24 +20,32 @@ pub struct Calls {
     left: u64,
     /// What the arrivals of each connection are drawn from; nothing where they are those of all.
     of_connections: Option<(u64, ClassId)>,
+    /// How many arrivals make the largest operation, but for one. So many pass before the first operation, so that each is due with the
+    /// last of its own.
+    passed: u64,
 }
 
 impl Calls {
     /// Those of all connections, from `start_ns` on.
     pub(crate) fn of_all(arrivals: Arrivals, start_ns: u64) -> Self {
-        Self { arrivals, start_ns, left: u64::MAX, of_connections: None }
+        Self { arrivals, start_ns, left: u64::MAX, of_connections: None, passed: 0 }
     }
 
     /// Those of one connection after another, none of which stands yet.
     pub(crate) fn of_connections(arrival: &Arrival, rate: Rate, seed: u64, class: ClassId) -> Self {
         let arrivals = Arrivals::of_calls(arrival, rate, seed, class);
-        Self { arrivals, start_ns: 0, left: 0, of_connections: Some((seed, class)) }
+        Self { arrivals, start_ns: 0, left: 0, of_connections: Some((seed, class)), passed: 0 }
     }
 
     /// Those of the client with this number, as if it were a connection that stands from `start_ns` on for ever.
     pub(crate) fn of_client(mut self, client: u32, start_ns: u64) -> Self {
         self.begin(u64::from(client), start_ns, u64::MAX);
         Self { of_connections: None, ..self }
+    }
+
+    /// The same where an operation takes up to so many arrivals, one of which is its own.
+    pub(crate) fn in_groups(self, size: u16) -> Self {
+        Self { passed: u64::from(size.saturating_sub(1)), ..self }
     }
 
     /// Do they begin anew with every connection?
@@ -50,6 +58,7 @@ impl Calls {
     pub(crate) fn begin(&mut self, connection: u64, start_ns: u64, calls: u64) {
         if let Some((seed, class)) = self.of_connections {
             self.arrivals.restart(seed, class, connection, calls);
+            (0..self.passed).for_each(|_| self.arrivals.advance());
             (self.start_ns, self.left) = (start_ns, calls);
         }
     }
@@ -108,6 +117,18 @@ mod tests {
         even.take();
         even.end();
         assert_eq!(even.peek_ns(), u64::MAX);
+    }
+
+    /// The first operation of three is due with the third arrival.
+    #[test]
+    fn operations_of_several_arrivals_are_due_with_the_last() {
+        let mut even = calls("uniform").in_groups(3);
+        for start_ns in [5, 7_000] {
+            let expected: Vec<u64> = (2..6).map(|call| start_ns + call * 1_000_000).collect();
+            assert_eq!(times_ns(&mut even, 1, start_ns, 4), expected);
+        }
+        assert_eq!(calls("uniform").in_groups(3).of_client(1, 50).peek_ns(), 2_000_050);
+        assert_eq!(calls("uniform").in_groups(0).of_client(1, 50).peek_ns(), 50);
     }
 
     /// Whatever was drawn for those before.

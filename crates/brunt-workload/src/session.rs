@@ -130,7 +130,11 @@ impl Session {
     pub fn new(spec: SessionSpec<'_>) -> Self {
         let schedule = match &spec.class.load {
             Load::Open { rate: OpenRate::PerConnection(rate), arrival } => {
-                let calls = Calls::of_connections(arrival, *rate, spec.seed, spec.class_id);
+                // Each key of a window's multi-get is an op of the schedule.
+                let is_grouped =
+                    spec.class.popularity.window().is_some() && spec.class.mix.contains(OpKind::Mget);
+                let calls = Calls::of_connections(arrival, *rate, spec.seed, spec.class_id)
+                    .in_groups(if is_grouped { spec.class.multiget } else { 1 });
                 Schedule::Open(Box::new(match spec.class.sessions {
                     SessionScope::Client { .. } => calls.of_client(spec.part.index, spec.window.start_ns),
                     SessionScope::Worker | SessionScope::Connection => calls,
