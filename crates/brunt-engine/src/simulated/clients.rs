@@ -181,6 +181,34 @@ fn a_client_has_a_rate_of_its_own() {
     }
 }
 
+/// A client's schedule is its own, and not that of its connections: whether they stand late, come and go, or are lost one after the
+/// other, every operation is due when it was to be, as long as one can be had.
+#[test]
+fn connections_do_not_move_the_schedule_of_a_client() {
+    for (what, server, more) in [
+        ("all is well", "", "never"),
+        ("comes and goes", "30", "always"),
+        ("comes and goes", "30", "while-one-stands"),
+        // A connection of each client is lost at last.
+        ("goes", "700", "never"),
+    ] {
+        let faults = Faults { reset_every: server.parse().ok(), ..Faults::default() };
+        let server = CoreOptions { faults, ..CoreOptions::default() };
+        let outcome = simulate(
+            &format!(
+                "connections = 8\nclient-connections = 4\ncall-rate = 500\ntime = '2s'\nwarmup = '0s'\nmix = 'get=9,set=1'\n\
+                 popularity = 'window:100'\nreconnect = '{more}'"
+            ),
+            SimOptions { server, ..options() },
+        );
+        check_books(&outcome);
+        assert_eq!(what == "all is well", outcome.connections().lost == 0);
+        // Each of the two clients has one operation every two milliseconds.
+        let expected: Vec<u64> = (0..1_000).flat_map(|call| [call * 2 * MS; 2]).collect();
+        assert_eq!(outcome.intended_ns(), expected, "{what} {more}");
+    }
+}
+
 /// A part of the gets is checked: as many as were asked for.
 #[test]
 fn a_share_of_the_gets_is_checked() {
