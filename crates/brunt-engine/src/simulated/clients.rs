@@ -95,6 +95,32 @@ fn every_wrong_value_is_found() {
     }
 }
 
+/// The same of multi-gets: all values of a reply that is made wrong are.
+#[test]
+fn wrong_values_of_multigets_are_found() {
+    for form in ["value-size = 400", "transport = 'udp'\nvalue-size = 400"] {
+        let faults = Faults { wrong_every: Every::new(20), ..Faults::default() };
+        let server = CoreOptions { faults, ..CoreOptions::default() };
+        let toml = format!(
+            "connections = 2\nclient-connections = 1\nrequests = 2000\nwarmup = '0s'\nmix = 'mget=9,set=1'\nmultiget = 5\n\
+             popularity = 'window:30'\nverify = '100%'\n{form}"
+        );
+        let outcome = simulate(&toml, SimOptions { server, ..options() });
+        check_books(&outcome);
+        let wrong = outcome.counters[0].faults_wrong;
+        assert_eq!(
+            (outcome.count(OutcomeClass::Mismatch), windows(&outcome).verify_failed),
+            (wrong, 5 * wrong)
+        );
+        let rows: Vec<_> = outcome.object_faults.iter().flat_map(ObjectFaults::rows).collect();
+        assert!(rows.len() > 30, "{}", rows.len());
+        for (_, [_, expected, received]) in rows {
+            assert_eq!([expected, received].map(<[u8]>::len), [400; 2], "{toml}");
+            assert!(expected.iter().zip(received).all(|(ours, theirs)| ours != theirs));
+        }
+    }
+}
+
 /// Of a value that is too long to be shown, the bytes from the first wrong one on are.
 #[test]
 fn long_values_are_shown_from_the_first_wrong_byte() {

@@ -61,7 +61,7 @@ impl<C: Codec> Traffic<C> {
             Event::Begin => connection.begun_ns = at_ns,
             Event::Value(piece) => {
                 if let Some(verifier) = &mut connection.verifier {
-                    verifier.feed(&self.payload, piece);
+                    self.wrong_bytes.feed(index, verifier, &self.payload, piece);
                 }
             }
             // Of the value that follows, if one does, nobody expects anything.

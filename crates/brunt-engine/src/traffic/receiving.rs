@@ -197,7 +197,7 @@ impl<C: Codec> Traffic<C> {
             }
             Event::Value(piece) => {
                 if let Some(verifier) = &mut self.connections[index as usize].verifier {
-                    self.wrong_bytes.feed((index, id), verifier, &self.payload, piece);
+                    self.wrong_bytes.feed(index, verifier, &self.payload, piece);
                 }
             }
             Event::End { reply, form, text, .. } => {
@@ -284,7 +284,7 @@ impl<C: Codec> Traffic<C> {
         match self.expect_value(index, id, key, bytes, 0, at_ns) {
             Some((key_id, expected)) => {
                 let mut verifier = Verifier::new(key_id, expected);
-                self.wrong_bytes.feed((index, id), &mut verifier, &self.payload, value);
+                self.wrong_bytes.feed(index, &mut verifier, &self.payload, value);
                 self.judge(index, id, &verifier, at_ns);
             }
             None => self.note_unasked(id, key, at_ns),

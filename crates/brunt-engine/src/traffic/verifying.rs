@@ -7,7 +7,7 @@ use super::Traffic;
 use super::receiving::UNCHECKED;
 use crate::audit::Read;
 use crate::connection::Leftovers;
-use crate::in_flight::{Entry, EntryId, NO_ENTRY};
+use crate::in_flight::{Entry, EntryId};
 use crate::lane::Picked;
 use brunt_plan::op::{Op, OpKind, ValueRef};
 use brunt_plan::outcome::OutcomeClass;
@@ -36,37 +36,31 @@ struct Seen {
 #[derive(Debug)]
 pub(super) struct WrongBytes {
     room: Leftovers,
-    /// Whose they are. Of operations that receive wrong values over the same socket at the same time, the last one's.
-    owners: Box<[EntryId]>,
+    /// Whose they are, by the id of the key. Of requests that receive wrong values over the same socket at the same time, the last one's.
+    owners: Box<[u64]>,
 }
 
 impl WrongBytes {
     /// For so many connections.
     pub(super) fn new(connections: usize) -> Self {
-        Self { room: Leftovers::new(connections, SHOWN_MAX), owners: vec![NO_ENTRY; connections].into() }
+        Self { room: Leftovers::new(connections, SHOWN_MAX), owners: vec![0; connections].into() }
     }
 
-    /// Takes in the next piece of a value that an operation receives over a connection.
+    /// Takes in the next piece of a value that comes over a connection.
     #[inline]
-    pub(super) fn feed(
-        &mut self,
-        (index, owner): (u32, EntryId),
-        verifier: &mut Verifier,
-        payload: &Payload,
-        piece: &[u8],
-    ) {
+    pub(super) fn feed(&mut self, index: u32, verifier: &mut Verifier, payload: &Payload, piece: &[u8]) {
         let received = verifier.received_len() as usize;
         verifier.feed(payload, piece);
         let Some(parts) = verifier.of_window(payload) else { return };
         let right = verifier.right_len(&parts);
         if right < received + piece.len() {
-            self.keep(index, owner, piece, received, right);
+            self.keep(index, verifier.id(), piece, received, right);
         }
     }
 
     /// Keeps what there is room for of a piece of a value: `received` bytes came before it, and `right` of all are right.
     #[cold]
-    fn keep(&mut self, index: u32, owner: EntryId, piece: &[u8], received: usize, right: usize) {
+    fn keep(&mut self, index: u32, owner: u64, piece: &[u8], received: usize, right: usize) {
         if received <= right {
             self.owners[index as usize] = owner;
         } else if self.owners[index as usize] != owner {
@@ -78,8 +72,8 @@ impl WrongBytes {
         room[..len].copy_from_slice(&wrong[..len]);
     }
 
-    /// Those that are kept of a value with so many; `None` if another operation's are.
-    fn of(&mut self, index: u32, owner: EntryId, count: usize) -> Option<&[u8]> {
+    /// Those that are kept of a value with so many; `None` if another one's are.
+    fn of(&mut self, index: u32, owner: u64, count: usize) -> Option<&[u8]> {
         match count {
             0 => Some(&[]),
             _ if self.owners[index as usize] != owner => None,
@@ -174,25 +168,24 @@ impl<C: Codec> Traffic<C> {
         }
     }
 
-    /// Hands on what was wrong with an object: the value that was expected, empty where that is not known, and the one that was received,
-    /// with the operation that received it.
+    /// Hands on what was wrong with an object: the value that was expected, empty where that is not known, and the one that was received.
     #[cold]
     fn note_object(
         &mut self,
         kind: ObjectFaultKind,
         seen: &Seen,
         parts: &ValueParts,
-        received: Option<(&Verifier, EntryId)>,
+        received: Option<&Verifier>,
     ) {
         let lane = &self.lanes[self.in_flight.get(seen.head).lane() as usize];
         self.key_bytes.clear();
         lane.keyspace.write_key(seen.id, &mut self.key_bytes);
         let value = [parts.head(), &self.payload.block()[parts.offset..][..parts.len]];
-        let (received_len, right) = received
-            .map_or((0, 0), |(verifier, _)| (verifier.received_len() as usize, verifier.right_len(parts)));
+        let (received_len, right) =
+            received.map_or((0, 0), |verifier| (verifier.received_len() as usize, verifier.right_len(parts)));
         let from = if parts.total_len().max(received_len) > SHOWN_MAX { right } else { 0 };
-        let wrong =
-            received.and_then(|(_, owner)| self.wrong_bytes.of(seen.index, owner, received_len - right));
+        let wrong = received
+            .and_then(|verifier| self.wrong_bytes.of(seen.index, verifier.id(), received_len - right));
         let received = wrong.map_or([&[][..]; 3], |wrong| {
             let [head, rest] = span(value, from..right);
             [head, rest, wrong]
@@ -266,13 +259,13 @@ impl<C: Codec> Traffic<C> {
         if let Some(age_ms) = verifier.expired_ms() {
             let kind = ObjectFaultKind::Expired { age_ms };
             let seen = Seen { index, head, id: verifier.id(), at_ns };
-            self.note_object(kind, &seen, &ValueParts::EMPTY, Some((verifier, head)));
+            self.note_object(kind, &seen, &ValueParts::EMPTY, Some(verifier));
         } else if verdict != Integrity::Intact
             && let Some(parts) = verifier.of_window(&self.payload)
         {
             self.recording.counts.windows.verify_failed += 1;
             let seen = Seen { index, head, id: verifier.id(), at_ns };
-            self.note_object(ObjectFaultKind::Value, &seen, &parts, Some((verifier, head)));
+            self.note_object(ObjectFaultKind::Value, &seen, &parts, Some(verifier));
         }
         match verdict {
             Integrity::Intact if !verifier.is_of_any_version() => {}
