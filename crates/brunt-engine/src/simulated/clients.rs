@@ -367,6 +367,21 @@ fn expiry_is_judged_to_the_second() {
     }
 }
 
+/// Objects of a preload that took longer than they live expire in the run, each at its time: none of them is gone too soon.
+#[test]
+fn objects_of_a_long_preload_expire_in_time() {
+    let server = CoreOptions { service: Service::Fixed(300 * MS), ..CoreOptions::default() };
+    let outcome = simulate(
+        "connections = 1\nclient-connections = 1\ntime = '50s'\nwarmup = '0s'\nmix = 'get'\npopularity = 'window:100,expire=1'\n\
+         ttl = '60s'\ntimeout = '60s'",
+        SimOptions { server, ..options() },
+    );
+    check_books(&outcome);
+    let keys = outcome.measured(OpKind::Get).keys;
+    assert!(keys.miss > 20 && keys.hit > 50, "{keys:?}");
+    assert_eq!((windows(&outcome).unexpired_unget, windows(&outcome).expired_get), (0, 0));
+}
+
 /// The data commands among these bytes.
 fn each_command(mut bytes: &[u8], mut tell: impl FnMut(&DataCommand<'_>)) {
     while let Parsed::Complete { used, command } = parse(bytes, 1 << 20) {

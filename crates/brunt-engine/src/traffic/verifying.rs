@@ -136,7 +136,7 @@ impl<C: Codec> Traffic<C> {
                 self.lane_at(head).keyspace.expected(&self.payload, id, version)
             }
             Some(Check::Life { stored_ms }) => {
-                let (age_ms, ttl_ms) = self.age_and_ttl_ms(head, stored_ms, at_ns);
+                let ([age_ms, _], ttl_ms) = self.ages_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms > ttl_ms + LIFE_TOLERANCE_MS {
                     self.recording.counts.windows.expired_get += 1;
                     return Expected::Expired { age_ms };
@@ -158,7 +158,7 @@ impl<C: Codec> Traffic<C> {
                 self.note_object(ObjectFaultKind::Missing, &seen, &parts, None);
             }
             Some(Check::Life { stored_ms }) => {
-                let (age_ms, ttl_ms) = self.age_and_ttl_ms(head, stored_ms, at_ns);
+                let ([_, age_ms], ttl_ms) = self.ages_and_ttl_ms(head, stored_ms, at_ns);
                 if age_ms + LIFE_TOLERANCE_MS < ttl_ms {
                     self.recording.counts.windows.unexpired_unget += 1;
                     let seen = Seen { index, head, id, at_ns };
@@ -213,11 +213,13 @@ impl<C: Codec> Traffic<C> {
         self.lanes[entry.lane() as usize].session.take_check(entry.key(), id)
     }
 
-    /// How long ago an object was stored, and how long it was to live.
-    fn age_and_ttl_ms(&self, head: EntryId, stored_ms: u32, at_ns: u64) -> (u64, u64) {
+    /// How long ago an object was stored, at the least and at the most, and how long it was to live. One that is in its window from the
+    /// beginning was stored by a preload, some time between the beginning of the run and that of the schedule.
+    fn ages_and_ttl_ms(&self, head: EntryId, stored_ms: u32, at_ns: u64) -> ([u64; 2], u64) {
         let session = &self.lane_at(head).session;
-        let age_ms = session.since_start_ms(at_ns).saturating_sub(u64::from(stored_ms));
-        (age_ms, u64::from(session.ttl_s()) * 1000)
+        let least_ms = session.since_start_ms(at_ns).saturating_sub(u64::from(stored_ms));
+        let most_ms = if stored_ms == 0 { at_ns / 1_000_000 } else { least_ms };
+        ([least_ms, most_ms], u64::from(session.ttl_s()) * 1000)
     }
 
     /// A key that was asked for is not there: is that as it should be?
