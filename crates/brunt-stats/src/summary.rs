@@ -675,7 +675,7 @@ fn evidence<'a>(
     });
     Evidence {
         run: Cow::Borrowed(run),
-        asked: asked(record, window, total.requests.offered()),
+        asked: asked(record, window, total.requests.offered() + keys_beside(plan, classes)),
         open_loop,
         judgement: record.judgement.clone(),
         last_half: last_half(plan, store, window),
@@ -763,6 +763,19 @@ fn closed_loops(record: &RunRecord, window: &MeasuredWindow) -> Vec<ClosedLoop> 
         held
     };
     closed.map(of_class).collect()
+}
+
+/// Of multi-gets of windows each key is one of the requests that a plan asks for: how many there were beside the first ones, of those that
+/// have ended.
+fn keys_beside(plan: &Plan, classes: &[ClassSummary]) -> u64 {
+    let has_window =
+        |class: &&ClassSummary| plan.classes[usize::from(class.class)].popularity.window().is_some();
+    let multigets = classes.iter().filter(has_window).flat_map(|class| &class.ops);
+    let beside = |row: &OpRow| {
+        let RequestBook { scheduled, unsent, in_flight, .. } = row.summary.requests;
+        row.summary.keys.asked.saturating_sub(scheduled.saturating_sub(unsent + in_flight))
+    };
+    multigets.filter(|row| row.op == OpKind::Mget).map(beside).sum()
 }
 
 /// The number of requests that the plan asks for, and how many of them there were.

@@ -4,6 +4,8 @@ use super::*;
 use brunt_server::Every;
 use brunt_server::text::DataCommand;
 use brunt_stats::object_fault::{ObjectFaultKind, ObjectFaults, SHOWN_MAX};
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::CheckStatus;
 use brunt_stats::window_counts::WindowCounts;
 
 fn windows(outcome: &Outcome) -> WindowCounts {
@@ -251,18 +253,19 @@ fn a_share_of_the_gets_is_checked() {
 #[test]
 fn the_number_of_requests_is_that_of_keys() {
     for (requests, multiget) in [(1_003, 20), (5, 3), (10_001, 7)] {
-        let outcome = simulate(
-            &format!(
-                "connections = 4\nclient-connections = 1\nrequests = {requests}\nwarmup = '0s'\npopularity = 'window:30'\n\
-                 mix = 'set=1,mget=9'\nmultiget = {multiget}\nverify = '100%'"
-            ),
-            options(),
-        );
+        let plan = plan(&format!(
+            "connections = 4\nclient-connections = 1\nrequests = {requests}\nwarmup = '0s'\npopularity = 'window:30'\n\
+             mix = 'set=1,mget=9'\nmultiget = {multiget}\nverify = '100%'"
+        ));
+        let outcome = simulate_plan(plan.clone(), options());
         check_books(&outcome);
         let (keys, sets) = (outcome.measured(OpKind::Mget).keys, outcome.measured(OpKind::Set).requests);
         assert_eq!(keys.asked + sets.scheduled, requests);
         assert_eq!((keys.miss, outcome.end.counts.verification.checked), (0, keys.hit));
         assert_eq!((windows(&outcome).verify_failed, windows(&outcome).verify_misses), (0, 0));
+        let verdict = Summary::build(outcome.record(plan)).verdict;
+        let short = verdict.checks.iter().find(|check| check.id == "SHORT").unwrap();
+        assert_eq!((short.status, short.value), (CheckStatus::Ok, 0.0), "{}", short.message);
     }
 }
 
