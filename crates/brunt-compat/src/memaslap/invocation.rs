@@ -306,7 +306,7 @@ fn routes(line: &CommandLine, file: &WorkloadFile) -> Vec<ClassSpec> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::NAMES;
     use super::super::command_line::{Asked, OPTIONS, parse};
     use super::*;
@@ -320,7 +320,7 @@ mod tests {
         ("short", "key\n8 8 1\nvalue\n100 100 1\ncmd\n0 0.1\n1 0.9"),
     ];
 
-    fn invocation(line: &str) -> Result<Invocation, Refusal> {
+    pub(in super::super) fn invocation(line: &str) -> Result<Invocation, Refusal> {
         let read_text = |path: &str| {
             let file = FILES.iter().find(|(name, _)| *name == path);
             file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
