@@ -63,13 +63,35 @@ impl Scanned {
     }
 }
 
-/// What is wrong with the syntax of a command line, for a user.
+/// What is wrong with the syntax of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault(pub String);
+pub enum Fault {
+    /// No option has this name, which is given with its dashes.
+    Unknown(String),
+    /// Several options begin so; their long names.
+    Ambiguous(String, Vec<&'static str>),
+    /// An option ends the line and wants a value: its long name, and as it was given.
+    LacksValue(&'static str, String),
+    /// An option has this value and takes none.
+    TakesNone(&'static str, String),
+    /// An option may be given once.
+    Twice(&'static str),
+}
 
+/// For a user.
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        match self {
+            Self::Unknown(option) => write!(formatter, "'{option}' is no option; --help lists them"),
+            Self::Ambiguous(option, names) => {
+                write!(formatter, "'{option}' may be any of --{}", names.join(" --"))
+            }
+            Self::LacksValue(_, option) => write!(formatter, "{option} needs a value"),
+            Self::TakesNone(long, value) => {
+                write!(formatter, "--{long}: '{value}' was given, but it takes no value")
+            }
+            Self::Twice(long) => write!(formatter, "--{long} was given twice; accepted: once"),
+        }
     }
 }
 
@@ -108,7 +130,7 @@ fn scan_into(scanned: &mut Scanned, rules: &[Rule], arguments: &[String]) -> Res
         };
         for (rule, value) in found {
             if !rule.repeats && scanned.has(rule.long) {
-                return Err(Fault(format!("--{} was given twice; accepted: once", rule.long)));
+                return Err(Fault::Twice(rule.long));
             }
             scanned.given.push(Given { long: rule.long, value });
             if rule.ends {
@@ -139,21 +161,19 @@ fn scan_long<'a>(
     let rule = match (exact, begun.as_slice()) {
         (Some(rule), _) => rule,
         (None, [rule]) => *rule,
-        (None, []) => return Err(Fault(format!("'--{name}' is no option; --help lists them"))),
+        (None, []) => return Err(Fault::Unknown(format!("--{name}"))),
         (None, several) => {
-            let names: Vec<String> = several.iter().map(|rule| format!("--{}", rule.long)).collect();
-            return Err(Fault(format!("'--{name}' may be any of {}", names.join(" "))));
+            let names = several.iter().map(|rule| rule.long).collect();
+            return Err(Fault::Ambiguous(format!("--{name}"), names));
         }
     };
     match (rule.takes_value, attached) {
-        (false, Some(value)) => {
-            Err(Fault(format!("--{}: '{value}' was given, but it takes no value", rule.long)))
-        }
+        (false, Some(value)) => Err(Fault::TakesNone(rule.long, value)),
         (false, None) => Ok((rule, None)),
         (true, Some(value)) => Ok((rule, Some(value))),
         (true, None) => match rest.next() {
             Some(value) => Ok((rule, Some(value.clone()))),
-            None => Err(Fault(format!("--{} needs a value", rule.long))),
+            None => Err(Fault::LacksValue(rule.long, format!("--{}", rule.long))),
         },
     }
 }
@@ -167,7 +187,7 @@ fn scan_cluster<'a>(
     let mut found = Vec::new();
     for (at, letter) in letters.char_indices() {
         let Some(rule) = rules.iter().find(|rule| rule.short == Some(letter)) else {
-            return Err(Fault(format!("'-{letter}' is no option; --help lists them")));
+            return Err(Fault::Unknown(format!("-{letter}")));
         };
         if !rule.takes_value {
             found.push((rule, None));
@@ -177,7 +197,7 @@ fn scan_cluster<'a>(
         let value = if attached.is_empty() { rest.next().cloned() } else { Some(attached.to_owned()) };
         match value {
             Some(value) => found.push((rule, Some(value))),
-            None => return Err(Fault(format!("-{letter} needs a value"))),
+            None => return Err(Fault::LacksValue(rule.long, format!("-{letter}"))),
         }
         break;
     }
@@ -222,6 +242,40 @@ pub fn number(text: &str) -> Option<f64> {
     let (_, unsigned) = sign(text);
     let is_decimal = unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.');
     text.trim_start().parse::<f64>().ok().filter(|_| is_decimal)
+}
+
+/// A whole number that is not below 0, as `strtoul` reads it with base 10, to the end of the text.
+pub fn natural(text: &str) -> Option<u64> {
+    let (is_negative, digits) = sign(text);
+    let number: u64 =
+        digits.parse().ok().filter(|_| digits.starts_with(|first: char| first.is_ascii_digit()))?;
+    (!is_negative || number == 0).then_some(number)
+}
+
+/// A number as `strtod` reads it, to the end of the text: decimal, or hexadecimal as `0x1.8p3`. Infinity is none.
+pub fn real(text: &str) -> Option<f64> {
+    let (is_negative, unsigned) = sign(text);
+    let hexadecimal = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"));
+    let number = match hexadecimal {
+        Some(digits) => hexadecimal_number(digits).map(|number| if is_negative { -number } else { number }),
+        None => number(text),
+    };
+    number.filter(|number| number.is_finite())
+}
+
+/// Digits with a point among them, and perhaps a power of two behind.
+fn hexadecimal_number(text: &str) -> Option<f64> {
+    let (digits, power) = match text.split_once(['p', 'P']) {
+        Some((digits, power)) => (digits, power.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut number = 0.0;
+    for digit in whole.chars().chain(fraction.chars()) {
+        number = number * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let places = i32::try_from(fraction.len()).ok()?;
+    (!digits.is_empty() && digits != ".").then(|| number * 16f64.powi(-places) * 2f64.powi(power))
 }
 
 /// The number that a text begins with, as `atof` reads it, and what is left of the text; `None` where it begins with none.
@@ -322,7 +376,7 @@ mod tests {
             ("--verbose=1", "--verbose: '1' was given, but it takes no value"),
         ];
         for (line, fault) in table {
-            assert_eq!(scanned(line), Err(Fault(fault.to_owned())), "{line}");
+            assert_eq!(scanned(line).unwrap_err().to_string(), fault, "{line}");
         }
     }
 
@@ -331,7 +385,7 @@ mod tests {
         let words = ["-Q", "1", "-vx", "-D", "2"].map(str::to_owned);
         let (scanned, fault) = scan_to_fault(&RULES, &words);
         assert_eq!(scanned.given, [Given { long: "measure_qps", value: Some("1".to_owned()) }]);
-        assert_eq!(fault, Some(Fault("'-x' is no option; --help lists them".to_owned())));
+        assert_eq!(fault, Some(Fault::Unknown("-x".to_owned())));
     }
 
     #[test]
@@ -361,6 +415,14 @@ mod tests {
         }
         assert_eq!([number("0.25"), number(".5"), number("1e3")], [Some(0.25), Some(0.5), Some(1e3)]);
         assert_eq!([number("half"), number("1x"), number("inf"), number("")], [None; 4]);
+        let naturals = ["12", " +7", "-0", "-1", "1x", "", "+", "0x10", "99999999999999999999"];
+        let expected = [Some(12), Some(7), Some(0), None, None, None, None, None, None];
+        assert_eq!(naturals.map(natural), expected);
+        let reals =
+            ["0.25", " 1e3", "0x10", "-0x1.8p1", "0X.8", "0x", "0x.", "0xg", "inf", "nan", "1e999", "1x"];
+        let expected = [Some(0.25), Some(1e3), Some(16.0), Some(-3.0), Some(0.5)];
+        assert_eq!(reals.map(real)[..5], expected);
+        assert_eq!(reals.map(real)[5..], [None; 7]);
         assert_eq!(
             ["200", "1e3", "100abc", "-5", "abc"].map(split_number),
             [Some((200.0, "")), Some((1e3, "")), Some((100.0, "abc")), Some((-5.0, "")), None]
