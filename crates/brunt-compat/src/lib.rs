@@ -13,5 +13,6 @@ pub mod memaslap;
 pub mod mutilate;
 pub mod names;
 pub mod options;
+pub mod remarks;
 pub mod rpc_perf;
 pub mod tools;

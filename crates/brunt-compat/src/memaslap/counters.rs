@@ -6,12 +6,11 @@
 use super::invocation::Invocation;
 use super::report::Counters;
 use super::tally::GETS;
+use crate::remarks;
 use brunt_plan::op::OpKind;
 use brunt_plan::phase::Phase;
-use brunt_plan::quotation::Quotation;
 use brunt_stats::book::BookEntry;
 use brunt_stats::summary::Summary;
-use brunt_stats::verdict::{CheckStatus, Status};
 
 /// What is counted of a run.
 pub fn of(summary: &Summary, invocation: &Invocation) -> Counters {
@@ -93,18 +92,9 @@ pub fn remarks(summary: &Summary) -> Vec<String> {
         }
     }
     if summary.total.requests.completed() > 0 {
-        remarks.extend(said(summary).map(|said| format!("warning: a server sent {said}")));
+        remarks.extend(remarks::said(summary).map(|said| format!("warning: a server sent {said}")));
     }
-    let verdict = &summary.verdict;
-    let decisive = |status: &CheckStatus| match verdict.status {
-        Status::Trusted => false,
-        Status::Caution => *status == CheckStatus::Caution,
-        Status::NotTrusted => *status == CheckStatus::NotTrusted,
-    };
-    remarks.push(format!("note: verdict {}", verdict.status.name()));
-    for check in verdict.checks.iter().filter(|check| decisive(&check.status)) {
-        remarks.push(format!("note: {}: {}", check.id, check.message));
-    }
+    remarks.extend(remarks::verdict(summary));
     remarks
 }
 
@@ -113,15 +103,8 @@ pub fn nothing_done(summary: &Summary) -> String {
     if summary.total.requests.scheduled == 0 {
         return "nothing was asked for".to_owned();
     }
-    let said = said(summary).map_or(String::new(), |said| format!("; it sent {said}"));
+    let said = remarks::said(summary).map_or(String::new(), |said| format!("; it sent {said}"));
     format!("{} gave no valid reply to any operation{said}", summary.record.server)
-}
-
-/// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
-fn said(summary: &Summary) -> Option<String> {
-    let garbage = summary.counts().first_garbage.as_ref();
-    let garbage = || garbage.map(|sent| format!("\"{}\": {}", Quotation(sent.bytes()), sent.reason));
-    summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
 }
 
 #[cfg(test)]

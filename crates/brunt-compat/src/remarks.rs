@@ -1,0 +1,28 @@
+//! What no tool's report has a place for, in lines for standard error.
+//!
+//! Not what is a tool's own to say. Invariant: where numbers are doubted, the reasons follow that decided it.
+
+use brunt_plan::quotation::Quotation;
+use brunt_stats::summary::Summary;
+use brunt_stats::verdict::{CheckStatus, Status};
+
+/// The verdict, and what decided it.
+pub fn verdict(summary: &Summary) -> Vec<String> {
+    let verdict = &summary.verdict;
+    let decisive = |status: &CheckStatus| match verdict.status {
+        Status::Trusted => false,
+        Status::Caution => *status == CheckStatus::Caution,
+        Status::NotTrusted => *status == CheckStatus::NotTrusted,
+    };
+    let reasons = verdict.checks.iter().filter(|check| decisive(&check.status));
+    std::iter::once(format!("note: verdict {}", verdict.status.name()))
+        .chain(reasons.map(|check| format!("note: {}: {}", check.id, check.message)))
+        .collect()
+}
+
+/// The first error that a server replied; else the first bytes that are no reply, as when it closes a connection with a line for all.
+pub fn said(summary: &Summary) -> Option<String> {
+    let garbage = summary.counts().first_garbage.as_ref();
+    let garbage = || garbage.map(|sent| format!("\"{}\": {}", Quotation(sent.bytes()), sent.reason));
+    summary.counts().first_error.as_ref().map(|text| format!("an error: {text}")).or_else(garbage)
+}
