@@ -81,8 +81,12 @@ const IN_FLIGHT_MAX: u64 = 16 << 20;
 /// Every worker has a queue and a connection for each.
 const SERVERS_MAX: usize = 1024;
 const WORKERS_MAX: u32 = 1024;
-/// memcached takes a longer time to live as a date.
+/// memcached takes a longer time to live for a Unix time.
 const TTL_MAX: DurationNs = DurationNs::from_secs(30 * 24 * 3600);
+/// Nobody means a span that is so long, nor a Unix time before it: 2001.
+const TTL_UNIX_MIN: DurationNs = DurationNs::from_secs(1_000_000_000);
+/// Protocols have 32 bits for it.
+const TTL_UNIX_MAX: DurationNs = DurationNs::from_secs(u32::MAX as u64);
 
 /// An op names its command by 16 bits; more than this is no mix but a trace.
 const COMMANDS_MAX: usize = 1024;
@@ -746,7 +750,7 @@ fn resolve_class(
         delta: resolve_delta(complaint, spec, &mix)?,
         popularity,
         multiget: multiget as u16,
-        ttl_s: resolve_ttl(complaint, spec)?,
+        ttl_s: resolve_ttl(complaint, plan, spec)?,
         noreply: resolve_noreply(complaint, spec, &mix)?,
         on_miss: resolve_on_miss(complaint, spec, &mix, connections * depth)?,
         lifetime: resolve_lifetime(complaint, spec, connections)?,
@@ -785,10 +789,18 @@ fn resolve_delta(
     Ok(delta.clone())
 }
 
-fn resolve_ttl(complaint: &Complaint<'_>, spec: &ClassSpec) -> Result<u32, PlanError> {
+fn resolve_ttl(complaint: &Complaint<'_>, plan: &PlanSpec, spec: &ClassSpec) -> Result<u32, PlanError> {
     let ttl = spec.ttl.unwrap_or_default();
-    if ttl > TTL_MAX || !ttl.0.is_multiple_of(1_000_000_000) {
-        return Err(complaint.error("ttl", ttl, "whole seconds up to 720h, such as 60s; 0 is for ever"));
+    let is_unix_time = (TTL_UNIX_MIN..=TTL_UNIX_MAX).contains(&ttl);
+    if !(ttl <= TTL_MAX || is_unix_time) || !ttl.0.is_multiple_of(1_000_000_000) {
+        let accepted = "whole seconds up to 720h, such as 60s, or for memcached a Unix time, such as 1900000000s; 0 is for ever";
+        return Err(complaint.error("ttl", ttl, accepted));
+    }
+    // Who judges when an object is gone counts from when it was stored.
+    let is_judged = plan.run.verify.is_some() || matches!(spec.popularity, Some(Popularity::Window(_)));
+    if is_unix_time && is_judged {
+        let accepted = "up to 720h beside --verify and a --popularity of windows";
+        return Err(complaint.error("ttl", ttl, accepted));
     }
     Ok((ttl.0 / 1_000_000_000) as u32)
 }
@@ -1390,11 +1402,15 @@ mod tests {
         ),
         (
             "ttl = '1500ms'",
-            "--ttl: '1500ms' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
+            "--ttl: '1500ms' was given; accepted: whole seconds up to 720h, such as 60s, or for memcached a Unix time, such as 1900000000s; 0 is for ever",
+        ),
+        (
+            "ttl = '1900000000s'\nverify = '100%'",
+            "--ttl: '1900000000s' was given; accepted: up to 720h beside --verify and a --popularity of windows",
         ),
         (
             "ttl = '721h'",
-            "--ttl: '721h' was given; accepted: whole seconds up to 720h, such as 60s; 0 is for ever",
+            "--ttl: '721h' was given; accepted: whole seconds up to 720h, such as 60s, or for memcached a Unix time, such as 1900000000s; 0 is for ever",
         ),
         (
             "noreply = true\nmix = 'get,mget'",
