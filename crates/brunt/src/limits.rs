@@ -8,6 +8,7 @@ use crate::facts::{Facts, TimeWaitReuse};
 use brunt_engine::Address;
 use brunt_plan::plan::{Class, Load, OpenRate, Placement, Plan, Transport};
 use brunt_plan::resolve::PlanError;
+use brunt_plan::units::DurationNs;
 use brunt_report::quantity;
 use brunt_stats::fault::MORE_PORTS;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -28,6 +29,12 @@ pub(crate) fn raise_open_files() {
     if current != maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
+}
+
+/// The most connections that this process may have at a time, with so many threads.
+pub(crate) fn connections_max(threads: u32) -> u64 {
+    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    files.saturating_sub(FILES_OF_PROCESS + u64::from(threads) * FILES_OF_WORKER)
 }
 
 /// Connections that come and go, per second.
@@ -117,9 +124,10 @@ impl Needs {
         let wait_s = if is_reused { TIME_WAIT_REUSED_S } else { TIME_WAIT_S };
         // No more can rest than were closed since the beginning.
         let schedule_s = plan.stop.time.map(|time| (plan.warmup.longest().0 + time.0) as f64 / 1e9);
-        // A port of UDP is free as soon as its socket is closed.
-        let wait_s =
-            if plan.servers().iter().all(|server| server.transport == Transport::Udp) { 0.0 } else { wait_s };
+        // A port of UDP is free as soon as its socket is closed, and one of TCP that was closed by a reset.
+        let is_udp = plan.servers().iter().all(|server| server.transport == Transport::Udp);
+        let is_reset = plan.sockets.linger == Some(DurationNs(0));
+        let wait_s = if is_udp || is_reset { 0.0 } else { wait_s };
         let rest_s = schedule_s.map_or(wait_s, |schedule_s| schedule_s.min(wait_s));
         // Unix sockets have none; a plan whose servers were not found counts as one that has.
         let has_ports = addresses.is_empty() || addresses.iter().any(|address| address.network().is_some());
@@ -324,6 +332,7 @@ pub(crate) mod tests {
             (CHURN, LOOPBACK, Never, 136, 3_100, 3_100),
             (CHURN, FAR, Always, 136, 150, 150),
             (CHURN, two, Never, 136, 1_550, 1_550),
+            (&format!("{CHURN}\nlinger = '0s'"), FAR, Never, 136, 100, 100),
             // The end of all connections bounds them, and so does the number of calls there are.
             (
                 "connections = 100\nconnect-rate = 50\ncalls-per-connection = 1\nconnections-total = 700",
