@@ -89,12 +89,23 @@ pub enum Setup {
 pub struct Runs {
     /// Plans that stand for those to come, so that a mistake is found before anything is connected; servers are found by the first.
     pub plans: Vec<PlanSpec>,
-    /// Files to write when all is over, each with the option that names it.
-    pub files: Vec<(&'static str, String)>,
+    /// Files to write when all is over.
+    pub files: Vec<OutputFile>,
     /// The agents to lead, if any.
     pub leading: Option<Leading>,
     /// The front end wants to be told of periods of this length.
     pub period: Option<DurationNs>,
+}
+
+/// A file that a front end writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// The option that names it.
+    pub option: &'static str,
+    /// Its path.
+    pub path: String,
+    /// It goes on where it ends, and is not written anew.
+    pub is_log: bool,
 }
 
 /// What is to be done.

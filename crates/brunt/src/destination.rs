@@ -32,8 +32,8 @@ pub(crate) enum Document {
     Csv,
     Samples,
     Junit,
-    /// Another tool's, by that tool's option.
-    OfTool(&'static str),
+    /// Another tool's, by that tool's option; or its log, which goes on where the file ends.
+    OfTool(&'static str, bool),
 }
 
 impl Document {
@@ -43,7 +43,7 @@ impl Document {
             Self::Csv => "--csv",
             Self::Samples => "--samples",
             Self::Junit => "--junit",
-            Self::OfTool(option) => option,
+            Self::OfTool(option, _) => option,
         }
     }
 }
@@ -90,7 +90,8 @@ impl Destination {
         let (files, streams): (Vec<_>, Vec<_>) = places.into_iter().partition(|(.., place)| place.is_file());
         // The last ones may wait for a reader.
         let destinations = files.into_iter().chain(streams).map(|(document, path, place)| {
-            let way = place.open().map_err(|error| refused(document, path, error))?;
+            let is_log = matches!(document, Document::OfTool(_, true));
+            let way = place.open(is_log).map_err(|error| refused(document, path, error))?;
             Ok(Self { document, path: path.to_owned(), way })
         });
         let mut destinations = destinations.collect::<Result<Vec<_>, Failure>>()?;
@@ -271,8 +272,11 @@ impl Place {
     }
 
     /// Opens what is written directly, and tries whether a file can be written beside one that is not.
-    fn open(self) -> io::Result<Way> {
+    fn open(self, is_log: bool) -> io::Result<Way> {
         Ok(match self {
+            Self::Entry { directory, name, .. } if is_log => {
+                Way::Direct(OpenOptions::new().append(true).create(true).open(directory.join(&name))?)
+            }
             Self::Entry { directory, name, inode, .. } => {
                 if inode.is_some() {
                     OpenOptions::new().write(true).open(directory.join(&name))?;

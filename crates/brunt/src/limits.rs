@@ -31,12 +31,6 @@ pub(crate) fn raise_open_files() {
     }
 }
 
-/// The most connections that this process may have at a time, with so many threads.
-pub(crate) fn connections_max(threads: u32) -> u64 {
-    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    files.saturating_sub(FILES_OF_PROCESS + u64::from(threads) * FILES_OF_WORKER)
-}
-
 /// Connections that come and go, per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Churn {

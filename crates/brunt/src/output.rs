@@ -85,7 +85,7 @@ impl Outputs {
                 )
             }
             Document::Junit => brunt_report::junit::write(summary, allow_untrusted, out),
-            Document::Json | Document::OfTool(_) => brunt_report::json::write(summary, out),
+            Document::Json | Document::OfTool(..) => brunt_report::json::write(summary, out),
         };
         self.deliver(quiet, write, |out| brunt_report::text::write(summary, out))
     }

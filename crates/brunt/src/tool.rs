@@ -210,8 +210,10 @@ impl<'a, 'b> Driver<'a, 'b> {
             })?;
             note_files(plan);
         }
-        let asked: Vec<_> =
-            files.iter().map(|(option, path)| (Document::OfTool(option), Path::new(path))).collect();
+        let asked: Vec<_> = files
+            .iter()
+            .map(|file| (Document::OfTool(file.option, file.is_log), Path::new(&file.path)))
+            .collect();
         let files = Destination::open_all(&asked).map_err(failure_of)?;
         let first = plans.first().expect("a front end that makes runs has a plan");
         let servers = Servers::open(first).map_err(failure_of)?.led(fleet, lead);

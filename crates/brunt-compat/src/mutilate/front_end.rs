@@ -10,7 +10,8 @@ use super::report::{self, Layout};
 use super::search::Search;
 use super::{EXIT_REFUSED, Generation, VERSION};
 use crate::front_end::{
-    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Run, RunFailure, Runs, Setup,
+    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
+    Setup,
 };
 use crate::hosts::{AgentMode, Crew, Leading};
 use brunt_plan::server::ServerAddress;
@@ -122,7 +123,11 @@ impl FrontEnd for Master {
             plans: vec![invocation.loading(), invocation.measuring(0)],
             // For mutilate `-` is a file of that name.
             files: save
-                .map(|path| ("--save", if path == "-" { "./-".to_owned() } else { path.clone() }))
+                .map(|path| OutputFile {
+                    option: "--save",
+                    path: if path == "-" { "./-".to_owned() } else { path.clone() },
+                    is_log: false,
+                })
                 .into_iter()
                 .collect(),
             leading: led.map(|led| Leading {
