@@ -9,6 +9,7 @@
 
 pub mod front_end;
 pub mod hosts;
+pub mod mcperf;
 pub mod memaslap;
 pub mod mutilate;
 pub mod names;

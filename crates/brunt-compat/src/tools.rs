@@ -3,6 +3,7 @@
 //! Not what a command line means: each tool has a folder. Invariant: no two rows have one name.
 
 use crate::front_end::{Answer, Asked, Caller};
+use crate::mcperf::{self, front_end::read as mcperf};
 use crate::memaslap::{self, front_end::read as memaslap};
 use crate::mutilate::{self, Generation, front_end::read as mutilate};
 use crate::names::Names;
@@ -33,7 +34,7 @@ impl Tool {
 }
 
 /// Every name.
-pub const TOOLS: [Tool; 4] = [
+pub const TOOLS: [Tool; 5] = [
     Tool {
         name: "mutilate",
         about: "Take mutilate's command line and print its report; a link named mutilate does the same",
@@ -57,6 +58,12 @@ pub const TOOLS: [Tool; 4] = [
         about: "The same by Debian's name of it",
         names: &memaslap::NAMES,
         reader: memaslap,
+    },
+    Tool {
+        name: "mcperf",
+        about: "Take mcperf's command line and print its report; a link named mcperf does the same",
+        names: &mcperf::NAMES,
+        reader: mcperf,
     },
 ];
 

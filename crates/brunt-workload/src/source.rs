@@ -196,9 +196,7 @@ impl Drawn {
             }
             // Another version, so that a value which has grown can be told apart. The time to live stays as it is, whatever
             // stands in the place that some protocols have for one.
-            OpKind::Append | OpKind::Prepend => {
-                Op { value: ValueRef::Version(1), ttl_s: self.ttl_s, ..op }
-            }
+            OpKind::Append | OpKind::Prepend => Op { value: ValueRef::Version(1), ttl_s: self.ttl_s, ..op },
             OpKind::Cas => {
                 // Before anything was read there is no unique: the server will say so.
                 let (id, operand) = self.uniques.held.pop_back().unwrap_or((id, self.unread));

@@ -1,0 +1,481 @@
+//! mcperf's options and ours: a command line becomes typed values that each lie in their range.
+//!
+//! Not what they come to together: that is [`super::invocation`]. Invariant: whatever is given stands in a field, in a warning or in
+//! a refusal.
+
+use super::distribution;
+use crate::mutilate::command_line::OPTIONS as MUTILATE_OPTIONS;
+use crate::options::{Fault, Given, Rule, natural, real, scan_to_fault};
+use brunt_plan::mcperf_draw::McperfShape;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::Wait;
+use brunt_plan::units::DurationNs;
+
+const fn flag(long: &'static str, short: char) -> Rule {
+    Rule { long, short: Some(short), takes_value: false, repeats: true, ends: false, is_ours: false }
+}
+
+const fn value(long: &'static str, short: char) -> Rule {
+    Rule { takes_value: true, ..flag(long, short) }
+}
+
+const fn ours(long: &'static str, takes_value: bool) -> Rule {
+    Rule { long, short: None, takes_value, repeats: true, ends: false, is_ours: true }
+}
+
+/// Every option in the order of the help, and last those of our own.
+pub const OPTIONS: [Rule; 26] = [
+    flag("help", 'h'),
+    flag("version", 'V'),
+    value("verbosity", 'v'),
+    value("output", 'o'),
+    value("server", 's'),
+    value("port", 'p'),
+    flag("print-histogram", 'H'),
+    value("timeout", 't'),
+    value("linger", 'l'),
+    value("send-buffer", 'b'),
+    value("recv-buffer", 'B'),
+    flag("disable-nodelay", 'D'),
+    value("method", 'm'),
+    value("expiry", 'e'),
+    flag("use-noreply", 'q'),
+    value("prefix", 'P'),
+    value("client", 'c'),
+    value("num-conns", 'n'),
+    value("num-calls", 'N'),
+    value("conn-rate", 'r'),
+    value("call-rate", 'R'),
+    value("sizes", 'z'),
+    ours("fine", false),
+    ours("wait", true),
+    ours("legacy-latency", false),
+    ours("legacy-exit", false),
+];
+
+/// Every method.
+pub const METHODS: [OpKind; 11] = [
+    OpKind::Get,
+    OpKind::Gets,
+    OpKind::Delete,
+    OpKind::Cas,
+    OpKind::Set,
+    OpKind::Add,
+    OpKind::Replace,
+    OpKind::Append,
+    OpKind::Prepend,
+    OpKind::Incr,
+    OpKind::Decr,
+];
+
+/// The highest level of messages.
+const VERBOSITY_MAX: u64 = 11;
+/// mcperf keeps its numbers in 32 bits.
+const COUNT_MAX: u64 = u32::MAX as u64;
+/// The longest prefix of keys.
+const PREFIX_BYTES_MAX: usize = 16;
+/// A century, in seconds.
+const SECONDS_MAX: f64 = 100.0 * 366.0 * 86_400.0;
+
+/// A command line that asks for a run, with mcperf's defaults.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are mcperf's options of the same names, and ours")]
+pub struct CommandLine {
+    pub verbosity: u64,
+    pub output: Option<String>,
+    pub server: String,
+    pub port: u16,
+    pub print_histogram: bool,
+    pub timeout: Option<DurationNs>,
+    pub linger_s: Option<u64>,
+    pub send_buffer: u64,
+    pub recv_buffer: u64,
+    pub disable_nodelay: bool,
+    pub method: OpKind,
+    pub expiry_s: u64,
+    pub use_noreply: bool,
+    pub prefix: String,
+    /// The first number of `--client`.
+    pub client: u32,
+    pub num_conns: u64,
+    pub num_calls: u64,
+    /// None: a connection is begun when the one before it has ended.
+    pub conn_rate: Option<McperfShape>,
+    /// None: a call is begun when the one before it has ended.
+    pub call_rate: Option<McperfShape>,
+    pub sizes: McperfShape,
+    pub fine: bool,
+    pub wait: Option<Wait>,
+    pub legacy_latency: bool,
+    pub legacy_exit: bool,
+    /// Given, and not what it looks like: for the user, each without its prefix.
+    pub warnings: Vec<String>,
+}
+
+impl Default for CommandLine {
+    fn default() -> Self {
+        Self {
+            verbosity: 5,
+            output: None,
+            server: "localhost".to_owned(),
+            port: 11211,
+            print_histogram: false,
+            timeout: None,
+            linger_s: None,
+            send_buffer: 4096,
+            recv_buffer: 16384,
+            disable_nodelay: false,
+            method: OpKind::Set,
+            expiry_s: 0,
+            use_noreply: false,
+            prefix: "mcp:".to_owned(),
+            client: 0,
+            num_conns: 1,
+            num_calls: 1,
+            conn_rate: None,
+            call_rate: None,
+            sizes: McperfShape::Fixed(1.0),
+            fine: false,
+            wait: None,
+            legacy_latency: false,
+            legacy_exit: false,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What a command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Asked {
+    /// The version and the usage.
+    Help,
+    /// The version.
+    Version,
+    /// A run.
+    Run(Box<CommandLine>),
+}
+
+/// Reads a command line without the program's name. Options are carried out in their order, so that the first that is wrong is the one
+/// that is told; help and version come when all are right.
+///
+/// # Errors
+/// What to tell the user.
+pub fn parse(arguments: &[String]) -> Result<Asked, String> {
+    let (scanned, fault) = scan_to_fault(&OPTIONS, arguments);
+    let mut line = CommandLine::default();
+    let mut is_bare_size = false;
+    for Given { long, value } in &scanned.given {
+        let value = value.as_deref().unwrap_or_default();
+        if *long == "sizes" {
+            is_bare_size = !value.starts_with(|first: char| first.is_ascii_alphabetic());
+        }
+        line.set(long, value)?;
+    }
+    if let Some(fault) = fault {
+        return Err(in_words(&fault));
+    }
+    match () {
+        () if scanned.has("help") => return Ok(Asked::Help),
+        () if scanned.has("version") => return Ok(Asked::Version),
+        () => {}
+    }
+    for (long, count) in [("num-conns", line.num_conns), ("num-calls", line.num_calls)] {
+        if count == 0 {
+            return Err(unfit(long, "0", "a whole number from 1"));
+        }
+    }
+    for stray in &scanned.strays {
+        line.warnings.push(format!("'{stray}' belongs to no option and has no effect"));
+    }
+    if let (true, McperfShape::Fixed(bytes)) = (is_bare_size, line.sizes) {
+        let given = scanned.given.iter().rfind(|given| given.long == "sizes");
+        let given = given.and_then(|given| given.value.as_deref()).unwrap_or_default();
+        line.warnings.push(format!(
+            "--sizes: '{given}' without a letter is a rate: values of 1/{given} bytes, which is {}; d{given} means \
+             {given} bytes",
+            bytes.round_ties_even()
+        ));
+    }
+    Ok(Asked::Run(Box::new(line)))
+}
+
+impl CommandLine {
+    /// Takes one option.
+    fn set(&mut self, long: &'static str, text: &str) -> Result<(), String> {
+        match long {
+            "help" | "version" => {}
+            "verbosity" => self.verbosity = whole(long, text)?.min(VERBOSITY_MAX),
+            "output" => self.output = Some(text.to_owned()),
+            "server" => self.server = text.to_owned(),
+            "port" => {
+                let port = natural(text).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+                self.port = port.ok_or_else(|| unfit(long, text, "a port from 1 to 65535"))?;
+            }
+            "print-histogram" => self.print_histogram = true,
+            "timeout" => self.timeout = timeout(long, text)?,
+            "linger" => self.linger_s = Some(whole(long, text)?),
+            "send-buffer" => self.send_buffer = whole(long, text)?,
+            "recv-buffer" => self.recv_buffer = whole(long, text)?,
+            "disable-nodelay" => self.disable_nodelay = true,
+            "method" => self.method = method(long, text)?,
+            "expiry" => self.expiry_s = whole(long, text)?,
+            "use-noreply" => self.use_noreply = true,
+            "prefix" => {
+                if text.len() > PREFIX_BYTES_MAX {
+                    return Err(unfit(long, text, &format!("up to {PREFIX_BYTES_MAX} bytes")));
+                }
+                self.prefix = text.to_owned();
+            }
+            "client" => self.client = client(long, text)?,
+            "num-conns" => self.num_conns = whole(long, text)?,
+            "num-calls" => self.num_calls = whole(long, text)?,
+            "conn-rate" => self.conn_rate = drawn(long, text)?,
+            "call-rate" => self.call_rate = drawn(long, text)?,
+            "sizes" => {
+                let accepted = "a distribution of sizes above 0, such as d100, u1,16 or e50";
+                self.sizes = drawn(long, text)?.ok_or_else(|| unfit(long, text, accepted))?;
+            }
+            "fine" => self.fine = true,
+            "wait" => {
+                let accepted = |_| unfit(long, text, "sleep, hybrid or spin");
+                self.wait = Some(text.parse::<Wait>().map_err(accepted)?);
+            }
+            "legacy-latency" => self.legacy_latency = true,
+            "legacy-exit" => self.legacy_exit = true,
+            long => unreachable!("--{long} stands in the table and is not read"),
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a value, in the words of all our messages.
+pub(super) fn unfit(long: &str, text: &str, accepted: &str) -> String {
+    format!("--{long}: '{text}' was given; accepted: {accepted}")
+}
+
+/// What the value of an option is, where it is missing.
+fn wanted(long: &str) -> &'static str {
+    match long {
+        "output" => "the path of a file",
+        "server" => "the name or address of a host, or the path of a socket",
+        "method" => "a method such as get or set",
+        "prefix" => "the front of all keys",
+        "client" => "I/N, such as 0/1",
+        "timeout" => "seconds",
+        "conn-rate" | "call-rate" | "sizes" => distribution::ACCEPTED,
+        "wait" => "sleep, hybrid or spin",
+        _ => "a whole number",
+    }
+}
+
+fn in_words(fault: &Fault) -> String {
+    match fault {
+        Fault::LacksValue(long, _) => format!("{fault}; accepted: {}", wanted(long)),
+        Fault::Unknown(option) if is_of_memcache_perf(option) => format!(
+            "{fault}; it is one of memcache-perf, a mutilate whose program is named mcperf as well: \
+             `brunt mutilate` takes its command lines"
+        ),
+        _ => fault.to_string(),
+    }
+}
+
+/// memcache-perf has mutilate's options.
+fn is_of_memcache_perf(option: &str) -> bool {
+    MUTILATE_OPTIONS.iter().filter(|rule| !rule.is_ours).any(|rule| match option.strip_prefix("--") {
+        Some(name) => name.len() > 2 && rule.long.starts_with(name),
+        None => rule
+            .short
+            .is_some_and(|letter| option.strip_prefix('-').is_some_and(|given| given.starts_with(letter))),
+    })
+}
+
+fn whole(long: &str, text: &str) -> Result<u64, String> {
+    let number = natural(text).filter(|number| *number <= COUNT_MAX);
+    number.ok_or_else(|| unfit(long, text, &format!("a whole number from 0 to {COUNT_MAX}")))
+}
+
+/// Seconds; 0 is none.
+fn timeout(long: &str, text: &str) -> Result<Option<DurationNs>, String> {
+    let seconds = real(text).filter(|seconds| (0.0..=SECONDS_MAX).contains(seconds));
+    let seconds = seconds.ok_or_else(|| unfit(long, text, "seconds from 0, such as 0.5; 0 is none"))?;
+    Ok((seconds > 0.0).then(|| DurationNs((seconds * 1e9).ceil() as u64)))
+}
+
+fn method(long: &str, text: &str) -> Result<OpKind, String> {
+    let method = METHODS.into_iter().find(|method| method.name() == text);
+    method.ok_or_else(|| unfit(long, text, &METHODS.map(OpKind::name).join(", ")))
+}
+
+fn client(long: &str, text: &str) -> Result<u32, String> {
+    let number = |text: &str| natural(text).and_then(|number| u32::try_from(number).ok());
+    let both = text.split_once('/').and_then(|(client, of)| number(client).zip(number(of)));
+    let (client, _) = both.ok_or_else(|| unfit(long, text, "I/N, client I of N, such as 3/16"))?;
+    Ok(client)
+}
+
+fn drawn(long: &str, text: &str) -> Result<Option<McperfShape>, String> {
+    distribution::parse(text).map_err(|fault| {
+        format!("--{long}: '{text}' was given: {fault}; accepted: {}", distribution::ACCEPTED)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Asked, String> {
+        parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    fn run(line: &str) -> CommandLine {
+        match parsed(line) {
+            Ok(Asked::Run(line)) => *line,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_become_values() {
+        let usual = CommandLine::default;
+        let table = [
+            ("", usual()),
+            ("-p22 -n1000", CommandLine { port: 22, num_conns: 1000, ..usual() }),
+            (
+                "--num-co=3 --num-ca 4 --meth gets",
+                CommandLine { num_conns: 3, num_calls: 4, method: OpKind::Gets, ..usual() },
+            ),
+            ("-N 2 -N 3 --num-calls=4", CommandLine { num_calls: 4, ..usual() }),
+            ("-N 0 -N 3", CommandLine { num_calls: 3, ..usual() }),
+            (
+                "-HDq",
+                CommandLine { print_histogram: true, disable_nodelay: true, use_noreply: true, ..usual() },
+            ),
+            ("-v 99 -o f", CommandLine { verbosity: 11, output: Some("f".to_owned()), ..usual() }),
+            ("-t 0.5", CommandLine { timeout: Some(DurationNs::from_millis(500)), ..usual() }),
+            ("-t 5 -t 0", usual()),
+            (
+                "-l 0 -b 0 -B 65536",
+                CommandLine { linger_s: Some(0), send_buffer: 0, recv_buffer: 65536, ..usual() },
+            ),
+            (
+                "-s /tmp/mc.sock -D",
+                CommandLine { server: "/tmp/mc.sock".to_owned(), disable_nodelay: true, ..usual() },
+            ),
+            (
+                "-e 1700000000 -P abcdefghijklmnop",
+                CommandLine { expiry_s: 1_700_000_000, prefix: "abcdefghijklmnop".to_owned(), ..usual() },
+            ),
+            ("-c 5/2", CommandLine { client: 5, ..usual() }),
+            (
+                "-r 1000 -R e0.001 -z u1,16",
+                CommandLine {
+                    conn_rate: Some(McperfShape::Fixed(0.001)),
+                    call_rate: Some(McperfShape::Exponential(0.001)),
+                    sizes: McperfShape::Uniform(1.0, 16.0),
+                    ..usual()
+                },
+            ),
+            ("-r 5 --conn-rate=0", usual()),
+            (
+                "--fine --wait sleep --legacy-exit --legacy-latency",
+                CommandLine {
+                    fine: true,
+                    wait: Some(Wait::Sleep),
+                    legacy_exit: true,
+                    legacy_latency: true,
+                    ..usual()
+                },
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(run(text), expected, "{text}");
+        }
+        for method in METHODS {
+            assert_eq!(run(&format!("-m {}", method.name())).method, method);
+        }
+    }
+
+    #[test]
+    fn help_and_version_come_when_everything_is_right() {
+        assert_eq!(parsed("-V"), Ok(Asked::Version));
+        assert_eq!(parsed("-V -h -n 0"), Ok(Asked::Help));
+        assert!(parsed("-h -n x").is_err());
+        assert!(parsed("-V --bogus").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let table = [
+            (
+                "-m foo",
+                "--method: 'foo' was given; accepted: get, gets, delete, cas, set, add, replace, append, prepend, incr, decr",
+            ),
+            ("-m xxx", "--method: 'xxx' was given"),
+            ("-p 70000", "--port: '70000' was given; accepted: a port from 1 to 65535"),
+            ("-p x", "--port: 'x' was given; accepted: a port from 1 to 65535"),
+            ("-n x", "--num-conns: 'x' was given; accepted: a whole number from 0 to 4294967295"),
+            ("-n -1", "--num-conns: '-1' was given"),
+            ("-n 0", "--num-conns: '0' was given; accepted: a whole number from 1"),
+            ("-N 0", "--num-calls: '0' was given; accepted: a whole number from 1"),
+            ("-N 4294967297", "--num-calls: '4294967297' was given"),
+            ("-t abc", "--timeout: 'abc' was given; accepted: seconds from 0"),
+            ("-t inf", "--timeout: 'inf' was given"),
+            ("-z 0", "--sizes: '0' was given; accepted: a distribution of sizes above 0"),
+            (
+                "-r -5",
+                "--conn-rate: '-5' was given: '-5' is no rate of at least 0; accepted: a rate R, or dR",
+            ),
+            ("-z u5,1", "--sizes: 'u5,1' was given: the maximum 1 is below the minimum 5"),
+            ("-c 3", "--client: '3' was given; accepted: I/N, client I of N, such as 3/16"),
+            ("-c x/3", "--client: 'x/3' was given"),
+            ("-P abcdefghijklmnopq", "--prefix: 'abcdefghijklmnopq' was given; accepted: up to 16 bytes"),
+            ("-j", "'-j' is no option; --help lists them"),
+            ("-?", "'-?' is no option"),
+            ("--bogus", "'--bogus' is no option; --help lists them"),
+            ("--num=3", "'--num' may be any of --num-conns --num-calls"),
+            ("-n", "-n needs a value; accepted: a whole number"),
+            ("--output", "--output needs a value; accepted: the path of a file"),
+            ("--call-rate", "--call-rate needs a value; accepted: a rate R, or dR, uMIN,MAX"),
+            ("-H --fine=2", "--fine: '2' was given, but it takes no value"),
+            ("--wait soon", "--wait: 'soon' was given; accepted: sleep, hybrid or spin"),
+            // The first that is wrong, in the order of the line.
+            ("-m foo -n x -j", "--method: 'foo'"),
+            ("-j -m foo", "'-j' is no option"),
+        ];
+        for (text, message) in table {
+            let told = parsed(text).unwrap_err();
+            assert!(told.starts_with(message), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn options_of_memcache_perf_are_told_apart() {
+        for text in [
+            "-s h --noload",
+            "-T 16 -s h",
+            "--scan 1000:2000:500",
+            "-s h -K fb_key",
+            "--blocking",
+            "-w 2",
+            "--load",
+        ] {
+            let told = parsed(text).unwrap_err();
+            assert!(told.contains("`brunt mutilate` takes its command lines"), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_what_it_looks_like_is_said() {
+        assert_eq!(
+            run("x -N 2 y").warnings,
+            ["'x' belongs to no option and has no effect", "'y' belongs to no option and has no effect",]
+        );
+        let warned = |text: &str| run(text).warnings.join("; ");
+        assert_eq!(
+            warned("-z d7 --sizes=100"),
+            "--sizes: '100' without a letter is a rate: values of 1/100 bytes, which is 0; d100 means 100 bytes"
+        );
+        assert!(warned("-z 0.01").contains("values of 1/0.01 bytes, which is 100;"));
+        assert_eq!(warned("-z 100 -z d100"), "");
+    }
+}

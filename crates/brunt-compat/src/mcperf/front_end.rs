@@ -1,0 +1,178 @@
+//! A command line of mcperf that is carried out: one run, and its report on standard error.
+//!
+//! Not where options are read or lines are written: those are [`super::command_line`] and [`super::report`]. Invariant: standard output
+//! stays empty, as there.
+
+use super::command_line;
+use super::help::usage;
+use super::invocation::Invocation;
+use super::numbers::Numbers;
+use super::report::{self, Precision};
+use super::{EXIT_FAILED, EXIT_INTERRUPTED, NAMES, VERSION, remarks};
+use crate::front_end::{
+    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
+    Setup,
+};
+use brunt_plan::spec::PlanSpec;
+use brunt_stats::observer::{Event, Place};
+use brunt_stats::summary::Summary;
+use std::io::{self, Write};
+
+/// What a command line, without the program's name, comes to.
+pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
+    let text = |err: String| Asked::Answer(Answer { err, ..Answer::default() });
+    let refused = |err: String| Asked::Answer(Answer { code: EXIT_FAILED, err, ..Answer::default() });
+    match command_line::parse(arguments) {
+        Ok(command_line::Asked::Help) => text(format!("{VERSION}\r\n\n{}", usage())),
+        Ok(command_line::Asked::Version) => text(format!("{VERSION}\r\n\n")),
+        Ok(command_line::Asked::Run(line)) => match Invocation::new(&line, caller) {
+            Ok(invocation) => Asked::FrontEnd(Box::new(Loader { invocation, said: Vec::new() })),
+            Err(message) => refused(format!("mcperf: {message}\n")),
+        },
+        Err(message) => refused(format!("mcperf: {message}\n{}", usage())),
+    }
+}
+
+/// A run, and what was said of it beside its report.
+struct Loader {
+    invocation: Invocation,
+    said: Vec<String>,
+}
+
+impl FrontEnd for Loader {
+    fn setup(&mut self, console: &mut Console) -> Setup {
+        self.say(self.invocation.remarks.clone(), console);
+        let log = |path: &String| OutputFile { option: "--output", path: path.clone(), is_log: true };
+        let files = self.invocation.output.iter().map(log).collect();
+        Setup::Runs(Runs { plans: vec![self.spec()], files, ..Runs::default() })
+    }
+
+    fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
+        let Some(summary) = ended else {
+            let place = Place { of: Some(1), ..Place::default() };
+            return Next::Run(Box::new(Run { spec: self.spec(), place, ..Run::default() }));
+        };
+        let invocation = &self.invocation;
+        let precision = if invocation.fine { Precision::FINE } else { Precision::USUAL };
+        let numbers = Numbers::of(&summary, invocation.legacy_latency, precision.step_ns);
+        let text = report::text(&numbers, precision, invocation.print_histogram);
+        console.say(text.strip_suffix('\n').unwrap_or(&text));
+        self.say(remarks::of(&summary, &numbers, self.invocation.verbosity), console);
+        Next::End(End { code: self.code(&summary, &numbers), saves: true })
+    }
+
+    fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
+        if failure.kind == FailureKind::Interrupted {
+            console.say("mcperf: interrupted before anything was measured");
+            return End::with(EXIT_INTERRUPTED);
+        }
+        console.say(format_args!("mcperf: {}", failure.message));
+        End::with(EXIT_FAILED)
+    }
+
+    fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
+        if let Event::Note(note) = event {
+            self.say(vec![format!("note: {note}")], console);
+        }
+    }
+
+    fn write_file(&self, _option: &str, out: &mut dyn Write) -> io::Result<()> {
+        self.said.iter().try_for_each(|line| writeln!(out, "{}", NAMES.translate(line)))
+    }
+}
+
+impl Loader {
+    fn spec(&self) -> PlanSpec {
+        self.invocation.spec.clone()
+    }
+
+    /// On standard error, and for the file of `--output`.
+    fn say(&mut self, lines: Vec<String>, console: &mut Console) {
+        let verbosity = self.invocation.verbosity;
+        for line in lines.into_iter().filter(|line| remarks::is_shown(line, verbosity)) {
+            console.say(&line);
+            self.said.push(line);
+        }
+    }
+
+    /// 0 where at least one call was sent.
+    fn code(&self, summary: &Summary, numbers: &Numbers) -> u8 {
+        match () {
+            () if summary.record.run.interrupted => EXIT_INTERRUPTED,
+            () if numbers.requests == 0 && !self.invocation.legacy_exit => EXIT_FAILED,
+            () => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Asked {
+        let caller = Caller {
+            program: "mcperf",
+            is_terminal: false,
+            allowed_cpus: &[0, 1],
+            home: None,
+            variable: &|_| None,
+            read_text: &|_| Err(io::ErrorKind::NotFound.into()),
+        };
+        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &caller)
+    }
+
+    fn front_end(line: &str) -> Box<dyn FrontEnd> {
+        match asked(line) {
+            Asked::FrontEnd(front_end) => front_end,
+            Asked::Answer(answer) => panic!("{line}: {answer:?}"),
+        }
+    }
+
+    #[test]
+    fn answers_have_mcperfs_exit_codes_and_stream() {
+        let table = [
+            ("-V", 0, "This is mcperf-0.1.1\r\n\n".to_owned()),
+            ("-h", 0, format!("This is mcperf-0.1.1\r\n\n{}", usage())),
+            ("-V -h x", 0, format!("This is mcperf-0.1.1\r\n\n{}", usage())),
+            ("-j", 1, format!("mcperf: '-j' is no option; --help lists them\n{}", usage())),
+        ];
+        for (line, code, err) in table {
+            let Asked::Answer(answer) = asked(line) else { panic!("{line}: a front end") };
+            assert_eq!(answer, Answer { code, out: String::new(), err }, "{line}");
+        }
+        // What can be read and not be done has no usage behind it.
+        let Asked::Answer(Answer { code, out, err }) = asked("-s h:7") else { panic!() };
+        assert!((code, out.as_str()) == (1, "") && err.lines().count() == 1, "{err}");
+    }
+
+    #[test]
+    fn what_is_odd_is_said_before_the_run_and_in_the_log() {
+        let mut loader = front_end("-z 100 -o log stray");
+        let mut console = Console::default();
+        let Setup::Runs(runs) = loader.setup(&mut console) else { panic!("no runs") };
+        let log = OutputFile { option: "--output", path: "log".to_owned(), is_log: true };
+        assert_eq!((runs.plans.len(), runs.files), (1, vec![log]));
+        assert_eq!(console.take().len(), 2);
+        let mut file = Vec::new();
+        loader.write_file("--output", &mut file).unwrap();
+        let text = String::from_utf8(file).unwrap();
+        assert!(
+            text.starts_with("warning: 'stray' belongs") && text.contains("\nwarning: --sizes: '100'"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn failures_have_a_message() {
+        for (kind, code, message) in [
+            (FailureKind::Interrupted, 130, "mcperf: interrupted before anything was measured\n"),
+            (FailureKind::Unreachable, 1, "mcperf: why\n"),
+            (FailureKind::Other, 1, "mcperf: why\n"),
+        ] {
+            let mut console = Console::default();
+            let failure = RunFailure { kind, message: "why".to_owned() };
+            assert_eq!(front_end("--legacy-exit").fail(&failure, &mut console), End::with(code));
+            assert_eq!(console.take(), [crate::front_end::Printed::Err(message.to_owned())]);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The help of `brunt mcperf`: mcperf's layout and order, our own words.
+//!
+//! What is honoured, repaired or refused in detail stands in docs/compat.md. Invariant: every option of the table is there.
+
+use super::command_line::{METHODS, OPTIONS};
+use brunt_plan::op::OpKind;
+use std::fmt::Write as _;
+
+/// Lines end so on a terminal of mcperf's, and scripts that cut them know it.
+const END: &str = "\r\n";
+
+/// The value of each option and what it does, in the order of [`OPTIONS`].
+const TEXTS: [(&str, &str); OPTIONS.len()] = [
+    ("", "print this"),
+    ("", "print the version"),
+    ("N", "level of messages: 3 none, 4 warnings, 5 notes, 6 connections; 0 to 11 (default: 5)"),
+    ("S", "write messages into this file, too"),
+    ("S", "host of the server, or the path of a Unix socket (default: localhost)"),
+    ("N", "port of the server (default: 11211)"),
+    ("", "print a histogram of response times"),
+    ("X", "give up a connection after so many seconds without a reply (default: 10)"),
+    ("N", "SO_LINGER in seconds; 0 closes by a reset (default: off)"),
+    ("N", "send buffer of sockets in bytes (default: 4096)"),
+    ("N", "receive buffer of sockets in bytes (default: 16384)"),
+    ("", "leave TCP_NODELAY off"),
+    ("M", "what every call does (default: set)"),
+    ("N", "expiry of what is stored: seconds, or a Unix time (default: 0, never)"),
+    ("", "ask for no reply; not with get and gets"),
+    ("S", "front of all keys, up to 16 bytes (default: mcp:)"),
+    ("I/N", "client I of N: seed of what is drawn (default: 0/1)"),
+    ("N", "connections in all (default: 1)"),
+    ("N", "calls of each connection (default: 1)"),
+    ("R", "when connections are begun (default: 0)"),
+    ("R", "when the calls of a connection are made (default: 0)"),
+    ("R", "bytes of values, or what incr and decr add (default: d1)"),
+    ("", "histogram in steps of 0.1 ms, times to the microsecond"),
+    ("W", "between calls: sleep, hybrid or spin (default: hybrid)"),
+    ("", "response times from when a call was sent, not from when it was due"),
+    ("", "exit with 0 whatever became of the run, as mcperf does"),
+];
+
+const USAGE: [&str; 7] = [
+    "Usage: mcperf [-hV] [-v verbosity] [-o output] [-s server] [-p port] [-H]",
+    "              [-t timeout] [-l linger] [-b send-buffer] [-B recv-buffer] [-D]",
+    "              [-m method] [-e expiry] [-q] [-P prefix] [-c client]",
+    "              [-n num-conns] [-N num-calls] [-r conn-rate] [-R call-rate]",
+    "              [-z sizes] [--fine] [--wait=W] [--legacy-latency] [--legacy-exit]",
+    "",
+    "Options:",
+];
+
+const DISTRIBUTIONS: [&str; 7] = [
+    "  R says what is drawn:",
+    "    dR1      always R1",
+    "    uR1,R2   evenly from R1 to R2",
+    "    eR1      exponentially, with mean R1",
+    "    sR1      R1, R1+1, R1+2 and so on",
+    "    R1       a rate: always 1/R1 (of sizes, too); 0: each when the one before has ended",
+    "  seconds between connections or calls, and bytes of sizes",
+];
+
+/// What `--help` prints behind the version, and what follows a mistake.
+pub fn usage() -> String {
+    let mut text = USAGE.join(END) + END;
+    // Writing into a string cannot fail.
+    for (rule, (value, about)) in OPTIONS.iter().zip(TEXTS) {
+        let letter = rule.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let equals = if value.is_empty() { "" } else { "=" };
+        let option = format!("{letter}--{}{equals}{value}", rule.long);
+        let _ = write!(text, "  {option:<22}: {about}{END}");
+    }
+    let methods = METHODS.map(OpKind::name).join(", ");
+    let _ = write!(
+        text,
+        "{END}Where:{END}  N is a whole number, X a real one, S a text{END}  M is one of {methods}{END}"
+    );
+    text + &DISTRIBUTIONS.join(END) + END
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_has_mcperfs_layout() {
+        let text = usage();
+        assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("Usage: mcperf [-hV] "), "{text}");
+        assert!(text.contains("\r\n\r\nOptions:\r\n  -h, --help            : print this\r\n"), "{text}");
+        assert!(text.contains("\r\n  -H, --print-histogram : print a histogram"), "{text}");
+        assert!(text.contains("\r\n      --fine            : histogram"), "{text}");
+        assert!(lines.iter().all(|line| line.len() <= 112), "{text}");
+        assert_eq!(lines.iter().filter(|line| line.starts_with("  -") && line.contains(", --")).count(), 22);
+    }
+}

@@ -1,0 +1,364 @@
+//! mcperf's report, to the column.
+//!
+//! Not the numbers, which are [`super::numbers`]. Invariant: what scripts cut out stands where they look for it, and blocks about what
+//! did not happen are left out, as there.
+
+use super::numbers::{Numbers, ResponseTimes, Spread};
+use brunt_plan::outcome::ReplyKind;
+use std::fmt::Write as _;
+
+/// The steps of a histogram, and how times are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Precision {
+    /// A step of the histogram.
+    pub step_ns: u64,
+    /// Decimals of what a step begins with, in milliseconds.
+    step_decimals: usize,
+    /// Decimals of means, extremes and percentiles of times, in milliseconds.
+    time_decimals: usize,
+    /// Decimals of their standard deviations.
+    stddev_decimals: usize,
+}
+
+impl Precision {
+    /// mcperf's.
+    pub const USUAL: Self =
+        Self { step_ns: 1_000_000, step_decimals: 1, time_decimals: 1, stddev_decimals: 2 };
+    /// That of `--fine`.
+    pub const FINE: Self = Self { step_ns: 100_000, step_decimals: 2, time_decimals: 3, stddev_decimals: 3 };
+}
+
+/// The report of a run.
+pub fn text(numbers: &Numbers, precision: Precision, prints_histogram: bool) -> String {
+    let Numbers { connections, requests, responses, seconds, .. } = *numbers;
+    let mut text = format!(
+        "\nTotal: connections {connections} requests {requests} responses {responses} test-duration {seconds:.3} s\n\n"
+    );
+    if connections > 0 {
+        let (rate, each) = rate(connections, seconds);
+        // Writing into a string cannot fail.
+        let _ = writeln!(
+            text,
+            "Connection rate: {rate:.1} conn/s ({each:.1} ms/conn <= {} concurrent connections)",
+            numbers.concurrent
+        );
+        text.push_str(&times("Connection", &numbers.connection_time, precision));
+        text.push_str(&times("Connect", &numbers.connect_time, precision));
+        text.push('\n');
+    }
+    if requests > 0 {
+        let (rate, each) = rate(requests, seconds);
+        let _ = writeln!(text, "Request rate: {rate:.1} req/s ({each:.1} ms/req)");
+        text.push_str(&sizes("Request", &numbers.request_size));
+        text.push('\n');
+    }
+    if responses > 0 {
+        text.push_str(&responses_block(numbers, precision, prints_histogram));
+    }
+    text.push_str(&errors(numbers));
+    text.push_str(&cost(numbers));
+    text.push('\n');
+    text
+}
+
+/// Per second, and how many milliseconds each; 0 of a run without length.
+fn rate(count: u64, seconds: f64) -> (f64, f64) {
+    if seconds > 0.0 { (count as f64 / seconds, 1e3 * seconds / count as f64) } else { (0.0, 0.0) }
+}
+
+fn times(name: &str, spread: &Spread, precision: Precision) -> String {
+    let Spread { avg, min, max, stddev } = spread;
+    let (decimals, of_stddev) = (precision.time_decimals, precision.stddev_decimals);
+    format!(
+        "{name} time [ms]: avg {avg:.decimals$} min {min:.decimals$} max {max:.decimals$} stddev {stddev:.of_stddev$}\n"
+    )
+}
+
+fn sizes(name: &str, spread: &Spread) -> String {
+    let Spread { avg, min, max, stddev } = spread;
+    format!("{name} size [B]: avg {avg:.1} min {min:.1} max {max:.1} stddev {stddev:.2}\n")
+}
+
+fn responses_block(numbers: &Numbers, precision: Precision, prints_histogram: bool) -> String {
+    let (rate, each) = rate(numbers.responses, numbers.seconds);
+    let mut text = format!("Response rate: {rate:.1} rsp/s ({each:.1} ms/rsp)\n");
+    text.push_str(&sizes("Response", &numbers.response_size));
+    text.push_str(&times("Response", &numbers.response_times.spread, precision));
+    if prints_histogram {
+        text.push_str(&histogram(&numbers.response_times, precision));
+    }
+    let [p25, p50, p75, p95, p99, p999] = numbers.response_times.percentiles;
+    let decimals = precision.time_decimals;
+    let _ =
+        writeln!(text, "Response time [ms]: p25 {p25:.decimals$} p50 {p50:.decimals$} p75 {p75:.decimals$}");
+    let _ = writeln!(
+        text,
+        "Response time [ms]: p95 {p95:.decimals$} p99 {p99:.decimals$} p999 {p999:.decimals$}"
+    );
+    let of = |kind| numbers.reply(kind);
+    let _ = writeln!(
+        text,
+        "Response type: stored {} not_stored {} exists {} not_found {}",
+        of(ReplyKind::Stored),
+        of(ReplyKind::NotStored),
+        of(ReplyKind::Exists),
+        of(ReplyKind::NotFound) - numbers.ends
+    );
+    let _ = writeln!(
+        text,
+        "Response type: num {} deleted {} end {} value {}",
+        of(ReplyKind::Number),
+        of(ReplyKind::Deleted),
+        numbers.ends,
+        of(ReplyKind::Value)
+    );
+    let _ = writeln!(
+        text,
+        "Response type: error {} client_error {} server_error {}\n",
+        of(ReplyKind::Error),
+        of(ReplyKind::ClientError),
+        of(ReplyKind::ServerError)
+    );
+    text
+}
+
+/// Steps that hold any, and a colon for a gap before one and for the end of what there is.
+fn histogram(times: &ResponseTimes, precision: Precision) -> String {
+    const GAP: &str = "             :\n";
+    let mut text = "Response time histogram [ms]:\n".to_owned();
+    let mut next = 0;
+    for (step, count) in &times.steps {
+        if *step > next {
+            text.push_str(GAP);
+        }
+        let begin_ms = *step as f64 * precision.step_ns as f64 / 1e6;
+        let decimals = precision.step_decimals;
+        let _ = writeln!(text, "{begin_ms:>16.decimals$} {count}");
+        next = step + 1;
+    }
+    if next <= times.last_step {
+        text.push_str(GAP);
+    }
+    text
+}
+
+fn errors(numbers: &Numbers) -> String {
+    let errors = &numbers.errors;
+    format!(
+        "Errors: total {} client-timo {} socket-timo {} connrefused {} connreset {}\n\
+         Errors: fd-unavail {} ftab-full {} addrunavail {} other {}\n\n",
+        errors.total(),
+        errors.client_timo,
+        errors.socket_timo,
+        errors.connrefused,
+        errors.connreset,
+        errors.fd_unavail,
+        errors.ftab_full,
+        errors.addrunavail,
+        errors.other
+    )
+}
+
+/// Processor time and bytes.
+fn cost(numbers: &Numbers) -> String {
+    const KIBIBYTE: f64 = 1024.0;
+    let Numbers { seconds, user_s, system_s, bytes, .. } = *numbers;
+    let per_second = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+    let percent = |time_s: f64| 100.0 * per_second(time_s);
+    let mut text = format!(
+        "CPU time [s]: user {user_s:.2} system {system_s:.2} (user {:.1}% system {:.1}% total {:.1}%)\n",
+        percent(user_s),
+        percent(system_s),
+        percent(user_s + system_s)
+    );
+    if numbers.requests + numbers.responses > 0 {
+        let units = ["B", "KB", "MB", "GB"];
+        // The largest of them that the number is above 1 in.
+        let power = (1..units.len()).rfind(|power| bytes > 1 << (10 * power)).unwrap_or(0);
+        let bytes = bytes as f64;
+        let _ = writeln!(
+            text,
+            "Net I/O: bytes {:.1} {} rate {:.1} KB/s ({:.1}*10^6 bps)",
+            bytes / KIBIBYTE.powi(power as i32),
+            units[power],
+            per_second(bytes) / KIBIBYTE,
+            per_second(bytes * 8.0) / 1e6
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::numbers::Errors;
+    use super::*;
+
+    fn spread(avg: f64, min: f64, max: f64, stddev: f64) -> Spread {
+        Spread { avg, min, max, stddev }
+    }
+
+    /// The run of mcperf's documentation, made longer.
+    fn numbers() -> Numbers {
+        let mut numbers = Numbers {
+            connections: 200,
+            requests: 2000,
+            responses: 2000,
+            seconds: 0.209,
+            concurrent: 12,
+            connection_time: spread(10.4, 10.0, 13.2, 0.42),
+            connect_time: spread(0.3, 0.1, 0.6, 0.07),
+            request_size: spread(35.8, 28.0, 44.0, 4.77),
+            response_size: spread(8.0, 8.0, 8.0, 0.0),
+            response_times: ResponseTimes {
+                spread: spread(0.2061, 0.0, 3.0, 0.3456),
+                percentiles: [0.15, 0.2, 0.251, 0.5, 1.25, 2.5],
+                steps: [(0, 1849), (1, 113), (3, 37), (4, 1)].into(),
+                last_step: 99_999,
+            },
+            user_s: 0.001,
+            system_s: 0.176,
+            bytes: 87_552,
+            ..Numbers::default()
+        };
+        numbers.replies[ReplyKind::Stored as usize] = 2000;
+        numbers
+    }
+
+    #[test]
+    fn a_report() {
+        let expected = "
+Total: connections 200 requests 2000 responses 2000 test-duration 0.209 s
+
+Connection rate: 956.9 conn/s (1.0 ms/conn <= 12 concurrent connections)
+Connection time [ms]: avg 10.4 min 10.0 max 13.2 stddev 0.42
+Connect time [ms]: avg 0.3 min 0.1 max 0.6 stddev 0.07
+
+Request rate: 9569.4 req/s (0.1 ms/req)
+Request size [B]: avg 35.8 min 28.0 max 44.0 stddev 4.77
+
+Response rate: 9569.4 rsp/s (0.1 ms/rsp)
+Response size [B]: avg 8.0 min 8.0 max 8.0 stddev 0.00
+Response time [ms]: avg 0.2 min 0.0 max 3.0 stddev 0.35
+Response time histogram [ms]:
+             0.0 1849
+             1.0 113
+             :
+             3.0 37
+             4.0 1
+             :
+Response time [ms]: p25 0.1 p50 0.2 p75 0.3
+Response time [ms]: p95 0.5 p99 1.2 p999 2.5
+Response type: stored 2000 not_stored 0 exists 0 not_found 0
+Response type: num 0 deleted 0 end 0 value 0
+Response type: error 0 client_error 0 server_error 0
+
+Errors: total 0 client-timo 0 socket-timo 0 connrefused 0 connreset 0
+Errors: fd-unavail 0 ftab-full 0 addrunavail 0 other 0
+
+CPU time [s]: user 0.00 system 0.18 (user 0.5% system 84.2% total 84.7%)
+Net I/O: bytes 85.5 KB rate 409.1 KB/s (3.4*10^6 bps)
+
+";
+        assert_eq!(text(&numbers(), Precision::USUAL, true), expected);
+    }
+
+    #[test]
+    fn fine_times() {
+        let mut numbers = numbers();
+        numbers.response_times.steps = [(2, 5), (14, 1), (999_999, 1)].into();
+        numbers.response_times.last_step = 999_999;
+        let text = text(&numbers, Precision::FINE, true);
+        for lines in [
+            "\nConnect time [ms]: avg 0.300 min 0.100 max 0.600 stddev 0.070\n",
+            "\nRequest size [B]: avg 35.8 min 28.0 max 44.0 stddev 4.77\n",
+            "\nResponse time [ms]: avg 0.206 min 0.000 max 3.000 stddev 0.346\n",
+            "[ms]:\n             :\n            0.20 5\n             :\n            1.40 1\n             :\n        99999.90 1\nResponse",
+            "\nResponse time [ms]: p25 0.150 p50 0.200 p75 0.251\nResponse time [ms]: p95 0.500 p99 1.250 p999 2.500\n",
+        ] {
+            assert!(text.contains(lines), "{lines}{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_about_what_did_not_happen_are_left_out() {
+        let blocks = |numbers: &Numbers| {
+            let text = text(numbers, Precision::USUAL, true);
+            assert!(
+                text.starts_with("\nTotal: ") && text.ends_with("\n\n") && !text.contains("\n\n\n"),
+                "{text}"
+            );
+            let words = text.split("\n\n").filter_map(|block| block.split_whitespace().next());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let mut numbers = numbers();
+        assert_eq!(blocks(&numbers), "Total: Connection Request Response Errors: CPU");
+        // Without replies.
+        numbers.responses = 0;
+        assert_eq!(blocks(&numbers), "Total: Connection Request Errors: CPU");
+        assert!(text(&numbers, Precision::USUAL, false).contains("\nNet I/O: "));
+        // Refused.
+        numbers.requests = 0;
+        assert_eq!(blocks(&numbers), "Total: Connection Errors: CPU");
+        assert!(!text(&numbers, Precision::USUAL, false).contains("Net I/O"));
+        assert_eq!(blocks(&Numbers::default()), "Total: Errors: CPU");
+    }
+
+    #[test]
+    fn nothing_is_infinite() {
+        let numbers = Numbers { connections: 3, ..Numbers::default() };
+        let text = text(&numbers, Precision::USUAL, true);
+        assert!(
+            text.contains("\nConnection rate: 0.0 conn/s (0.0 ms/conn <= 0 concurrent connections)\n"),
+            "{text}"
+        );
+        assert!(!text.contains("inf") && !text.contains("nan") && !text.contains("NaN"), "{text}");
+    }
+
+    #[test]
+    fn errors_add_up() {
+        let errors = Errors {
+            client_timo: 1,
+            socket_timo: 2,
+            connrefused: 4,
+            connreset: 8,
+            fd_unavail: 16,
+            ftab_full: 32,
+            addrunavail: 64,
+            other: 128,
+        };
+        let text = text(&Numbers { errors, ..Numbers::default() }, Precision::USUAL, false);
+        let lines = "\nErrors: total 255 client-timo 1 socket-timo 2 connrefused 4 connreset 8\n\
+                     Errors: fd-unavail 16 ftab-full 32 addrunavail 64 other 128\n\n";
+        assert!(text.contains(lines), "{text}");
+    }
+
+    #[test]
+    fn bytes_have_the_unit_that_fits() {
+        for (bytes, expected) in [
+            (36, "36.0 B"),
+            (1024, "1024.0 B"),
+            (1025, "1.0 KB"),
+            (1 << 20, "1024.0 KB"),
+            ((1 << 20) + 1, "1.0 MB"),
+            (3 << 30, "3.0 GB"),
+            (5 << 40, "5120.0 GB"),
+        ] {
+            let text = text(&Numbers { bytes, requests: 1, ..Numbers::default() }, Precision::USUAL, false);
+            assert!(
+                text.contains(&format!("\nNet I/O: bytes {expected} rate 0.0 KB/s (0.0*10^6 bps)\n")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn replies_have_their_words() {
+        let mut numbers = Numbers { responses: 1, ends: 5, ..Numbers::default() };
+        numbers.replies = std::array::from_fn(|kind| 10 + kind as u64);
+        let text = text(&numbers, Precision::USUAL, false);
+        let lines = "\nResponse type: stored 10 not_stored 11 exists 12 not_found 8\n\
+                     Response type: num 15 deleted 16 end 5 value 14\n\
+                     Response type: error 19 client_error 20 server_error 21\n";
+        assert!(text.contains(lines), "{text}");
+    }
+}
