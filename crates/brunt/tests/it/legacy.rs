@@ -57,6 +57,12 @@ fn recorded_cases_of_memaslap() {
     check_recorded("memaslap", &["--strict"]);
 }
 
+#[test]
+fn recorded_cases_of_mcperf() {
+    // Totals, sizes, types of responses and errors are known beforehand.
+    check_recorded("mcperf", &["--strict"]);
+}
+
 /// The first records' keys as mutilate was seen to store them, for `-K fb_key`.
 fn facebook_keys() -> [String; 6] {
     let mut id = 0..;
@@ -171,6 +177,13 @@ fn a_link_of_that_name_is_the_tool() {
         ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
         ("memaslap", "-V", Some(0), "memaslap v1.0\n"),
         ("memcaslap", "--bogus", Some(1), "memaslap: '--bogus' is no option; --help lists them"),
+        ("mcperf", "-V", Some(0), "This is mcperf-0.1.1\r\n\n"),
+        (
+            "mcperf",
+            "--noload",
+            Some(1),
+            "mcperf: '--noload' is no option; --help lists them; it is one of memcache-perf,",
+        ),
     ] {
         let link = directory.join(name);
         let _ = std::fs::remove_file(&link);

@@ -29,6 +29,7 @@ mod legacy;
 mod lifetimes;
 mod loops;
 mod many;
+mod mcperf;
 mod measured;
 mod memcached;
 mod mutilated;
