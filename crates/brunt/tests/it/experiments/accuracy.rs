@@ -62,6 +62,28 @@ impl Stall {
     }
 }
 
+impl Stall {
+    /// A run by mcperf's command line: its report where that tells the stall later than it may.
+    fn told_late_by_mcperf(&self) -> Option<String> {
+        let (stall_ms, requests) = (self.stall.as_millis() as f64, self.time.as_millis());
+        let script = format!("{0}ms:{0}ms", self.stall.as_millis());
+        let server = Server::reference(&["--stall", &script]);
+        let (host, port) = server.address.rsplit_once(':').unwrap();
+        let calls = requests.to_string();
+        let place = ["mcperf", "-s", host, "-p", port, "-n", "1", "-R", "1000", "--fine", "-N", &calls];
+        let text = String::from_utf8(undisturbed(&place).output().unwrap().stderr).unwrap();
+        assert!(text.contains(&format!("requests {requests} responses {requests} ")), "{text}");
+        let line = text.lines().find_map(|line| line.strip_prefix("Response time [ms]: p95 ")).unwrap();
+        let words: Vec<&str> = line.split(' ').collect();
+        let late = [(words[0], 0.95), (words[2], 0.99)].map(|(told, p)| {
+            let late_ms = told.parse::<f64>().unwrap() - (stall_ms - (1.0 - p) * requests as f64);
+            assert!(late_ms >= -EARLY_MAX_MS, "{text}");
+            late_ms > self.late_max_ms
+        });
+        late.contains(&true).then_some(text)
+    }
+}
+
 /// T2 live, by the reference server's script.
 #[test]
 fn a_stall_of_the_reference_server_is_told_truly() {
@@ -78,6 +100,15 @@ fn a_stall_of_the_reference_server_is_told_truly() {
             stall.check(measured, &format!("{io}, {connections} × {depth}"), stall_ms as f64)
         });
     }
+}
+
+/// The same by the report of `brunt mcperf`, whose response times begin when a call is due.
+#[test]
+fn a_stall_is_told_truly_by_mcperf() {
+    let _alone = alone();
+    let stall = Stall::new();
+    let told: Vec<String> = (0..ATTEMPTS).map_while(|_| stall.told_late_by_mcperf()).collect();
+    assert!(told.len() < ATTEMPTS as usize, "{told:?}");
 }
 
 /// The same with a real memcached, stopped by a signal.
