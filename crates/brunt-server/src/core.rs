@@ -97,6 +97,8 @@ pub struct Core {
     trains: Trains,
     framer: Framer,
     records: Vec<Record>,
+    /// The inline command that is being carried out, as an array.
+    array: Vec<u8>,
 }
 
 impl Core {
@@ -117,6 +119,7 @@ impl Core {
             trains: Trains::default(),
             framer: Framer::new(options.datagram_faults),
             records: Vec::new(),
+            array: Vec::new(),
             options,
         }
     }
@@ -291,6 +294,14 @@ impl Core {
 
     /// Carries out the whole commands at the front of `input` and returns how many bytes they were.
     fn serve(&mut self, id: ConnectionId, input: &[u8], now_ns: u64) -> usize {
+        let mut array = std::mem::take(&mut self.array);
+        let used = self.serve_with(id, input, &mut array, now_ns);
+        self.array = array;
+        used
+    }
+
+    /// The same; inline commands are written as arrays into `array`.
+    fn serve_with(&mut self, id: ConnectionId, input: &[u8], array: &mut Vec<u8>, now_ns: u64) -> usize {
         let mut used = 0;
         loop {
             let rest = &input[used..];
@@ -308,9 +319,10 @@ impl Core {
                 }
                 Reading::Commands | Reading::Batch => {
                     let Some(first) = rest.first() else { return used };
-                    let dialect = *connection.session.dialect.get_or_insert(Dialect::of(*first));
+                    let by_first = || self.options.dialect.unwrap_or(Dialect::of(*first));
+                    let dialect = *connection.session.dialect.get_or_insert_with(by_first);
                     let is_let_in = self.options.credentials.is_none() || connection.session.is_let_in;
-                    match parse(dialect, rest, self.options.value_bytes_max, is_let_in) {
+                    match parse(dialect, rest, array, self.options.value_bytes_max, is_let_in) {
                         Parsed::Partial { need } => {
                             connection.need = need;
                             return used;

@@ -7,7 +7,7 @@ use crate::session::Dialect;
 use crate::text::Command as TextCommand;
 use crate::turn::Turn;
 use crate::verb::Verb;
-use crate::{binary, meta, resp, text};
+use crate::{binary, message, meta, resp, text};
 
 /// A request as it was read.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +16,7 @@ pub(crate) enum Request<'a> {
     Meta(meta::Command<'a>),
     Binary(binary::Frame<'a>),
     Resp(resp::Command<'a>),
+    Message(message::Message<'a>),
 }
 
 /// What the front of the input is.
@@ -47,7 +48,14 @@ pub(crate) enum Work {
 }
 
 /// Looks at the front of `input`. Values above `value_bytes_max` are refused, and long commands of whoever is not let in.
-pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Parsed<'_> {
+/// Inline commands are written as arrays into `array` first.
+pub(crate) fn parse<'a>(
+    dialect: Dialect,
+    input: &'a [u8],
+    array: &'a mut Vec<u8>,
+    value_bytes_max: u64,
+    is_let_in: bool,
+) -> Parsed<'a> {
     match dialect {
         Dialect::Text if meta::is_meta(input) => match meta::parse(input, value_bytes_max) {
             meta::Parsed::Partial { need } => Parsed::Partial { need },
@@ -71,13 +79,38 @@ pub(crate) fn parse(dialect: Dialect, input: &[u8], value_bytes_max: u64, is_let
             }
             binary::Parsed::Broken => Parsed::Broken(b""),
         },
-        Dialect::Resp => match resp::parse(input, value_bytes_max, is_let_in) {
-            resp::Parsed::Partial { need } => Parsed::Partial { need },
-            resp::Parsed::Complete { used, words } => {
-                Parsed::Complete { used, request: Request::Resp(resp::Command::of(words)) }
-            }
-            resp::Parsed::Broken(last_words) => Parsed::Broken(last_words),
+        Dialect::Inline if input.first() != Some(&b'*') => match resp::inline::to_array(input, array) {
+            resp::inline::Line::Partial { need } => Parsed::Partial { need },
+            resp::inline::Line::Complete { used } => match parse_resp(array, value_bytes_max, is_let_in) {
+                Parsed::Complete { request, .. } => Parsed::Complete { used, request },
+                parsed => parsed,
+            },
+            resp::inline::Line::Broken(last_words) => Parsed::Broken(last_words),
         },
+        Dialect::Resp | Dialect::Inline => parse_resp(input, value_bytes_max, is_let_in),
+        Dialect::Echo => of_message(message::echo(input, value_bytes_max)),
+        Dialect::Ping => of_message(message::ping(input)),
+        Dialect::Thrift => of_message(message::thrift(input, value_bytes_max)),
+    }
+}
+
+fn parse_resp(input: &[u8], value_bytes_max: u64, is_let_in: bool) -> Parsed<'_> {
+    match resp::parse(input, value_bytes_max, is_let_in) {
+        resp::Parsed::Partial { need } => Parsed::Partial { need },
+        resp::Parsed::Complete { used, words } => {
+            Parsed::Complete { used, request: Request::Resp(resp::Command::of(words)) }
+        }
+        resp::Parsed::Broken(last_words) => Parsed::Broken(last_words),
+    }
+}
+
+fn of_message(parsed: message::Parsed<'_>) -> Parsed<'_> {
+    match parsed {
+        message::Parsed::Partial { need } => Parsed::Partial { need },
+        message::Parsed::Complete { used, message } => {
+            Parsed::Complete { used, request: Request::Message(message) }
+        }
+        message::Parsed::Broken(last_words) => Parsed::Broken(last_words),
     }
 }
 
@@ -92,6 +125,8 @@ impl Request<'_> {
             // All of a batch are quiet.
             Self::Binary(frame) => (frame.verb(), frame.is_quiet, frame.is_quiet, frame.is_quiet),
             Self::Resp(command) => (command.verb(), false, false, false),
+            // Nothing is changed by it.
+            Self::Message(message) => (message.is_data().then_some(Verb::Get), false, false, false),
         };
         let Some(verb) = verb else { return Work::Control };
         // A retrieval is answered, however quiet: by a miss that is not told, or by what ends its batch.
@@ -108,7 +143,7 @@ impl Request<'_> {
     pub(crate) fn excess_bytes(&self) -> u64 {
         match self {
             Self::Text(TextCommand::TooLarge { body_bytes, .. }) => *body_bytes,
-            Self::Text(_) | Self::Resp(_) => 0,
+            Self::Text(_) | Self::Resp(_) | Self::Message(_) => 0,
             Self::Meta(command) => command.excess_bytes,
             Self::Binary(frame) => frame.excess_bytes,
         }
@@ -117,7 +152,7 @@ impl Request<'_> {
     /// May it be said by somebody who has not said who they are?
     pub(crate) fn is_open_to_all(&self) -> bool {
         match self {
-            Self::Text(_) | Self::Meta(_) => false,
+            Self::Text(_) | Self::Meta(_) | Self::Message(_) => false,
             Self::Binary(frame) => frame.is_open_to_all(),
             Self::Resp(command) => command.is_open_to_all(),
         }
@@ -131,6 +166,7 @@ impl Request<'_> {
             Self::Meta(command) => meta::answer::carry_out(command, turn),
             Self::Binary(frame) => binary::answer::carry_out(frame, turn),
             Self::Resp(command) => resp::answer::carry_out(command, turn),
+            Self::Message(message) => message.answer(turn),
         }
     }
 
@@ -142,6 +178,7 @@ impl Request<'_> {
             Self::Meta(command) => meta::answer::refuse(command, verb, turn),
             Self::Binary(frame) => binary::answer::refuse(frame, verb, turn),
             Self::Resp(command) => resp::answer::refuse(command, turn),
+            Self::Message(message) => message.refuse(turn),
         }
     }
 
@@ -152,6 +189,10 @@ impl Request<'_> {
             Self::Meta(command) => meta::answer::control(command, turn),
             Self::Binary(frame) => binary::answer::control(frame, turn),
             Self::Resp(command) => resp::answer::control(command, turn),
+            Self::Message(message) => {
+                message.answer(turn);
+                false
+            }
         }
     }
 
@@ -162,6 +203,8 @@ impl Request<'_> {
             Self::Meta(_) => turn.out.extend_from_slice(text::answer::UNAUTHENTICATED),
             Self::Binary(frame) => return binary::answer::turn_away(frame, turn),
             Self::Resp(_) => resp::answer::turn_away(turn),
+            // Nobody can say who they are there.
+            Self::Message(_) => return true,
         }
         false
     }

@@ -1,19 +1,49 @@
 //! What a connection has said of itself: the dialect it speaks, and who it is.
 //!
-//! Only state; what is answered to it is the dialect's. Invariant: the dialect is settled by the first byte and never
-//! changes.
+//! Only state; what is answered to it is the dialect's. Invariant: the dialect is settled by the first byte, or
+//! by an option, and never changes.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// What is spoken on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
     /// memcached's text protocol and its meta commands, which stand side by side.
     Text,
     /// memcached's binary protocol.
     Binary,
     /// Redis's protocol.
     Resp,
+    /// The same with inline commands.
+    Inline,
+    /// Payloads with their CRC-32, which are sent back.
+    Echo,
+    /// `PING`, to which `PONG` is the reply.
+    Ping,
+    /// Framed calls of Thrift's binary protocol, to all of which an empty result is the reply.
+    Thrift,
+}
+
+/// Those that the first byte does not tell.
+const UNTOLD: [(&str, Dialect); 4] = [
+    ("resp-inline", Dialect::Inline),
+    ("echo", Dialect::Echo),
+    ("ping", Dialect::Ping),
+    ("thrift", Dialect::Thrift),
+];
+
+impl FromStr for Dialect {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        UNTOLD.iter().find(|(name, _)| *name == text).map(|(_, dialect)| *dialect).ok_or_else(|| {
+            format!(
+                "'{text}' is no protocol that must be named: expected resp-inline, echo, ping or thrift; the others are told by \
+                 their first byte"
+            )
+        })
+    }
 }
 
 impl Dialect {

@@ -1,0 +1,239 @@
+//! Echo, ping and Thrift calls, from the server's side: bytes to messages, and their replies.
+//!
+//! Nothing is stored: every message is numbered and served as a get. Which of these a connection speaks is an option, because its
+//! first bytes do not tell. Invariant: a message is seen whole or not at all, wherever the input is cut.
+
+use crate::cache::Truth;
+use crate::turn::{INJECTED, Turn, push_value};
+use memchr::{memchr, memchr_iter};
+
+/// What stands behind the payload of an echo: its CRC-32, highest byte first, and a line end.
+const TAIL_BYTES: usize = 6;
+/// A message may be so much longer than the longest value.
+const BYTES_BESIDE_VALUE: u64 = 64 << 10;
+/// The longest line that is no ping.
+const LINE_BYTES_MAX: usize = 1024;
+const LINE_TOO_LONG: &[u8] = b"-ERR line too long\r\n";
+
+/// What the front of a message of Thrift's is, in the version and with the types of a call, a reply and an exception.
+const THRIFT_CALL: [u8; 4] = [0x80, 0x01, 0x00, 0x01];
+const THRIFT_REPLY: [u8; 4] = [0x80, 0x01, 0x00, 0x02];
+const THRIFT_EXCEPTION: [u8; 4] = [0x80, 0x01, 0x00, 0x03];
+/// The field of an exception with its message: a string with the id 1.
+const THRIFT_MESSAGE_FIELD: [u8; 3] = [11, 0, 1];
+
+/// A message as it was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message<'a> {
+    /// The payload of one whose checksum is right.
+    Echo(&'a [u8]),
+    /// The line `PING`.
+    Ping,
+    /// Any other line.
+    Unknown,
+    /// A call: the length and name of its method, and its sequence number, as they are sent back.
+    Call(&'a [u8]),
+}
+
+/// What the front of the input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parsed<'a> {
+    /// Not yet a whole message; nothing new can be said before the input has this many bytes.
+    Partial { need: usize },
+    /// A message of so many bytes.
+    Complete { used: usize, message: Message<'a> },
+    /// No message and never one: this is said, and the connection is closed.
+    Broken(&'static [u8]),
+}
+
+/// The table of CRC-32 (IEEE 802.3, reflected) by byte.
+const CRC_TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < table.len() {
+        let (mut word, mut bit) = (index as u32, 0);
+        while bit < 8 {
+            word = if word & 1 == 1 { 0xedb8_8320 ^ (word >> 1) } else { word >> 1 };
+            bit += 1;
+        }
+        table[index] = word;
+        index += 1;
+    }
+    table
+};
+
+/// The register after these bytes, which begins as all ones and is inverted at the end.
+fn crc_register(register: u32, bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(register, |register, byte| CRC_TABLE[usize::from(register as u8 ^ byte)] ^ (register >> 8))
+}
+
+/// Reads an echo: it ends with the first line end before which there is the checksum of all that is before that.
+pub(crate) fn echo(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+    let (mut register, mut summed) = (u32::MAX, 0);
+    for feed in memchr_iter(b'\n', input) {
+        let Some(len) = (feed + 1).checked_sub(TAIL_BYTES) else { continue };
+        let (payload, tail) = input[..=feed].split_at(len);
+        if tail[4] != b'\r' {
+            continue;
+        }
+        register = crc_register(register, &payload[summed..]);
+        summed = len;
+        if tail[..4] == (!register).to_be_bytes() {
+            return Parsed::Complete { used: feed + 1, message: Message::Echo(payload) };
+        }
+    }
+    if input.len() as u64 > value_bytes_max.saturating_add(BYTES_BESIDE_VALUE) {
+        return Parsed::Broken(b"");
+    }
+    Parsed::Partial { need: input.len() + 1 }
+}
+
+/// Reads a line.
+pub(crate) fn ping(input: &[u8]) -> Parsed<'_> {
+    let Some(feed) = memchr(b'\n', input) else {
+        return match input.len() {
+            LINE_BYTES_MAX.. => Parsed::Broken(LINE_TOO_LONG),
+            len => Parsed::Partial { need: len + 1 },
+        };
+    };
+    let message = if &input[..=feed] == b"PING\r\n" { Message::Ping } else { Message::Unknown };
+    Parsed::Complete { used: feed + 1, message }
+}
+
+/// Reads a frame with a call.
+pub(crate) fn thrift(input: &[u8], value_bytes_max: u64) -> Parsed<'_> {
+    let Some((length, rest)) = input.split_first_chunk() else { return Parsed::Partial { need: 4 } };
+    let length = u32::from_be_bytes(*length);
+    if u64::from(length) > value_bytes_max.saturating_add(BYTES_BESIDE_VALUE) {
+        return Parsed::Broken(b"");
+    }
+    let used = 4 + length as usize;
+    let Some(frame) = rest.get(..length as usize) else { return Parsed::Partial { need: used } };
+    let Some(rest) = frame.strip_prefix(&THRIFT_CALL) else { return Parsed::Broken(b"") };
+    let name_bytes = rest.first_chunk().map(|len| u32::from_be_bytes(*len) as usize);
+    // Behind the name there are the sequence number and at least the end of the arguments.
+    match name_bytes.and_then(|len| rest.get(..len.checked_add(8)?)) {
+        Some(head) if head.len() < rest.len() && rest.ends_with(&[0]) => {
+            Parsed::Complete { used, message: Message::Call(head) }
+        }
+        _ => Parsed::Broken(b""),
+    }
+}
+
+impl Message<'_> {
+    /// Does it take service time?
+    pub(crate) const fn is_data(&self) -> bool {
+        !matches!(self, Self::Unknown)
+    }
+
+    /// The reply.
+    pub(crate) fn answer(&self, turn: &mut Turn<'_>) {
+        match self {
+            Self::Echo(payload) => {
+                let checksum = !crc_register(u32::MAX, payload);
+                turn.value_bytes += push_value(turn.out, payload, turn.truth);
+                put_tail(turn.out, checksum);
+            }
+            Self::Ping => turn.out.extend_from_slice(b"PONG\r\n"),
+            Self::Unknown => turn.out.extend_from_slice(b"-ERR unknown command\r\n"),
+            Self::Call(head) => put_frame(turn.out, THRIFT_REPLY, head, &[]),
+        }
+    }
+
+    /// The reply to one that a script refuses. An echo has no words for that: its checksum is wrong.
+    pub(crate) fn refuse(&self, turn: &mut Turn<'_>) {
+        match self {
+            Self::Echo(payload) => {
+                push_value(turn.out, payload, Truth::Right);
+                put_tail(turn.out, crc_register(u32::MAX, payload));
+            }
+            Self::Ping | Self::Unknown => {
+                turn.out.extend_from_slice(b"-ERR ");
+                turn.out.extend_from_slice(INJECTED);
+                turn.out.extend_from_slice(b"\r\n");
+            }
+            Self::Call(head) => {
+                let len = (INJECTED.len() as u32).to_be_bytes();
+                put_frame(turn.out, THRIFT_EXCEPTION, head, &[&THRIFT_MESSAGE_FIELD, &len, INJECTED]);
+            }
+        }
+    }
+}
+
+fn put_tail(out: &mut Vec<u8>, checksum: u32) {
+    out.extend_from_slice(&checksum.to_be_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// A frame with a struct of these fields.
+fn put_frame(out: &mut Vec<u8>, kind: [u8; 4], head: &[u8], fields: &[&[u8]]) {
+    let fields_bytes: usize = fields.iter().map(|field| field.len()).sum();
+    let length = kind.len() + head.len() + fields_bytes + 1;
+    out.extend_from_slice(&(length as u32).to_be_bytes());
+    out.extend_from_slice(&kind);
+    out.extend_from_slice(head);
+    fields.iter().for_each(|field| out.extend_from_slice(field));
+    out.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn echoes_end_where_their_checksum_says() {
+        let golden = b"123456789\xcb\xf4\x39\x26\r\n";
+        let whole = Parsed::Complete { used: golden.len(), message: Message::Echo(b"123456789") };
+        assert_eq!(echo(golden, 100), whole);
+        assert_eq!(echo(&[&golden[..], b"more\r\n"].concat(), 100), whole);
+        for cut in 0..golden.len() {
+            assert_eq!(echo(&golden[..cut], 100), Parsed::Partial { need: cut + 1 });
+        }
+        // Line ends within the payload are of it.
+        let mut payload = b"a\r\nb\r\n1234\r\n".to_vec();
+        let checksum = !crc_register(u32::MAX, &payload);
+        let len = payload.len();
+        put_tail(&mut payload, checksum);
+        let message = Message::Echo(&payload[..len]);
+        assert_eq!(echo(&payload, 100), Parsed::Complete { used: len + 6, message });
+        assert_eq!(echo(b"\0\0\0\0\r\n", 100), Parsed::Complete { used: 6, message: Message::Echo(b"") });
+        assert_eq!(echo(&vec![b'x'; (64 << 10) + 101], 100), Parsed::Broken(b""));
+    }
+
+    #[test]
+    fn lines_are_pings_or_not() {
+        let table = [
+            (&b"PING\r\nPING"[..], Parsed::Complete { used: 6, message: Message::Ping }),
+            (b"ping\r\n", Parsed::Complete { used: 6, message: Message::Unknown }),
+            (b"PING\n", Parsed::Complete { used: 5, message: Message::Unknown }),
+            (b"PING\r", Parsed::Partial { need: 6 }),
+        ];
+        for (input, expected) in table {
+            assert_eq!(ping(input), expected, "{}", input.escape_ascii());
+        }
+        assert_eq!(ping(&[b'x'; LINE_BYTES_MAX]), Parsed::Broken(LINE_TOO_LONG));
+    }
+
+    #[test]
+    fn calls_are_whole_frames() {
+        let call = b"\0\0\0\x11\x80\x01\0\x01\0\0\0\x04ping\0\0\0\x07\0";
+        let message = Message::Call(b"\0\0\0\x04ping\0\0\0\x07");
+        assert_eq!(thrift(call, 0), Parsed::Complete { used: call.len(), message });
+        for cut in 0..call.len() {
+            let need = if cut < 4 { 4 } else { call.len() };
+            assert_eq!(thrift(&call[..cut], 0), Parsed::Partial { need }, "{cut}");
+        }
+        for broken in [
+            &b"\0\0\0\x11\x80\x01\0\x02\0\0\0\x04ping\0\0\0\0\0"[..],
+            b"\0\0\0\x11\x80\x01\0\x01\0\0\0\x05ping\0\0\0\0\0",
+            b"\0\0\0\x11\x80\x01\0\x01\xff\xff\xff\xffping\0\0\0\0\0",
+            b"\0\0\0\x11\x80\x01\0\x01\0\0\0\x04ping\0\0\0\0\x01",
+            b"\0\0\0\0",
+            b"\xff\xff\xff\xff",
+        ] {
+            assert_eq!(thrift(broken, 0), Parsed::Broken(b""), "{}", broken.escape_ascii());
+        }
+    }
+}
