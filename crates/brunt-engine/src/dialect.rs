@@ -3,13 +3,14 @@
 //! Not the codecs (those are brunt-proto) and not what is done with one. Invariant: a [`Speaker`] is compiled once for each codec that
 //! it may meet, and for those over datagrams only where it asks for them.
 
-use brunt_plan::plan::{Plan, Protocol};
+use brunt_plan::plan::{Class, Plan, Protocol};
 use brunt_proto::Codec;
 use brunt_proto::memcached::binary::sasl;
 use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
+use brunt_proto::message::{MessageCodec, Messages};
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::handshake::{self, Handshake, Version};
-use brunt_proto::resp::template::{Template, Templates};
+use brunt_proto::template::{Framing, Template, Templates};
 use std::io;
 use std::sync::Arc;
 
@@ -34,11 +35,17 @@ pub(crate) trait Speaker: Sized {
 pub(crate) fn speak<S: Speaker>(plan: &Plan, protocol: Protocol, speaker: S) -> io::Result<S::Output> {
     Ok(match protocol {
         Protocol::MemcachedText => {
-            speaker.speak_datagrams(TextCodec::new().with_trailing_blank(plan.trailing_blank))
+            let codec = TextCodec::new().with_templates(templates(plan, protocol)?);
+            speaker.speak_datagrams(codec.with_trailing_blank(plan.trailing_blank))
         }
         Protocol::MemcachedMeta => speaker.speak_datagrams(MetaCodec::new()),
         Protocol::MemcachedBinary => speaker.speak(binary_codec(plan)),
-        Protocol::Resp2 | Protocol::Resp3 => speaker.speak(resp_codec(plan, protocol)?),
+        Protocol::Resp2 | Protocol::Resp3 | Protocol::RespInline => {
+            speaker.speak(resp_codec(plan, protocol)?)
+        }
+        Protocol::Echo => speaker.speak(message_codec(plan, protocol, Messages::Echo)?),
+        Protocol::Ping => speaker.speak(message_codec(plan, protocol, Messages::Ping)?),
+        Protocol::Thrift => speaker.speak(message_codec(plan, protocol, Messages::Thrift)?),
     })
 }
 
@@ -59,21 +66,61 @@ pub(crate) fn resp_codec(plan: &Plan, protocol: Protocol) -> io::Result<RespCode
         client_name: login.client_name.clone(),
         database: login.database,
     });
-    let codec = RespCodec::new(Templates::new(templates(plan)?), Some(Arc::new(handshake)));
-    Ok(codec.with_hash_field(plan.hash_field.unwrap_or(0) as usize))
+    let codec = RespCodec::new(templates(plan, protocol)?, Some(Arc::new(handshake)));
+    Ok(match protocol {
+        Protocol::RespInline => codec.with_inline_commands(),
+        _ => codec.with_hash_field(plan.hash_field.unwrap_or(0) as usize),
+    })
+}
+
+/// The codec of a connection on which messages are sent.
+fn message_codec(plan: &Plan, protocol: Protocol, messages: Messages) -> io::Result<MessageCodec> {
+    // Classes may share connections.
+    let waiting_max: usize = plan.classes.iter().map(|class| class.depth as usize).sum();
+    Ok(MessageCodec::new(messages, templates(plan, protocol)?, waiting_max))
+}
+
+/// What commands look like in a protocol; `None` where there are none.
+fn framing(protocol: Protocol) -> Option<Framing> {
+    match protocol {
+        Protocol::MemcachedText => Some(Framing::MemcachedText),
+        Protocol::MemcachedMeta | Protocol::MemcachedBinary => None,
+        Protocol::Resp2 | Protocol::Resp3 => Some(Framing::Resp),
+        Protocol::RespInline => Some(Framing::Inline),
+        Protocol::Echo => Some(Framing::Echo),
+        Protocol::Ping => Some(Framing::Ping),
+        Protocol::Thrift => Some(Framing::Thrift),
+    }
+}
+
+/// Each command of a plan as this protocol has it, or nothing where no class sends it so; or why it is none.
+fn parsed(plan: &Plan, protocol: Protocol) -> Result<Vec<Template>, String> {
+    let is_sent = |index: usize| {
+        let sends = |class: &Class| class.mix.commands.get(index).is_some_and(|weight| *weight > 0);
+        plan.classes.iter().any(|class| plan.protocol_of(class) == protocol && sends(class))
+    };
+    let parse = |(index, command): (usize, &String)| match framing(protocol) {
+        Some(framing) if is_sent(index) => Template::parse(framing, command),
+        _ => Ok(Template::unused()),
+    };
+    plan.commands.iter().enumerate().map(parse).collect()
 }
 
 /// The commands of a plan, which were checked where it was made: an error is a mistake of ours.
-pub(crate) fn templates(plan: &Plan) -> io::Result<Vec<Template>> {
-    plan.commands.iter().map(|command| Template::parse(command).map_err(io::Error::other)).collect()
+pub(crate) fn commands(plan: &Plan, protocol: Protocol) -> io::Result<Vec<Template>> {
+    parsed(plan, protocol).map_err(io::Error::other)
 }
 
-/// Checks the commands of a plan, which its protocol's codec reads.
+fn templates(plan: &Plan, protocol: Protocol) -> io::Result<Templates> {
+    Ok(Templates::new(commands(plan, protocol)?))
+}
+
+/// Checks the commands of a plan, which its protocols' codecs read.
 ///
 /// # Errors
 /// The first that is none, and what is accepted; for a user.
 pub fn check_commands(plan: &Plan) -> Result<(), String> {
-    plan.commands.iter().try_for_each(|command| Template::parse(command).map(drop))
+    plan.protocols().into_iter().try_for_each(|protocol| parsed(plan, protocol).map(drop))
 }
 
 #[cfg(test)]
@@ -85,12 +132,16 @@ mod tests {
     #[test]
     fn plans_and_codecs_agree_on_what_is_spoken() {
         for kind in OpKind::ALL {
-            for version in [Protocol::Resp2, Protocol::Resp3] {
+            for version in [Protocol::Resp2, Protocol::Resp3, Protocol::RespInline] {
                 assert_eq!(version.speaks(kind), RespCodec::speaks(kind), "{kind}");
             }
-            for dialect in [Protocol::MemcachedText, Protocol::MemcachedMeta, Protocol::MemcachedBinary] {
+            for messages in [Protocol::Echo, Protocol::Ping, Protocol::Thrift] {
+                assert_eq!(messages.speaks(kind), MessageCodec::speaks(kind), "{messages} {kind}");
+            }
+            for dialect in [Protocol::MemcachedMeta, Protocol::MemcachedBinary] {
                 assert_eq!(dialect.speaks(kind), kind != OpKind::Raw, "{dialect} {kind}");
             }
+            assert!(Protocol::MemcachedText.speaks(kind), "{kind}");
         }
     }
 }

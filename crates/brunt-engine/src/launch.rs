@@ -7,7 +7,7 @@ use crate::busy::{BusyBoard, BusyPeriods};
 use crate::clock::Clock;
 #[cfg(not(test))]
 use crate::dialect;
-use crate::dialect::{Speaker, templates};
+use crate::dialect::{Speaker, commands};
 use crate::io::epoll::Epoll;
 use crate::io::uring::{self, Uring};
 use crate::io::{Gather, Io};
@@ -30,7 +30,7 @@ use brunt_proto::memcached::DatagramCodec;
 use brunt_proto::memcached::udp::{AHEAD_MAX, DATAGRAM_ROOM, PAYLOAD_BYTES_MAX};
 use brunt_proto::out::Out;
 use brunt_proto::resp::slot::ASKING;
-use brunt_proto::resp::template::Template;
+use brunt_proto::template::Template;
 use brunt_proto::{Codec, KEY_BYTES_MAX};
 use brunt_stats::recorder::{Layout, RecorderSet};
 use brunt_workload::keys::KeySpace;
@@ -176,7 +176,7 @@ impl Blueprint {
 
     /// The same, of a plan whose servers are the nodes of a cluster: the board has who has which slot.
     pub(crate) fn with_slots(mut self, board: Option<Arc<MapBoard>>) -> io::Result<Self> {
-        self.commands = templates(&self.plan)?.into();
+        self.commands = commands(&self.plan, self.plan.protocol)?.into();
         self.board = board;
         Ok(self)
     }

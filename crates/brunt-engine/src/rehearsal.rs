@@ -170,7 +170,8 @@ struct Led {
 /// Leads a worker that speaks the plan's protocol.
 fn lead(blueprint: &Arc<Blueprint>, part: Part<'_>, io: Canned) -> Led {
     let plan = &blueprint.plan;
-    dialect::speak(plan, plan.protocol, Lead { blueprint, part, io }).expect("a rehearsal has no commands")
+    dialect::speak(plan, plan.protocol, Lead { blueprint, part, io })
+        .expect("the commands of a rehearsal were checked")
 }
 
 /// A worker that is to be led, and its world.
@@ -282,7 +283,8 @@ mod tests {
             (1_000, 4, 40, 3, "get=1,set=1"),
             (1_000, 4, 3, 3, "get=2,mget=1,set=1"),
         ];
-        let protocols = Protocol::ALL.iter().map(|(word, _)| *word);
+        let is_stored = |protocol: &&(&str, Protocol)| !protocol.1.is_stateless();
+        let protocols = Protocol::ALL.iter().filter(is_stored).map(|(word, _)| *word);
         let interfaces = [false, true];
         for ((protocol, (requests, connections, depth, completions_max, mix)), defers_sends) in protocols
             .flat_map(|protocol| table.map(|row| (protocol, row)))
@@ -361,9 +363,16 @@ mod tests {
         for ((protocol, _), interface) in
             Protocol::ALL.iter().flat_map(|protocol| interfaces.map(|interface| (protocol, interface)))
         {
+            let load = match *protocol {
+                "echo" => "command = ['{key}{random:70}', '{value}']",
+                "ping" => "",
+                "thrift" => "command = ['f 1:string={value} 2:i64={random}']",
+                "resp-inline" => "value-size = 100\nmix = 'get=2,set=1'",
+                _ => "mix = 'get=2,set=1'",
+            };
             let toml = format!(
                 "threads = 1\nseed = 1\nwarmup = '0s'\nkeys = 100\nrequests = 20000\nserver = 'nowhere'\n\
-                 protocol = '{protocol}'\nconnections = 4\ndepth = 8\nmix = 'get=2,set=1'"
+                 protocol = '{protocol}'\nconnections = 4\ndepth = 8\n{load}"
             );
             let spec = PlanSpec::from_toml(&toml).unwrap();
             let plan = resolve(&spec, &Host { allowed_cpus: vec![0], random_seed: 1 }).unwrap();

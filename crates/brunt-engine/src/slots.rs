@@ -8,7 +8,7 @@ use crate::detour::Detours;
 use crate::lane::Picked;
 use brunt_proto::resp::redirect::{Host, Redirect};
 use brunt_proto::resp::slot::{NodeAddress, SLOTS, SlotMap, slot_of};
-use brunt_proto::resp::template::Template;
+use brunt_proto::template::Template;
 use brunt_stats::cluster::{RedirectionCounts, SlotCounts};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -18,12 +18,13 @@ use brunt_proto::memcached::meta::MetaCodec;
 use brunt_proto::memcached::statistics::StatisticsReply;
 use brunt_proto::memcached::text::TextCodec;
 use brunt_proto::memcached::udp::{Arrival, Header, Reassembly};
+use brunt_proto::message::{MessageCodec, Messages};
 use brunt_proto::out::Out;
 use brunt_proto::resp::RespCodec;
 use brunt_proto::resp::redirect::Redirect;
 use brunt_proto::resp::reply::WholeReply;
 use brunt_proto::resp::slot::{SLOTS, SlotMap};
-use brunt_proto::resp::template::Template;
+use brunt_proto::template::{Framing, Template, Templates};
 use brunt_proto::{Arrived, Codec, Event, Keys, Request};
 use brunt_report::comparison::Comparison;
 use brunt_report::stored::StoredResult;
@@ -37,7 +38,7 @@ use transcript::Transcript;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     ("memcached_text", memcached_text),
     ("memcached_meta", memcached_meta),
     ("memcached_binary", memcached_binary),
@@ -47,6 +48,7 @@ pub const TARGETS: [Target; 11] = [
     ("resp_reply", resp_reply),
     ("resp_redirect", resp_redirect),
     ("resp_template", resp_template),
+    ("message", message),
     ("fleet", fleet),
     ("result", result),
 ];
@@ -69,6 +71,23 @@ pub fn memcached_binary(data: &[u8]) {
 /// Replies in Redis's protocols.
 pub fn resp(data: &[u8]) {
     check_cuts(&RespCodec::default(), data);
+}
+
+/// Replies to messages: the first byte says which protocol it is, and how many wait.
+pub fn message(data: &[u8]) {
+    let Some((&first, data)) = data.split_first() else { return };
+    let (messages, framing, command) = match first % 3 {
+        0 => (Messages::Echo, Framing::Echo, "{random:3}"),
+        1 => (Messages::Ping, Framing::Ping, "PING"),
+        _ => (Messages::Thrift, Framing::Thrift, "f"),
+    };
+    let template = Template::parse(framing, command).expect("it is one");
+    let mut codec = MessageCodec::new(messages, Templates::new(vec![template]), 8);
+    let mut out = Out::with_room(4096);
+    for _ in 0..first >> 5 {
+        codec.encode(&Request::of(OpKind::Raw, Keys { bytes: b"key", ends: &[3] }), &mut out);
+    }
+    check_cuts(&codec, data);
 }
 
 /// Bytes as they are in pieces this long at most, and what is told at the same time as the last: everything, a unit, a few
@@ -242,8 +261,10 @@ pub fn resp_redirect(data: &[u8]) {
 /// A command of a user's.
 pub fn resp_template(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Err(message) = Template::parse(text) {
-        assert!(!message.is_empty());
+    for framing in Framing::ALL {
+        if let Err(message) = Template::parse(framing, text) {
+            assert!(!message.is_empty());
+        }
     }
 }
 

@@ -157,7 +157,7 @@ pub struct Op {
     pub value: ValueRef,
     /// Time to live in seconds; 0 is for ever.
     pub ttl_s: u32,
-    /// The delta of incr and decr, or the unique of cas; else 0.
+    /// The delta of incr and decr, the unique of cas, or what the random fields of a raw command are drawn from; else 0.
     pub operand: u64,
     /// What a checked reply must look like.
     pub expectation: Expectation,

@@ -68,8 +68,19 @@ words! {
         Resp2 = "resp2",
         /// The same, version 3: since Redis 6.
         Resp3 = "resp3",
+        /// Version 2 with inline commands: a line each.
+        RespInline = "resp-inline",
+        /// Payloads with their CRC-32, which come back as they are.
+        Echo = "echo",
+        /// `PING`, answered with `PONG`.
+        Ping = "ping",
+        /// Framed calls in Thrift's binary protocol.
+        Thrift = "thrift",
     }
 }
+
+/// The longest value in an inline command of Redis, in bytes.
+pub const INLINE_VALUE_BYTES_MAX: u32 = 4000;
 
 impl Protocol {
     /// Do replies carry the tokens of their requests?
@@ -77,29 +88,61 @@ impl Protocol {
         matches!(self, Self::MemcachedMeta | Self::MemcachedBinary)
     }
 
-    /// Is it a version of Redis's, in which there are users, databases, and commands of the user's own?
+    /// Is it one of memcached's?
+    pub const fn is_memcached(self) -> bool {
+        matches!(self, Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary)
+    }
+
+    /// Is it a version of Redis's, in which there are users and databases?
     pub const fn is_resp(self) -> bool {
-        matches!(self, Self::Resp2 | Self::Resp3)
+        matches!(self, Self::Resp2 | Self::Resp3 | Self::RespInline)
+    }
+
+    /// Is it one whose servers store nothing and keep no statistics, so that commands of the user's are all there is to send?
+    pub const fn is_stateless(self) -> bool {
+        !self.is_memcached() && !self.is_resp()
+    }
+
+    /// Is it spoken by the servers of such URLs, Redis's or memcached's?
+    pub const fn is_of_scheme(self, is_redis: bool) -> bool {
+        if is_redis { self.is_resp() } else { self.is_memcached() }
+    }
+
+    /// The command that is sent where none is given.
+    pub const fn usual_command(self) -> Option<&'static str> {
+        match self {
+            Self::Echo => Some("{value}"),
+            Self::Ping => Some("PING"),
+            _ => None,
+        }
     }
 
     /// The port of its servers where none is given.
     pub const fn usual_port(self) -> u16 {
         match self {
             Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary => PORT_MEMCACHED,
-            Self::Resp2 | Self::Resp3 => PORT_REDIS,
+            Self::Resp2 | Self::Resp3 | Self::RespInline => PORT_REDIS,
+            // IANA's for echo; those of Pelikan's ping server and of Thrift's tutorial.
+            Self::Echo => 7,
+            Self::Ping => 12321,
+            Self::Thrift => 9090,
         }
     }
 
     /// May a connection say who comes?
     pub const fn has_users(self) -> bool {
-        matches!(self, Self::MemcachedBinary | Self::Resp2 | Self::Resp3)
+        self.is_resp() || matches!(self, Self::MemcachedBinary)
     }
 
     /// Has it a request for this kind of op?
     pub const fn speaks(self, kind: OpKind) -> bool {
         match self {
-            Self::MemcachedText | Self::MemcachedMeta | Self::MemcachedBinary => !matches!(kind, OpKind::Raw),
-            Self::Resp2 | Self::Resp3 => !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend),
+            Self::MemcachedText => true,
+            Self::MemcachedMeta | Self::MemcachedBinary => !matches!(kind, OpKind::Raw),
+            Self::Resp2 | Self::Resp3 | Self::RespInline => {
+                !matches!(kind, OpKind::Gets | OpKind::Cas | OpKind::Prepend)
+            }
+            Self::Echo | Self::Ping | Self::Thrift => matches!(kind, OpKind::Raw),
         }
     }
 }

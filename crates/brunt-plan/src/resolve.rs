@@ -23,9 +23,9 @@ use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, Destination, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil, MeterKind, OnMiss, OpenRate,
-    Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target, Timestamps, Transport, ValueForm,
-    Wait,
+    Class, Destination, INLINE_VALUE_BYTES_MAX, IoChoice, KeyForm, Keyspace, Lifetime, Load, LookUntil,
+    MeterKind, OnMiss, OpenRate, Placement, Plan, Profile, Protocol, Reconnect, Refill, Stop, Target,
+    Timestamps, Transport, ValueForm, Wait,
 };
 use crate::popularity::Popularity;
 use crate::server::{ServerAddress, ServerList};
@@ -36,6 +36,7 @@ use crate::url::NamedServer;
 use crate::version::Version;
 use crate::warmup::Warmup;
 pub use cluster::of_nodes;
+use std::borrow::Cow;
 use std::fmt;
 use used::Used;
 
@@ -71,6 +72,8 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
+/// The most bytes of keys in one inline command, so that Redis's bound of 64 KiB on the line leaves room for all else.
+const INLINE_KEYS_BYTES_MAX: u64 = 60_000;
 /// memcached's own limit on the length of a key.
 const KEY_SIZE_MAX: u32 = crate::plan::KEY_BYTES_MAX;
 /// The largest value we send: the block that values are cut from is this long, and memcached takes 1 MiB by default.
@@ -159,6 +162,7 @@ impl Complaint<'_> {
 /// Resolves a specification into the plan that will run.
 pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     let spec = &*fleet::with_measuring_class(spec)?;
+    let spec = &*with_usual_command(spec);
     let run = &url::fill_in(&spec.run)?;
     let complaint = Complaint { class: None };
     let mut classes = resolve_classes(spec)?;
@@ -170,7 +174,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
     check_dialect(spec, &plans, &classes)?;
     let used = Used::of(&plans, &classes);
     let threads = resolve_threads(&complaint, run, &used, &classes, host)?;
-    let preload = run.preload.unwrap_or(true);
+    let preload = resolve_preload(&complaint, run, &used)?;
     let default_timeout = if used.goes_by(Transport::Udp) {
         datagrams::check(&plans, preload, &classes)?;
         datagrams::DEFAULT_TIMEOUT
@@ -219,6 +223,30 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         target: if plans.servers.is_empty() { Target::Embedded } else { Target::Servers(plans.servers) },
         classes,
     })
+}
+
+/// The same with a command where the protocol has nothing else to send and one that is usual.
+fn with_usual_command(spec: &PlanSpec) -> Cow<'_, PlanSpec> {
+    match spec.run.protocol.and_then(Protocol::usual_command) {
+        Some(command) if spec.run.command.is_none() => {
+            let mut spec = spec.clone();
+            spec.run.command = Some(vec![command.to_owned()]);
+            Cow::Owned(spec)
+        }
+        _ => Cow::Borrowed(spec),
+    }
+}
+
+/// Nothing is stored on servers that store nothing.
+fn resolve_preload(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -> Result<bool, PlanError> {
+    let stateless = used.protocols.iter().find(|protocol| protocol.is_stateless());
+    match (run.preload, stateless) {
+        (Some(true), Some(protocol)) => {
+            let accepted = format!("false together with --protocol {protocol}, whose servers store nothing");
+            Err(complaint.error("preload", true, accepted))
+        }
+        (given, stateless) => Ok(given.unwrap_or(stateless.is_none())),
+    }
 }
 
 /// `--warmup auto` is refused where the beginning of the window is fixed before, where the run may end before it, and where the load depends
@@ -352,16 +380,16 @@ fn positive(
 /// Is everything that the classes send in the dialect, and every command of the user's in a mix?
 fn check_dialect(spec: &PlanSpec, plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
     let commands = spec.run.command.as_deref().unwrap_or_default();
-    check_commands(commands, Used::of(plans, classes).speaks(Protocol::is_resp), classes)?;
+    check_stateless(commands, plans, classes)?;
+    let takes_commands = Used::of(plans, classes).speaks(|protocol| protocol.speaks(OpKind::Raw));
+    check_commands(commands, takes_commands, classes)?;
     for class in classes {
         let protocol = class.own.as_ref().unwrap_or(plans).protocol;
         let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
-        if let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.speaks(*kind)) {
-            let names = OpKind::ALL.into_iter().filter(|kind| protocol.speaks(*kind)).map(OpKind::name);
-            let names = names.collect::<Vec<_>>().join(" ");
-            let accepted = format!("operations that {protocol} has: {names}; it has no {kind}");
-            return Err(complaint.error("mix", &class.mix, accepted));
+        if protocol == Protocol::RespInline {
+            check_inline(&complaint, class)?;
         }
+        check_kinds(&complaint, protocol, class)?;
         let slots = u64::from(class.connections) * u64::from(class.depth);
         if protocol.has_tokens() && slots > TOKENS_MAX {
             let most = TOKENS_MAX / u64::from(class.connections);
@@ -369,7 +397,7 @@ fn check_dialect(spec: &PlanSpec, plans: &Destination, classes: &[Class]) -> Res
                 format!("at most {most} with {} connections and --protocol {protocol}", class.connections);
             return Err(complaint.error("depth", class.depth, accepted));
         }
-        if class.noreply && protocol.is_resp() {
+        if class.noreply && !protocol.is_memcached() {
             let accepted =
                 format!("no --noreply with --protocol {protocol}, where every command has a reply");
             return Err(complaint.flag_error("noreply", accepted));
@@ -385,16 +413,61 @@ fn check_dialect(spec: &PlanSpec, plans: &Destination, classes: &[Class]) -> Res
     Ok(())
 }
 
+/// Where servers store nothing, commands are all there is to send.
+fn check_stateless(commands: &[String], plans: &Destination, classes: &[Class]) -> Result<(), PlanError> {
+    let protocol_of = |class: &Class| class.own.as_ref().unwrap_or(plans).protocol;
+    for class in classes.iter().filter(|class| protocol_of(class).is_stateless()) {
+        let protocol = protocol_of(class);
+        let complaint = Complaint { class: (classes.len() > 1).then_some(class.name.as_str()) };
+        if commands.is_empty() || class.trace.is_some() {
+            let accepted = format!("--protocol {protocol} together with --command, and without a trace");
+            return Err(complaint.error("protocol", protocol, accepted));
+        }
+        check_kinds(&complaint, protocol, class)?;
+    }
+    Ok(())
+}
+
+/// Has the protocol a request for each kind of the class's operations?
+fn check_kinds(complaint: &Complaint<'_>, protocol: Protocol, class: &Class) -> Result<(), PlanError> {
+    let Some((kind, _)) = class.mix.weights.iter().find(|(kind, _)| !protocol.speaks(*kind)) else {
+        return Ok(());
+    };
+    let names = OpKind::ALL.into_iter().filter(|kind| protocol.speaks(*kind)).map(OpKind::name);
+    let names = names.collect::<Vec<_>>().join(" ");
+    let accepted = format!("operations that {protocol} has: {names}; it has no {kind}");
+    Err(complaint.error("mix", &class.mix, accepted))
+}
+
+/// Has an inline command room for everything that the class sends? Redis reads lines of at most 64 KiB.
+fn check_inline(complaint: &Complaint<'_>, class: &Class) -> Result<(), PlanError> {
+    let keyspace = &class.keyspace;
+    if keyspace.value_size.max() > INLINE_VALUE_BYTES_MAX {
+        let accepted =
+            format!("values of at most {INLINE_VALUE_BYTES_MAX} bytes together with --protocol resp-inline");
+        return Err(complaint.error("value-size", &keyspace.value_size, accepted));
+    }
+    let most = INLINE_KEYS_BYTES_MAX / (u64::from(keyspace.key_size.max()) + 1);
+    if class.mix.contains(OpKind::Mget) && u64::from(class.multiget) > most {
+        let accepted = format!("at most {most} keys of this size together with --protocol resp-inline");
+        return Err(complaint.error("multiget", class.multiget, accepted));
+    }
+    Ok(())
+}
+
 /// Does every command of the user's belong here?
-fn check_commands(commands: &[String], is_resp: bool, classes: &[Class]) -> Result<(), PlanError> {
+fn check_commands(commands: &[String], takes_commands: bool, classes: &[Class]) -> Result<(), PlanError> {
     let complaint = Complaint { class: None };
     if commands.len() > COMMANDS_MAX {
         let given = format!("{} commands", commands.len());
         return Err(complaint.error("command", given, format!("up to {COMMANDS_MAX}")));
     }
     let mut with_indices = commands.iter().enumerate();
-    if let (Some((_, command)), false) = (with_indices.clone().next(), is_resp) {
-        return Err(complaint.error("command", command, "--command together with --protocol resp2 or resp3"));
+    if let (Some((_, command)), false) = (with_indices.clone().next(), takes_commands) {
+        let takes = Protocol::ALL.iter().filter(|(_, protocol)| protocol.speaks(OpKind::Raw));
+        let takes: Vec<&str> = takes.map(|(word, _)| *word).collect();
+        let accepted = format!("--command together with --protocol {}", takes.join(", "));
+        return Err(complaint.error("command", command, accepted));
     }
     let is_sent = |index: usize| {
         // A mix that weighs fewer commands than there are is refused for that.
@@ -466,7 +539,15 @@ fn resolve_server_stats(complaint: &Complaint<'_>, run: &RunSpec, used: &Used) -
             let accepted = "false: a memcached that asks for a password tells no statistics in text";
             Err(complaint.error("server-stats", true, accepted))
         }
-        given => Ok(given.unwrap_or(!is_mute && run.hash_field.is_none())),
+        Some(true) if used.speaks(Protocol::is_stateless) => {
+            let accepted =
+                "false together with --protocol echo, ping or thrift, whose servers have no statistics";
+            Err(complaint.error("server-stats", true, accepted))
+        }
+        given => {
+            let is_told = !is_mute && run.hash_field.is_none() && !used.speaks(Protocol::is_stateless);
+            Ok(given.unwrap_or(is_told))
+        }
     }
 }
 
@@ -1520,14 +1601,52 @@ mod tests {
             "protocol = 'resp3'\nserver = 'a'\nnoreply = true",
             "--noreply was given; accepted: no --noreply with --protocol resp3, where every command has a reply",
         ),
+        ("mix = 'raw'", "--mix: 'raw=1' was given; accepted: raw together with --command"),
         (
-            "mix = 'raw'",
-            "--mix: 'raw=1' was given; accepted: operations that memcached-text has: get gets mget set add replace append \
-             prepend cas incr decr delete touch; it has no raw",
+            "protocol = 'memcached-meta'\ncommand = ['GET {key}']",
+            "--command: 'GET {key}' was given; accepted: --command together with --protocol memcached-text, resp2, resp3, \
+             resp-inline, echo, ping, thrift",
         ),
         (
-            "command = ['GET {key}']",
-            "--command: 'GET {key}' was given; accepted: --command together with --protocol resp2 or resp3",
+            "protocol = 'thrift'",
+            "--protocol: 'thrift' was given; accepted: --protocol thrift together with --command, and without a trace",
+        ),
+        (
+            "protocol = 'echo'\ntrace = 'f'\ntrace-layout = 'twitter'",
+            "--protocol: 'echo' was given; accepted: --protocol echo together with --command, and without a trace",
+        ),
+        (
+            "protocol = 'ping'\nmix = 'get'",
+            "--mix: 'get=1' was given; accepted: operations that ping has: raw; it has no get",
+        ),
+        (
+            "protocol = 'ping'\npreload = true",
+            "--preload: 'true' was given; accepted: false together with --protocol ping, whose servers store nothing",
+        ),
+        (
+            "protocol = 'echo'\nserver-stats = true",
+            "--server-stats: 'true' was given; accepted: false together with --protocol echo, ping or thrift, whose servers have \
+             no statistics",
+        ),
+        (
+            "protocol = 'echo'\nnoreply = true",
+            "--noreply was given; accepted: no --noreply with --protocol echo, where every command has a reply",
+        ),
+        (
+            "protocol = 'echo'\nserver = 'memcached://a'",
+            "--protocol: 'echo' was given; accepted: what --server memcached://a:11211 says, or no --protocol beside it",
+        ),
+        (
+            "protocol = 'resp-inline'\nvalue-size = 4001",
+            "--value-size: 'fixed:4001' was given; accepted: values of at most 4000 bytes together with --protocol resp-inline",
+        ),
+        (
+            "protocol = 'resp-inline'\nmix = 'mget'\nmultiget = 1000\nkey-size = 100",
+            "--multiget: '1000' was given; accepted: at most 594 keys of this size together with --protocol resp-inline",
+        ),
+        (
+            "transport = 'udp'\ncommand = ['version']",
+            "--mix: 'raw=1' was given; accepted: no raw commands with --transport udp, where a request must fit into a datagram",
         ),
         (
             "protocol = 'resp2'\nserver = 'a'\nmix = 'raw'",
@@ -1615,6 +1734,23 @@ mod tests {
             "--depth: '1000000' was given; accepted: at most 167772 with 100 connections",
         ),
     ];
+
+    /// What a server without data can be sent follows from its protocol.
+    #[test]
+    fn protocols_without_data_send_commands() {
+        for (toml, commands, port) in [
+            ("protocol = 'ping'\nserver = 'a'", &["PING"][..], 12321),
+            ("protocol = 'echo'\nserver = 'a'", &["{value}"], 7),
+            ("protocol = 'thrift'\nserver = 'a'\ncommand = ['f', 'g']\nmix = 'raw=2+1'", &["f", "g"], 9090),
+        ] {
+            let plan = resolved(toml).unwrap();
+            assert_eq!(plan.commands, commands, "{toml}");
+            assert_eq!((plan.preload, plan.server_stats), (false, false), "{toml}");
+            assert!(plan.classes[0].mix.weights.iter().all(|(kind, _)| *kind == OpKind::Raw), "{toml}");
+            let servers = plan.servers();
+            assert_eq!(servers[0].address.as_ref().map(ToString::to_string), Some(format!("a:{port}")));
+        }
+    }
 
     #[test]
     fn mistakes_name_the_option_the_given_and_the_accepted() {

@@ -7,10 +7,12 @@
 #![forbid(unsafe_code)]
 
 pub mod memcached;
+pub mod message;
 pub mod out;
 mod pairs;
 pub mod resp;
 mod step;
+pub mod template;
 
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -108,7 +110,7 @@ pub struct Request<'a> {
     pub flags: u32,
     /// Time to live in seconds; 0 is for ever.
     pub ttl_s: u32,
-    /// Delta of incr and decr, unique of cas.
+    /// Delta of incr and decr, unique of cas, and what the random fields of a raw command are drawn from.
     pub operand: u64,
     /// Ask for no reply where the protocol can.
     pub noreply: bool,
@@ -363,6 +365,12 @@ pub trait Codec: Clone + Send + 'static {
     /// An upper bound on the bytes that encoding appends, for a request with this many keys, this many key bytes in
     /// all and a value of this length, the value included.
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize;
+
+    /// The same for the get of one key of this length.
+    #[inline]
+    fn get_len_max(&self, key_bytes: usize) -> usize {
+        self.encoded_len_max(1, key_bytes, 0)
+    }
 
     /// Appends one request.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded;

@@ -1,4 +1,4 @@
-//! Redis's protocol, versions 2 and 3: commands as arrays of bulk strings out, typed replies in.
+//! Redis's protocol, versions 2 and 3: commands as arrays of bulk strings, or as lines, out; typed replies in.
 //!
 //! Not the handshake, not command templates, not the map of a cluster: they have files beside this one. The sources are
 //! Redis's protocol specifications and, where they are silent or a server disagrees, the bytes of redis-server 7.0. One
@@ -10,16 +10,17 @@ pub mod error;
 pub mod handshake;
 mod hash;
 pub mod information;
+mod inline;
 mod line;
 mod pairs;
 pub mod redirect;
 pub mod reply;
 mod request;
 pub mod slot;
-pub mod template;
 
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
+use crate::template::Templates;
 use crate::{Codec, Encoded, Event, Form, Greeting, KeyNames, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -28,7 +29,6 @@ use error::ErrorPrefix;
 use handshake::Handshake;
 use line::Length;
 use std::sync::Arc;
-use template::Templates;
 
 /// The codec of both versions: the parse state of one connection.
 ///
@@ -54,8 +54,18 @@ pub struct RespCodec {
     levels: Levels,
     templates: Templates,
     handshake: Option<Arc<Handshake>>,
-    /// So many bytes at the end of a key are the field of a hash; 0: keys are not split.
-    field_bytes: usize,
+    commands: Commands,
+}
+
+/// How commands are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Commands {
+    /// As arrays of bulk strings.
+    Arrays,
+    /// The same, where so many bytes at the end of a key, at least one, are the field of a hash.
+    Fields(u32),
+    /// As lines.
+    Inline,
 }
 
 /// What the next byte belongs to.
@@ -141,13 +151,20 @@ impl RespCodec {
             levels: Levels::default(),
             templates,
             handshake,
-            field_bytes: 0,
+            commands: Commands::Arrays,
         }
     }
 
     /// The same, whose keys end with the field of a hash, so many bytes long; with 0 they do not.
     pub fn with_hash_field(mut self, bytes: usize) -> Self {
-        self.field_bytes = bytes;
+        self.commands = if bytes == 0 { Commands::Arrays } else { Commands::Fields(bytes as u32) };
+        self
+    }
+
+    /// The same, which writes inline commands. The handshake stays one of arrays, which Redis reads beside them.
+    pub fn with_inline_commands(mut self) -> Self {
+        self.commands = Commands::Inline;
+        self.templates = inline::with_bound(self.templates);
         self
     }
 
@@ -185,12 +202,16 @@ impl Codec for RespCodec {
     ///
     /// If [`RespCodec::speaks`] not of the kind, or if there is no such template: a plan that asks for them is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
-        match request.kind {
-            OpKind::Raw => self.templates.encode(request, out),
-            _ => match hash::Place::of(request.keys.first(), self.field_bytes) {
+        match (request.kind, self.commands) {
+            (OpKind::Raw, _) => {
+                self.templates.encode(request, out);
+            }
+            (_, Commands::Arrays) => request::put(request, out),
+            (_, Commands::Fields(bytes)) => match hash::Place::of(request.keys.first(), bytes as usize) {
                 Some(place) => hash::put(request, place, out),
                 None => request::put(request, out),
             },
+            (_, Commands::Inline) => inline::put(request, out),
         }
         Encoded { wire_requests: 1, replied: true }
     }
@@ -203,9 +224,10 @@ impl Codec for RespCodec {
         out: &mut Out,
         write: impl FnOnce(&mut [u8]),
     ) -> Encoded {
-        match self.field_bytes {
-            0 => request::put_get_in_place(key_len, out, write),
-            bytes => hash::put_get(key_len, bytes, out, write),
+        match self.commands {
+            Commands::Arrays => request::put_get_in_place(key_len, out, write),
+            Commands::Fields(bytes) => hash::put_get(key_len, bytes as usize, out, write),
+            Commands::Inline => inline::put_get(key_len, out, write),
         }
         Encoded { wire_requests: 1, replied: true }
     }
@@ -223,7 +245,8 @@ impl Codec for RespCodec {
 
     #[inline]
     fn meaning(&self, kind: OpKind, reply: ReplyKind, form: Form) -> Option<ReplyKind> {
-        let pairs = if self.field_bytes == 0 { &pairs::PAIRS } else { &pairs::HASH_PAIRS };
+        let has_fields = matches!(self.commands, Commands::Fields(_));
+        let pairs = if has_fields { &pairs::HASH_PAIRS } else { &pairs::PAIRS };
         pairs.meaning(kind, reply, form)
     }
 

@@ -7,7 +7,7 @@
 use crate::mix::KindChooser;
 use crate::popularity::{Cursor, Ids, KeyChooser};
 use crate::purge::Purge;
-use crate::rng::Rng;
+use crate::rng::{Draw, Rng};
 use crate::size::{SizeOf, Sizes};
 use crate::trace::Replay;
 use crate::window::Window;
@@ -210,7 +210,7 @@ impl Drawn {
             // Whether the command has a place for it is the codec's to know.
             OpKind::Raw => {
                 let template = self.kinds.choose_command(&mut self.rng);
-                Op { value: ValueRef::Version(0), template, ..op }
+                Op { value: ValueRef::Version(0), operand: self.rng.next_u64(), template, ..op }
             }
             OpKind::Get | OpKind::Gets | OpKind::Mget | OpKind::Delete => op,
         }

@@ -32,7 +32,7 @@ use brunt_plan::units::{ByteSize, Count, DurationNs, Rate};
 use brunt_plan::until::Until;
 use brunt_plan::url::NamedServer;
 use brunt_plan::warmup::Warmup;
-use brunt_server::{Division, Drip, Every, Listen, Outage, Service, Stall};
+use brunt_server::{Dialect, Division, Drip, Every, Listen, Outage, Service, Stall};
 use brunt_stats::contrast::RUNS_MAX;
 use brunt_stats::verdict::{CHECKS, Judgement};
 use clap::{Arg, ArgMatches, Args, CommandFactory, Parser, Subcommand, value_parser};
@@ -501,7 +501,8 @@ pub(crate) struct TargetFlags {
     /// Redis, Valkey: the servers are nodes of a cluster, and any of them says who has which key
     #[arg(long)]
     pub cluster: bool,
-    /// The dialect on the wire: memcached-text, memcached-meta, memcached-binary, resp2 or resp3 [default: memcached-text]
+    /// Protocol: memcached-text, memcached-meta, memcached-binary, resp2, resp3, resp-inline, echo, ping or thrift [default:
+    /// memcached-text]
     #[arg(long)]
     pub protocol: Option<Protocol>,
     /// Redis, memcached-binary (SASL): who comes, such as reader; beside --password [default: the server's default user]
@@ -598,7 +599,8 @@ pub(crate) struct TrafficFlags {
     /// --command, as in get=9,raw=3+1 [default: get=9,set=1]
     #[arg(long, value_name = "OP=WEIGHT,...")]
     pub mix: Option<Mix>,
-    /// Redis: a command of your own (repeatable), such as 'HSET h:{key} f {value}'; the raw of --mix weighs it
+    /// Your own command (repeatable), such as 'HSET h:{key} f {value}' or, for thrift, 'add 1:i32={random}'; the raw of --mix
+    /// weighs it
     #[arg(long, value_name = "TEMPLATE")]
     pub command: Vec<String>,
     /// By how much incr and decr change a key's counter: 5, uniform:1,9, or another law of sizes below [default: 1]
@@ -901,6 +903,10 @@ pub(crate) struct Serve {
     /// end
     #[arg(long, value_name = "PLACE", conflicts_with = "port")]
     pub listen: Option<Listen>,
+    /// What every connection speaks: resp-inline, echo, ping or thrift [default: memcached's protocols and Redis's, told by the
+    /// first byte of each connection]
+    #[arg(long, value_name = "PROTOCOL", conflicts_with = "udp")]
+    pub protocol: Option<Dialect>,
     /// Take memcached's datagrams at the same address and port, too
     #[arg(long)]
     pub udp: bool,

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use brunt_plan::cpus::CpuList;
 use brunt_plan::destination::Server;
 use brunt_plan::distribution::SizeDistribution;
-use brunt_plan::plan::{DataSet, Plan, Transport};
+use brunt_plan::plan::{DataSet, Plan, Protocol, Transport};
 use brunt_plan::server::ServerAddress;
 use brunt_workload::size::{SizeOf, Sizes};
 use std::io::{BufRead, BufReader};
@@ -22,6 +22,21 @@ const VALUE_MIN_BYTES: u64 = 1 << 20;
 /// Is it to be reached by UDP?
 fn is_own_by_udp(server: &Server) -> bool {
     server.address.is_none() && server.transport == Transport::Udp
+}
+
+/// The protocol that the server must be told, because the first bytes of a connection do not tell it.
+fn named_protocol(plan: &Plan) -> anyhow::Result<Option<Protocol>> {
+    let servers = plan.servers();
+    let mut own = servers.iter().filter(|server| server.address.is_none()).map(|server| server.protocol);
+    let is_named = |protocol: &Protocol| protocol.is_stateless() || *protocol == Protocol::RespInline;
+    let named = own.clone().find(is_named);
+    match own.find(|protocol| named.is_some_and(|named| named != *protocol)) {
+        Some(other) => bail!(
+            "--protocol: one reference server does not speak both {} and {other}; accepted: a --server for each",
+            named.map_or("", Protocol::name)
+        ),
+        None => Ok(named),
+    }
 }
 
 /// A running reference server; dropping it ends it.
@@ -41,6 +56,7 @@ impl Embedded {
             .arg(format!("--memory={}", memory_bytes(plan)))
             .arg(format!("--value-max={}", value_max_bytes(plan)))
             .args(plan.servers().iter().any(is_own_by_udp).then_some("--udp"))
+            .args(named_protocol(plan)?.map(|protocol| format!("--protocol={protocol}")))
             .args(left_over(&brunt_engine::allowed_cpus(), &plan.cpus).map(|cpus| format!("--cpus={cpus}")))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -31,6 +31,12 @@ const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
 /// What a reply has around its key and value, at most.
 const REPLY_FRAME_BYTES: usize = 64;
 
+/// What is behind the first request of these bytes, and the reply to that.
+type Split = fn(&[u8]) -> (&[u8], &'static [u8]);
+
+/// A frame of Thrift's with an empty result and nothing else.
+const THRIFT_REPLY: [u8; 5] = [0, 0, 0, 1, 0];
+
 /// memcached's binary protocol: what every frame begins with, and the opcodes that are answered here.
 const HEADER_BYTES: usize = 24;
 const GET: u8 = 0x00;
@@ -204,7 +210,9 @@ impl Stock {
                 // The flags stand before the line end.
                 Protocol::MemcachedMeta => replies.extend_from_slice(format!("VA {len}\r\n").as_bytes()),
                 Protocol::MemcachedBinary => {}
-                Protocol::Resp2 | Protocol::Resp3 => {
+                // Nothing is held there.
+                Protocol::Echo | Protocol::Ping | Protocol::Thrift => {}
+                Protocol::Resp2 | Protocol::Resp3 | Protocol::RespInline => {
                     replies.extend_from_slice(format!("${len}\r\n").as_bytes());
                 }
             }
@@ -284,6 +292,44 @@ impl Canned {
             Protocol::MemcachedMeta => self.answer_meta(link, bytes),
             Protocol::MemcachedBinary => self.answer_binary(link, bytes),
             Protocol::Resp2 | Protocol::Resp3 => self.answer_resp(link, bytes),
+            Protocol::RespInline => self.answer_inline(link, bytes),
+            Protocol::Echo => self.links[link as usize].replies.extend_from_slice(bytes),
+            Protocol::Ping => self.answer_frames(link, bytes, |bytes| (first_line(bytes).1, b"PONG\r\n")),
+            Protocol::Thrift => self.answer_frames(link, bytes, |bytes| {
+                let (length, rest) = bytes.split_first_chunk().expect("requests are whole");
+                (&rest[u32::from_be_bytes(*length) as usize..], &THRIFT_REPLY)
+            }),
+        }
+    }
+
+    /// Answers requests that all have one reply; `split` says what is behind the first of them, and the reply.
+    fn answer_frames(&mut self, link: LinkId, mut bytes: &[u8], split: Split) {
+        while !bytes.is_empty() {
+            let (rest, reply) = split(bytes);
+            self.links[link as usize].replies.extend_from_slice(reply);
+            self.watch.step();
+            bytes = rest;
+        }
+    }
+
+    /// As a Redis that is asked in lines.
+    fn answer_inline(&mut self, link: LinkId, mut bytes: &[u8]) {
+        let Self { links, stock, watch, .. } = self;
+        let link_replies = &mut links[link as usize].replies;
+        while !bytes.is_empty() {
+            let (line, rest) = first_line(bytes);
+            let mut words = line.split(|byte| *byte == b' ');
+            match words.next() {
+                Some(b"GET") => link_replies.extend_from_slice(stock.reply(words.next().unwrap_or_default())),
+                Some(b"MGET") => {
+                    link_replies.extend_from_slice(format!("*{}\r\n", words.clone().count()).as_bytes());
+                    words.for_each(|key| link_replies.extend_from_slice(stock.reply(key)));
+                }
+                Some(b"SET") => link_replies.extend_from_slice(OK),
+                _ => panic!("only GET, MGET and SET are answered here, not {}", line.escape_ascii()),
+            }
+            bytes = rest;
+            watch.step();
         }
     }
 

@@ -10,7 +10,7 @@ use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::plan::{Plan, Protocol, Transport};
 use brunt_proto::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use brunt_proto::resp::RespCodec;
-use brunt_proto::resp::template::{Template, Templates};
+use brunt_proto::template::{Framing, Template, Templates};
 
 const TEXT: &str = include_str!("../../../brunt-proto/src/pairs/text.txt");
 const META: &str = include_str!("../../../brunt-proto/src/pairs/meta.txt");
@@ -116,11 +116,16 @@ fn run(plan: Plan, row: &str, render: Render, piece_bytes: usize) -> Ended {
             usize::MAX,
             in_datagrams(stream),
         ),
-        (Protocol::MemcachedText, _) => run_with(plan, |_, _| TextCodec::new(), piece_bytes, stream),
+        (Protocol::MemcachedText, _) => {
+            let templates =
+                Templates::new(vec![Template::parse(Framing::MemcachedText, "get {key}").unwrap()]);
+            run_with(plan, |_, _| TextCodec::new().with_templates(templates), piece_bytes, stream)
+        }
         (Protocol::MemcachedMeta, _) => run_with(plan, |_, _| MetaCodec::new(), piece_bytes, stream),
         (Protocol::MemcachedBinary, _) => run_with(plan, |_, _| BinaryCodec::new(), piece_bytes, stream),
-        (Protocol::Resp2 | Protocol::Resp3, _) => {
-            let templates = Templates::new(vec![Template::parse("PING").unwrap()]);
+        (protocol, _) => {
+            assert!(protocol.is_resp(), "{protocol} has no table");
+            let templates = Templates::new(vec![Template::parse(Framing::Resp, "PING").unwrap()]);
             let field_bytes = plan.hash_field.unwrap_or(0) as usize;
             let codec = RespCodec::new(templates, None).with_hash_field(field_bytes);
             run_with(plan, |_, _| codec, piece_bytes, stream)
@@ -132,7 +137,8 @@ fn run(plan: Plan, row: &str, render: Render, piece_bytes: usize) -> Ended {
 fn check(file: &str, settings: &str, render: Render) {
     let is_datagrams = settings.contains("udp");
     for (row, cells) in matrix(file) {
-        for (kind, letter) in cells {
+        // Raw commands do not go by UDP.
+        for (kind, letter) in cells.into_iter().filter(|(kind, _)| !(is_datagrams && *kind == OpKind::Raw)) {
             let more = match kind {
                 OpKind::Mget => "mix = 'mget'\nmultiget = 2",
                 OpKind::Raw => "mix = 'raw'\ncommand = ['PING']",

@@ -60,7 +60,7 @@ impl<C: Codec> Traffic<C> {
             };
             let entry = in_flight.fill(index, &picked, !lane.follows);
             let key_len = lane.keyspace.key_len(id);
-            let needed = connection.codec.encoded_len_max(1, key_len, 0);
+            let needed = connection.codec.get_len_max(key_len);
             let token = in_flight.token(entry);
             let is_first = is_kept && connection.outstanding() == 0;
             let is_queued =

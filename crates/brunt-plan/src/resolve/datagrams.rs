@@ -50,6 +50,10 @@ pub(super) fn check(plans: &Destination, preload: bool, classes: &[Class]) -> Re
             );
             return Err(complaint.error("transport", Transport::Udp, accepted));
         }
+        if class.mix.contains(OpKind::Raw) {
+            let accepted = "no raw commands with --transport udp, where a request must fit into a datagram";
+            return Err(complaint.error("mix", &class.mix, accepted));
+        }
         let stores = class.kinds().into_iter().chain(preload.then_some(OpKind::Set));
         if stores.filter(|kind| kind.carries_value()).any(|kind| is_by_udp(&kind)) {
             check_store(&complaint, protocol, preload, class)?;

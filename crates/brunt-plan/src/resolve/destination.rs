@@ -131,7 +131,7 @@ fn settle_destination(
         return Ok(Destination { servers: base.servers.clone(), protocol, transport });
     };
     // Which version of a protocol is spoken no URL says.
-    let is_of_base = |server: &NamedServer| matches!(server, NamedServer::Url(url) if url.scheme.is_redis == base.protocol.is_resp());
+    let is_of_base = |server: &NamedServer| matches!(server, NamedServer::Url(url) if base.protocol.is_of_scheme(url.scheme.is_redis));
     if protocol.is_none() && named.0.iter().any(is_of_base) {
         said.protocol = Some(base.protocol);
     }

@@ -4,7 +4,7 @@
 
 use super::{Complaint, PlanError};
 use crate::op::OpKind;
-use crate::plan::{Class, Destination};
+use crate::plan::{Class, Destination, Protocol};
 use crate::spec::RunSpec;
 
 /// A field is shorter than the longest key.
@@ -26,6 +26,12 @@ pub(super) fn resolve(
     let is_resp = |class: &&Class| class.own.as_ref().unwrap_or(plans).protocol.is_resp();
     if !classes.iter().any(|class| is_resp(&class)) {
         return refuse("--hash-field together with --protocol resp2 or resp3, for hashes are Redis's");
+    }
+    let is_inline = |class: &Class| class.own.as_ref().unwrap_or(plans).protocol == Protocol::RespInline;
+    if classes.iter().any(is_inline) {
+        return refuse(
+            "no --hash-field together with --protocol resp-inline; --command 'HGET {key} f' is a command of it",
+        );
     }
     if run.cluster == Some(true) {
         return refuse("no --hash-field together with --cluster, where the whole key says who has it");

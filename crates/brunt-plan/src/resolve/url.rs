@@ -44,7 +44,7 @@ fn check_schemes(given: &RunSpec) -> Result<(), PlanError> {
 fn take(run: &mut RunSpec, given: &RunSpec, url: &ServerUrl) -> Result<(), PlanError> {
     // Which version of Redis's protocol is spoken no URL says, and of memcached's there are several.
     let protocol = match run.protocol {
-        Some(protocol) if protocol.is_resp() == url.scheme.is_redis => None,
+        Some(protocol) if protocol.is_of_scheme(url.scheme.is_redis) => None,
         _ if url.scheme.is_redis => Some(Protocol::Resp2),
         None => None,
         Some(_) => Some(Protocol::MemcachedText),

@@ -14,4 +14,4 @@ pub use meta::MetaCodec;
 pub use text::TextCodec;
 
 #[cfg(test)]
-mod transcript;
+pub(crate) mod transcript;

@@ -9,6 +9,7 @@ mod pairs;
 use super::line::{decimal, decimal_u32, error_text, is_word, rest_of_line, word_len};
 use crate::out::Out;
 use crate::step::{BAD_NUMBER, LINE_END, Step, Stop, UNKNOWN, line_end, told};
+use crate::template::Templates;
 use crate::{Codec, Encoded, Event, Form, Malformed, Matching, Renewal, Request};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::ReplyKind;
@@ -29,13 +30,41 @@ use memchr::memchr2;
 /// - A line that cannot follow the ones before it in the same reply (`STORED` after a value, a value with a unique after one
 ///   without) is `Bad`.
 /// - After `Bad` the codec uses up nothing and says nothing more: a loop that runs until `None` ends.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub struct TextCodec {
     expects: Expects,
     progress: Progress,
     usual: Usual,
     /// Command lines but those of retrievals end with a blank.
     has_trailing_blank: bool,
+    templates: Templates,
+    /// The most that a request takes beside its keys, a space before each, and its value.
+    fixed_bytes: usize,
+}
+
+impl Clone for TextCodec {
+    fn clone(&self) -> Self {
+        Self { templates: self.templates.clone(), ..*self }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        (self.expects, self.progress, self.usual) = (source.expects, source.progress, source.usual);
+        self.templates.clone_from(&source.templates);
+        (self.fixed_bytes, self.has_trailing_blank) = (source.fixed_bytes, source.has_trailing_blank);
+    }
+}
+
+impl Default for TextCodec {
+    fn default() -> Self {
+        Self {
+            expects: Expects::default(),
+            progress: Progress::default(),
+            usual: Usual::default(),
+            has_trailing_blank: false,
+            templates: Templates::default(),
+            fixed_bytes: FIXED_BYTES_MAX,
+        }
+    }
 }
 
 /// What the next byte belongs to.
@@ -124,7 +153,7 @@ const FIELD_U64_MAX: usize = " 18446744073709551615".len();
 /// The longest decimal of a `u32`, and the space before it.
 const FIELD_U32_MAX: usize = " 4294967295".len();
 
-/// The most that a request takes beside its keys, a space before each, and its value.
+/// The most that a request of the plan's operations takes beside its keys, a space before each, and its value.
 const FIXED_BYTES_MAX: usize = "replace".len()
     + 2 * FIELD_U32_MAX // flags, time to live
     + 2 * FIELD_U64_MAX // length of the value, unique or delta
@@ -141,6 +170,12 @@ impl TextCodec {
     pub fn with_trailing_blank(mut self, has_trailing_blank: bool) -> Self {
         self.has_trailing_blank = has_trailing_blank;
         self
+    }
+
+    /// The same, for a plan with these command templates.
+    pub fn with_templates(self, templates: Templates) -> Self {
+        let fixed_bytes = FIXED_BYTES_MAX.max(templates.encoded_len_max_of_any());
+        Self { templates, fixed_bytes, ..self }
     }
 
     /// Reads one line, which may be the first of a reply or a further one.
@@ -274,14 +309,20 @@ impl Codec for TextCodec {
 
     #[inline]
     fn encoded_len_max(&self, keys: usize, key_bytes: usize, value_bytes: usize) -> usize {
-        FIXED_BYTES_MAX + keys + key_bytes + value_bytes
+        self.fixed_bytes + keys + key_bytes + value_bytes
+    }
+
+    /// Without a look at the templates, which gets are none of.
+    #[inline]
+    fn get_len_max(&self, key_bytes: usize) -> usize {
+        FIXED_BYTES_MAX + 1 + key_bytes
     }
 
     /// Retrievals ask for every key and ignore `noreply`; the other kinds have one key.
     ///
     /// # Panics
     ///
-    /// If the kind is `Raw`: this protocol has no command templates, and a plan that asks for them is refused.
+    /// If there is no such template: a plan that asks for it is refused.
     fn encode(&mut self, request: &Request<'_>, out: &mut Out) -> Encoded {
         let end = match (request.noreply, self.has_trailing_blank) {
             (true, _) => b" noreply\r\n".as_slice(),
@@ -301,7 +342,10 @@ impl Codec for TextCodec {
             OpKind::Decr => change(b"decr ", Some(request.operand), request, end, out),
             OpKind::Delete => change(b"delete ", None, request, end, out),
             OpKind::Touch => change(b"touch ", Some(u64::from(request.ttl_s)), request, end, out),
-            OpKind::Raw => unreachable!("a plan with raw commands is refused for memcached"),
+            OpKind::Raw => {
+                let replied = self.templates.encode(request, out);
+                return Encoded { wire_requests: 1, replied };
+            }
         }
         Encoded { wire_requests: 1, replied: !request.noreply }
     }

@@ -12,7 +12,7 @@ use std::io::IoSlice;
 /// The token of every request in a table: no two of its bytes are equal.
 pub(super) const TOKEN: u32 = 0x0a0b_0c2a;
 
-pub(super) fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
+pub(crate) fn request<'a>(kind: OpKind, keys: Keys<'a>, value: Value<'a>) -> Request<'a> {
     Request { kind, keys, value, flags: 0, ttl_s: 0, operand: 0, noreply: false, token: TOKEN, template: 0 }
 }
 
@@ -26,7 +26,7 @@ pub(super) const TEN: Value<'static> = Value { head: b"10", block: b"", offset: 
 
 /// Requests, each with what a server is to be left with by those before it: every kind aloud, with the outcomes that it can
 /// have, then every kind without a reply. The golden files have their bytes and what memcached answered.
-pub(super) fn requests() -> Vec<Request<'static>> {
+pub(crate) fn requests() -> Vec<Request<'static>> {
     let plain = |kind| request(kind, ONE, Value::NONE);
     let store = |kind| Request { flags: 7, ttl_s: 600, ..request(kind, ONE, HEAD) };
     let number = Keys { bytes: b"num", ends: &[3] };
@@ -93,7 +93,7 @@ pub(super) fn requests() -> Vec<Request<'static>> {
 }
 
 /// What the codec writes, in a queue that has room for its own bound and no byte more.
-pub(super) fn encode<C: Codec>(mut codec: C, request: &Request<'_>) -> (Vec<u8>, Encoded) {
+pub(crate) fn encode<C: Codec>(mut codec: C, request: &Request<'_>) -> (Vec<u8>, Encoded) {
     let keys = request.keys;
     let bound = codec.encoded_len_max(keys.ends.len(), keys.bytes.len(), request.value.total_len());
     let mut out = Out::with_room(bound);
@@ -111,7 +111,7 @@ fn name_of(token: u32) -> String {
 }
 
 /// What an event says.
-pub(super) fn phrases(event: &Event<'_>) -> Vec<String> {
+pub(crate) fn phrases(event: &Event<'_>) -> Vec<String> {
     let phrase = match event {
         Event::Begin => "begin".to_owned(),
         Event::Key { hit: true, key, flags, bytes, unique, token, renewal } => {
@@ -157,7 +157,7 @@ pub(super) fn phrases(event: &Event<'_>) -> Vec<String> {
 
 /// Decodes as a connection does: bytes arrive up to each of `cuts` in turn and what is not used up is shown again,
 /// never more than `window` bytes at once.
-pub(super) fn decode_cut<C: Codec>(
+pub(crate) fn decode_cut<C: Codec>(
     mut codec: C,
     stream: &[u8],
     cuts: &[usize],
@@ -187,7 +187,7 @@ pub(super) fn decode_cut<C: Codec>(
 }
 
 /// Appends a phrase; what was cut is joined to what was said of its front.
-pub(super) fn join(seen: &mut Vec<String>, said: String) {
+pub(crate) fn join(seen: &mut Vec<String>, said: String) {
     match (said.strip_prefix("value "), seen.last_mut()) {
         (Some(piece), Some(last)) if last.starts_with("value ") => last.push_str(piece),
         (None, Some(last)) if said == "push" && *last == said => {}
@@ -195,12 +195,12 @@ pub(super) fn join(seen: &mut Vec<String>, said: String) {
     }
 }
 
-pub(super) fn decode<C: Codec>(codec: C, stream: &[u8]) -> Vec<String> {
+pub(crate) fn decode<C: Codec>(codec: C, stream: &[u8]) -> Vec<String> {
     decode_cut(codec, stream, &[], usize::MAX)
 }
 
 /// The same events at every single cut, byte by byte, and through a window of one unit.
-pub(super) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
+pub(crate) fn check_cuts<C: Codec>(codec: &C, stream: &[u8]) {
     let expected = decode(codec.clone(), stream);
     for cut in 0..=stream.len() {
         assert_eq!(decode_cut(codec.clone(), stream, &[cut], usize::MAX), expected, "cut at {cut}");
@@ -231,7 +231,7 @@ pub(super) fn exchanges(file: &'static str) -> Vec<Exchange> {
 }
 
 /// The reverse of `escape_ascii`.
-pub(super) fn unescaped(text: &str) -> Vec<u8> {
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {

@@ -3,7 +3,7 @@
 use crate::memcached::{BinaryCodec, MetaCodec, TextCodec};
 use crate::out::{Out, PARTS_MAX};
 use crate::resp::RespCodec;
-use crate::resp::template::{Template, Templates};
+use crate::template::{Framing, Template, Templates};
 use crate::{Codec, Event, Keys, Request, Value};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
@@ -121,7 +121,8 @@ fn frames(row: &str, request: &[u8]) -> Vec<u8> {
 
 #[test]
 fn every_reply_to_every_operation_in_text() {
-    check(include_str!("text.txt"), &TextCodec::new(), lines);
+    let templates = Templates::new(vec![Template::parse(Framing::MemcachedText, "version").unwrap()]);
+    check(include_str!("text.txt"), &TextCodec::new().with_templates(templates), lines);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn every_reply_to_every_operation_in_binary() {
 
 #[test]
 fn every_reply_to_every_operation_of_a_redis() {
-    let templates = Templates::new(vec![Template::parse("PING").unwrap()]);
+    let templates = Templates::new(vec![Template::parse(Framing::Resp, "PING").unwrap()]);
     check(include_str!("resp.txt"), &RespCodec::new(templates, None), lines);
     check(include_str!("hash.txt"), &RespCodec::default().with_hash_field(1), lines);
 }

@@ -6,17 +6,17 @@
 
 use super::*;
 use crate::out::PARTS_MAX;
+use crate::template::{Framing, Template};
 use crate::{Keys, Value};
 use brunt_plan::outcome::{Outcome, OutcomeClass};
 use handshake::{Login, Version};
 use proptest::prelude::*;
 use std::io::IoSlice;
-use template::Template;
 
 const TEMPLATES: [&str; 3] = ["HSET {key} f {value}", "HGETALL {key}", "PING"];
 
 fn codec() -> RespCodec {
-    let parse = |text| Template::parse(text).expect("a command");
+    let parse = |text| Template::parse(Framing::Resp, text).expect("a command");
     RespCodec::new(Templates::new(TEMPLATES.map(parse).to_vec()), None)
 }
 
@@ -1076,4 +1076,47 @@ fn a_codec_greets_as_its_handshake_says() {
     let silent = RespCodec::default();
     assert_eq!((silent.greeting().replies, silent.greeting().bytes.len()), (0, 0));
     assert!(!format!("{codec:?}").contains("secret"));
+}
+
+// --- Inline commands ---
+
+#[test]
+fn operations_become_lines() {
+    let two = Keys { bytes: b"k1k2", ends: &[2, 4] };
+    let one = Keys { bytes: b"k1", ends: &[2] };
+    let value = Value { head: b"va", block: b"lue", offset: 0, len: 3 };
+    let table = [
+        (Request::of(OpKind::Get, one), "GET k1|"),
+        (Request::of(OpKind::Mget, two), "MGET k1 k2|"),
+        (request(OpKind::Set, one, value), "SET k1 value|"),
+        (Request { ttl_s: 60, ..request(OpKind::Set, one, value) }, "SET k1 value EX 60|"),
+        (request(OpKind::Add, one, value), "SET k1 value NX|"),
+        (Request { ttl_s: 60, ..request(OpKind::Replace, one, value) }, "SET k1 value EX 60 XX|"),
+        (Request { ttl_s: 60, ..request(OpKind::Append, one, value) }, "APPEND k1 value|"),
+        (request(OpKind::Set, one, Value::NONE), "SET k1 \"\"|"),
+        (Request { operand: 1, ..Request::of(OpKind::Incr, one) }, "INCR k1|"),
+        (Request { operand: 5, ..Request::of(OpKind::Incr, one) }, "INCRBY k1 5|"),
+        (Request { operand: 1, ..Request::of(OpKind::Decr, one) }, "DECR k1|"),
+        (Request { operand: 5, ..Request::of(OpKind::Decr, one) }, "DECRBY k1 5|"),
+        (Request::of(OpKind::Delete, one), "DEL k1|"),
+        (Request::of(OpKind::Touch, one), "TOUCH k1|"),
+        (Request { ttl_s: 9, ..Request::of(OpKind::Touch, one) }, "EXPIRE k1 9|"),
+    ];
+    let codec = RespCodec::default().with_inline_commands();
+    for (request, expected) in table {
+        assert_eq!(encode(&mut codec.clone(), &request), wire(expected), "{expected}");
+    }
+    let mut out = Out::with_room(100);
+    let write = |place: &mut [u8]| place.copy_from_slice(b"k1");
+    codec.clone().encode_get(2, 0, &mut out, write);
+    assert_eq!(out.contiguous(), Some(&b"GET k1\r\n"[..]));
+    // The longest, all of it escaped, is within the bound.
+    let (keys, block) = ([0; 250 * 3], [b'\n'; 4000]);
+    let keys = Keys { bytes: &keys, ends: &[250, 500, 750] };
+    encode(&mut codec.clone(), &Request::of(OpKind::Mget, keys));
+    let keys = Keys { bytes: keys.first(), ends: &[250] };
+    let value = Value { head: b"", block: &block, offset: 0, len: block.len() };
+    encode(&mut codec.clone(), &Request { ttl_s: u32::MAX, ..request(OpKind::Replace, keys, value) });
+    let short = Keys { bytes: b" ", ends: &[1] };
+    encode(&mut codec.clone(), &request(OpKind::Set, short, value));
 }

@@ -172,6 +172,10 @@ impl Ours<'_> {
     }
 
     fn of_memcached(&self, statistic: Statistic) -> Option<(u64, u64)> {
+        // A command of the user's may be counted as any of these.
+        if self.books.iter().any(|entry| entry.op == OpKind::Raw) {
+            return None;
+        }
         let replied = |kind: OpKind, reply: ReplyKind| Some(self.changes(&[kind], Said::This(reply)));
         let is_meta = |entry: &BookEntry| {
             let class = &self.plan.classes[usize::from(entry.class)];

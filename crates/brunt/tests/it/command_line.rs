@@ -76,7 +76,7 @@ fn mistakes_are_named() {
         (&["run", "--protocol", "resp3", "--password", "x"], &["--password", "'(secret)'", "--server"]),
         (
             &["run", "--protocol", "resp2", "-s", "a", "--command", "GET {kay}"],
-            &["--command", "'{kay}'", "{key} and {value}"],
+            &["--command", "'{kay}'", "{key}, {value}"],
         ),
         (&["run", "--protocol", "resp2", "-s", "a", "--password", "@/no/such"], &["--password", "/no/such"]),
         (&["run", "--meter", "speed"], &["--meter", "'speed'", "oversleep"]),

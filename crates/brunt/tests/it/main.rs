@@ -32,6 +32,7 @@ mod many;
 mod mcperf;
 mod measured;
 mod memcached;
+mod messages;
 mod mutilated;
 mod operations;
 mod outages;

@@ -6,7 +6,7 @@
 use crate::Form;
 use crate::pairs::Pairs;
 use brunt_plan::op::OpKind::{
-    self, Add, Append, Cas, Decr, Delete, Get, Gets, Incr, Mget, Prepend, Replace, Set, Touch,
+    self, Add, Append, Cas, Decr, Delete, Get, Gets, Incr, Mget, Prepend, Raw, Replace, Set, Touch,
 };
 use brunt_plan::outcome::ReplyKind;
 
@@ -26,7 +26,7 @@ pub(super) const TOUCHED: Form = Form(8);
 pub(super) const NUMBER: Form = Form(9);
 /// `ERROR`, `CLIENT_ERROR` or `SERVER_ERROR`.
 pub(super) const ERROR: Form = Form(10);
-/// What answers commands that no operation is made of: `OK`, `RESET`, `VERSION`, `STAT` lines.
+/// What answers commands that no other operation is made of: `OK`, `RESET`, `VERSION`, `STAT` lines.
 pub(super) const UNASKED: Form = Form(11);
 
 const FORMS: usize = 12;
@@ -50,6 +50,18 @@ pub(super) static PAIRS: Pairs<FORMS> = Pairs::of(&[
     (&[Delete], NOT_FOUND, ReplyKind::NotFound),
     (&[Touch], TOUCHED, ReplyKind::Touched),
     (&[Touch], NOT_FOUND, ReplyKind::NotFound),
+    // Whatever is well-formed, as it is.
+    (&[Raw], VALUES, ReplyKind::Value),
+    (&[Raw], VALUES_WITH_UNIQUES, ReplyKind::Value),
+    (&[Raw], END, ReplyKind::NotFound),
+    (&[Raw], STORED, ReplyKind::Stored),
+    (&[Raw], NOT_STORED, ReplyKind::NotStored),
+    (&[Raw], EXISTS, ReplyKind::Exists),
+    (&[Raw], NOT_FOUND, ReplyKind::NotFound),
+    (&[Raw], DELETED, ReplyKind::Deleted),
+    (&[Raw], TOUCHED, ReplyKind::Touched),
+    (&[Raw], NUMBER, ReplyKind::Number),
+    (&[Raw], UNASKED, ReplyKind::Ok),
     // "Error strings": "each command sent by a client may be answered with an error string".
     (&OpKind::ALL, ERROR, ReplyKind::Error),
 ]);

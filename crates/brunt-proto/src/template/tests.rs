@@ -19,10 +19,15 @@ fn encode(template: &Template, key: &[u8], value: &Value<'_>) -> Vec<u8> {
     parts[..count].iter().flat_map(|part| part.to_vec()).collect()
 }
 
-/// The bytes, with `|` for line ends, for the key `k1` and the value `value`; or the message.
+/// The bytes of a command of Redis, or the message.
 fn check(text: &str, expected: &str) {
+    check_framed(Framing::Resp, text, expected);
+}
+
+/// The bytes, with `|` for line ends, for the key `k1` and the value `value`; or the message.
+fn check_framed(framing: Framing, text: &str, expected: &str) {
     let value = Value { head: b"va", block: b"..lue..", offset: 2, len: 3 };
-    let bytes = match Template::parse(text) {
+    let bytes = match Template::parse(framing, text) {
         Ok(template) => String::from_utf8_lossy(&encode(&template, b"k1", &value)).replace("\r\n", "|"),
         Err(message) => message,
     };
@@ -43,6 +48,7 @@ fn commands_become_bytes() {
         ("ECHO {}", "*2|$4|ECHO|$2|{}|"),
         ("ECHO {Key}", "*2|$4|ECHO|$5|{Key}|"),
         ("ECHO {key", "*2|$4|ECHO|$4|{key|"),
+        ("ECHO {a:1}", "*2|$4|ECHO|$5|{a:1}|"),
         ("ECHO {{key}}", "*2|$4|ECHO|$4|{k1}|"),
         ("GET \"\\{tag}{key}\"", "*2|$3|GET|$7|{tag}k1|"),
         ("GET \"\\{key}\"", "*2|$3|GET|$5|{key}|"),
@@ -51,6 +57,65 @@ fn commands_become_bytes() {
     for (text, expected) in table {
         check(text, expected);
     }
+}
+
+#[test]
+fn commands_of_memcached_are_lines_with_data() {
+    let accepted = "accepted: one line; with {bytes} in it, its last word is the data block, such as cas {key} 0 0 {bytes} 7 {value}";
+    let several = "has no reply of the classic text protocol, or several, so it cannot be measured; accepted: commands with one \
+                   reply";
+    let table = [
+        ("version", "version|".to_owned()),
+        ("verbosity 1", "verbosity 1|".to_owned()),
+        ("touch {key} 0", "touch k1 0|".to_owned()),
+        ("get {key} {key}2", "get k1 k12|".to_owned()),
+        ("cas {key} 0 0 {bytes} 7 {value}", "cas k1 0 0 5 7|value|".to_owned()),
+        ("set {key} 0 0 {bytes} noreply <{value}>", "set k1 0 0 7 noreply|<value>|".to_owned()),
+        ("set {key} 0 0 {bytes} hello", "set k1 0 0 5|hello|".to_owned()),
+        ("set {key} 0 0 {bytes} ''", "set k1 0 0 0||".to_owned()),
+        ("set {key} 0 0 3 {value}", format!("'set {{key}} 0 0 3 {{value}}': {accepted}")),
+        ("set {key} 0 0 {bytes}", format!("'set {{key}} 0 0 {{bytes}}': {accepted}")),
+        (r#"get "a\r\nquit""#, format!(r#"'get "a\r\nquit"': {accepted}"#)),
+        ("watch", format!("'watch': watch {several}")),
+        ("MG {key} v", format!("'MG {{key}} v': MG {several}")),
+    ];
+    for (text, expected) in table {
+        check_framed(Framing::MemcachedText, text, &expected);
+    }
+    let is_answered = |text| Template::parse(Framing::MemcachedText, text).expect(text).is_answered();
+    assert!(is_answered("set {key} 0 0 {bytes} noreply") && is_answered("version"));
+    assert!(!is_answered("set {key} 0 0 {bytes} noreply x") && !is_answered("verbosity 1 noreply"));
+    assert!(!is_answered("quit"));
+}
+
+#[test]
+fn inline_words_are_quoted_where_redis_needs_it() {
+    let table = [
+        ("HSET {key} f {value}", "HSET k1 f value|"),
+        ("SET {key} <{value}>", "SET k1 <value>|"),
+        ("ECHO 'a b'", "ECHO \"a b\"|"),
+        ("ECHO ''", "ECHO \"\"|"),
+        (r#"ECHO "\x00\r\n\"\\""#, r#"ECHO "\x00\x0d\x0a\x22\x5c"|"#),
+        ("SET {key} 'a {value}'", "SET k1 \"a value\"|"),
+        (
+            "QUIT",
+            "'QUIT': after QUIT a connection does not answer each request once, so it cannot be measured; accepted: commands \
+                  with one reply",
+        ),
+    ];
+    for (text, expected) in table {
+        check_framed(Framing::Inline, text, expected);
+    }
+    let template = Template::parse(Framing::Inline, "SET {key} {value}").expect("a command");
+    let value = Value { head: b"\x00\n", block: b"\xff\"", offset: 0, len: 2 };
+    assert_eq!(encode(&template, b"k\"", &value), b"SET \"k\\x22\" \"\\x00\\x0a\xff\\x22\"\r\n");
+    // All escaped, of the longest value, is within the bound.
+    let block = vec![0; INLINE_VALUE_BYTES_MAX];
+    let value = Value { head: b"", block: &block, offset: 0, len: block.len() };
+    assert_eq!(
+        encode(&template, &[0; KEY_BYTES_MAX], &value).len(),
+        "SET \"\" \"\"\r\n".len() + 4 * (250 + 4000)
+    );
 }
 
 #[test]
@@ -83,7 +148,8 @@ fn words_are_quoted_as_redis_cli_has_it() {
     for (text, expected) in table {
         check(text, expected);
     }
-    let bytes = encode(&Template::parse(r#"ECHO "\xff\x00""#).expect("a command"), b"", &Value::NONE);
+    let bytes =
+        encode(&Template::parse(Framing::Resp, r#"ECHO "\xff\x00""#).expect("a command"), b"", &Value::NONE);
     assert_eq!(bytes, b"*2\r\n$4\r\nECHO\r\n$2\r\n\xff\x00\r\n");
 }
 
@@ -97,13 +163,16 @@ fn what_cannot_be_measured_is_refused() {
         ("x{key} x", "'x{key} x' begins with a placeholder or with nothing; it must begin with a command".to_owned()),
         (
             "GET {keys}",
-            "'{keys}' is no placeholder; accepted: {key} and {value}; a plain brace is written \\{ in double quotes"
+            "'{keys}' is no placeholder; accepted: {key}, {value}, {random:N} for N letters and digits, and in memcached-text \
+             {bytes}; a plain brace is written \\{ in double quotes"
                 .to_owned(),
         ),
         (
             "MSET {key} {value} {key}2 {value}",
             "'MSET {key} {value} {key}2 {value}' has {value} 2 times; accepted: once, or not at all".to_owned(),
         ),
+        ("ECHO {random}", "'ECHO {random}': {random} has a length, such as {random:8} for 8 letters and digits".to_owned()),
+        ("ECHO {bytes}", "'ECHO {bytes}': only --protocol memcached-text has {bytes}".to_owned()),
         ("subscribe {key}", format!("'subscribe {{key}}': after subscribe {one_reply}")),
         ("MONITOR", format!("'MONITOR': after MONITOR {one_reply}")),
         ("CLIENT reply off", format!("'CLIENT reply off': after CLIENT {one_reply}")),
@@ -124,7 +193,7 @@ fn a_template_says_what_it_needs() {
         ("PUBLISH channel {key}{value}", true, true, None),
     ];
     for (text, has_key, carries_value, routed) in table {
-        let template = Template::parse(text).expect(text);
+        let template = Template::parse(Framing::Resp, text).expect(text);
         let mut written = Vec::new();
         let is_routed = template.write_routed(b"k1", &mut written);
         assert_eq!((template.has_key(), template.carries_value()), (has_key, carries_value), "{text}");
@@ -135,7 +204,7 @@ fn a_template_says_what_it_needs() {
 #[test]
 fn large_values_and_long_keys_fit_the_bound() {
     let block: Vec<u8> = (0..10_000u32).map(|at| (at % 251) as u8).collect();
-    let template = Template::parse("SET {key}{key} <{value}>").expect("a command");
+    let template = Template::parse(Framing::Resp, "SET {key}{key} <{value}>").expect("a command");
     for (key_len, len) in [(0, 0), (9, 100), (10, 4095), (99, 4096), (100, 9_999), (1000, 10_000)] {
         let key = vec![b'k'; key_len];
         let value = Value { head: b"head", block: &block, offset: 10_000 - len, len };

@@ -1,0 +1,358 @@
+//! Command templates: what a user writes as `HSET {key} f {value}`, and the bytes of it in each protocol that has them.
+//!
+//! One command each: words are split and quoted as redis-cli does it, with placeholders for what an operation brings along. A
+//! template is parsed once; bytes that are always the same are written then, so that encoding copies pieces and puts lengths
+//! between them.
+
+mod extent;
+mod piece;
+mod pieces;
+mod thrift;
+mod word;
+
+use crate::out::Out;
+use crate::step::LINE_END;
+use crate::{KEY_BYTES_MAX, Request};
+use extent::Extent;
+use piece::Piece;
+pub(crate) use piece::{INLINE_KEY_FACTOR, INLINE_VALUE_BYTES_MAX, put_quoted};
+use pieces::Pieces;
+use std::sync::Arc;
+use word::{Part, Word};
+
+/// What a command looks like on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Redis: an array of bulk strings.
+    Resp,
+    /// Redis: a line, words quoted where they need it.
+    Inline,
+    /// memcached's text protocol: a line; where `{bytes}` stands in it, the last word is a data block of that length.
+    MemcachedText,
+    /// The words, with blanks between them, behind them their CRC-32.
+    Echo,
+    /// `PING`.
+    Ping,
+    /// A framed call in Thrift's binary protocol: the method, then its fields (`thrift.rs`).
+    Thrift,
+}
+
+impl Framing {
+    /// Every one.
+    pub const ALL: [Self; 6] =
+        [Self::Resp, Self::Inline, Self::MemcachedText, Self::Echo, Self::Ping, Self::Thrift];
+}
+
+/// One command with places for what each operation brings along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pieces: Box<[Piece]>,
+    /// The argument that decides where in a cluster the command goes.
+    routed: Option<Box<[Part]>>,
+    /// How often the key stands in it.
+    key_uses: usize,
+    /// The bytes of it all but keys and values, each length at its longest.
+    fixed_bytes: usize,
+    carries_value: bool,
+    is_answered: bool,
+}
+
+/// Redis's commands after which a connection no longer gives one reply for one request.
+const UNANSWERED_BY_REDIS: [&str; 7] =
+    ["subscribe", "psubscribe", "ssubscribe", "monitor", "quit", "sync", "psync"];
+
+/// memcached's commands that have no reply of the classic text protocol, or many.
+const UNANSWERED_BY_MEMCACHED: [&str; 8] = ["watch", "lru_crawler", "mg", "ms", "md", "ma", "me", "mn"];
+
+/// What ends a message of the echo protocol behind its payload: four bytes of CRC-32 and a line end.
+pub(crate) const ECHO_TAIL_BYTES: usize = 4 + LINE_END.len();
+
+impl Template {
+    /// Parses what a user wrote.
+    ///
+    /// # Errors
+    /// With what was given and what is accepted.
+    pub fn parse(framing: Framing, text: &str) -> Result<Self, String> {
+        let words = word::words(text)?;
+        let Some(first) = words.first() else {
+            return Err(
+                "a command template is empty; accepted: a command such as HSET {key} f {value}".to_owned()
+            );
+        };
+        let name = first.text();
+        if framing != Framing::Echo && name.is_none_or(<[u8]>::is_empty) {
+            return Err(format!(
+                "'{text}' begins with a placeholder or with nothing; it must begin with a command"
+            ));
+        }
+        let name = String::from_utf8_lossy(name.unwrap_or_default());
+        check_answered(framing, text, &name, &words)?;
+        let count = |wanted: &Part| words.iter().map(|word| word.count(wanted)).sum::<usize>();
+        let (key_uses, values, lengths) = (count(&Part::Key), count(&Part::Value), count(&Part::Length));
+        if values > 1 {
+            return Err(format!("'{text}' has {{value}} {values} times; accepted: once, or not at all"));
+        }
+        if lengths > 0 && framing != Framing::MemcachedText {
+            return Err(format!("'{text}': only --protocol memcached-text has {{bytes}}"));
+        }
+        if framing != Framing::Thrift && count(&Part::Random(0)) > 0 {
+            return Err(format!(
+                "'{text}': {{random}} has a length, such as {{random:8}} for 8 letters and digits"
+            ));
+        }
+        let pieces = match framing {
+            Framing::Resp => resp(&words),
+            Framing::Inline => inline(&words),
+            Framing::MemcachedText => memcached_text(text, &words, lengths > 0)?,
+            Framing::Echo => echo(&words),
+            Framing::Ping if words.len() == 1 && name == "PING" => vec![Piece::text(b"PING\r\n")],
+            Framing::Ping => return Err(format!("'{text}' was given; --protocol ping accepts PING")),
+            Framing::Thrift => thrift::call(text, &words)?,
+        };
+        let line = if lengths > 0 { &words[..words.len() - 1] } else { &words[..] };
+        let is_quiet = || last_text(line) == Some(b"noreply") || name == "quit";
+        let is_known = |part: &Part| matches!(part, Part::Key | Part::Text(_));
+        let is_routed = |word: &&Word| word.count(&Part::Key) > 0 && word.parts.iter().all(is_known);
+        Ok(Self {
+            key_uses: if framing == Framing::Inline { piece::ESCAPED_BYTES * key_uses } else { key_uses },
+            fixed_bytes: pieces.iter().map(Piece::fixed_bytes).sum(),
+            carries_value: values == 1,
+            is_answered: framing != Framing::MemcachedText || !is_quiet(),
+            routed: words.iter().find(is_routed).map(|word| word.parts.clone().into_boxed_slice()),
+            pieces: pieces.into_boxed_slice(),
+        })
+    }
+
+    /// A place that no operation names: a command of another protocol of the same plan.
+    pub fn unused() -> Self {
+        Self {
+            pieces: Box::default(),
+            routed: None,
+            key_uses: 0,
+            fixed_bytes: 0,
+            carries_value: false,
+            is_answered: true,
+        }
+    }
+
+    /// Does an operation bring a value along?
+    pub fn carries_value(&self) -> bool {
+        self.carries_value
+    }
+
+    /// Does an operation bring a key along?
+    pub fn has_key(&self) -> bool {
+        self.key_uses > 0
+    }
+
+    /// Does the server reply to it? Only memcached's `noreply` and `quit` have no reply.
+    pub fn is_answered(&self) -> bool {
+        self.is_answered
+    }
+
+    /// Appends the argument that decides where in a cluster the command goes: the first with the key in it. False if
+    /// there is none.
+    pub fn write_routed(&self, key: &[u8], to: &mut Vec<u8>) -> bool {
+        for part in self.routed.iter().flatten() {
+            match part {
+                Part::Text(text) => to.extend_from_slice(text),
+                Part::Key => to.extend_from_slice(key),
+                Part::Value | Part::Length | Part::Random(_) => {}
+            }
+        }
+        self.routed.is_some()
+    }
+}
+
+/// All templates of a plan, shared by its connections.
+#[derive(Debug, Default)]
+pub struct Templates {
+    list: Arc<[Template]>,
+    /// Of all of them the longest, as in [`Template`].
+    fixed_bytes: usize,
+    key_uses: usize,
+}
+
+impl Clone for Templates {
+    fn clone(&self) -> Self {
+        Self { list: self.list.clone(), ..*self }
+    }
+
+    /// Connections begin anew with the same templates: then nothing is counted.
+    fn clone_from(&mut self, source: &Self) {
+        if !Arc::ptr_eq(&self.list, &source.list) {
+            self.list = source.list.clone();
+        }
+        (self.fixed_bytes, self.key_uses) = (source.fixed_bytes, source.key_uses);
+    }
+}
+
+impl Templates {
+    /// In the order that an operation's `template` counts them in.
+    pub fn new(list: Vec<Template>) -> Self {
+        Self {
+            fixed_bytes: list.iter().map(|template| template.fixed_bytes).max().unwrap_or(0),
+            key_uses: list.iter().map(|template| template.key_uses).max().unwrap_or(0),
+            list: list.into(),
+        }
+    }
+
+    /// The templates in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Template> {
+        self.list.iter()
+    }
+
+    /// The same, with a bound on encoded requests of at least this.
+    pub(crate) fn with_bound(self, fixed_bytes: usize, key_uses: usize) -> Self {
+        let (fixed_bytes, key_uses) = (self.fixed_bytes.max(fixed_bytes), self.key_uses.max(key_uses));
+        Self { fixed_bytes, key_uses, ..self }
+    }
+
+    /// An upper bound on a request with this many key bytes, its value aside.
+    #[inline]
+    pub(crate) fn encoded_len_max(&self, key_bytes: usize) -> usize {
+        self.fixed_bytes + self.key_uses * key_bytes
+    }
+
+    /// The same of any key.
+    pub(crate) fn encoded_len_max_of_any(&self) -> usize {
+        self.encoded_len_max(KEY_BYTES_MAX)
+    }
+
+    /// Appends one request. True: there will be a reply.
+    ///
+    /// # Panics
+    /// If there is no such template.
+    pub(crate) fn encode(&self, request: &Request<'_>, out: &mut Out) -> bool {
+        let template = &self.list[usize::from(request.template)];
+        template.pieces.iter().for_each(|piece| piece.put(request, out));
+        template.is_answered
+    }
+
+    /// The CRC-32 of what a template makes of a request, and how long that is.
+    pub(crate) fn checksum(&self, request: &Request<'_>) -> (u32, usize) {
+        let template = &self.list[usize::from(request.template)];
+        let (mut hasher, mut len) = (crc32fast::Hasher::new(), 0);
+        let mut take = |bytes: &[u8]| {
+            hasher.update(bytes);
+            len += bytes.len();
+        };
+        template.pieces.iter().for_each(|piece| piece.visit(request, &mut take));
+        (hasher.finalize(), len)
+    }
+}
+
+/// Refuses commands that do not have one reply each.
+fn check_answered(framing: Framing, text: &str, name: &str, words: &[Word]) -> Result<(), String> {
+    let is_one_of = |list: &[&str]| list.iter().any(|word| word.eq_ignore_ascii_case(name));
+    let is_unanswered = match framing {
+        Framing::Resp | Framing::Inline => is_one_of(&UNANSWERED_BY_REDIS) || is_reply_switch(words),
+        Framing::MemcachedText => is_one_of(&UNANSWERED_BY_MEMCACHED),
+        Framing::Echo | Framing::Ping | Framing::Thrift => false,
+    };
+    if !is_unanswered {
+        return Ok(());
+    }
+    Err(match framing {
+        Framing::MemcachedText => format!(
+            "'{text}': {name} has no reply of the classic text protocol, or several, so it cannot be measured; accepted: \
+             commands with one reply"
+        ),
+        _ => format!(
+            "'{text}': after {name} a connection does not answer each request once, so it cannot be measured; \
+             accepted: commands with one reply"
+        ),
+    })
+}
+
+/// `CLIENT REPLY`, which switches replies off.
+fn is_reply_switch(words: &[Word]) -> bool {
+    let is = |at: usize, name: &str| {
+        words.get(at).and_then(Word::text).is_some_and(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    is(0, "client") && is(1, "reply")
+}
+
+fn last_text(words: &[Word]) -> Option<&[u8]> {
+    words.last().and_then(Word::text)
+}
+
+/// An array of bulk strings.
+fn resp(words: &[Word]) -> Vec<Piece> {
+    let mut pieces = Pieces::default();
+    pieces.text(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        let extent = word.extent();
+        pieces.text(b"$");
+        match extent.fixed() {
+            Some(bytes) => pieces.text(bytes.to_string().as_bytes()),
+            None => pieces.push(Piece::Length { extent, is_binary: false }),
+        }
+        pieces.text(LINE_END);
+        pieces.word(word, Extent::default());
+        pieces.text(LINE_END);
+    }
+    pieces.end()
+}
+
+/// A line of words that Redis splits.
+fn inline(words: &[Word]) -> Vec<Piece> {
+    let mut pieces = Pieces::default();
+    for (index, word) in words.iter().enumerate() {
+        pieces.text(if index == 0 { b"" } else { b" " });
+        match word.text() {
+            Some(text) => piece::quoted(text, &mut pieces.text),
+            None => {
+                // Random letters are plain, so that only the rest must be looked at.
+                let parts = word.parts.clone().into_boxed_slice();
+                let from = pieces.drawn;
+                pieces.drawn += word.extent().bytes as u64;
+                pieces.push(Piece::Quoted { parts, from });
+            }
+        }
+    }
+    pieces.text(LINE_END);
+    pieces.end()
+}
+
+/// A line, and a data block where its length is asked for.
+fn memcached_text(text: &str, words: &[Word], has_data: bool) -> Result<Vec<Piece>, String> {
+    let (line, data) = match words.split_last() {
+        Some((data, line)) if has_data => (line, Some(data)),
+        _ => (words, None),
+    };
+    let breaks = |part: &Part| matches!(part, Part::Text(text) if text.iter().any(|byte| matches!(byte, b'\r' | b'\n')));
+    let has_value = line.iter().any(|word| word.count(&Part::Value) > 0);
+    let has_length = data.is_some_and(|data| data.count(&Part::Length) > 0);
+    if has_value || has_length || line.iter().flat_map(|word| &word.parts).any(breaks) {
+        return Err(format!(
+            "'{text}': accepted: one line; with {{bytes}} in it, its last word is the data block, such as \
+             cas {{key}} 0 0 {{bytes}} 7 {{value}}"
+        ));
+    }
+    let mut pieces = Pieces::default();
+    let length = data.map(Word::extent).unwrap_or_default();
+    for (index, word) in line.iter().enumerate() {
+        pieces.text(if index == 0 { b"" } else { b" " });
+        pieces.word(word, length);
+    }
+    pieces.text(LINE_END);
+    if let Some(data) = data {
+        pieces.word(data, Extent::default());
+        pieces.text(LINE_END);
+    }
+    Ok(pieces.end())
+}
+
+/// A payload; what stands behind it is the codec's, which must know it to check the reply.
+fn echo(words: &[Word]) -> Vec<Piece> {
+    let mut pieces = Pieces::default();
+    for (index, word) in words.iter().enumerate() {
+        pieces.text(if index == 0 { b"" } else { b" " });
+        pieces.word(word, Extent::default());
+    }
+    pieces.end()
+}
+
+#[cfg(test)]
+mod tests;

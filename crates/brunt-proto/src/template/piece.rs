@@ -1,0 +1,241 @@
+//! What a command consists of on the wire: pieces that are copied, and what each operation brings along between them.
+//!
+//! Random fields are functions of the operation's own number, so the same operation has the same bytes whenever it is
+//! written. Nothing here allocates.
+
+use super::extent::Extent;
+use super::word::Part;
+use crate::out::Out;
+use crate::{KEY_BYTES_MAX, Request};
+
+/// The longest decimal of a length.
+const LENGTH_BYTES_MAX: usize = "18446744073709551615".len();
+
+/// An inline command copies its value, so that must be shorter than values that are referenced. Redis bounds the whole line at
+/// 64 KiB, and every byte may need four.
+pub(crate) const INLINE_VALUE_BYTES_MAX: usize = brunt_plan::plan::INLINE_VALUE_BYTES_MAX as usize;
+const _: () = assert!(INLINE_VALUE_BYTES_MAX < Out::REFERENCE_FROM);
+
+/// A piece of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// Bytes that are always the same, heads of arguments among them.
+    Text(Box<[u8]>),
+    /// The length of something that follows: in decimal, or in four bytes, the highest first.
+    Length {
+        extent: Extent,
+        is_binary: bool,
+    },
+    Key,
+    Value,
+    /// Bytes drawn for each operation, from this place of its draws on.
+    Random {
+        len: u32,
+        draw: Draw,
+        from: u64,
+    },
+    /// A word of an inline command, quoted if what the operation brings along needs it.
+    Quoted {
+        parts: Box<[Part]>,
+        from: u64,
+    },
+}
+
+/// What random bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Draw {
+    /// Letters and digits, each as often as the others.
+    Letters,
+    /// Any bytes.
+    Bytes,
+    /// 0 or 1.
+    Bool,
+    /// The eight bytes of a floating-point number from 0 to 1, the highest first.
+    UnitDouble,
+}
+
+const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+impl Draw {
+    /// The bytes from `at` on of an operation's draws, as many as `to` has room for.
+    fn write(self, number: u64, at: u64, to: &mut [u8]) {
+        match self {
+            Self::UnitDouble => {
+                let double = (mixed(number, at) >> 11) as f64 / (1_u64 << 53) as f64;
+                to.copy_from_slice(&double.to_be_bytes());
+            }
+            _ => to.iter_mut().zip(at..).for_each(|(byte, at)| *byte = self.byte(mixed(number, at))),
+        }
+    }
+
+    fn byte(self, draw: u64) -> u8 {
+        match self {
+            Self::Letters => LETTERS[(((draw >> 32) * LETTERS.len() as u64) >> 32) as usize],
+            Self::Bytes | Self::UnitDouble => (draw >> 56) as u8,
+            Self::Bool => (draw >> 63) as u8,
+        }
+    }
+}
+
+/// The output of SplitMix64 (Steele, Lea and Flood 2014) at this step from a state.
+fn mixed(state: u64, step: u64) -> u64 {
+    let mut word = state.wrapping_add((step + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+impl Piece {
+    pub(super) fn text(text: &[u8]) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// The bytes of it all but keys and values, at most.
+    pub(super) fn fixed_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Length { .. } => LENGTH_BYTES_MAX,
+            Self::Key | Self::Value => 0,
+            Self::Random { len, .. } => *len as usize,
+            Self::Quoted { parts, .. } => {
+                let of = |part: &Part| match part {
+                    Part::Text(text) => ESCAPED_BYTES * text.len(),
+                    Part::Random(len) => *len as usize,
+                    // Beyond the value itself, which the caller counts.
+                    Part::Value => (ESCAPED_BYTES - 1) * INLINE_VALUE_BYTES_MAX,
+                    Part::Key | Part::Length => 0,
+                };
+                parts.iter().map(of).sum::<usize>() + 2
+            }
+        }
+    }
+
+    /// What it takes in a command of a group of pieces.
+    pub(super) fn extent(&self) -> Extent {
+        match self {
+            Self::Text(text) => Extent { bytes: text.len(), ..Extent::default() },
+            Self::Length { is_binary, .. } => {
+                debug_assert!(is_binary, "a decimal has no fixed length");
+                Extent { bytes: size_of::<u32>(), ..Extent::default() }
+            }
+            Self::Key => Extent { keys: 1, ..Extent::default() },
+            Self::Value => Extent { values: 1, ..Extent::default() },
+            Self::Random { len, .. } => Extent { bytes: *len as usize, ..Extent::default() },
+            Self::Quoted { .. } => unreachable!("nothing counts the bytes of an inline command"),
+        }
+    }
+
+    /// Appends it.
+    pub(super) fn put(&self, request: &Request<'_>, out: &mut Out) {
+        match self {
+            Self::Text(text) => out.put(text),
+            Self::Length { extent, is_binary: false } => out.put_decimal(extent.of(request) as u64),
+            Self::Length { extent, is_binary: true } => {
+                out.put(&(extent.of(request) as u32).to_be_bytes());
+            }
+            Self::Key => out.put(request.keys.first()),
+            Self::Value => out.put_value(&request.value),
+            Self::Random { len, draw, from } => {
+                draw.write(request.operand, *from, out.grow(*len as usize));
+            }
+            Self::Quoted { parts, from } => put_quoted(out, |take| {
+                let mut at = *from;
+                parts.iter().for_each(|part| visit_part(part, &mut at, request, take));
+            }),
+        }
+    }
+
+    /// Shows its bytes, in order.
+    pub(super) fn visit(&self, request: &Request<'_>, take: &mut dyn FnMut(&[u8])) {
+        match self {
+            Self::Text(text) => take(text),
+            Self::Key => take(request.keys.first()),
+            Self::Value => visit_value(request, take),
+            Self::Random { len, draw: _, from } => visit_letters(*len, *from, request, take),
+            Self::Length { .. } | Self::Quoted { .. } => {
+                unreachable!("a payload has neither lengths nor quotes")
+            }
+        }
+    }
+}
+
+fn visit_part(part: &Part, at: &mut u64, request: &Request<'_>, take: &mut dyn FnMut(&[u8])) {
+    match part {
+        Part::Text(text) => take(text),
+        Part::Key => take(request.keys.first()),
+        Part::Value => visit_value(request, take),
+        Part::Length => unreachable!("only memcached's commands have lengths"),
+        Part::Random(len) => {
+            visit_letters(*len, *at, request, take);
+            *at += u64::from(*len);
+        }
+    }
+}
+
+fn visit_value(request: &Request<'_>, take: &mut dyn FnMut(&[u8])) {
+    let value = &request.value;
+    take(value.head);
+    take(&value.block[value.offset..value.offset + value.len]);
+}
+
+fn visit_letters(len: u32, from: u64, request: &Request<'_>, take: &mut dyn FnMut(&[u8])) {
+    let mut room = [0; 64];
+    let end = from + u64::from(len);
+    let mut at = from;
+    while at < end {
+        let letters = &mut room[..(end - at).min(64) as usize];
+        Draw::Letters.write(request.operand, at, letters);
+        take(letters);
+        at += letters.len() as u64;
+    }
+}
+
+// --- Words of inline commands ---
+
+/// The most bytes that one takes in quotes: `\x0a`.
+pub(super) const ESCAPED_BYTES: usize = "\\x0a".len();
+
+/// Does Redis take this byte of an inline command as it is, without quotes?
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\')
+}
+
+/// Must this byte be escaped in double quotes? Redis reads a line up to the first line feed, with functions that stop at a zero.
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, 0 | b'\r' | b'\n' | b'"' | b'\\')
+}
+
+/// Appends a word of an inline command, whose bytes `visit` shows: as they are where Redis reads them so, else in double quotes.
+pub(crate) fn put_quoted(out: &mut Out, visit: impl Fn(&mut dyn FnMut(&[u8]))) {
+    let (mut is_all_plain, mut len) = (true, 0);
+    visit(&mut |bytes| {
+        is_all_plain &= bytes.iter().all(|byte| is_plain(*byte));
+        len += bytes.len();
+    });
+    if is_all_plain && len > 0 {
+        return visit(&mut |bytes| out.put(bytes));
+    }
+    out.put(b"\"");
+    visit(&mut |bytes| {
+        for &byte in bytes {
+            if is_escaped(byte) {
+                let digit = |digit: u8| b"0123456789abcdef"[usize::from(digit)];
+                out.put(&[b'\\', b'x', digit(byte >> 4), digit(byte & 15)]);
+            } else {
+                out.put(&[byte]);
+            }
+        }
+    });
+    out.put(b"\"");
+}
+
+/// The same of a text that is always the same.
+pub(super) fn quoted(text: &[u8], to: &mut Vec<u8>) {
+    let mut out = Out::with_room(ESCAPED_BYTES * text.len() + 2);
+    put_quoted(&mut out, |take| take(text));
+    to.extend_from_slice(out.contiguous().unwrap_or_default());
+}
+
+/// The most that every byte of a key takes in an inline command: escaped, and a blank and two quotes around a key of one byte.
+pub(crate) const INLINE_KEY_FACTOR: usize = ESCAPED_BYTES + 3;
+const _: () = assert!(INLINE_KEY_FACTOR * KEY_BYTES_MAX < 64 << 10);

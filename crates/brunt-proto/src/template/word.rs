@@ -1,0 +1,198 @@
+//! The words that a user writes, split and quoted as redis-cli does it, and the placeholders in them.
+//!
+//! The same in every protocol; what a word becomes on the wire is the parent's. Invariant: a word has at least one part.
+
+use super::extent::Extent;
+
+/// What a word consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Text(Vec<u8>),
+    Key,
+    Value,
+    /// The length of a data block.
+    Length,
+    /// So many letters and digits, drawn for each operation; 0 is as much as a number of Thrift takes.
+    Random(u32),
+}
+
+/// A word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Word {
+    pub parts: Vec<Part>,
+}
+
+impl Word {
+    /// The whole word, if nothing in it changes.
+    pub(super) fn text(&self) -> Option<&[u8]> {
+        if let [Part::Text(text)] = &self.parts[..] { Some(text) } else { None }
+    }
+
+    /// The text that it begins with.
+    pub(super) fn head(&self) -> &[u8] {
+        if let Some(Part::Text(text)) = self.parts.first() { text } else { b"" }
+    }
+
+    /// How often this stands in it.
+    pub(super) fn count(&self, wanted: &Part) -> usize {
+        self.parts.iter().filter(|part| *part == wanted).count()
+    }
+
+    /// How long it is.
+    pub(super) fn extent(&self) -> Extent {
+        let of = |part: &Part| match part {
+            Part::Text(text) => text.len(),
+            Part::Random(len) => *len as usize,
+            Part::Key | Part::Value | Part::Length => 0,
+        };
+        Extent {
+            bytes: self.parts.iter().map(of).sum(),
+            keys: self.count(&Part::Key),
+            values: self.count(&Part::Value),
+        }
+    }
+}
+
+/// What may stand in braces, beside `{random:N}`.
+const PLACEHOLDERS: [(&[u8], Part); 4] =
+    [(b"key", Part::Key), (b"value", Part::Value), (b"bytes", Part::Length), (b"random", Part::Random(0))];
+
+/// For messages.
+const ACCEPTED: &str = "accepted: {key}, {value}, {random:N} for N letters and digits, and in memcached-text {bytes}; a plain \
+                        brace is written \\{ in double quotes";
+
+/// The most letters of one random field.
+const RANDOM_BYTES_MAX: u32 = 1 << 20;
+
+/// A byte of an argument, and whether it was escaped: such a brace opens no placeholder.
+type Letter = (u8, bool);
+
+/// Splits a command into words, and those into parts.
+pub(super) fn words(text: &str) -> Result<Vec<Word>, String> {
+    let mut rest = text.as_bytes();
+    let mut words = Vec::new();
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Ok(words);
+        }
+        let (letters, used) = argument(rest)
+            .map_err(|what| format!("'{text}', at '{}': {what}", String::from_utf8_lossy(rest)))?;
+        words.push(Word { parts: parts(&letters)? });
+        rest = &rest[used..];
+    }
+}
+
+/// The argument at the front, as redis-cli reads it: quotes may begin anywhere in it, and end it. Also how much of the
+/// text it is.
+fn argument(text: &[u8]) -> Result<(Vec<Letter>, usize), &'static str> {
+    let mut letters = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' | b'\'' => {
+                at += quoted(&text[at..], &mut letters)?;
+                return match text.get(at) {
+                    Some(behind) if !behind.is_ascii_whitespace() => {
+                        Err("a closing quote is not followed by a blank; accepted: quotes around whole words")
+                    }
+                    _ => Ok((letters, at)),
+                };
+            }
+            _ if byte.is_ascii_whitespace() => break,
+            _ => letters.push((byte, false)),
+        }
+        at += 1;
+    }
+    Ok((letters, at))
+}
+
+/// What stands in the quotes at the front, and how long it is with them.
+fn quoted(text: &[u8], letters: &mut Vec<Letter>) -> Result<usize, &'static str> {
+    let quote = text[0];
+    let mut at = 1;
+    loop {
+        match &text[at..] {
+            [] => return Err("a quote is not closed; accepted: 'TEXT' or \"TEXT\""),
+            [byte, ..] if *byte == quote => return Ok(at + 1),
+            [b'\\', rest @ ..] if quote == b'"' && !rest.is_empty() => {
+                let (byte, used) = escape(rest);
+                letters.push((byte, true));
+                at += 1 + used;
+            }
+            [b'\\', b'\'', ..] if quote == b'\'' => {
+                letters.push((b'\'', true));
+                at += 2;
+            }
+            [byte, ..] => {
+                letters.push((*byte, false));
+                at += 1;
+            }
+        }
+    }
+}
+
+/// The byte that stands for what is behind a backslash in double quotes, and how much that is.
+fn escape(text: &[u8]) -> (u8, usize) {
+    let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    if let (b'x', Some(high), Some(low)) = (text[0], digit(1), digit(2)) {
+        return ((high * 16 + low) as u8, 3);
+    }
+    let byte = match text[0] {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 8,
+        b'a' => 7,
+        byte => byte,
+    };
+    (byte, 1)
+}
+
+/// Finds the placeholders: a word in braces. Anything else in braces is text.
+fn parts(letters: &[Letter]) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    let mut text = Vec::new();
+    let mut rest = letters;
+    while let Some(((byte, _), behind)) = rest.split_first() {
+        let Some(word) = placeholder(rest) else {
+            text.push(*byte);
+            rest = behind;
+            continue;
+        };
+        let part = part(&word).ok_or_else(|| {
+            format!("'{{{}}}' is no placeholder; {ACCEPTED}", String::from_utf8_lossy(&word))
+        })?;
+        if !text.is_empty() {
+            parts.push(Part::Text(std::mem::take(&mut text)));
+        }
+        parts.push(part);
+        rest = &rest[word.len() + 2..];
+    }
+    if !text.is_empty() || parts.is_empty() {
+        parts.push(Part::Text(text));
+    }
+    Ok(parts)
+}
+
+/// What a word in braces stands for.
+fn part(word: &[u8]) -> Option<Part> {
+    if let Some(len) = word.strip_prefix(RANDOM) {
+        let len = std::str::from_utf8(len).ok()?.parse().ok()?;
+        return (1..=RANDOM_BYTES_MAX).contains(&len).then_some(Part::Random(len));
+    }
+    PLACEHOLDERS.iter().find(|(name, _)| *name == word).map(|(_, part)| part.clone())
+}
+
+/// How `{random:N}` begins: the only placeholder with a colon, which stands in braces of other texts, too.
+const RANDOM: &[u8] = b"random:";
+
+/// The word in the braces at the front, if that is what stands there.
+fn placeholder(letters: &[Letter]) -> Option<Vec<u8>> {
+    let ((b'{', false), rest) = letters.split_first()? else { return None };
+    let end =
+        rest.iter().position(|letter| !matches!(letter, (b'a'..=b'z' | b'0'..=b'9' | b'_' | b':', false)))?;
+    let word: Vec<u8> = rest[..end].iter().map(|(byte, _)| *byte).collect();
+    let is_named = !word.contains(&b':') || word.starts_with(RANDOM);
+    (end > 0 && is_named && rest[end] == (b'}', false)).then_some(word)
+}

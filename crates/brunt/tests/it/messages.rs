@@ -1,0 +1,156 @@
+//! Protocols without data and commands in lines: echo, ping and Thrift calls against the reference server, inline commands against a
+//! Redis, and commands of the user's against a memcached.
+
+use crate::measured::Measured;
+use crate::server::{Server, beside_others, brunt};
+
+/// A protocol and a load in it: every reply is right, and every fault of the server is seen.
+#[test]
+fn messages_are_answered_and_faults_are_seen() {
+    let _beside = beside_others();
+    let table: [(&str, &[&str]); 5] = [
+        ("ping", &[]),
+        ("echo", &[]),
+        (
+            "echo",
+            &[
+                "--command",
+                "{random:20000}",
+                "--command",
+                "a {key} {value}",
+                "--value-size",
+                "uniform:0,9000",
+            ],
+        ),
+        ("thrift", &["--command", "ping", "--command", "add 1:i32={random} 2:i32=15", "--mix", "raw=1+3"]),
+        ("thrift", &["--command", "put 1:string={value}", "--value-size", "20000"]),
+    ];
+    for (protocol, load) in table {
+        let server = Server::reference(&["--protocol", protocol, "--error-every", "100"]);
+        let flags = ["--protocol", protocol, "-n", "5000", "--warmup", "0s", "-c", "4", "-d", "8"];
+        let measured = Measured::run(&server.address, &[&flags[..], load].concat());
+        measured.check_books();
+        let of = |key: &str| measured.count(&format!("requests.{key}"));
+        assert_eq!((of("scheduled"), of("error")), (5000, 50), "{protocol}\n{}", measured.text);
+        assert_eq!(measured.count("ops.raw.requests.replies.ok"), 4950, "{protocol}\n{}", measured.text);
+        assert!(measured.json["first_garbage"].is_null(), "{}", measured.text);
+        // The server for the run speaks it, too.
+        let own =
+            Measured::of(&brunt(&[&["run", "--json", "-"], &flags[..], load].concat()).output().unwrap());
+        own.check_books();
+        own.check_exit();
+        assert_eq!(own.count("requests.completed"), 5000, "{protocol}\n{}", own.text);
+    }
+}
+
+/// An echo with other bytes, or cut, is noticed; the connection goes on behind the former.
+#[test]
+fn a_wrong_echo_is_an_error() {
+    let _beside = beside_others();
+    let server = Server::reference(&["--protocol", "echo", "--wrong-every", "10"]);
+    let flags = ["--protocol", "echo", "-n", "1000", "--warmup", "0s", "-c", "2", "-d", "4"];
+    let measured = Measured::run(&server.address, &flags);
+    measured.check_books();
+    assert_eq!(measured.count("requests.error"), 100, "{}", measured.text);
+    assert!(measured.text.contains("the CRC-32 is not that of the payload"), "{}", measured.text);
+    assert_eq!(measured.count("connections.begun"), 2, "{}", measured.json["connections"]);
+}
+
+/// Whoever answers something else is no such server.
+#[test]
+fn other_servers_are_told_by_their_replies() {
+    let _beside = beside_others();
+    let Some(memcached) = Server::memcached(&[]) else { return };
+    let flags = ["--protocol", "ping", "-n", "100", "--warmup", "0s", "-c", "1", "-d", "1"];
+    let measured = Measured::run(&memcached.address, &flags);
+    assert_ne!(measured.exit, 0);
+    assert_eq!(measured.count_or_0("requests.completed"), 0, "{}", measured.text);
+    let Some(redis) = Server::redis(&[]) else { return };
+    let measured = Measured::run(&redis.address, &flags);
+    assert_eq!(measured.count("requests.completed"), 100, "{}", measured.text);
+}
+
+/// Inline commands do what arrays do: each command was called as often as it was sent, and every value comes back as it was written.
+#[test]
+fn inline_commands_are_counted_alike() {
+    let _beside = beside_others();
+    let Some(server) = Server::redis(&[]) else { return };
+    let flags = [
+        &["--protocol", "resp-inline", "-n", "20000", "--warmup", "0s", "-c", "8", "-T", "2", "-d", "8"][..],
+        &["--mix", "get=20,mget=4,set=8,add=4,replace=4,append=2,incr=4,decr=4,delete=3,touch=4,raw=3+1"],
+        &["--command", "HSET h:{key} f {value}", "--command", "ECHO '{random:5} {key}\\n'"],
+        &["--keys", "2000", "--value-size", "uniform:0,4000", "--client-name", "brunt", "--database", "3"],
+    ];
+    let measured = Measured::run(&server.address, &flags.concat());
+    measured.check_exit();
+    measured.check_books();
+    let text = &measured.text;
+    assert_eq!(measured.count("requests.completed"), 20_000, "{text}");
+    assert_eq!(
+        (measured.count("requests.mismatch"), &measured.json["error_replies"]),
+        (0, &serde_json::json!({})),
+        "{text}"
+    );
+    let calls = server.redis_counts("commandstats");
+    let call = |name: &str| calls.get(&format!("cmdstat_{name}")).copied().unwrap_or(0);
+    let sent = |ops: &[&str]| ops.iter().map(|op| measured.over_phases(&format!("ops.{op}"))).sum::<u64>();
+    for (name, ops) in [
+        ("get", &["get"][..]),
+        ("mget", &["mget"]),
+        ("set", &["set", "add", "replace"]),
+        ("append", &["append"]),
+        ("incr", &["incr"]),
+        ("decr", &["decr"]),
+        ("del", &["delete"]),
+        ("touch", &["touch"]),
+    ] {
+        assert_eq!(call(name), sent(ops), "{name}\n{text}");
+    }
+    assert_eq!(call("hset") + call("echo"), sent(&["raw"]), "{text}");
+    // The reference server reads them alike.
+    let own =
+        ["run", "--json", "-", "--protocol", "resp-inline", "-n", "5000", "--warmup", "0s", "--keys", "500"];
+    let own = Measured::of(&brunt(&own).output().unwrap());
+    own.check_exit();
+    own.check_books();
+    assert_eq!((own.count("requests.completed"), own.count("keys.miss")), (5000, 0), "{}", own.text);
+}
+
+/// Commands of the user's to a memcached: what it counts is what was sent, and each reply is told by its first word.
+#[test]
+fn memcached_takes_commands_of_the_users() {
+    let _beside = beside_others();
+    let Some(server) = Server::memcached(&[]) else { return };
+    let commands = [
+        "version",
+        "verbosity 0",
+        "touch {key} 0",
+        "cas {key} 0 0 {bytes} 7 {value}",
+        "set own:{key} 0 0 {bytes} <{value}>",
+        "set own:{key} 0 0 {bytes} noreply {random:30}",
+        "gets {key}",
+        "flush_all 1000000",
+        "incr {key} x",
+    ];
+    let commands: Vec<&str> = commands.iter().flat_map(|command| ["--command", *command]).collect();
+    let flags = [
+        &["-n", "9000", "--warmup", "0s", "-c", "4", "-d", "4", "--keys", "1000", "--value-size", "1000"][..],
+        &["--mix", "get=1,raw=1+1+1+1+1+1+1+1+1", "--popularity", "sequential"],
+        &commands,
+    ];
+    let measured = Measured::run(&server.address, &flags.concat());
+    measured.check_books();
+    let text = &measured.text;
+    assert!(measured.json["first_garbage"].is_null() && measured.json["first_error"].is_string(), "{text}");
+    let reply = |reply: &str| measured.count_or_0(&format!("ops.raw.requests.replies.{reply}"));
+    let after = server.statistics();
+    let unacknowledged = measured.over_phases("requests.unacknowledged");
+    let preloaded = 1000;
+    assert!(unacknowledged > 500 && reply("ok") > 1500, "{text}");
+    assert_eq!(after["cmd_touch"], reply("touched"), "{text}");
+    assert_eq!(after["cas_badval"], reply("exists"), "{text}");
+    // A cas is counted as a store, too.
+    let stores = preloaded + reply("stored") + reply("exists") + unacknowledged;
+    assert_eq!(after["cmd_set"], stores, "{text}");
+    assert_eq!(reply("client_error"), measured.count("requests.error"), "{text}");
+}
