@@ -1,27 +1,42 @@
-//! Signals: the first that asks for an end lets the run end, drain and report; a second Ctrl-C ends the process.
+//! Signals: the first that asks for an end lets the run end, drain and report; a second Ctrl-C, some time later, ends the process.
 //!
 //! SIGINT and SIGTERM are sent by people and supervisors, SIGHUP by a terminal or a connection that is gone. Invariant: a signal that
 //! would end the process without a report never does so the first time.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
-/// A flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM, while the flag is set, ends the process at once with
+/// Signals that come so soon after the first are the same one: timeout(1) sends its signal to the command, and then to the group that the
+/// command is in.
+const SAME_SIGNAL: Duration = Duration::from_millis(200);
+
+/// A flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM, [`SAME_SIGNAL`] later, ends the process at once with
 /// 130. A further SIGHUP does not: when a connection is gone, the kernel and the shell send one each.
 pub(crate) fn flag() -> io::Result<Arc<AtomicBool>> {
-    let flag = Arc::new(AtomicBool::new(false));
+    let (flag, next_ends) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the conditional one sees the flag as it was before this signal.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone())?;
+        signal_hook::flag::register_conditional_shutdown(signal, 130, next_ends.clone())?;
         signal_hook::flag::register(signal, flag.clone())?;
     }
     if !is_hangup_ignored() {
         signal_hook::flag::register(SIGHUP, flag.clone())?;
     }
+    let mut first = File::from(descriptor()?);
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        // Where nothing can be read no signal ends the process at once.
+        if first.read_exact(&mut [0]).is_ok() {
+            #[expect(clippy::disallowed_methods, reason = "a thread beside the load that times a signal")]
+            thread::sleep(SAME_SIGNAL);
+            next_ends.store(true, Ordering::Relaxed);
+        }
+    })?;
     Ok(flag)
 }
 
