@@ -247,7 +247,9 @@ fn a_reader_that_goes_away_ends_a_run_quietly() {
     let ended = running.wait_with_output().unwrap();
     assert_eq!(line, format!("servers: {}\n", server.address));
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!((ended.status.code(), &*said), (Some(0), ""));
+    // The real memaslap leaves a file in the home directory of whoever runs it.
+    let other = said.lines().find(|line| !line.starts_with("note: sizes and shares are those of "));
+    assert_eq!((ended.status.code(), other), (Some(0), None));
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }
 
@@ -258,6 +260,7 @@ fn what_cannot_be_printed_is_said_once() {
     for (options, name, code) in [
         ("memaslap -t 20s -S 1s", "memaslap", 1),
         ("memaslap -h", "memaslap", 1),
+        ("mutilate --version", "mutilate", 1),
         ("mutilate -t 1 -r 100", "mutilate", 255),
     ] {
         let (tool, options) = options.split_once(' ').unwrap();
