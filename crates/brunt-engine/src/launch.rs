@@ -811,6 +811,7 @@ pub(crate) fn build<C: Codec, I: Io>(
         pace: Pace::new(plan.wait, may_spin),
         terms: Terms {
             timeout_ns: plan.timeout.0,
+            connect_timeout_ns: plan.connect_timeout.0,
             warmup: plan.warmup,
             time_ns: plan.stop.time.map(|time| time.0),
             drain_ns: plan.drain.0,

@@ -82,8 +82,10 @@ pub(crate) enum Notice {
 /// The times of the plan that a worker needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
-    /// From sent to given up; the same from beginning to connect to giving that up.
+    /// From sent to given up.
     pub timeout_ns: u64,
+    /// From beginning to connect to giving that up.
+    pub connect_timeout_ns: u64,
     pub warmup: Warmup,
     /// Length of the measured window; `None`: until the sessions are exhausted.
     pub time_ns: Option<u64>,
@@ -763,8 +765,8 @@ impl<C: Codec, I: Io> Worker<C, I> {
     /// How long an attempt to connect may take, its greeting included.
     fn attempt_ns(&self) -> u64 {
         match self.stage {
-            Stage::Connecting => self.terms.timeout_ns.min(self.patience_ns()),
-            _ => self.terms.timeout_ns,
+            Stage::Connecting => self.terms.connect_timeout_ns.min(self.patience_ns()),
+            _ => self.terms.connect_timeout_ns,
         }
     }
 

@@ -173,6 +173,20 @@ impl Transport {
 }
 
 words! {
+    /// Which of a name's addresses are connected to.
+    #[derive(Default)]
+    IpVersion {
+        /// All of them, in the order of the name service.
+        #[default]
+        Any = "any",
+        /// Those of IPv4.
+        V4 = "4",
+        /// Those of IPv6.
+        V6 = "6",
+    }
+}
+
+words! {
     /// Which interface to the kernel a plan asks for.
     IoChoice {
         /// The best one that works here; the report says which.
@@ -762,6 +776,8 @@ pub struct Plan {
     pub commands: Vec<String>,
     /// What carries it.
     pub transport: Transport,
+    /// Which addresses of servers are connected to.
+    pub ip_version: IpVersion,
     /// What is asked of the sockets.
     pub sockets: SocketOptions,
     /// How TLS is spoken, where it is the transport.
@@ -786,6 +802,8 @@ pub struct Plan {
     pub gather: Gather,
     /// From sent until an op without a reply is given up; above 0.
     pub timeout: DurationNs,
+    /// From beginning to connect until an attempt that has not succeeded is given up; above 0.
+    pub connect_timeout: DurationNs,
     /// How long replies (and requests that were due in the window) are awaited after the measured window.
     pub drain: DurationNs,
     /// Load before the measured window, with the same schedule.

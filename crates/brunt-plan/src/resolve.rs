@@ -192,6 +192,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         trailing_blank: resolve_trailing_blank(&complaint, run, &used)?,
         commands: run.command.clone().unwrap_or_default(),
         transport: plans.transport,
+        ip_version: run.ip_version.unwrap_or_default(),
         sockets: transport::resolve_sockets(&complaint, run, &used)?,
         tls: transport::resolve_tls(&complaint, run, &used)?,
         placement: resolve_placement(&complaint, run, servers, &classes)?,
@@ -208,6 +209,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         }),
         gather: run.gather.unwrap_or(profile.gather()),
         timeout,
+        connect_timeout: positive(&complaint, "connect-timeout", run.connect_timeout, timeout)?,
         drain: run.drain.unwrap_or(timeout),
         warmup: resolve_warmup(&complaint, run, &classes)?,
         stop: resolve_stop(&complaint, run, &classes)?,
@@ -1726,6 +1728,10 @@ mod tests {
             "--purge: '10' was given; accepted: purge together with --requests, after half of which it comes",
         ),
         (
+            "connect-timeout = '0s'",
+            "--connect-timeout: '0s' was given; accepted: a duration above 0, such as 10s or 500ms",
+        ),
+        (
             "purge = 1\nrequests = 5",
             "--purge: '1' was given; accepted: a whole number from 2: every key whose number is a multiple of it is kept",
         ),
@@ -1749,6 +1755,19 @@ mod tests {
             assert!(plan.classes[0].mix.weights.iter().all(|(kind, _)| *kind == OpKind::Raw), "{toml}");
             let servers = plan.servers();
             assert_eq!(servers[0].address.as_ref().map(ToString::to_string), Some(format!("a:{port}")));
+        }
+    }
+
+    #[test]
+    fn attempts_have_the_time_out_of_requests_unless_they_have_their_own() {
+        for (toml, expected_ms, printed) in [
+            ("timeout = '2s'", 2_000, false),
+            ("timeout = '2s'\nconnect-timeout = '2s'", 2_000, false),
+            ("timeout = '2s'\nconnect-timeout = '5s'", 5_000, true),
+        ] {
+            let plan = resolved(toml).unwrap();
+            assert_eq!(plan.connect_timeout, DurationNs::from_millis(expected_ms), "{toml}");
+            assert_eq!(PlanSpec::from(&plan).to_toml().contains("connect-timeout"), printed, "{toml}");
         }
     }
 

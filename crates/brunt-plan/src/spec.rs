@@ -13,8 +13,9 @@ use crate::mix::Mix;
 use crate::objective::Share;
 use crate::op::OpKind;
 use crate::plan::{
-    Class, IoChoice, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan, Profile, Protocol,
-    Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport, ValueForm, Wait,
+    Class, IoChoice, IpVersion, KeyForm, Load, MeterKind, OnMiss, OpRoute, OpenRate, Placement, Plan,
+    Profile, Protocol, Reconnect, Refill, SessionScope, Target, Timestamps, TraceLayout, Transport,
+    ValueForm, Wait,
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
@@ -112,6 +113,7 @@ options! {
         trailing_blank: bool,
         command: Vec<String>,
         transport: Transport,
+        ip_version: IpVersion,
         nodelay: bool,
         linger: DurationNs,
         send_buffer: Count,
@@ -129,6 +131,7 @@ options! {
         refill: Refill,
         gather: Gather,
         timeout: DurationNs,
+        connect_timeout: DurationNs,
         drain: DurationNs,
         time: DurationNs,
         until: Until,
@@ -390,6 +393,7 @@ impl From<&Plan> for PlanSpec {
             trailing_blank: plan.trailing_blank.then_some(true),
             command: (!plan.commands.is_empty()).then(|| plan.commands.clone()),
             transport: Some(plan.transport),
+            ip_version: (plan.ip_version != IpVersion::Any).then_some(plan.ip_version),
             nodelay: (!plan.sockets.nodelay).then_some(false),
             linger: plan.sockets.linger,
             send_buffer: plan.sockets.send_buffer.map(|bytes| Count(u64::from(bytes))),
@@ -407,6 +411,7 @@ impl From<&Plan> for PlanSpec {
             refill: (plan.refill != plan.profile.refill()).then_some(plan.refill),
             gather: (plan.gather != plan.profile.gather()).then_some(plan.gather),
             timeout: Some(plan.timeout),
+            connect_timeout: (plan.connect_timeout != plan.timeout).then_some(plan.connect_timeout),
             drain: Some(plan.drain),
             time: plan.stop.until.as_ref().map_or(plan.stop.time, |look| Some(look.first_look)),
             until: plan.stop.until.as_ref().map(|look| look.until.clone()),

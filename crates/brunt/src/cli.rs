@@ -19,8 +19,8 @@ use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
 use brunt_plan::plan::{
-    IoChoice, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Reconnect, Refill, Timestamps,
-    Transport, ValueForm, Wait,
+    IoChoice, IpVersion, KeyForm, MeterKind, OnMiss, Placement, Profile, Protocol, Reconnect, Refill,
+    Timestamps, Transport, ValueForm, Wait,
 };
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
@@ -527,6 +527,9 @@ pub(crate) struct TargetFlags {
     /// What carries it: tcp, unix, tls or udp, such as udp [default: as the server is named]
     #[arg(long)]
     pub transport: Option<Transport>,
+    /// Connect to addresses of this version of IP alone: 4, 6 or any [default: any]
+    #[arg(long, value_name = "VERSION")]
+    pub ip_version: Option<IpVersion>,
     /// TCP, TLS: leave TCP_NODELAY off, so that the kernel may keep a small request back until the one before it is acknowledged
     #[arg(long)]
     pub no_nodelay: bool,
@@ -567,6 +570,9 @@ pub(crate) struct TargetFlags {
     /// Give up a request without a reply after this long [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<DurationNs>,
+    /// Give up an attempt to connect after this long [default: as --timeout]
+    #[arg(long, value_name = "DURATION")]
+    pub connect_timeout: Option<DurationNs>,
     /// Interface to the kernel: auto, epoll or uring [default: auto]
     #[arg(long)]
     pub io: Option<IoChoice>,
@@ -1180,6 +1186,7 @@ impl TargetFlags {
             hash_field: self.hash_field,
             trailing_blank: self.trailing_blank.then_some(true),
             transport: self.transport,
+            ip_version: self.ip_version,
             nodelay: self.no_nodelay.then_some(false),
             linger: self.linger,
             send_buffer: self.send_buffer,
@@ -1193,6 +1200,7 @@ impl TargetFlags {
             cpus: self.cpus.clone(),
             io: self.io,
             timeout: self.timeout,
+            connect_timeout: self.connect_timeout,
             ..RunSpec::default()
         }
     }
@@ -1240,6 +1248,7 @@ mod tests {
         ("database", "0"),
         ("client-name", "brunt"),
         ("hash-field", "4"),
+        ("ip-version", "4"),
         ("linger", "5s"),
         ("send-buffer", "4096"),
         ("receive-buffer", "16384"),
@@ -1254,6 +1263,7 @@ mod tests {
         ("cpus", "0-3,5"),
         ("connections", "16"),
         ("timeout", "10s"),
+        ("connect-timeout", "500ms"),
         ("io", "uring"),
         ("profile", "peak"),
         ("refill", "batch"),

@@ -117,9 +117,8 @@ fn addresses(plan: &Plan) -> Result<Vec<Address>, String> {
     let first = |server: Server| match &server.address {
         // The reference server takes any free port.
         None => Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()),
-        Some(address) => {
-            measurement::find(address, server.transport, None).map(|endpoint| endpoint.addresses[0].clone())
-        }
+        Some(address) => measurement::find(address, server.transport, plan.ip_version, None)
+            .map(|endpoint| endpoint.addresses[0].clone()),
     };
     plan.servers()
         .into_iter()

@@ -15,7 +15,7 @@ use brunt_engine::run::{Blamed, DataSets, Endpoint, Observed, RunData, RunError,
 use brunt_engine::{Address, TlsSettings};
 use brunt_fleet::Fleet;
 use brunt_plan::carrier::Shares;
-use brunt_plan::plan::{Plan, Timestamps, Transport};
+use brunt_plan::plan::{IpVersion, Plan, Timestamps, Transport};
 use brunt_plan::resolve::of_nodes;
 use brunt_plan::server::ServerAddress;
 use brunt_stats::agent::AgentRecord;
@@ -26,7 +26,7 @@ use brunt_stats::summary::{Environment, MeasuredWindow, PreloadResult, RunRecord
 use brunt_stats::verdict::Judgement;
 use std::cell::RefCell;
 use std::io;
-use std::net::ToSocketAddrs;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::AtomicBool;
 
@@ -113,7 +113,8 @@ impl Servers {
                 let addresses = vec![Address::Unix(path.into())];
                 return Ok(Endpoint { server: server.clone(), addresses, tls: None });
             }
-            find(server, transport, tls.as_ref().filter(|_| transport == Transport::Tls))
+            let tls = tls.as_ref().filter(|_| transport == Transport::Tls);
+            find(server, transport, plan.ip_version, tls)
         };
         let mut names: Vec<String> = Vec::new();
         for name in servers.iter().map(ServerAddress::to_string) {
@@ -164,6 +165,7 @@ impl Servers {
 pub(crate) fn find(
     server: &ServerAddress,
     transport: Transport,
+    ip_version: IpVersion,
     tls: Option<&TlsSettings>,
 ) -> Result<Endpoint, Failure> {
     let tls = match (tls, server) {
@@ -173,9 +175,8 @@ pub(crate) fn find(
         _ => None,
     };
     let found = match server {
-        ServerAddress::Network { host, port } => {
-            resolve(host, *port, transport).map_err(|reason| format!("cannot resolve {server}: {reason}"))
-        }
+        ServerAddress::Network { host, port } => resolve(host, *port, transport, ip_version)
+            .map_err(|reason| format!("cannot resolve {server}: {reason}")),
         ServerAddress::Unix { path } => {
             socket_at(path).map_err(|reason| format!("cannot connect to {server}: {reason}"))
         }
@@ -186,10 +187,21 @@ pub(crate) fn find(
     }
 }
 
-fn resolve(host: &str, port: u16, transport: Transport) -> io::Result<Vec<Address>> {
+fn resolve(host: &str, port: u16, transport: Transport, version: IpVersion) -> io::Result<Vec<Address>> {
     let address = if transport == Transport::Udp { Address::Datagram } else { Address::Network };
-    let addresses: Vec<Address> = (host, port).to_socket_addrs()?.map(address).collect();
-    if addresses.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(addresses) }
+    let is_wanted = |address: &SocketAddr| match version {
+        IpVersion::Any => true,
+        IpVersion::V4 => address.is_ipv4(),
+        IpVersion::V6 => address.is_ipv6(),
+    };
+    let addresses: Vec<Address> = (host, port).to_socket_addrs()?.filter(is_wanted).map(address).collect();
+    if !addresses.is_empty() {
+        return Ok(addresses);
+    }
+    Err(io::Error::other(match version {
+        IpVersion::Any => "the name has no address".to_owned(),
+        version => format!("the name has no address of IPv{version}, which --ip-version asks for"),
+    }))
 }
 
 /// Connecting to a file that is no socket is refused as if nobody listened there: nobody would find out why.
@@ -294,7 +306,7 @@ fn nodes_of(
     let mut endpoints = Vec::new();
     let mut unknown = None;
     for seed in seeds {
-        match find(seed, plan.transport, tls) {
+        match find(seed, plan.transport, plan.ip_version, tls) {
             Ok(endpoint) => endpoints.push(endpoint),
             // One that has gone from the name service is no worse than one that is down.
             Err(failure) => unknown = Some(failure),
@@ -447,6 +459,17 @@ pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_the_other_version_are_left_out() {
+        let found = |host: &str, version: IpVersion| resolve(host, 11211, Transport::Tcp, version);
+        for (host, version) in [("127.0.0.1", IpVersion::V4), ("::1", IpVersion::V6)] {
+            assert_eq!(found(host, version).unwrap().len(), 1, "{host}");
+            assert_eq!(found(host, IpVersion::Any).unwrap().len(), 1, "{host}");
+        }
+        let reason = found("127.0.0.1", IpVersion::V6).unwrap_err().to_string();
+        assert_eq!(reason, "the name has no address of IPv6, which --ip-version asks for");
+    }
 
     #[test]
     fn a_kernel_without_timestamps_is_named() {

@@ -57,7 +57,7 @@ fn attempts_that_fail_are_not_made_again() {
         (Silence, FaultKind::TimedOut, 50 * MS),
     ];
     for (trouble, kind, each_ns) in table {
-        let outcome = simulate(&counted(1, 3, 5, "timeout = '50ms'"), all(trouble));
+        let outcome = simulate(&counted(1, 3, 5, "connect-timeout = '50ms'"), all(trouble));
         check_books(&outcome);
         assert!(outcome.notice.is_none(), "{trouble:?}");
         assert_eq!(attempts_ns(&outcome), [0, each_ns, 2 * each_ns], "{trouble:?}");
