@@ -142,6 +142,8 @@ pub struct Run {
     pub only_loads: bool,
     /// Its data set stands since an earlier run.
     pub is_stored: bool,
+    /// Everything that its servers hold is deleted first.
+    pub flushes: bool,
     /// It does not begin before the program has run for so long.
     pub begins_after: DurationNs,
     /// Which run it is.
@@ -177,6 +179,9 @@ pub struct Console {
     pub elapsed: DurationNs,
     /// Since 1970.
     pub unix: DurationNs,
+    /// How far local time is ahead of that of UTC now, in seconds.
+    pub utc_offset_s: i64,
+    saves: bool,
     names: Option<&'static Names>,
     printed: Vec<Printed>,
 }
@@ -199,6 +204,21 @@ impl Console {
     /// The same for the user of a tool with these options: whatever is said names them.
     pub fn naming(self, names: &'static Names) -> Self {
         Self { names: Some(names), ..self }
+    }
+
+    /// Local time, in nanoseconds since 1970 began there.
+    pub fn local_ns(&self) -> u64 {
+        self.unix.0.saturating_add_signed(self.utc_offset_s * 1_000_000_000)
+    }
+
+    /// Has the files written now, of a run that goes on.
+    pub fn save(&mut self) {
+        self.saves = true;
+    }
+
+    /// Are files to be written since the last time?
+    pub fn take_saves(&mut self) -> bool {
+        std::mem::take(&mut self.saves)
     }
 
     /// Standard output.

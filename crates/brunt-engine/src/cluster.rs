@@ -206,14 +206,9 @@ fn map_of(
 fn connect(endpoint: &Endpoint) -> Result<Stream, Refusal> {
     let clock = Clock::start();
     let deadline_ns = clock.now_ns() + ANSWER.as_nanos() as u64;
-    let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
-    for address in &endpoint.addresses {
-        match Stream::connect(address, endpoint.tls.as_ref(), clock, deadline_ns) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(Refusal::Unreachable(in_words(last)))
+    let Endpoint { addresses, tls, .. } = endpoint;
+    Stream::connect_any(addresses, tls.as_ref(), clock, deadline_ns)
+        .map_err(|error| Refusal::Unreachable(in_words(error)))
 }
 
 /// What there was to know when a run was over.

@@ -330,19 +330,12 @@ impl Witness {
 
     /// A connection by the first address that accepts one, and that lets us in.
     fn connect(&self, deadline_ns: u64) -> Result<Stream, Failure> {
-        let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
-        for address in &self.endpoint.addresses {
-            match Stream::connect(address, self.endpoint.tls.as_ref(), self.clock, deadline_ns) {
-                Ok(mut stream) => {
-                    if let Question::Info(codec) = &self.question {
-                        stream.greet(codec)?;
-                    }
-                    return Ok(stream);
-                }
-                Err(error) => last = error,
-            }
+        let Endpoint { addresses, tls, .. } = &self.endpoint;
+        let mut stream = Stream::connect_any(addresses, tls.as_ref(), self.clock, deadline_ns)?;
+        if let Question::Info(codec) = &self.question {
+            stream.greet(codec)?;
         }
-        Err(last.into())
+        Ok(stream)
     }
 }
 

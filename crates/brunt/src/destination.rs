@@ -109,7 +109,7 @@ impl Destination {
     }
 
     /// Writes it. The error names option and path.
-    pub(crate) fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+    pub(crate) fn write(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
         let written = match &self.way {
             Way::Whole { directory, name } => replace(directory, name, write),
             Way::Direct(file) => write_buffered(Patient(file), write),

@@ -155,6 +155,12 @@ impl Servers {
         self.fleet.as_ref().map(|fleet| fleet.borrow().records()).unwrap_or_default()
     }
 
+    /// Has all of them delete what they hold.
+    pub(crate) fn flush(&self, plan: &Plan) -> Result<(), Failure> {
+        brunt_engine::flush(plan, &self.endpoints)
+            .map_err(|message| Failure::new(Exit::Unreachable, anyhow::anyhow!(message)))
+    }
+
     /// Where connections go to.
     pub(crate) fn into_endpoints(self) -> Vec<Endpoint> {
         self.endpoints

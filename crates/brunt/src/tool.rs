@@ -92,7 +92,7 @@ enum Output {
     Read,
     /// The reader of a pipe went away.
     Unread,
-    /// It could not be written: what to tell the user.
+    /// It, or a file, could not be written: what to tell the user.
     Lost(String),
 }
 
@@ -118,6 +118,7 @@ struct Screen<'a> {
     began: Instant,
     names: &'static Names,
     output: Output,
+    files: Vec<Destination>,
     /// Of the periods that the front end asks for.
     period: Option<DurationNs>,
     /// Ends the present run.
@@ -126,7 +127,8 @@ struct Screen<'a> {
 
 impl<'a> Screen<'a> {
     fn new(front_end: &'a mut dyn FrontEnd, began: Instant, names: &'static Names) -> Self {
-        Self { front_end, began, names, output: Output::Read, period: None, stop: Arc::default() }
+        let (files, stop) = (Vec::new(), Arc::default());
+        Self { front_end, began, names, output: Output::Read, files, period: None, stop }
     }
 
     /// Asks the front end, and prints what it says to that.
@@ -134,6 +136,7 @@ impl<'a> Screen<'a> {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let ns = |duration: Duration| DurationNs(duration.as_nanos() as u64);
         let mut console = Console::at(ns(self.began.elapsed()), ns(unix)).naming(self.names);
+        console.utc_offset_s = brunt_engine::utc_offset_s(unix.as_secs() as i64);
         let answer = ask(self.front_end, &mut console);
         for printed in console.take() {
             match printed {
@@ -144,7 +147,19 @@ impl<'a> Screen<'a> {
                 }
             }
         }
+        if console.take_saves()
+            && let Err(message) = self.save()
+        {
+            self.output = Output::Lost(message);
+        }
         answer
+    }
+
+    /// Writes every file.
+    fn save(&self) -> Result<(), String> {
+        self.files
+            .iter()
+            .try_for_each(|file| file.write(|out| self.front_end.write_file(file.document.option(), out)))
     }
 
     fn fail(&mut self, failure: RunFailure) -> End {
@@ -180,7 +195,6 @@ struct Driver<'a, 'b> {
     screen: &'a mut Screen<'b>,
     host: Host,
     servers: Servers,
-    files: Vec<Destination>,
 }
 
 impl<'a, 'b> Driver<'a, 'b> {
@@ -214,10 +228,10 @@ impl<'a, 'b> Driver<'a, 'b> {
             .iter()
             .map(|file| (Document::OfTool(file.option, file.is_log), Path::new(&file.path)))
             .collect();
-        let files = Destination::open_all(&asked).map_err(failure_of)?;
+        screen.files = Destination::open_all(&asked).map_err(failure_of)?;
         let first = plans.first().expect("a front end that makes runs has a plan");
         let servers = Servers::open(first).map_err(failure_of)?.led(fleet, lead);
-        Ok(Self { screen, host, servers, files })
+        Ok(Self { screen, host, servers })
     }
 
     /// Makes runs until the front end has no more. Returns the exit code.
@@ -248,6 +262,9 @@ impl<'a, 'b> Driver<'a, 'b> {
             plan.stop.time = Some(DurationNs(0));
         }
         self.wait(run.begins_after).map_err(failure_of)?;
+        if run.flushes {
+            self.servers.flush(&plan).map_err(failure_of)?;
+        }
         let data = if run.is_stored { DataSets::Stored } else { DataSets::ToStore };
         let step = Step { data, place: run.place.clone(), ..Step::default() };
         let stop = self.screen.stop.clone();
@@ -279,13 +296,10 @@ impl<'a, 'b> Driver<'a, 'b> {
 
     /// Writes what is to be written. Returns the exit code.
     fn end(&mut self, End { code, saves }: End) -> u8 {
-        for file in self.files.drain(..).filter(|_| saves) {
-            let (option, front_end) = (file.document.option(), &*self.screen.front_end);
-            if let Err(message) = file.write(|out| front_end.write_file(option, out)) {
-                return self.screen.fail(RunFailure { kind: FailureKind::Other, message }).code;
-            }
+        match if saves { self.screen.save() } else { Ok(()) } {
+            Ok(()) => code,
+            Err(message) => self.screen.fail(RunFailure { kind: FailureKind::Other, message }).code,
         }
-        code
     }
 }
 

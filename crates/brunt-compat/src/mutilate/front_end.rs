@@ -260,7 +260,7 @@ impl Master {
         }
         let spec = self.invocation.leading(qps, &self.crews);
         let is_stored = self.is_stored;
-        Next::Run(Box::new(Run { spec, only_loads: false, is_stored, begins_after, place }))
+        Next::Run(Box::new(Run { spec, is_stored, begins_after, place, ..Run::default() }))
     }
 
     /// The present run was a measurement.

@@ -50,6 +50,23 @@ impl Stream {
         }
     }
 
+    /// A connection to the first address that takes one.
+    pub(crate) fn connect_any(
+        addresses: &[Address],
+        tls: Option<&TlsClient>,
+        clock: Clock,
+        deadline_ns: u64,
+    ) -> io::Result<Self> {
+        let mut last = ErrorKind::AddrNotAvailable.into();
+        for address in addresses {
+            match Self::connect(address, tls, clock, deadline_ns) {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
     /// Says what every connection of the load says first, and hears that we are let in.
     pub(crate) fn greet(&mut self, codec: &RespCodec) -> Result<(), NotGreeted> {
         let greeting = codec.greeting();

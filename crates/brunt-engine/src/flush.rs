@@ -1,0 +1,64 @@
+//! Deletes everything that servers hold, before a run.
+//!
+//! Beside the load, one server after the other, on connections that wait. Invariant: what is not confirmed is an error.
+
+use crate::clock::Clock;
+use crate::dialect::resp_codec;
+use crate::run::Endpoint;
+use crate::transport::blocking::{NotGreeted, Stream};
+use brunt_plan::plan::{Plan, Transport};
+use std::io::{self, Read, Write};
+
+/// A server with much to delete may be busy with it for so long.
+const ANSWER_NS: u64 = 60_000_000_000;
+/// More of an answer is not read.
+const ANSWER_BYTES_MAX: usize = 4096;
+
+/// Has every server of a plan delete what it holds, and waits until each has said that it did.
+///
+/// # Errors
+/// A server cannot be reached, does not confirm it, or stores nothing; for a user.
+pub fn flush(plan: &Plan, endpoints: &[Endpoint]) -> Result<(), String> {
+    for (server, endpoint) in plan.servers().iter().zip(endpoints) {
+        let refuse = |reason: String| format!("cannot delete what {} holds: {reason}", endpoint.server);
+        if server.protocol.is_stateless() || server.transport == Transport::Udp {
+            return Err(refuse(format!(
+                "by {} over {} there is no command for it",
+                server.protocol, server.transport
+            )));
+        }
+        let said =
+            ask(plan, server.protocol.is_resp(), endpoint).map_err(|error| refuse(error.to_string()))?;
+        if !matches!(said.as_str(), "OK" | "+OK") {
+            return Err(refuse(format!("it says '{}'", said.escape_debug())));
+        }
+    }
+    Ok(())
+}
+
+/// The line that the server answers.
+fn ask(plan: &Plan, is_redis: bool, endpoint: &Endpoint) -> io::Result<String> {
+    let clock = Clock::start();
+    let deadline_ns = clock.now_ns() + ANSWER_NS;
+    let mut stream = Stream::connect_any(&endpoint.addresses, endpoint.tls.as_ref(), clock, deadline_ns)?;
+    let request: &[u8] = if is_redis {
+        let codec = resp_codec(plan, plan.protocol)?;
+        stream.greet(&codec).map_err(|reason| match reason {
+            NotGreeted::Lost(error) => error,
+            NotGreeted::Refused(said) => io::Error::other(said),
+            NotGreeted::NoAnswer => io::Error::other(NotGreeted::NO_ANSWER),
+        })?;
+        b"*1\r\n$8\r\nflushall\r\n"
+    } else {
+        b"flush_all\r\n"
+    };
+    stream.write_all(request)?;
+    stream.flush()?;
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while !answer.ends_with(b"\n") && answer.len() < ANSWER_BYTES_MAX {
+        stream.read_exact(&mut byte)?;
+        answer.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&answer).trim_end().to_owned())
+}
