@@ -16,4 +16,5 @@ pub mod names;
 pub mod options;
 pub mod remarks;
 pub mod rpc_perf;
+pub mod spelling;
 pub mod tools;

@@ -7,6 +7,7 @@ use crate::mcperf::{self, front_end::read as mcperf};
 use crate::memaslap::{self, front_end::read as memaslap};
 use crate::mutilate::{self, Generation, front_end::read as mutilate};
 use crate::names::Names;
+use crate::rpc_perf::{self, front_end::read as rpc_perf};
 
 /// A name that a tool is called by.
 #[derive(Clone, Copy)]
@@ -34,7 +35,7 @@ impl Tool {
 }
 
 /// Every name.
-pub const TOOLS: [Tool; 5] = [
+pub const TOOLS: [Tool; 6] = [
     Tool {
         name: "mutilate",
         about: "Take mutilate's command line and print its report; a link named mutilate does the same",
@@ -64,6 +65,12 @@ pub const TOOLS: [Tool; 5] = [
         about: "Take mcperf's command line and print its report; a link named mcperf does the same",
         names: &mcperf::NAMES,
         reader: mcperf,
+    },
+    Tool {
+        name: "rpc-perf",
+        about: "Take rpc-perf's command line and file and print its log; a link named rpc-perf does the same",
+        names: &rpc_perf::NAMES,
+        reader: rpc_perf,
     },
 ];
 

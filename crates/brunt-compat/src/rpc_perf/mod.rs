@@ -1,9 +1,44 @@
-//! rpc-perf of 2017: what it writes of latencies second by second, [`trace`] as text and [`waterfall`] as a picture, both
-//! from [`slices`] in the layout of [`buckets`].
+//! rpc-perf of 2017: [`command_line`] and [`config`] → [`invocation`], which has the plan, with what [`request`] makes of workloads; the
+//! [`course`] of a run, by windows and second by second, becomes lines of its [`log`] and two files, [`trace`] as text and
+//! [`waterfall`] as a picture, both from [`slices`] in the layout of [`buckets`].
 //!
 //! Not what carries out a front end: that is the binary.
 
 pub mod buckets;
+pub mod command_line;
+pub mod config;
+pub mod course;
+pub mod front_end;
+pub mod help;
+pub mod invocation;
+pub mod log;
+pub mod request;
 pub mod slices;
+mod thrift;
 pub mod trace;
 pub mod waterfall;
+pub mod window;
+
+use crate::names::Names;
+
+/// What rpc-perf's users call what we have options for.
+pub static NAMES: Names = Names {
+    options: &command_line::OPTIONS,
+    table: &[
+        ("--timeout", "--request-timeout"),
+        ("--ip-version", "--ipv4 or --ipv6"),
+        ("--command", "the method with its parameters (--config)"),
+        ("--rate", "rate (--config)"),
+        ("--keys", "num (--config)"),
+        ("--key-size", "size of the parameter with num (--config)"),
+        ("--time", "--duration × --windows"),
+        ("--transport", "the kind of --server"),
+        ("--nodelay", "--tcp-nodelay"),
+        ("--no-nodelay", "no --tcp-nodelay"),
+    ],
+};
+
+/// Exit code of everything that goes wrong.
+pub const EXIT_FAILED: u8 = 1;
+/// What `--version` prints.
+pub const VERSION: &str = "rpc-perf 2.1.0-pre";

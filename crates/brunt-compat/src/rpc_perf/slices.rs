@@ -3,6 +3,7 @@
 //! Not where they come from. Invariant: the buckets of a slice are ascending, and none of them is empty.
 
 use super::buckets::{VALUE_MAX_NS, bucket_of, highest_ns};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// The latencies of one second.
@@ -39,6 +40,13 @@ impl Slice {
             _ if count > 0 => self.counts.push((bucket, count)),
             _ => {}
         }
+    }
+
+    /// Adds another.
+    pub fn merge(&mut self, other: &Self) {
+        let mut counts: BTreeMap<usize, u64> = self.counts().collect();
+        other.counts().for_each(|(bucket, count)| *counts.entry(bucket).or_default() += count);
+        self.counts = counts.into_iter().collect();
     }
 
     /// Buckets and how many latencies lie in each.
@@ -83,6 +91,13 @@ mod tests {
             let slice = Slice::of(ranges.iter().cloned());
             assert_eq!(slice.counts().collect::<Vec<_>>(), expected, "{ranges:?}");
         }
+    }
+
+    #[test]
+    fn slices_are_added_bucket_by_bucket() {
+        let mut sum = Slice::of([(3..=3, 4), (18_351..=18_351, 1)]);
+        sum.merge(&Slice::of([(1..=1, 2), (18_351..=18_351, 5)]));
+        assert_eq!(sum.counts().collect::<Vec<_>>(), [(0, 2), (2, 4), (840, 6)]);
     }
 
     #[test]

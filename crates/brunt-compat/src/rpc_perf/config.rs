@@ -1,0 +1,330 @@
+//! rpc-perf's configuration file: TOML with a table of general options and the workloads.
+//!
+//! Not what it comes to: that is [`super::invocation`]. Keys are written with hyphens or with underscores. Invariant: a key that is not known,
+//! is given twice or has a value of another type is refused with its line and column, and nothing is left out in silence.
+
+use crate::spelling::closest;
+use serde::{Deserialize, Deserializer};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::str::FromStr;
+
+/// A file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Config {
+    /// What the command line can say, too.
+    pub general: General,
+    /// What is sent.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+    /// What version 2.1.0 sends before.
+    pub warmup: Vec<Workload>,
+}
+
+/// What file and command line can both say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[allow(missing_docs, reason = "the fields are the keys and options of the same names")]
+pub struct General {
+    pub server: Option<ServerNames>,
+    pub protocol: Option<String>,
+    pub threads: Option<NonZeroU32>,
+    pub connections: Option<NonZeroU32>,
+    /// Seconds.
+    pub duration: Option<NonZeroU32>,
+    pub windows: Option<NonZeroU32>,
+    /// Milliseconds.
+    #[serde(alias = "request_timeout")]
+    pub request_timeout: Option<NonZeroU32>,
+    /// Milliseconds.
+    #[serde(alias = "connect_timeout")]
+    pub connect_timeout: Option<NonZeroU32>,
+    #[serde(alias = "tcp_nodelay")]
+    pub tcp_nodelay: Option<bool>,
+    pub ipv4: Option<bool>,
+    pub ipv6: Option<bool>,
+    #[serde(alias = "rx_buffer_size")]
+    pub rx_buffer_size: Option<NonZeroU32>,
+    #[serde(alias = "tx_buffer_size")]
+    pub tx_buffer_size: Option<NonZeroU32>,
+    pub database: Option<u32>,
+    pub listen: Option<String>,
+    pub flush: Option<bool>,
+    pub service: Option<bool>,
+    pub trace: Option<String>,
+    pub waterfall: Option<String>,
+    pub verbose: Option<u32>,
+    #[serde(alias = "log_format")]
+    pub log_format: Option<LogFormat>,
+    pub seed: Option<u64>,
+    pub quiet: Option<bool>,
+    #[serde(alias = "legacy_exit")]
+    pub legacy_exit: Option<bool>,
+}
+
+impl General {
+    /// Lets everything that `over` says replace ours.
+    pub fn overlay(&mut self, over: Self) {
+        macro_rules! overlay {
+            ($($field:ident),+) => { $(if over.$field.is_some() { self.$field = over.$field; })+ };
+        }
+        overlay!(
+            server,
+            protocol,
+            threads,
+            connections,
+            duration,
+            windows,
+            request_timeout,
+            connect_timeout,
+            tcp_nodelay,
+            ipv4,
+            ipv6,
+            rx_buffer_size,
+            tx_buffer_size,
+            database,
+            listen,
+            flush,
+            service,
+            trace,
+            waterfall,
+            verbose,
+            log_format,
+            seed,
+            quiet,
+            legacy_exit
+        );
+    }
+}
+
+/// Servers as a user names them; a file may have one without a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerNames(pub Vec<String>);
+
+impl<'de> Deserialize<'de> for ServerNames {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a server or a list of them, such as \"127.0.0.1:11211\"")]
+        enum OneOrMany {
+            One(String),
+            Many(Vec<String>),
+        }
+        Ok(Self(match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::One(name) => vec![name],
+            OneOrMany::Many(names) => names,
+        }))
+    }
+}
+
+/// How lines of the log are laid out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// As version 2.1.0 of 2017 has them.
+    #[default]
+    Of2017,
+    /// As version 1.0 of 2016 has them, which the README shows.
+    Of2016,
+}
+
+impl FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "2017" => Ok(Self::Of2017),
+            "2016" => Ok(Self::Of2016),
+            _ => Err("2017 or 2016".to_owned()),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LogFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected 2017 or 2016")]
+        enum TextOrNumber {
+            Text(String),
+            Number(u32),
+        }
+        let text = match TextOrNumber::deserialize(deserializer)? {
+            TextOrNumber::Text(text) => text,
+            TextOrNumber::Number(number) => number.to_string(),
+        };
+        text.parse().map_err(|accepted: String| serde::de::Error::custom(format!("expected {accepted}")))
+    }
+}
+
+/// What is sent at a rate of its own.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Workload {
+    /// For whoever reads the file.
+    pub name: Option<String>,
+    /// The command.
+    pub method: Option<String>,
+    /// Requests per second; 0: as many as there can be.
+    pub rate: u64,
+    /// What stands in the request.
+    #[serde(rename = "parameter")]
+    pub parameters: Vec<Parameter>,
+}
+
+/// A part of a request.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Parameter {
+    /// Where it comes from.
+    pub style: Style,
+    /// Bytes; 1 where it is not given.
+    pub size: Option<u32>,
+    /// The number that it shows; its own one, from 0, where none is given.
+    pub seed: Option<u64>,
+    /// It is drawn for each request.
+    pub regenerate: bool,
+    /// It is one of so many numbers.
+    pub num: Option<NonZeroU64>,
+    /// Of a field, with Thrift.
+    pub id: Option<i16>,
+    /// With Thrift.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Of elements, with Thrift.
+    pub contains: Option<String>,
+}
+
+/// Where a parameter comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// A number.
+    #[default]
+    Static,
+    /// Chance.
+    Random,
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub fn parse(path: &str, text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let begin = error.span().map_or(0, |span| text.floor_char_boundary(span.start));
+            let before = &text[..begin];
+            let line_begin = before.rfind('\n').map_or(0, |end| end + 1);
+            let (line, column) = (before.matches('\n').count() + 1, before[line_begin..].chars().count() + 1);
+            format!("--config: '{path}', line {line}, column {column}: {}", explain(error.message()))
+        })
+    }
+}
+
+/// What is wrong, in our words where a key is not known.
+fn explain(message: &str) -> String {
+    let Some(rest) = message.strip_prefix("unknown field `") else { return message.trim_end().to_owned() };
+    let mut names = rest.split('`').step_by(2);
+    let given = names.next().unwrap_or_default();
+    // Each key has one spelling here.
+    let known: Vec<&str> = rest.split('`').skip(2).step_by(2).filter(|name| !name.contains('_')).collect();
+    let meant = closest(given, known.iter().copied());
+    let meant = meant.map_or(";".to_owned(), |name| format!("; did you mean '{name}'?"));
+    format!("'{given}' is no key{meant} accepted: {}", known.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files() {
+        let text = "
+[general]
+server = 'a:1'
+request-timeout = 200
+connect_timeout = 500
+log_format = 2016
+[[workload]]
+method = 'get'
+rate = 5
+  [[workload.parameter]]
+  style = 'random'
+  size = 3
+  regenerate = true
+[[workload]]
+parameter = []
+";
+        let config = Config::parse("f", text).unwrap();
+        let general = General {
+            server: Some(ServerNames(vec!["a:1".to_owned()])),
+            request_timeout: NonZeroU32::new(200),
+            connect_timeout: NonZeroU32::new(500),
+            log_format: Some(LogFormat::Of2016),
+            ..General::default()
+        };
+        assert_eq!(config.general, general);
+        let parameter =
+            Parameter { style: Style::Random, size: Some(3), regenerate: true, ..Parameter::default() };
+        let workload = Workload {
+            method: Some("get".to_owned()),
+            rate: 5,
+            parameters: vec![parameter],
+            ..Workload::default()
+        };
+        assert_eq!(config.workloads, [workload, Workload::default()]);
+        let many = Config::parse("f", "general.server = ['a', 'b']").unwrap().general.server;
+        assert_eq!(many, Some(ServerNames(vec!["a".to_owned(), "b".to_owned()])));
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        let table = [
+            (
+                "[[workload]]\nratee = 5",
+                "line 2, column 1: 'ratee' is no key; did you mean 'rate'? accepted: name, method, rate, parameter",
+            ),
+            ("[general]\n colour = 5", "line 2, column 2: 'colour' is no key; accepted: server, protocol, "),
+            (
+                "[generel]",
+                "line 1, column 2: 'generel' is no key; did you mean 'general'? accepted: general, workload, warmup",
+            ),
+            (
+                "[[workload]]\n[[workload.parameter]]\nsede = 1",
+                "line 3, column 1: 'sede' is no key; did you mean 'seed'? accepted: style, size, seed, ",
+            ),
+            (
+                "[general]\nthreads = 'many'",
+                "line 2, column 11: invalid type: string \"many\", expected a nonzero u32",
+            ),
+            (
+                "[general]\nthreads = 0",
+                "line 2, column 11: invalid value: integer `0`, expected a nonzero u32",
+            ),
+            ("[[workload]]\nrate = -1", "line 2, column 8: invalid value: integer `-1`, expected u64"),
+            (
+                "[general]\nrx-buffer-size = 1\nrx_buffer_size = 1",
+                "line 1, column 1: duplicate field `rx-buffer-size`",
+            ),
+            (
+                "[[workload]]\n[[workload.parameter]]\nstyle = 'zipf'",
+                "line 3, column 9: unknown variant `zipf`, expected `static` or `random`",
+            ),
+            ("workload = 1", "line 1, column 12: invalid type: integer `1`, expected a sequence"),
+            ("a = ", "line 1, column 5: "),
+            ("[general]\nlog-format = 2018", "line 2, column 14: expected 2017 or 2016"),
+        ];
+        for (text, message) in table {
+            let error = Config::parse("f.toml", text).unwrap_err();
+            assert!(error.starts_with(&format!("--config: 'f.toml', {message}")), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let mut file = General { threads: NonZeroU32::new(2), seed: Some(1), ..General::default() };
+        file.overlay(General { threads: NonZeroU32::new(5), flush: Some(true), ..General::default() });
+        assert_eq!(
+            file,
+            General { threads: NonZeroU32::new(5), seed: Some(1), flush: Some(true), ..General::default() }
+        );
+    }
+}

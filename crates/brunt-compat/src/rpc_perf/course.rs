@@ -1,0 +1,304 @@
+//! The course of a run: periods of a second become windows, and slices for the files.
+//!
+//! Not what is printed. The first window is the warm-up. Invariant: windows have the length that was asked for, by the run's schedule; what
+//! is recorded behind the last belongs to the last.
+
+use super::slices::{Slice, Slices};
+use super::window::{Connections, Window};
+use brunt_plan::phase::Phase;
+use brunt_stats::histogram::bucket_values;
+use brunt_stats::period::Period;
+use brunt_stats::summary::MeasuredWindow;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What of a run is over, and what is not.
+#[derive(Clone, Debug, Default)]
+pub struct Course {
+    duration_s: u64,
+    /// How many windows there are, the warm-up included; none: they go on.
+    windows: Option<u64>,
+    /// Which workloads have hits and misses.
+    retrieves: Vec<bool>,
+    start_ns: u64,
+    /// The one that goes on, and its number; the warm-up is 0.
+    present: Window,
+    number: u64,
+    /// Since the files were last written, from this second on.
+    slices: Option<Slices>,
+    first_second: u64,
+}
+
+/// A window that is over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The warm-up is 0.
+    pub number: u64,
+    /// What happened in it.
+    pub window: Window,
+}
+
+impl Course {
+    /// Of windows of this length, in seconds.
+    pub fn new(duration_s: u64, windows: Option<u64>, retrieves: Vec<bool>, has_slices: bool) -> Self {
+        let slices = has_slices.then(|| Slices { warm_up: duration_s as usize, ..Slices::default() });
+        Self { duration_s, windows, retrieves, slices, ..Self::default() }
+    }
+
+    /// The schedule begins.
+    pub fn start(&mut self, window: MeasuredWindow) {
+        self.start_ns = window.start_ns;
+        self.slices.iter_mut().for_each(|slices| slices.start_ns = window.start_ns);
+    }
+
+    /// A second is over, or what was before or behind the schedule. Windows that are over with it, in their order.
+    pub fn add(&mut self, period: &Period) -> Vec<Ended> {
+        let is_timed = matches!(period.phase, Phase::Warmup | Phase::Measure);
+        let mut ended = Vec::new();
+        if is_timed {
+            let second = period.start_ns.saturating_sub(self.start_ns) / SECOND_NS;
+            // A host that stood still may have left whole windows without anything.
+            while self.number < self.last(second / self.duration_s) {
+                ended.push(self.end_present());
+            }
+            self.present.add(period.seconds(), &period.recorded, &self.retrieves);
+            self.add_slice(second, period);
+            let end_ns = self.start_ns + (self.number + 1) * self.duration_s * SECOND_NS;
+            if period.end_ns >= end_ns && Some(self.number + 1) != self.windows {
+                ended.push(self.end_present());
+            }
+        } else {
+            self.present.add(0.0, &period.recorded, &self.retrieves);
+            let last = self.slices.as_ref().map_or(0, |slices| slices.slices.len() as u64);
+            self.add_slice(self.first_second + last.saturating_sub(1), period);
+        }
+        ended
+    }
+
+    /// The run is over: its last window, if all of it was there.
+    pub fn end(&mut self) -> Option<Ended> {
+        let is_whole = self.present.seconds >= self.duration_s as f64 * 0.999;
+        is_whole.then(|| self.end_present())
+    }
+
+    /// No window is behind the last.
+    fn last(&self, number: u64) -> u64 {
+        self.windows.map_or(number, |windows| number.min(windows - 1))
+    }
+
+    fn end_present(&mut self) -> Ended {
+        let next = self.present.next();
+        let ended = Ended { number: self.number, window: std::mem::replace(&mut self.present, next) };
+        self.number += 1;
+        ended
+    }
+
+    fn add_slice(&mut self, second: u64, period: &Period) {
+        let Some(slices) = &mut self.slices else { return };
+        let Some(place) = second.checked_sub(self.first_second) else { return };
+        let mut response = brunt_stats::histogram::Histogram::default();
+        period.recorded.rows().for_each(|(.., row)| response.merge(&row.latencies.response));
+        if response.count() == 0 && period.phase != Phase::Warmup && period.phase != Phase::Measure {
+            return;
+        }
+        slices.slices.resize(slices.slices.len().max(place as usize + 1), Slice::default());
+        let ranges = response.buckets().map(|(bucket, count)| (bucket_values(bucket), count));
+        slices.slices[place as usize].merge(&Slice::of(ranges));
+    }
+
+    /// Of the window that goes on.
+    pub fn connections(&self) -> Connections {
+        self.present.connections
+    }
+
+    /// For the files.
+    pub fn slices(&self) -> Option<&Slices> {
+        self.slices.as_ref()
+    }
+
+    /// The files have been written, of a run that goes on: what comes is another picture.
+    pub fn clear_slices(&mut self) {
+        let Some(slices) = &mut self.slices else { return };
+        self.first_second += slices.slices.len() as u64;
+        let start_ns = self.start_ns + self.first_second * SECOND_NS;
+        *slices = Slices { start_ns, ..Slices::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brunt_plan::op::{KeyRef, Op, OpKind};
+    use brunt_plan::outcome::{Outcome, OutcomeClass, ReplyKind};
+    use brunt_stats::connection::ConnectionEvent;
+    use brunt_stats::fault::FaultKind;
+    use brunt_stats::recorder::{Layout, RecorderSet};
+    use brunt_stats::sample::{Sample, Times};
+    use brunt_stats::store::IntervalStore;
+
+    fn layout() -> Layout {
+        Layout {
+            kinds: vec![vec![OpKind::Raw]; 2],
+            meters: Vec::new(),
+            meters_asked: 0,
+            servers: 1,
+            records_warmup: false,
+        }
+    }
+
+    /// What stands in one period: requests of the first workload with their replies, and what happened to connections.
+    #[derive(Clone, Default)]
+    struct Happened {
+        replies: Vec<(u16, OutcomeClass, ReplyKind)>,
+        sent_besides: u64,
+        connections: Vec<ConnectionEvent>,
+        faults: Vec<FaultKind>,
+    }
+
+    fn period(phase: Phase, from_s: u64, to_s: u64, happened: &Happened) -> Period {
+        let mut set = RecorderSet::new(&layout());
+        let book_phase = if phase == Phase::Drain { Phase::Measure } else { phase };
+        for (class, outcome, reply) in &happened.replies {
+            let op = Op { class: *class, ..Op::of(OpKind::Raw, KeyRef::Id(0)) };
+            set.scheduled(book_phase, &op);
+            set.sent(book_phase, &op, 1, 0);
+            let times = Times { done_ns: 5_000, first_byte_ns: 5_000, ..Times::default() };
+            let outcome = Outcome { class: *outcome, reply: *reply };
+            set.record(
+                book_phase,
+                &Sample { op: OpKind::Raw, class: *class, outcome, busy_lag_ns: None, times },
+                1,
+                1,
+            );
+        }
+        for _ in 0..happened.sent_besides {
+            let op = Op::of(OpKind::Raw, KeyRef::Id(0));
+            set.scheduled(book_phase, &op);
+            set.sent(book_phase, &op, 1, 0);
+        }
+        happened.connections.iter().for_each(|event| set.connection(phase, *event));
+        happened.faults.iter().for_each(|kind| set.fault(phase, *kind, 0));
+        let (start_ns, end_ns) = (from_s * SECOND_NS, to_s * SECOND_NS);
+        let mut recorded = IntervalStore::new(&layout());
+        recorded.push(&set.take_interval(0, start_ns, end_ns));
+        Period { start_ns, end_ns, phase, recorded }
+    }
+
+    const OK: (u16, OutcomeClass, ReplyKind) = (1, OutcomeClass::Done, ReplyKind::Stored);
+    const HIT: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Done, ReplyKind::Value);
+    const MISS: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Done, ReplyKind::NotFound);
+    const ERROR: (u16, OutcomeClass, ReplyKind) = (1, OutcomeClass::Error, ReplyKind::ServerError);
+    const TIMEOUT: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Timeout, ReplyKind::None);
+    const LOST: (u16, OutcomeClass, ReplyKind) = (0, OutcomeClass::Lost, ReplyKind::None);
+
+    fn replies(list: &[(u16, OutcomeClass, ReplyKind)]) -> Happened {
+        Happened { replies: list.to_vec(), ..Happened::default() }
+    }
+
+    fn started(course: &mut Course, measure_s: u64, end_s: u64) {
+        course.start(MeasuredWindow {
+            start_ns: 10 * SECOND_NS,
+            measure_ns: measure_s * SECOND_NS,
+            end_ns: end_s * SECOND_NS,
+            drained_ns: 0,
+        });
+    }
+
+    #[test]
+    fn periods_become_windows() {
+        let mut course = Course::new(2, Some(3), vec![true, false], false);
+        let mut ended = Vec::new();
+        use ConnectionEvent::{Begun, Established, Failed, Lost};
+        let before = Happened {
+            connections: vec![Begun, Begun, Begun, Established, Established, Failed],
+            faults: vec![FaultKind::Refused],
+            ..Happened::default()
+        };
+        ended.extend(course.add(&period(Phase::Preload, 0, 10, &before)));
+        started(&mut course, 12, 16);
+        ended.extend(course.add(&period(Phase::Warmup, 10, 11, &replies(&[HIT, OK]))));
+        ended.extend(course.add(&period(
+            Phase::Warmup,
+            11,
+            12,
+            &Happened { sent_besides: 3, ..replies(&[MISS]) },
+        )));
+        assert_eq!(ended.len(), 1);
+        let trouble = Happened {
+            connections: vec![Lost, Lost, Begun, Failed, Begun],
+            faults: vec![FaultKind::TimedOut, FaultKind::TimedOut, FaultKind::Reset],
+            ..replies(&[HIT, HIT, MISS, OK, ERROR, TIMEOUT, super::tests::LOST])
+        };
+        ended.extend(course.add(&period(Phase::Measure, 12, 13, &trouble)));
+        assert_eq!(ended.len(), 1);
+        ended.extend(course.add(&period(Phase::Measure, 13, 14, &replies(&[OK]))));
+        assert_eq!(ended.len(), 2);
+        ended.extend(course.add(&period(Phase::Measure, 14, 15, &replies(&[OK]))));
+        ended.extend(course.add(&period(Phase::Measure, 15, 16, &replies(&[]))));
+        // What ends behind the last window belongs to it.
+        assert_eq!(ended.len(), 2);
+        ended.extend(course.add(&period(Phase::Drain, 16, 17, &replies(&[HIT, HIT]))));
+        ended.extend(course.end());
+        let numbers: Vec<u64> = ended.iter().map(|ended| ended.number).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        let of = |index: usize| &ended[index].window;
+        assert_eq!((of(0).requests.in_flight, of(0).connections.open, of(0).connections.begun), (3, 2, 3));
+        let window = of(1);
+        let requests = window.requests;
+        assert_eq!((requests.scheduled, requests.sent, requests.replied), (8, 8, 6));
+        assert_eq!((requests.ok, requests.errors, requests.timeouts, requests.in_flight), (5, 2, 1, 3));
+        assert_eq!((window.hits, window.misses, window.response.count()), (2, 1, 5));
+        let connections = window.connections;
+        assert_eq!((connections.begun, connections.established, connections.errors), (2, 0, 0));
+        // One of the two that came too late was a reply.
+        assert_eq!(
+            (connections.timeouts, connections.closed, connections.lost, connections.open),
+            (1, 3, 2, 0)
+        );
+        assert_eq!((window.seconds, window.rate()), (2.0, 3.5));
+        assert_eq!((window.success(), window.hit_rate()), (62.5, 200.0 / 3.0));
+        assert_eq!((of(2).requests.ok, of(2).seconds), (3, 2.0));
+    }
+
+    #[test]
+    fn windows_without_anything_are_windows() {
+        let mut course = Course::new(1, Some(4), vec![true], false);
+        started(&mut course, 11, 14);
+        let nothing = Happened::default();
+        assert_eq!(course.add(&period(Phase::Warmup, 10, 11, &nothing)).len(), 1);
+        // The host stood still for a second.
+        let ended = course.add(&period(Phase::Measure, 12, 13, &replies(&[OK])));
+        assert_eq!(
+            ended.iter().map(|ended| (ended.number, ended.window.requests.ok)).collect::<Vec<_>>(),
+            [(1, 0), (2, 1)]
+        );
+        assert_eq!(ended[0].window.percentiles_ns(), [0; 7]);
+        assert_eq!(
+            (ended[0].window.rate(), ended[0].window.success(), ended[0].window.hit_rate()),
+            (0.0, 0.0, 0.0)
+        );
+        // One that was interrupted is none.
+        assert!(course.add(&period(Phase::Drain, 13, 14, &nothing)).is_empty());
+        assert_eq!(course.end(), None);
+    }
+
+    #[test]
+    fn seconds_become_slices() {
+        let mut course = Course::new(2, None, vec![true, false], true);
+        started(&mut course, 10, 1_000);
+        for (second, count) in [(10, 1), (11, 2), (13, 3)] {
+            course.add(&period(Phase::Measure, second, second + 1, &replies(&vec![OK; count])));
+        }
+        let counts = |course: &Course| {
+            let slices = course.slices().unwrap();
+            let counts = slices.slices.iter().map(|slice| slice.counts().map(|(_, count)| count).sum());
+            (slices.start_ns / SECOND_NS, slices.warm_up, counts.collect::<Vec<u64>>())
+        };
+        assert_eq!(counts(&course), (10, 2, vec![1, 2, 0, 3]));
+        course.clear_slices();
+        course.add(&period(Phase::Measure, 14, 15, &replies(&[OK])));
+        course.add(&period(Phase::Drain, 15, 16, &replies(&[OK, OK])));
+        assert_eq!(counts(&course), (14, 0, vec![3]));
+        assert!(Course::new(1, None, Vec::new(), false).slices().is_none());
+    }
+}

@@ -1,0 +1,340 @@
+//! A command line of rpc-perf that is carried out: its log, one run with its windows, and what came of it.
+//!
+//! Not where options are read or lines are laid out: those are [`super::command_line`] and [`super::log`]. Invariant: standard output
+//! holds what rpc-perf's would, and everything else is a line on standard error.
+
+use super::command_line::{self, Asked as Meant};
+use super::course::{Course, Ended};
+use super::help::help;
+use super::invocation::{Invocation, Sent};
+use super::log::{self, Level, Log};
+use super::{EXIT_FAILED, VERSION, trace, waterfall};
+use crate::front_end::{
+    Answer, Asked, Caller, Console, End, FailureKind, FrontEnd, Next, OutputFile, Run, RunFailure, Runs,
+    Setup,
+};
+use crate::remarks;
+use brunt_picture::Theme;
+use brunt_plan::phase::Phase;
+use brunt_plan::spec::PlanSpec;
+use brunt_plan::units::DurationNs;
+use brunt_stats::observer::{Event, Place};
+use brunt_stats::period::Period;
+use brunt_stats::summary::Summary;
+use std::io::{self, Write};
+
+const TRACE: &str = "--trace";
+const WATERFALL: &str = "--waterfall";
+/// Windows are put together from periods of a second, of which each is a slice of the files.
+const PERIOD: DurationNs = DurationNs::from_secs(1);
+
+/// What a command line, without the program's name, comes to.
+pub fn read(arguments: &[String], caller: &Caller<'_>) -> Asked {
+    let text = |out: String| Asked::Answer(Answer { out, ..Answer::default() });
+    let read = command_line::parse(arguments).and_then(|meant| {
+        Ok(match meant {
+            Meant::Help => text(help(caller.program)),
+            Meant::Version => text(format!("{VERSION}\n")),
+            Meant::Run(line) => {
+                let invocation = Invocation::new(*line, caller)?;
+                Asked::FrontEnd(Box::new(Loader::new(invocation)))
+            }
+        })
+    });
+    read.unwrap_or_else(|message| {
+        let err = format!("rpc-perf: {message}\n");
+        Asked::Answer(Answer { code: EXIT_FAILED, out: String::new(), err })
+    })
+}
+
+/// A run and what was said of it so far.
+struct Loader {
+    invocation: Invocation,
+    sent: Vec<Sent>,
+    course: Course,
+    seed: u64,
+    /// Windows that are over, the warm-up not counted.
+    windows: u64,
+    /// Those of them in which no request succeeded.
+    failed: Vec<u64>,
+    /// The files hold what there was until now.
+    is_saved: bool,
+}
+
+impl FrontEnd for Loader {
+    fn setup(&mut self, console: &mut Console) -> Setup {
+        self.seed = self.invocation.settings.seed.unwrap_or(console.unix.0);
+        self.invocation.remarks.iter().for_each(|remark| self.say(console, remark));
+        self.say(console, &format!("note: --seed {} makes the same choices again", self.seed));
+        let spec = self.spec();
+        self.print(console, Level::Info, &log::banner(&self.invocation.settings, &self.sent));
+        if self.invocation.settings.verbose > 0 {
+            let plan = spec.to_toml();
+            let lines: Vec<String> = plan.lines().map(|line| format!("plan: {line}")).collect();
+            self.print(console, Level::Debug, &lines);
+        }
+        let settings = &self.invocation.settings;
+        let asked = [(TRACE, &settings.trace), (WATERFALL, &settings.waterfall)];
+        let file = |(option, path): (&'static str, &Option<String>)| {
+            path.clone().map(|path| OutputFile { option, path, is_log: false })
+        };
+        let files = asked.into_iter().filter_map(file).collect();
+        Setup::Runs(Runs { plans: vec![spec], files, period: Some(PERIOD), ..Runs::default() })
+    }
+
+    fn next(&mut self, ended: Option<Summary>, console: &mut Console) -> Next {
+        let Some(summary) = ended else {
+            self.print(console, Level::Info, &log::connecting(&self.invocation.settings));
+            let place = Place { of: Some(1), ..Place::default() };
+            let flushes = self.invocation.settings.flush;
+            return Next::Run(Box::new(Run { spec: self.spec(), flushes, place, ..Run::default() }));
+        };
+        if let Some(ended) = self.course.end() {
+            self.report(&ended, console);
+        }
+        Next::End(self.end(&summary, console))
+    }
+
+    fn fail(&mut self, failure: &RunFailure, console: &mut Console) -> End {
+        match failure.kind {
+            FailureKind::Interrupted => console.say("rpc-perf: interrupted before anything was measured"),
+            _ => console.say(format_args!("rpc-perf: {}", failure.message)),
+        }
+        End::with(EXIT_FAILED)
+    }
+
+    fn observe(&mut self, event: &Event<'_>, console: &mut Console) {
+        match event {
+            Event::Note(note) => self.say(console, &format!("note: {note}")),
+            Event::Started(window) => {
+                self.course.start(*window);
+                let lines = log::scheduled(self.invocation.settings.log_format, &self.sent);
+                self.print(console, Level::Info, &lines);
+            }
+            Event::Period(period) => self.observe_period(period, console),
+            _ => {}
+        }
+    }
+
+    fn write_file(&self, option: &str, out: &mut dyn Write) -> io::Result<()> {
+        match (option, self.course.slices()) {
+            (TRACE, Some(slices)) => trace::write(slices, out),
+            (WATERFALL, Some(slices)) => {
+                brunt_picture::write_png(&waterfall::picture(slices), Theme::Dark, out)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Loader {
+    fn new(invocation: Invocation) -> Self {
+        let (settings, sent) = (&invocation.settings, invocation.sent());
+        let windows = (!settings.service).then_some(u64::from(settings.windows) + 1);
+        let retrieves = sent.iter().map(|sent| sent.retrieves).collect();
+        let duration_s = u64::from(settings.duration_s);
+        let course = Course::new(duration_s, windows, retrieves, invocation.has_slices());
+        Self { invocation, sent, course, seed: 0, windows: 0, failed: Vec::new(), is_saved: false }
+    }
+
+    fn spec(&self) -> PlanSpec {
+        // What is wrong with it was found when the command line was read.
+        self.invocation.spec(self.seed).map(|(spec, _)| spec).unwrap_or_default()
+    }
+
+    fn observe_period(&mut self, period: &Period, console: &mut Console) {
+        if std::mem::take(&mut self.is_saved) {
+            self.course.clear_slices();
+        }
+        if self.invocation.settings.verbose > 1 {
+            let recorded: u64 = period.recorded.rows().map(|(.., row)| row.latencies.response.count()).sum();
+            let line = format!("{}: {:.3} s, {recorded} responses", period.phase.name(), period.seconds());
+            self.print(console, Level::Trace, &[line]);
+        }
+        if self.invocation.settings.verbose > 0 {
+            let faults = period.recorded.faults().rows();
+            let lines: Vec<String> =
+                faults.iter().map(|fault| format!("fault: {}: {}", fault.kind.name(), fault.count)).collect();
+            self.print(console, Level::Debug, &lines);
+        }
+        let ended = self.course.add(period);
+        if period.phase == Phase::Preload {
+            let lines = log::connected(self.invocation.settings.log_format, self.course.connections());
+            self.print(console, Level::Info, &lines);
+        }
+        for ended in ended {
+            self.report(&ended, console);
+        }
+    }
+
+    fn report(&mut self, ended: &Ended, console: &mut Console) {
+        if ended.number == 0 {
+            return self.print(console, Level::Info, &log::warmed_up());
+        }
+        let settings = &self.invocation.settings;
+        self.windows += 1;
+        if ended.window.requests.ok == 0 {
+            self.failed.push(ended.number);
+        }
+        let lines = log::window(settings.log_format, ended.number, &ended.window);
+        self.print(console, Level::Info, &lines);
+        if settings.service && ended.number % u64::from(settings.windows) == 0 {
+            console.save();
+            self.is_saved = true;
+        }
+    }
+
+    /// The exit code: 0 where every window had requests that succeeded.
+    fn end(&self, summary: &Summary, console: &mut Console) -> End {
+        remarks::verdict(summary).iter().for_each(|remark| self.say(console, remark));
+        let settings = &self.invocation.settings;
+        let interrupted = summary.record.run.interrupted && !settings.service;
+        if interrupted {
+            console.say("rpc-perf: interrupted");
+        }
+        for number in &self.failed {
+            console.say(format_args!("rpc-perf: window {number}: no request succeeded"));
+        }
+        if self.windows == 0 && !interrupted {
+            console.say("rpc-perf: no window was measured");
+        }
+        let is_well = !interrupted && self.failed.is_empty() && self.windows > 0;
+        let code = if is_well || settings.legacy_exit { 0 } else { EXIT_FAILED };
+        End { code, saves: true }
+    }
+
+    fn print(&self, console: &mut Console, level: Level, lines: &[String]) {
+        let log = Log { format: self.invocation.settings.log_format, local_ns: console.local_ns() };
+        console.out().extend(log.lines(level, lines).bytes());
+    }
+
+    fn say(&self, console: &mut Console, remark: &str) {
+        if !self.invocation.settings.quiet {
+            console.say(remark);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front_end::Printed;
+    use std::io::ErrorKind;
+
+    const GET: &str = "[[workload]]\nparameter = [{}]";
+
+    fn asked(line: &str) -> Asked {
+        let read_text = |path: &str| match path {
+            "get" => Ok(GET.to_owned()),
+            _ => Err(io::Error::from(ErrorKind::NotFound)),
+        };
+        let caller = Caller {
+            program: "rpc-perf",
+            is_terminal: false,
+            allowed_cpus: &[0, 1],
+            home: None,
+            variable: &|_| None,
+            read_text: &read_text,
+        };
+        read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>(), &caller)
+    }
+
+    fn front_end(line: &str) -> Box<dyn FrontEnd> {
+        match asked(line) {
+            Asked::FrontEnd(front_end) => front_end,
+            Asked::Answer(answer) => panic!("{line}: {answer:?}"),
+        }
+    }
+
+    /// What was printed, standard error in brackets.
+    fn printed(console: &mut Console) -> Vec<String> {
+        let text = |printed: Printed| match printed {
+            Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
+            Printed::Err(text) => format!("[{}]", text.trim_end()),
+        };
+        console.take().into_iter().map(text).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// At 2025-11-21 04:03:07.901 of a zone one hour east of Greenwich.
+    fn console() -> Console {
+        let mut console = Console::at(DurationNs(0), DurationNs(1_763_694_187_901_000_000));
+        console.utc_offset_s = 3_600;
+        console
+    }
+
+    fn set_up(line: &str) -> (Runs, Vec<String>) {
+        let mut console = console();
+        match front_end(line).setup(&mut console) {
+            Setup::Runs(runs) => (runs, printed(&mut console)),
+            Setup::Agent(_) => panic!("{line}: an agent"),
+        }
+    }
+
+    #[test]
+    fn a_run_begins_with_its_configuration() {
+        let (runs, text) = set_up("--config get -s h --seed 5");
+        assert_eq!(text[0], "[note: --seed 5 makes the same choices again]");
+        assert!(
+            text[1]
+                .starts_with("2025-11-21 04:03:07.901 INFO  [rpc-perf] rpc-perf 2.1.0-pre initializing...\n"),
+            "{text:?}"
+        );
+        assert!(
+            text[1].ends_with(" INFO  [rpc-perf] Config: Buffer size (bytes): RX: 4096 TX: 4096\n"),
+            "{text:?}"
+        );
+        assert_eq!((runs.files, runs.period), (Vec::new(), Some(PERIOD)));
+        assert_eq!(runs.plans[0].run.seed.map(|seed| seed.0), Some(5));
+        // Another one each time.
+        let (runs, _) = set_up("--config get -s h --quiet");
+        assert_eq!(runs.plans[0].run.seed.map(|seed| seed.0), Some(1_763_694_187_901_000_000));
+        let (runs, text) = set_up("--config get -s h --quiet x -v --trace t --waterfall w");
+        assert_eq!(text.len(), 1);
+        assert!(
+            text[0].contains("\n2025-11-21 04:03:07.901 DEBUG [rpc-perf] plan: command = [\"get 0\"]\n"),
+            "{text:?}"
+        );
+        let files: Vec<_> = runs.files.iter().map(|file| (file.option, file.path.as_str())).collect();
+        assert_eq!(files, [("--trace", "t"), ("--waterfall", "w")]);
+    }
+
+    #[test]
+    fn a_cache_is_flushed_where_that_is_asked_for() {
+        for (line, flushes) in [("--config get -s h", false), ("--config get -s h --flush", true)] {
+            let mut front_end = front_end(line);
+            front_end.setup(&mut console());
+            let mut console = console();
+            let Next::Run(run) = front_end.next(None, &mut console) else { panic!("{line}: no run") };
+            assert_eq!(run.flushes, flushes);
+            assert_eq!(printed(&mut console)[0].lines().count(), 3);
+        }
+    }
+
+    #[test]
+    fn answers_and_failures_have_exit_codes() {
+        let answer = |line: &str| match asked(line) {
+            Asked::Answer(answer) => answer,
+            Asked::FrontEnd(_) => panic!("{line}: a front end"),
+        };
+        let version = Answer { code: 0, out: "rpc-perf 2.1.0-pre\n".to_owned(), err: String::new() };
+        assert_eq!(answer("--version"), version);
+        assert_eq!(answer("-h"), Answer { code: 0, out: help("rpc-perf"), err: String::new() });
+        for (line, said) in [
+            ("--config get", "rpc-perf: require server parameter;"),
+            ("-s h", "rpc-perf: config file not specified;"),
+            ("---config get", "rpc-perf: '---config' is no option; did you mean --config?"),
+        ] {
+            let Answer { code, out, err } = answer(line);
+            assert!(
+                code == 1 && out.is_empty() && err.starts_with(said) && err.ends_with('\n'),
+                "{line}: {err}"
+            );
+        }
+        for kind in [FailureKind::Interrupted, FailureKind::Unreachable, FailureKind::Other] {
+            let mut console = Console::default();
+            let failure = RunFailure { kind, message: "why".to_owned() };
+            assert_eq!(front_end("--config get -s h --quiet").fail(&failure, &mut console), End::with(1));
+            assert_eq!(printed(&mut console).len(), 1);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The help of `brunt rpc-perf`: the layout of rpc-perf's, in our own words.
+//!
+//! What is honoured, repaired or refused in detail stands in docs/compat.md. Invariant: every option of the table is there.
+
+use super::command_line::OPTIONS;
+use std::fmt::Write as _;
+
+/// The value of each option, and what it does, in the order of [`OPTIONS`].
+const TEXTS: [(&str, &str); OPTIONS.len()] = [
+    ("HOST:PORT", "a server; may be given several times"),
+    ("INTEGER", "threads [1]"),
+    ("INTEGER", "connections of each thread to each server [1]"),
+    ("INTEGER", "seconds of each window [60]"),
+    ("INTEGER", "measured windows; one before them is the warm-up [5]"),
+    ("INTEGER", "give a request up after so many milliseconds [never]"),
+    ("INTEGER", "give an attempt to connect up after so many milliseconds [10000]"),
+    ("STRING", "memcache, redis, redis-inline, echo, ping or thrift [memcache]"),
+    ("FILE", "TOML file with the workloads, and with any of these options under [general]"),
+    ("HOST:PORT", "show numbers of the last window there by HTTP"),
+    ("FILE", "write histograms of latency, second by second, as text"),
+    ("FILE", "draw latency over time as PNG"),
+    ("", "send small requests at once (TCP_NODELAY)"),
+    ("", "delete everything on every server first"),
+    ("", "IPv4 alone"),
+    ("", "IPv6 alone"),
+    ("", "go on until interrupted, and write the files after every run of windows"),
+    ("", "print the version"),
+    ("", "more lines in the log; twice: still more"),
+    ("", "print this"),
+    ("INTEGER", "shown in the log; replies of any size are read [4096]"),
+    ("INTEGER", "shown in the log; requests of any size are sent [4096]"),
+    ("INTEGER", "number of the database of a Redis [0]"),
+    ("YEAR", "lines of the log as in 2017, or as in 2016 [2017]"),
+    ("INTEGER", "number that all random choices follow from"),
+    ("", "no lines on standard error that begin with note: or warning:"),
+    ("", "exit with 0 whatever became of the run, as rpc-perf does"),
+];
+/// Where texts begin.
+const COLUMN: usize = 28;
+
+/// What `--help` prints for this name of the program.
+pub fn help(program: &str) -> String {
+    let mut text = format!("Usage: {program} [options]\n\nOptions:\n");
+    // Writing into a string cannot fail.
+    for (rule, (value, about)) in OPTIONS.iter().zip(TEXTS) {
+        let letter = rule.short.map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let option = format!("    {letter}--{} {value}", rule.long);
+        let _ = match option.trim_end().len() < COLUMN {
+            true => writeln!(text, "{option:COLUMN$}{about}"),
+            false => writeln!(text, "{}\n{:COLUMN$}{about}", option.trim_end(), ""),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_its_line() {
+        let text = help("rpc-perf");
+        assert!(
+            text.starts_with("Usage: rpc-perf [options]\n\nOptions:\n    -s, --server HOST:PORT  a server;"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "\n        --request-timeout INTEGER\n                            give a request up"
+            ),
+            "{text}"
+        );
+        assert!(text.contains("\n        --flush             delete everything"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 110), "{text}");
+    }
+}

@@ -1,0 +1,504 @@
+//! What a command line and its file come to: a plan, and what is printed of its run.
+//!
+//! Not a run. Invariant: what rpc-perf refuses is refused before anything is connected: the file, then what both say, then workloads.
+
+use super::command_line::{CommandLine, unfit};
+use super::config::{Config, General, LogFormat, Parameter, Workload};
+use super::request::{Dialect, Request};
+use crate::front_end::Caller;
+use brunt_plan::distribution::{Arrival, SizeDistribution};
+use brunt_plan::mix::Mix;
+use brunt_plan::op::OpKind;
+use brunt_plan::plan::{IpVersion, KeyForm, Placement};
+use brunt_plan::resolve::{Host, resolve};
+use brunt_plan::server::ServerList;
+use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
+use brunt_plan::units::{Count, DurationNs, Rate};
+use brunt_plan::url::NamedServer;
+use brunt_plan::warmup::Warmup;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+const MICRO: u64 = 1_000_000;
+/// Without a time-out rpc-perf waits for a reply for ever.
+const PATIENCE: DurationNs = DurationNs::from_secs(3_600);
+/// Without a time-out for connecting an attempt is given up after this, and another one follows.
+const ATTEMPT: DurationNs = DurationNs::from_secs(10);
+/// No plan has more.
+const CONNECTIONS_MAX: u64 = 1_000_000;
+/// How long replies are awaited at the end at most.
+const DRAIN_MAX: DurationNs = DurationNs::from_secs(10);
+/// How long a run lasts that only a signal ends: a century.
+const FOR_EVER: DurationNs = DurationNs::from_secs(100 * 366 * 86_400);
+
+/// What a command line comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Invocation {
+    /// What is sent, to whom, and for how long.
+    pub settings: Settings,
+    /// The file.
+    workloads: Vec<Workload>,
+    /// What to tell the user beforehand, each with `warning: ` or `note: `.
+    pub remarks: Vec<String>,
+}
+
+/// What file and command line say together, with rpc-perf's defaults.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are the options of the same names")]
+pub struct Settings {
+    pub servers: Vec<String>,
+    pub dialect: Dialect,
+    pub threads: u32,
+    /// Of each thread to each server.
+    pub connections: u32,
+    pub duration_s: u32,
+    pub windows: u32,
+    pub request_timeout_ms: Option<u32>,
+    pub connect_timeout_ms: Option<u32>,
+    pub tcp_nodelay: bool,
+    pub ip_version: IpVersion,
+    pub rx_buffer_size: u32,
+    pub tx_buffer_size: u32,
+    pub database: u32,
+    pub listen: Option<String>,
+    pub flush: bool,
+    pub service: bool,
+    pub trace: Option<String>,
+    pub waterfall: Option<String>,
+    pub verbose: u32,
+    pub log_format: LogFormat,
+    pub seed: Option<u64>,
+    pub quiet: bool,
+    pub legacy_exit: bool,
+}
+
+/// A workload as it is printed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// Its method.
+    pub method: String,
+    /// Requests per second.
+    pub rate: u64,
+    /// As the file has them.
+    pub parameters: Vec<Parameter>,
+    /// Its replies are hits and misses.
+    pub retrieves: bool,
+}
+
+impl Invocation {
+    /// What this command line comes to.
+    ///
+    /// # Errors
+    /// No plan does what it asks for.
+    pub fn new(line: CommandLine, caller: &Caller<'_>) -> Result<Self, String> {
+        let path = line.config.as_deref().ok_or("config file not specified; accepted: --config FILE")?;
+        let text = (caller.read_text)(path).map_err(|error| {
+            format!("Error opening config: {error}; --config: '{path}' was given; accepted: the path of a text file")
+        })?;
+        let config = Config::parse(path, &text)?;
+        if !config.warmup.is_empty() {
+            return Err(format!(
+                "--config: '{path}': [[warmup]] was given; accepted: a file without it, for the first window is the warm-up, whatever the hit rate"
+            ));
+        }
+        let mut general = config.general;
+        general.overlay(line.general);
+        let mut remarks: Vec<String> =
+            line.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+        let settings = Settings::of(general, line.ip_version)?;
+        if config.workloads.is_empty() {
+            return Err(format!(
+                "no workloads specified; --config: '{path}' was given; accepted: a file with [[workload]]"
+            ));
+        }
+        let invocation = Self { settings, workloads: config.workloads, remarks: Vec::new() };
+        let (spec, warnings) = invocation.spec(invocation.settings.seed.unwrap_or(0))?;
+        remarks.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
+        let host = Host { allowed_cpus: caller.allowed_cpus.to_vec(), random_seed: 0 };
+        resolve(&spec, &host).map_err(|error| error.to_string())?;
+        Ok(Self { remarks, ..invocation })
+    }
+
+    /// The workloads in their order.
+    pub fn sent(&self) -> Vec<Sent> {
+        let sent = |(index, workload): (usize, &Workload)| {
+            // What is drawn is not printed, and what is wrong was found before.
+            let request = self.request(index, 0).ok();
+            Sent {
+                method: request.as_ref().map(|request| request.method.clone()).unwrap_or_default(),
+                rate: workload.rate,
+                parameters: workload.parameters.clone(),
+                retrieves: request.is_some_and(|request| request.retrieves),
+            }
+        };
+        self.workloads.iter().enumerate().map(sent).collect()
+    }
+
+    /// How long the run takes, the warm-up included.
+    pub fn seconds(&self) -> u64 {
+        u64::from(self.settings.duration_s) * (u64::from(self.settings.windows) + 1)
+    }
+
+    /// Is there a file of latencies second by second?
+    pub fn has_slices(&self) -> bool {
+        self.settings.trace.is_some() || self.settings.waterfall.is_some()
+    }
+
+    /// The plan, with what is drawn by this seed; and what of the file has no effect.
+    ///
+    /// # Errors
+    /// What is wrong with a workload.
+    pub fn spec(&self, seed: u64) -> Result<(PlanSpec, Vec<String>), String> {
+        let requests = (0..self.workloads.len()).map(|index| self.request(index, seed));
+        let requests = requests.collect::<Result<Vec<_>, _>>()?;
+        let mut warnings = Vec::new();
+        for (index, request) in requests.iter().enumerate() {
+            warnings.extend(request.warnings.iter().map(|warning| format!("workload {index}: {warning}")));
+        }
+        let classes =
+            requests.iter().enumerate().map(|(index, request)| self.class(index, request, requests.len()));
+        let classes = classes.collect::<Result<Vec<_>, _>>()?;
+        let commands = requests.into_iter().map(|request| request.template).collect();
+        let run = RunSpec { command: Some(commands), ..self.run(seed)? };
+        Ok((PlanSpec { run, base: ClassSpec::default(), classes }, warnings))
+    }
+
+    fn request(&self, index: usize, seed: u64) -> Result<Request, String> {
+        // Workloads draw apart from each other.
+        let seed = seed.wrapping_add(index as u64);
+        Request::of(self.settings.dialect, &self.workloads[index], seed)
+            .map_err(|what| format!("workload {index}: {what}"))
+    }
+
+    fn run(&self, seed: u64) -> Result<RunSpec, String> {
+        let settings = &self.settings;
+        let named =
+            |name: &String| NamedServer::from_str(name).map_err(|accepted| unfit("server", name, &accepted));
+        let servers = settings.servers.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+        let timeout = settings.request_timeout_ms.map_or(PATIENCE, milliseconds);
+        Ok(RunSpec {
+            placement: (servers.len() > 1).then_some(Placement::RoundRobin),
+            server: Some(ServerList(servers)),
+            protocol: Some(settings.dialect.protocol()),
+            ip_version: Some(settings.ip_version),
+            nodelay: Some(settings.tcp_nodelay),
+            database: (settings.database > 0).then_some(Count(u64::from(settings.database))),
+            threads: Some(Count(u64::from(settings.threads))),
+            timeout: Some(timeout),
+            connect_timeout: Some(settings.connect_timeout_ms.map_or(ATTEMPT, milliseconds)),
+            drain: Some(timeout.min(DRAIN_MAX)),
+            // The first window is the warm-up. For the plan it is as good as the others: what is late there is answered in the next.
+            warmup: Some(Warmup::NONE),
+            time: Some(if settings.service { FOR_EVER } else { DurationNs::from_secs(self.seconds()) }),
+            preload: Some(false),
+            // Of commands they could not be compared with anything.
+            server_stats: Some(false),
+            seed: Some(Count(seed)),
+            data_seed: Some(Count(seed)),
+            ..RunSpec::default()
+        })
+    }
+
+    /// A workload, which shares the connections of the first.
+    fn class(&self, index: usize, request: &Request, of: usize) -> Result<ClassSpec, String> {
+        let settings = &self.settings;
+        let rate = self.workloads[index].rate;
+        let micro_per_second = rate.checked_mul(MICRO).ok_or_else(|| {
+            format!(
+                "workload {index}: rate {rate} was given; accepted: up to {} requests per second",
+                u64::MAX / MICRO
+            )
+        })?;
+        let rate = (rate > 0).then_some(Rate { micro_per_second });
+        let owns = index == 0;
+        let connections = [settings.threads, settings.connections, settings.servers.len() as u32];
+        let connections = connections.into_iter().map(u64::from).fold(1, u64::saturating_mul);
+        if connections > CONNECTIONS_MAX {
+            return Err(format!(
+                "--threads, --connections and --server: {connections} connections were asked for; accepted: up to {CONNECTIONS_MAX}"
+            ));
+        }
+        let numbers = request.numbers;
+        Ok(ClassSpec {
+            name: Some(class_name(index)),
+            arrival: rate.map(|_| Arrival::Uniform),
+            rate,
+            connections: owns.then_some(Count(connections)),
+            depth: owns.then_some(Count(1)),
+            connections_of: (!owns).then(|| class_name(0)),
+            mix: Some(Mix {
+                weights: vec![(OpKind::Raw, 1)],
+                commands: (0..of).map(|command| u32::from(command == index)).collect(),
+            }),
+            keys: Some(Count(numbers.map_or(1, |numbers| numbers.count))),
+            key_form: Some(KeyForm::Decimal),
+            key_size: numbers.map(|numbers| SizeDistribution::Fixed(numbers.digits)),
+            ..ClassSpec::default()
+        })
+    }
+}
+
+fn class_name(index: usize) -> String {
+    format!("workload-{index}")
+}
+
+fn milliseconds(milliseconds: u32) -> DurationNs {
+    DurationNs::from_millis(u64::from(milliseconds))
+}
+
+impl Settings {
+    /// With rpc-perf's defaults.
+    fn of(general: General, only: Option<IpVersion>) -> Result<Self, String> {
+        let number = |given: Option<NonZeroU32>, usual: u32| given.map_or(usual, NonZeroU32::get);
+        let ip_version = match (only, general.ipv4.unwrap_or(true), general.ipv6.unwrap_or(true)) {
+            (Some(only), ..) => only,
+            (None, true, true) => IpVersion::Any,
+            (None, true, false) => IpVersion::V4,
+            (None, false, true) => IpVersion::V6,
+            (None, false, false) => {
+                return Err(
+                    "ipv4 and ipv6: 'false' was given to both; accepted: true for one of them".to_owned()
+                );
+            }
+        };
+        let servers = general.server.map(|names| names.0).unwrap_or_default();
+        if servers.is_empty() {
+            return Err("require server parameter; accepted: --server HOST:PORT".to_owned());
+        }
+        let dialect = Dialect::find(general.protocol.as_deref().unwrap_or("memcache"))?;
+        let flush = general.flush.unwrap_or(false);
+        if flush && !dialect.stores() {
+            return Err(format!(
+                "--flush was given; accepted: with protocol memcache or redis, for {} servers store nothing",
+                dialect.name()
+            ));
+        }
+        Ok(Self {
+            servers,
+            dialect,
+            threads: number(general.threads, 1),
+            connections: number(general.connections, 1),
+            duration_s: number(general.duration, 60),
+            windows: number(general.windows, 5),
+            request_timeout_ms: general.request_timeout.map(NonZeroU32::get),
+            connect_timeout_ms: general.connect_timeout.map(NonZeroU32::get),
+            tcp_nodelay: general.tcp_nodelay.unwrap_or(false),
+            ip_version,
+            rx_buffer_size: number(general.rx_buffer_size, 4096),
+            tx_buffer_size: number(general.tx_buffer_size, 4096),
+            database: general.database.unwrap_or(0),
+            listen: general.listen,
+            flush,
+            service: general.service.unwrap_or(false),
+            trace: general.trace,
+            waterfall: general.waterfall,
+            verbose: general.verbose.unwrap_or(0),
+            log_format: general.log_format.unwrap_or_default(),
+            seed: general.seed,
+            quiet: general.quiet.unwrap_or(false),
+            legacy_exit: general.legacy_exit.unwrap_or(false),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NAMES;
+    use super::super::command_line::{Asked, OPTIONS, parse};
+    use super::*;
+    use std::io::ErrorKind;
+
+    const FILES: [(&str, &str); 9] = [
+        ("get", "[[workload]]\nparameter = [{}]"),
+        (
+            "two",
+            "[general]\nthreads = 2\nconnections = 3\nrequest-timeout = 200\nipv6 = false\n[[workload]]\nrate = 0\nparameter = [{}]\n\
+             [[workload]]\nmethod = 'set'\nrate = 10\nparameter = [{style = 'random', size = 6, num = 500, regenerate = true}, {size = 3}]",
+        ),
+        ("empty", "[general]\nthreads = 2"),
+        ("typo", "[[workload]]\nratee = 5"),
+        ("method", "[[workload]]\nparameter = [{}]\n[[workload]]\nmethod = 'frob'"),
+        ("fast", "[[workload]]\nrate = 18446744073710\nparameter = [{}]"),
+        ("warm", "[[workload]]\nparameter = [{}]\n[[warmup]]\nparameter = [{}]"),
+        ("neither", "[general]\nipv4 = false\nipv6 = false\n[[workload]]\nparameter = [{}]"),
+        ("unused", "[[workload]]\nparameter = [{regenerate = true}]"),
+    ];
+
+    fn invocation(line: &str) -> Result<Invocation, String> {
+        let read_text = |path: &str| {
+            let file = FILES.iter().find(|(name, _)| *name == path);
+            file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| ErrorKind::NotFound.into())
+        };
+        let caller = Caller {
+            program: "rpc-perf",
+            is_terminal: false,
+            allowed_cpus: &[0, 1, 2, 3],
+            home: None,
+            variable: &|_| None,
+            read_text: &read_text,
+        };
+        match parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())? {
+            Asked::Run(line) => Invocation::new(*line, &caller),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    /// The lines of the plan that differ from those of `--config get -s h`.
+    fn plan(line: &str) -> String {
+        let text = |line: &str| {
+            let invocation = invocation(line).unwrap_or_else(|message| panic!("{line}: {message}"));
+            let host = Host { allowed_cpus: vec![0, 1, 2, 3], random_seed: 0 };
+            PlanSpec::from(&resolve(&invocation.spec(7).unwrap().0, &host).unwrap()).to_toml()
+        };
+        let usual = text("--config get -s h");
+        let changed = text(line);
+        changed
+            .lines()
+            .filter(|line| !usual.lines().any(|usual| usual == *line))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn the_usual_plan() {
+        let (spec, warnings) = invocation("--config get -s h").unwrap().spec(7).unwrap();
+        assert!(warnings.is_empty());
+        let expected = "\
+server = [\"h\"]
+protocol = \"memcached-text\"
+command = [\"get 0\"]
+ip-version = \"any\"
+nodelay = false
+threads = 1
+timeout = \"1h\"
+connect-timeout = \"10s\"
+drain = \"10s\"
+time = \"6m\"
+warmup = \"0s\"
+preload = false
+server-stats = false
+seed = 7
+data-seed = 7
+
+[[class]]
+name = \"workload-0\"
+connections = 1
+depth = 1
+mix = \"raw=1\"
+keys = 1
+key-form = \"decimal\"
+";
+        assert_eq!(spec.to_toml(), expected);
+    }
+
+    #[test]
+    fn options_change_the_plan() {
+        let table = [
+            ("-d 1 -w 2", "time = \"3s\""),
+            ("-d 1 --service --trace t --waterfall w", "time = \"878400h\""),
+            ("-t 2 -c 3", "threads = 2\nconnections = 6"),
+            ("-s i:5", "server = [\"h:11211\", \"i:5\"]\nplacement = \"round-robin\"\nconnections = 2"),
+            ("--request-timeout 200", "timeout = \"200ms\"\ndrain = \"200ms\""),
+            ("--request-timeout 20000", "timeout = \"20s\""),
+            ("--connect-timeout 500", "connect-timeout = \"500ms\""),
+            ("--ipv6", "ip-version = \"6\""),
+            ("-p redis", "server = [\"h:6379\"]\nprotocol = \"resp2\""),
+            (
+                "-p redis_inline --database 3",
+                "server = [\"h:6379\"]\nprotocol = \"resp-inline\"\ndatabase = 3",
+            ),
+            ("-p echo", "server = [\"h:7\"]\nprotocol = \"echo\"\ncommand = ['\"\\x00\"']"),
+            ("--rx-buffer-size 9 --tx-buffer-size 9 --quiet --flush -v --log-format 2016", ""),
+        ];
+        for (options, expected) in table {
+            assert_eq!(plan(&format!("--config get -s h {options}")), expected, "{options}");
+        }
+        let nodelay = plan("--config get -s h --tcp-nodelay");
+        assert_eq!(nodelay, "");
+        assert!(
+            invocation("--config get -s h --tcp-nodelay")
+                .unwrap()
+                .spec(7)
+                .unwrap()
+                .0
+                .to_toml()
+                .contains("nodelay = true\n")
+        );
+        assert_eq!(
+            plan("--config two -s h -t 1"),
+            "command = [\"get 0\", \"set {key} 0 0 {bytes} 001\"]\nip-version = \"4\"\ntimeout = \"200ms\"\ndrain = \"200ms\"\n\
+             connections = 3\nmix = \"raw=1+0\"\nname = \"workload-1\"\nrate = \"10/s\"\narrival = \"uniform\"\nmix = \"raw=0+1\"\n\
+             keys = 500\nkey-size = \"fixed:6\"\nconnections-of = \"workload-0\""
+        );
+    }
+
+    #[test]
+    fn what_has_no_effect_is_said() {
+        let remarks = |line: &str| invocation(line).unwrap().remarks;
+        assert_eq!(
+            remarks("--config unused -s h x"),
+            [
+                "warning: 'x' belongs to no option and has no effect",
+                "warning: workload 0: parameter 0: regenerate: without effect, for what is static never changes",
+            ]
+        );
+        assert!(remarks("--config get -s h").is_empty());
+    }
+
+    #[test]
+    fn refusals() {
+        // (command line, message as the user of rpc-perf reads it)
+        let table = [
+            ("-s h", "config file not specified; accepted: --config FILE"),
+            (
+                "--config nofile -s h",
+                "Error opening config: entity not found; --config: 'nofile' was given; accepted: the path",
+            ),
+            ("--config get", "require server parameter; accepted: --server HOST:PORT"),
+            (
+                "--config typo -s h",
+                "--config: 'typo', line 2, column 1: 'ratee' is no key; did you mean 'rate'? accepted: name,",
+            ),
+            (
+                "--config empty -s h",
+                "no workloads specified; --config: 'empty' was given; accepted: a file with [[workload]]",
+            ),
+            ("--config method -s h", "workload 1: invalid command: frob; accepted: get, gets,"),
+            (
+                "--config fast -s h",
+                "workload 0: rate 18446744073710 was given; accepted: up to 18446744073709 requests per second",
+            ),
+            ("--config warm -s h", "--config: 'warm': [[warmup]] was given; accepted: a file without it"),
+            (
+                "--config neither -s h",
+                "ipv4 and ipv6: 'false' was given to both; accepted: true for one of them",
+            ),
+            ("--config get -s h -p foo", "Protocol foo not known (--protocol); accepted: memcache,"),
+            ("--config get -s a:b", "--server: 'a:b' was given; accepted: "),
+            (
+                "--config get -s h -p ping --flush",
+                "--flush was given; accepted: with protocol memcache or redis, for ping servers",
+            ),
+            (
+                "--config get -s h -c 4000000000 -t 2",
+                "--threads, --connections and --server: 8000000000 connections were asked for; accepted: up to 1000000",
+            ),
+            ("--config get -s h --database 3", "--database: '3' was given; accepted:"),
+        ];
+        for (line, message) in table {
+            let said = NAMES.translate(&invocation(line).map(|_| ()).unwrap_err());
+            assert!(said.starts_with(message), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn every_name_is_an_option() {
+        for (_, name) in NAMES.table {
+            for word in
+                name.split_whitespace().filter_map(|word| word.trim_matches(['(', ')']).strip_prefix("--"))
+            {
+                assert!(OPTIONS.iter().any(|option| option.long == word), "{name}");
+            }
+        }
+    }
+}

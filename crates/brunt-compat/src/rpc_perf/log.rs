@@ -1,0 +1,440 @@
+//! Lines of rpc-perf's log, as its version of 2017 lays them out and as that of 2016 does.
+//!
+//! Not when they are printed, and not where their numbers come from. Invariant: a line has its time of day, its level and the name of
+//! the program before its text.
+
+use super::VERSION;
+use super::config::{LogFormat, Parameter, Style};
+use super::invocation::{Sent, Settings};
+use super::window::{Connections, Window};
+use brunt_plan::plan::IpVersion;
+use std::fmt::Write as _;
+
+/// Between parts of the log.
+const RULE: &str = "-----";
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// What everybody sees.
+    Info,
+    /// With `-v`.
+    Debug,
+    /// With `-vv`.
+    Trace,
+}
+
+/// Text that becomes lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    /// The layout.
+    pub format: LogFormat,
+    /// Local time in nanoseconds: since the midnight of the first of January 1970 there.
+    pub local_ns: u64,
+}
+
+impl Log {
+    /// These lines.
+    pub fn lines<T: AsRef<str>>(&self, level: Level, messages: &[T]) -> String {
+        let level = match level {
+            Level::Info => "INFO ",
+            Level::Debug => "DEBUG",
+            Level::Trace => "TRACE",
+        };
+        let time = self.time();
+        let mut text = String::new();
+        for message in messages {
+            // Writing into a string cannot fail.
+            let _ = writeln!(text, "{time} {level} [rpc-perf] {}", message.as_ref());
+        }
+        text
+    }
+
+    fn time(&self) -> String {
+        let (year, month, day) = date(self.local_ns / SECOND / 86_400);
+        let second = self.local_ns / SECOND % 86_400;
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        let time = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
+        match self.format {
+            LogFormat::Of2017 => format!("{time}.{:03}", self.local_ns / MS % 1_000),
+            LogFormat::Of2016 => time,
+        }
+    }
+}
+
+/// Year, month and day of a number of days since 1970-01-01, by the calendar of Gregory: 400 years have 146 097 days.
+fn date(days: u64) -> (u64, u64, u64) {
+    // Years begin in March here, so that a leap day is the last of its year; day 0 is the first of March of the year 0.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let of_year = |year: u64| of_era - (365 * year + year / 4 - year / 100);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    // Five months from March or August on have 153 days.
+    let month = (5 * of_year(year) + 2) / 153;
+    let day = of_year(year) - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day)
+}
+
+/// What is said first: who speaks, and what was asked for.
+pub fn banner(settings: &Settings, sent: &[Sent]) -> Vec<String> {
+    let mut lines = vec![format!("{VERSION} initializing...")];
+    let (pool, ip) = match settings.log_format {
+        LogFormat::Of2017 => {
+            lines.push("feature: asm: disabled".to_owned());
+            let ip = match settings.ip_version {
+                IpVersion::Any => "IP",
+                IpVersion::V4 => "IPv4",
+                IpVersion::V6 => "IPv6",
+            };
+            ("Poolsize", ip)
+        }
+        LogFormat::Of2016 => {
+            let ip = match settings.ip_version {
+                IpVersion::Any => "IP::Any",
+                IpVersion::V4 => "IP::V4",
+                IpVersion::V6 => "IP::V6",
+            };
+            ("Connections", ip)
+        }
+    };
+    lines.extend([RULE.to_owned(), "Config:".to_owned()]);
+    for server in &settings.servers {
+        lines.push(format!("Config: Server: {server} Protocol: {}", settings.dialect.name()));
+    }
+    lines.push(format!("Config: IP: {ip} TCP_NODELAY: {}", settings.tcp_nodelay));
+    lines.push(format!("Config: Threads: {} {pool}: {}", settings.threads, settings.connections));
+    lines.push(format!("Config: Windows: {} Duration: {}", settings.windows, settings.duration_s));
+    match settings.log_format {
+        LogFormat::Of2017 => {
+            let timeout = |given: Option<u32>| given.map_or("None".to_owned(), |ms| format!("{ms} ms"));
+            lines.push(format!("Config: Request Timeout: {}", timeout(settings.request_timeout_ms)));
+            lines.push(format!("Config: Connect Timeout: {}", timeout(settings.connect_timeout_ms)));
+            let (rx, tx) = (settings.rx_buffer_size, settings.tx_buffer_size);
+            lines.push(format!("Config: Buffer size (bytes): RX: {rx} TX: {tx}"));
+        }
+        LogFormat::Of2016 => lines.extend(workloads(LogFormat::Of2016, sent)),
+    }
+    lines
+}
+
+/// What is said when connections are begun.
+pub fn connecting(settings: &Settings) -> Vec<String> {
+    let clients = (0..settings.threads).map(|client| format!("Client: {client}"));
+    [RULE.to_owned(), "Connecting...".to_owned()].into_iter().chain(clients).collect()
+}
+
+/// What is said when the schedule begins: in 2017 what will be sent.
+pub fn scheduled(format: LogFormat, sent: &[Sent]) -> Vec<String> {
+    match format {
+        LogFormat::Of2017 => workloads(format, sent),
+        LogFormat::Of2016 => Vec::new(),
+    }
+}
+
+/// What is said of the connections that were made before: in 2016 how many stand.
+pub fn connected(format: LogFormat, connections: Connections) -> Vec<String> {
+    match format {
+        LogFormat::Of2017 => Vec::new(),
+        LogFormat::Of2016 => {
+            let failures = connections.errors + connections.timeouts;
+            vec![format!("Connections: {} Failures: {failures}", connections.established)]
+        }
+    }
+}
+
+fn workloads(format: LogFormat, sent: &[Sent]) -> Vec<String> {
+    let mut lines = vec![RULE.to_owned(), "Workload:".to_owned()];
+    for (index, Sent { method, rate, parameters, .. }) in sent.iter().enumerate() {
+        lines.push(format!("Workload {index}: Method: {method} Rate: {rate}"));
+        if format == LogFormat::Of2016 {
+            lines.extend(parameters.iter().enumerate().map(parameter));
+        }
+    }
+    lines
+}
+
+fn parameter((index, parameter): (usize, &Parameter)) -> String {
+    let Parameter { style, regenerate, num, .. } = parameter;
+    let size = parameter.size.unwrap_or(1);
+    match (style, num) {
+        (Style::Static, _) => {
+            format!("Parameter: Static {{ size: {size}, seed: {} }}", parameter.seed.unwrap_or(index as u64))
+        }
+        (Style::Random, None) => format!("Parameter: Random {{ size: {size}, regenerate: {regenerate} }}"),
+        (Style::Random, Some(num)) => {
+            format!("Parameter: Random {{ size: {size}, num: {num}, regenerate: {regenerate} }}")
+        }
+    }
+}
+
+/// What is said when the first window is over.
+pub fn warmed_up() -> Vec<String> {
+    vec![RULE.to_owned(), "Warmup complete".to_owned()]
+}
+
+/// A window.
+pub fn window(format: LogFormat, number: u64, window: &Window) -> Vec<String> {
+    let mut lines = vec![RULE.to_owned(), format!("Window: {number}")];
+    match format {
+        LogFormat::Of2017 => lines.extend(of_2017(window)),
+        LogFormat::Of2016 => lines.extend(of_2016(window)),
+    }
+    lines
+}
+
+fn of_2017(window: &Window) -> [String; 6] {
+    let Window { connections, requests, hits, misses, .. } = window;
+    let [min, p50, p90, p99, p999, p9999, max] = window.percentiles_ns().map(|ns| ns / 1_000);
+    [
+        format!(
+            "Connections: Ok: {} Error: {} Timeout: {} Open: {}",
+            connections.established, connections.errors, connections.timeouts, connections.open
+        ),
+        format!(
+            "Sockets: Create: {} Close: {} Read: {} Write: {} Flush: 0",
+            connections.begun, connections.closed, requests.replied, requests.sent
+        ),
+        format!(
+            "Requests: Sent: {} Prepared: {} In-Flight: {}",
+            requests.sent, requests.scheduled, requests.in_flight
+        ),
+        format!(
+            "Responses: Ok: {} Error: {} Timeout: {} Hit: {hits} Miss: {misses}",
+            requests.ok, requests.errors, requests.timeouts
+        ),
+        format!(
+            "Rate: {:.2} rps Success: {:.2} % Hit Rate: {:.2} %",
+            window.rate(),
+            window.success(),
+            window.hit_rate()
+        ),
+        format!(
+            "Percentiles: Response OK (us): min: {min} p50: {p50} p90: {p90} p99: {p99} p999: {p999} p9999: {p9999} max: {max}"
+        ),
+    ]
+}
+
+fn of_2016(window: &Window) -> [String; 4] {
+    let Window { connections, requests, misses, .. } = window;
+    let [min, p50, p90, p99, p999, p9999, max] = window.percentiles_ns();
+    let failed = requests.errors + requests.timeouts;
+    [
+        format!(
+            "Requests: {} Ok: {} Miss: {misses} Error: {failed} Closed: {}",
+            requests.sent, requests.ok, connections.lost
+        ),
+        format!(
+            "Rate: {:.2} rps Success: {:.2} % Hitrate: {:.2} %",
+            window.rate(),
+            window.success(),
+            window.hit_rate()
+        ),
+        format!(
+            "Latency: min: {min} ns max: {max} ns avg: {} ns stddev: {} ns",
+            window.mean_ns(),
+            window.deviation_ns()
+        ),
+        format!("Percentiles: p50: {p50} ns p90: {p90} ns p99: {p99} ns p999: {p999} ns p9999: {p9999} ns"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::window::Requests;
+    use super::*;
+    use crate::rpc_perf::request::Dialect;
+
+    fn settings(log_format: LogFormat) -> Settings {
+        Settings {
+            servers: vec!["127.0.0.1:11211".to_owned()],
+            dialect: Dialect::Memcache,
+            threads: 2,
+            connections: 3,
+            duration_s: 60,
+            windows: 1,
+            request_timeout_ms: Some(200),
+            connect_timeout_ms: None,
+            tcp_nodelay: false,
+            ip_version: IpVersion::Any,
+            rx_buffer_size: 4096,
+            tx_buffer_size: 1_048_576,
+            database: 0,
+            listen: None,
+            flush: false,
+            service: false,
+            trace: None,
+            waterfall: None,
+            verbose: 0,
+            log_format,
+            seed: None,
+            quiet: false,
+            legacy_exit: false,
+        }
+    }
+
+    fn sent() -> Vec<Sent> {
+        let random = Parameter { style: Style::Random, size: Some(128), ..Parameter::default() };
+        let drawn = Parameter { regenerate: true, num: std::num::NonZeroU64::new(500), ..random.clone() };
+        let sent = |method: &str, rate: u64, parameters: Vec<Parameter>| Sent {
+            method: method.to_owned(),
+            rate,
+            parameters,
+            retrieves: method == "get",
+        };
+        let key = Parameter { seed: Some(0), ..Parameter::default() };
+        vec![sent("get", 0, vec![key.clone()]), sent("set", 1, vec![drawn, random])]
+    }
+
+    fn a_window() -> Window {
+        let mut window = Window {
+            seconds: 60.0,
+            connections: Connections {
+                established: 1,
+                begun: 3,
+                errors: 1,
+                timeouts: 1,
+                closed: 2,
+                lost: 4,
+                open: 5,
+            },
+            requests: Requests {
+                scheduled: 986_240,
+                sent: 986_234,
+                replied: 986_233,
+                ok: 986_231,
+                errors: 2,
+                timeouts: 1,
+                in_flight: 6,
+            },
+            hits: 3,
+            misses: 1,
+            ..Window::default()
+        };
+        // As exact as a histogram is where values are small.
+        (1..=10).for_each(|us| window.response.record(us * 100));
+        window
+    }
+
+    #[test]
+    fn times_of_day_have_their_date() {
+        let time =
+            |local_s: u64, format: LogFormat| Log { format, local_ns: local_s * SECOND + 79 * MS }.time();
+        // (seconds since 1970, as `date -u` writes them)
+        let table = [
+            (0, "1970-01-01 00:00:00.079"),
+            (951_782_399, "2000-02-28 23:59:59.079"),
+            (951_782_400, "2000-02-29 00:00:00.079"),
+            (951_868_800, "2000-03-01 00:00:00.079"),
+            (1_763_697_787, "2025-11-21 04:03:07.079"),
+            (4_107_542_400, "2100-03-01 00:00:00.079"),
+            (4_107_456_000, "2100-02-28 00:00:00.079"),
+        ];
+        for (local_s, expected) in table {
+            assert_eq!(time(local_s, LogFormat::Of2017), expected);
+        }
+        assert_eq!(time(1_458_918_037, LogFormat::Of2016), "2016-03-25 15:00:37");
+    }
+
+    #[test]
+    fn lines_have_time_and_level() {
+        let log = Log { format: LogFormat::Of2017, local_ns: 1_763_697_787_901_999_999 };
+        assert_eq!(
+            log.lines(Level::Info, &["a", "b"]),
+            "2025-11-21 04:03:07.901 INFO  [rpc-perf] a\n2025-11-21 04:03:07.901 INFO  [rpc-perf] b\n"
+        );
+        let log = Log { format: LogFormat::Of2016, ..log };
+        assert_eq!(log.lines(Level::Debug, &["x"]), "2025-11-21 04:03:07 DEBUG [rpc-perf] x\n");
+        assert_eq!(log.lines(Level::Trace, &["x"]), "2025-11-21 04:03:07 TRACE [rpc-perf] x\n");
+    }
+
+    #[test]
+    fn the_log_of_2017() {
+        let settings = settings(LogFormat::Of2017);
+        let lines = [
+            banner(&settings, &sent()),
+            connecting(&settings),
+            scheduled(settings.log_format, &sent()),
+            connected(settings.log_format, a_window().connections),
+            warmed_up(),
+            window(settings.log_format, 1, &a_window()),
+        ]
+        .concat();
+        let expected = "\
+rpc-perf 2.1.0-pre initializing...
+feature: asm: disabled
+-----
+Config:
+Config: Server: 127.0.0.1:11211 Protocol: memcache
+Config: IP: IP TCP_NODELAY: false
+Config: Threads: 2 Poolsize: 3
+Config: Windows: 1 Duration: 60
+Config: Request Timeout: 200 ms
+Config: Connect Timeout: None
+Config: Buffer size (bytes): RX: 4096 TX: 1048576
+-----
+Connecting...
+Client: 0
+Client: 1
+-----
+Workload:
+Workload 0: Method: get Rate: 0
+Workload 1: Method: set Rate: 1
+-----
+Warmup complete
+-----
+Window: 1
+Connections: Ok: 1 Error: 1 Timeout: 1 Open: 5
+Sockets: Create: 3 Close: 2 Read: 986233 Write: 986234 Flush: 0
+Requests: Sent: 986234 Prepared: 986240 In-Flight: 6
+Responses: Ok: 986231 Error: 2 Timeout: 1 Hit: 3 Miss: 1
+Rate: 16437.22 rps Success: 100.00 % Hit Rate: 75.00 %
+Percentiles: Response OK (us): min: 0 p50: 0 p90: 0 p99: 1 p999: 1 p9999: 1 max: 1";
+        assert_eq!(lines.join("\n"), expected);
+    }
+
+    #[test]
+    fn the_log_of_2016() {
+        let settings = settings(LogFormat::Of2016);
+        let lines = [
+            banner(&settings, &sent()),
+            connecting(&settings),
+            scheduled(settings.log_format, &sent()),
+            connected(settings.log_format, a_window().connections),
+            warmed_up(),
+            window(settings.log_format, 1, &a_window()),
+        ]
+        .concat();
+        let expected = "\
+rpc-perf 2.1.0-pre initializing...
+-----
+Config:
+Config: Server: 127.0.0.1:11211 Protocol: memcache
+Config: IP: IP::Any TCP_NODELAY: false
+Config: Threads: 2 Connections: 3
+Config: Windows: 1 Duration: 60
+-----
+Workload:
+Workload 0: Method: get Rate: 0
+Parameter: Static { size: 1, seed: 0 }
+Workload 1: Method: set Rate: 1
+Parameter: Random { size: 128, num: 500, regenerate: true }
+Parameter: Random { size: 128, regenerate: false }
+-----
+Connecting...
+Client: 0
+Client: 1
+Connections: 1 Failures: 2
+-----
+Warmup complete
+-----
+Window: 1
+Requests: 986234 Ok: 986231 Miss: 1 Error: 3 Closed: 4
+Rate: 16437.22 rps Success: 100.00 % Hitrate: 75.00 %
+Latency: min: 100 ns max: 1000 ns avg: 550 ns stddev: 287 ns
+Percentiles: p50: 500 ns p90: 900 ns p99: 1000 ns p999: 1000 ns p9999: 1000 ns";
+        assert_eq!(lines.join("\n"), expected);
+    }
+}

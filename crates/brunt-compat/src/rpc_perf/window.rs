@@ -1,0 +1,168 @@
+//! What is counted of a window: what happened in it, and the response times of what was answered.
+//!
+//! Not its line in the log. A request belongs to the window in which it ends; what is open or in flight is counted from the start of the
+//! run. Invariant: what was sent was answered, failed, or is in flight.
+
+use brunt_plan::outcome::{OutcomeClass, ReplyKind};
+use brunt_plan::quantile::Quantile;
+use brunt_stats::fault::FaultKind;
+use brunt_stats::histogram::Histogram;
+use brunt_stats::store::IntervalStore;
+
+/// A window, or a part of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Window {
+    /// How long it is.
+    pub seconds: f64,
+    /// Connections.
+    pub connections: Connections,
+    /// Requests.
+    pub requests: Requests,
+    /// Retrievals that found something.
+    pub hits: u64,
+    /// Retrievals that did not.
+    pub misses: u64,
+    /// Response times of what was answered, in nanoseconds from when it was due.
+    pub response: Histogram,
+}
+
+/// What happened to connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Connections {
+    /// Attempts.
+    pub begun: u64,
+    /// Attempts that succeeded.
+    pub established: u64,
+    /// Attempts that failed.
+    pub errors: u64,
+    /// Attempts that took too long.
+    pub timeouts: u64,
+    /// Sockets that were closed.
+    pub closed: u64,
+    /// Connections that went away.
+    pub lost: u64,
+    /// Those that stand at its end.
+    pub open: u64,
+}
+
+/// What happened to requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requests {
+    /// They were due.
+    pub scheduled: u64,
+    /// They were written.
+    pub sent: u64,
+    /// They have a reply, of whatever kind.
+    pub replied: u64,
+    /// Their reply is none of an error.
+    pub ok: u64,
+    /// Their reply is an error, or their connection was lost.
+    pub errors: u64,
+    /// Their reply did not come in time.
+    pub timeouts: u64,
+    /// Their reply is still to come at its end.
+    pub in_flight: u64,
+}
+
+impl Window {
+    /// Adds what was recorded in a part of it; the workloads whose replies are hits and misses are those for which `retrieves` holds.
+    pub fn add(&mut self, seconds: f64, recorded: &IntervalStore, retrieves: &[bool]) {
+        self.seconds += seconds;
+        let request_timeouts = self.add_requests(recorded, retrieves);
+        self.add_connections(recorded, request_timeouts);
+        recorded.rows().for_each(|(.., row)| self.response.merge(&row.latencies.response));
+    }
+
+    fn add_requests(&mut self, recorded: &IntervalStore, retrieves: &[bool]) -> u64 {
+        let mut timeouts = 0;
+        for entry in recorded.books().entries() {
+            let book = &entry.book.requests;
+            let failed = [OutcomeClass::Error, OutcomeClass::Mismatch, OutcomeClass::Lost]
+                .map(|class| book.outcome(class));
+            let timed_out = book.outcome(OutcomeClass::Timeout);
+            let requests = &mut self.requests;
+            requests.scheduled += book.scheduled;
+            requests.sent += book.sent;
+            requests.replied += book.ended() - book.reply(ReplyKind::None);
+            requests.ok += book.completed() + book.outcome(OutcomeClass::Unacknowledged);
+            requests.errors += failed.iter().sum::<u64>();
+            requests.timeouts += timed_out;
+            // What ends in it may have been sent before.
+            requests.in_flight = (requests.in_flight + book.sent).saturating_sub(book.ended());
+            if retrieves.get(usize::from(entry.class)) == Some(&true) {
+                self.hits += book.reply(ReplyKind::Value);
+                self.misses += book.reply(ReplyKind::NotFound);
+            }
+            timeouts += timed_out;
+        }
+        timeouts
+    }
+
+    fn add_connections(&mut self, recorded: &IntervalStore, request_timeouts: u64) {
+        let connections = &mut self.connections;
+        let (mut failed, mut established, mut gone) = (0, 0, 0);
+        for counts in recorded.connections() {
+            connections.begun += counts.begun;
+            connections.lost += counts.lost;
+            established += counts.established;
+            failed += counts.failed;
+            gone += counts.lost + counts.retired;
+        }
+        // One request is under way on a connection, which is given up with it.
+        let late = recorded.faults().of(FaultKind::TimedOut).saturating_sub(request_timeouts).min(failed);
+        connections.established += established;
+        connections.timeouts += late;
+        connections.errors += failed - late;
+        connections.closed += failed + gone;
+        connections.open = (connections.open + established).saturating_sub(gone);
+    }
+
+    /// The window behind this one: nothing happened in it yet, and what is open or in flight still is.
+    pub fn next(&self) -> Self {
+        Self {
+            connections: Connections { open: self.connections.open, ..Connections::default() },
+            requests: Requests { in_flight: self.requests.in_flight, ..Requests::default() },
+            ..Self::default()
+        }
+    }
+
+    /// Answers per second.
+    pub fn rate(&self) -> f64 {
+        let answered = self.requests.ok + self.requests.errors;
+        if self.seconds > 0.0 { answered as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Per cent of what has ended.
+    pub fn success(&self) -> f64 {
+        let Requests { ok, errors, timeouts, .. } = self.requests;
+        percent(ok, ok + errors + timeouts)
+    }
+
+    /// Per cent of retrievals.
+    pub fn hit_rate(&self) -> f64 {
+        percent(self.hits, self.hits + self.misses)
+    }
+
+    /// The least, five percentiles and the most; 0 where nothing was answered.
+    pub fn percentiles_ns(&self) -> [u64; 7] {
+        let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999, Quantile::P9999];
+        let [p50, p90, p99, p999, p9999] =
+            quantiles.map(|quantile| self.response.quantile(quantile).unwrap_or(0));
+        let (min, max) = (self.response.min().unwrap_or(0), self.response.max().unwrap_or(0));
+        [min, p50, p90, p99, p999, p9999, max]
+    }
+
+    /// Of exact sums, to whole nanoseconds.
+    pub fn mean_ns(&self) -> u64 {
+        self.response.moments().mean().unwrap_or(0.0) as u64
+    }
+
+    /// Of exact sums, to whole nanoseconds.
+    pub fn deviation_ns(&self) -> u64 {
+        self.response.moments().stddev().unwrap_or(0.0) as u64
+    }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
+}
