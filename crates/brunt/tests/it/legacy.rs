@@ -63,6 +63,11 @@ fn recorded_cases_of_mcperf() {
     check_recorded("mcperf", &["--strict"]);
 }
 
+#[test]
+fn recorded_cases_of_rpc_perf() {
+    check_recorded("rpc-perf", &[]);
+}
+
 /// The first records' keys as mutilate was seen to store them, for `-K fb_key`.
 fn facebook_keys() -> [String; 6] {
     let mut id = 0..;
@@ -176,6 +181,7 @@ fn a_link_of_that_name_is_the_tool() {
         ("mutilate", "-loadonly", Some(1), "mutilate: --lambda_mul: 'oadonly' was given"),
         ("mutilate", "-a", Some(1), "mutilate: -a needs a value"),
         ("memaslap", "-V", Some(0), "memaslap v1.0\n"),
+        ("rpc-perf", "--version", Some(0), "rpc-perf 2.1.0-pre\n"),
         ("memcaslap", "--bogus", Some(1), "memaslap: '--bogus' is no option; --help lists them"),
         ("mcperf", "-V", Some(0), "This is mcperf-0.1.1\r\n\n"),
         (

@@ -40,6 +40,7 @@ mod redis;
 mod replies;
 mod report;
 mod results;
+mod rpc_perf;
 mod sasl;
 mod schema;
 mod scripted;
