@@ -178,7 +178,7 @@ impl Loader {
         }
         let lines = log::window(settings.log_format, ended.number, &ended.window);
         self.print(console, Level::Info, &lines);
-        if settings.service && ended.number % u64::from(settings.windows) == 0 {
+        if settings.service && ended.number.is_multiple_of(u64::from(settings.windows)) {
             console.save();
             self.is_saved = true;
         }
