@@ -570,7 +570,7 @@ pub(crate) struct TargetFlags {
     /// Give up a request without a reply after this long [default: 10s]
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<DurationNs>,
-    /// Give up an attempt to connect after this long [default: as --timeout]
+    /// Give up an attempt to connect after this long, such as 500ms [default: as --timeout]
     #[arg(long, value_name = "DURATION")]
     pub connect_timeout: Option<DurationNs>,
     /// Interface to the kernel: auto, epoll or uring [default: auto]
@@ -1450,6 +1450,7 @@ mod tests {
                 "progress",
                 "no-progress",
                 "quiet",
+                "http",
                 "token-file",
                 "agent-ca",
                 "agent-cert",

@@ -1014,7 +1014,9 @@ proptest! {
         let seen = decode_cut(&stream, &positions(&cuts, &stream), usize::MAX);
         let count = |word: &str| seen.iter().filter(|said| said.split(' ').next() == Some(word)).count();
         prop_assert_eq!((count("begin"), count("end"), count("bad")), (trees.len(), trees.len(), 0), "{:?}", &seen);
-        prop_assert_eq!(&seen, &decode_the_long_way(&stream));
+        // A cut may part a line end that lies in a string.
+        let joined = |said: &[String]| said.iter().map(|said| said.replace("\\r\\n", "|")).collect::<Vec<_>>();
+        prop_assert_eq!(joined(&seen), joined(&decode_the_long_way(&stream)));
     }
 
     #[test]
