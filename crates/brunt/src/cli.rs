@@ -1329,6 +1329,7 @@ mod tests {
         ("agent-cert", "controller.pem"),
         ("agent-key", "controller.key"),
         ("junit", "junit.xml"),
+        ("http", "0.0.0.0:9090"),
         ("progress", "1s"),
     ];
 
