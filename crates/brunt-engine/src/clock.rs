@@ -92,6 +92,11 @@ impl Clock {
         monotonic_ns.saturating_sub(self.epoch_ns)
     }
 
+    /// What the wall clock showed at the epoch, in microseconds since 1970, if nobody has set it since then.
+    pub(crate) fn epoch_us(&self) -> u64 {
+        (self.wall().lead_ns().0 / 1_000).max(0) as u64
+    }
+
     /// Reads the wall clock beside this one: three times, of which the tightest counts, for a worker may lose its
     /// processor between two of the readings.
     pub(crate) fn wall(&self) -> WallReading {

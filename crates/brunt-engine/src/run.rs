@@ -572,6 +572,7 @@ impl Control<'_> {
             other.place(&to_ours);
             data.merge(other);
         }
+        data.times.epoch_us = Some(self.clock.epoch_us());
         data.intervals = self.intervals;
         Ok(data)
     }

@@ -11,6 +11,7 @@ pub mod cpus;
 pub mod destination;
 pub mod distribution;
 pub mod gather;
+pub mod label;
 pub mod law;
 pub mod login;
 pub mod mcperf_draw;

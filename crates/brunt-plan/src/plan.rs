@@ -6,6 +6,7 @@
 use crate::carrier::Carrier;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
+use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
 use crate::objective::Share;
@@ -825,6 +826,8 @@ pub struct Plan {
     pub interval: Option<DurationNs>,
     /// Quantities to meter.
     pub meters: Vec<MeterKind>,
+    /// What the user calls the run by, each key once.
+    pub labels: Vec<Label>,
     /// Whose clock readings are taken beside our own.
     pub timestamps: Timestamps,
     /// How many raw samples to keep at most, over all workers; 0 keeps none.

@@ -18,6 +18,7 @@ mod window;
 use crate::carrier::Carrier;
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
+use crate::label::Label;
 use crate::login::Login;
 use crate::mix::Mix;
 use crate::objective::Share;
@@ -220,6 +221,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         data_seed: run.data_seed.map_or(DEFAULT_DATA_SEED, |seed| seed.0),
         interval: resolve_interval(&complaint, run)?,
         meters: resolve_meters(&complaint, run, &used)?,
+        labels: resolve_labels(&complaint, run)?,
         timestamps: transport::resolve_timestamps(&complaint, run, &used)?,
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         target: if plans.servers.is_empty() { Target::Embedded } else { Target::Servers(plans.servers) },
@@ -674,6 +676,17 @@ fn resolve_until(
     }
     let until = LookUntil { until: until.clone(), first_look };
     Ok(Stop { time: Some(max_time), requests: None, until: Some(until) })
+}
+
+fn resolve_labels(complaint: &Complaint<'_>, run: &RunSpec) -> Result<Vec<Label>, PlanError> {
+    let mut labels: Vec<Label> = Vec::new();
+    for label in run.label.iter().flatten() {
+        if labels.iter().any(|held| held.key == label.key) {
+            return Err(complaint.error("label", label, "each key once"));
+        }
+        labels.push(label.clone());
+    }
+    Ok(labels)
 }
 
 fn resolve_meters(
@@ -1249,7 +1262,7 @@ mod tests {
             "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
             "linger = '0s'\nsend-buffer = 4096\nreceive-buffer = 16384\nmeter = ['first-byte']",
             "preload = false\nreconnect = 'never'\nconnect-rate = 5\ncalls-per-connection = 3\nconnections-total = 20\n\
-             meter = ['connection-time', 'response-size']",
+             meter = ['connection-time', 'response-size']\nlabel = ['commit=3f2a', 'run=a b']",
             "purge = 10\nrequests = 100\nmix = 'get'\non-miss = 'set'",
             "popularity = 'window:10k,overwrite=0.2'\nclient-connections = 2",
             "popularity = 'window:1k,expire=0.05'\nclient-connections = 1\nmix = 'mget,set'\nmultiget = 20\nverify = '5%'\n\
@@ -1437,6 +1450,7 @@ mod tests {
             "multiget = 5",
             "--multiget: '5' was given; accepted: a --mix with mget in it, such as mget=9,set=1",
         ),
+        ("label = ['a=1', 'b=2', 'a=3']", "--label: 'a=3' was given; accepted: each key once"),
         (
             "meter = ['stack-out']",
             "--meter: 'stack-out' was given; accepted: this quantity together with --timestamps kernel",

@@ -8,6 +8,7 @@ use crate::carrier::Carrier;
 use crate::cpus::CpuList;
 use crate::distribution::{Arrival, SizeDistribution};
 use crate::gather::Gather;
+use crate::label::Label;
 use crate::login::Password;
 use crate::mix::Mix;
 use crate::objective::Share;
@@ -146,6 +147,7 @@ options! {
         interval: DurationNs,
         timestamps: Timestamps,
         meter: Vec<MeterKind>,
+        label: Vec<Label>,
         samples_max: Count,
     }
     class {
@@ -425,6 +427,7 @@ impl From<&Plan> for PlanSpec {
             data_seed: Some(Count(plan.data_seed)),
             interval: plan.interval,
             meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),
+            label: (!plan.labels.is_empty()).then(|| plan.labels.clone()),
             timestamps: (plan.timestamps != Timestamps::Off).then_some(plan.timestamps),
             samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
         };

@@ -6,6 +6,7 @@
 use crate::paragraph::{self, printable};
 use crate::quantity;
 use crate::table::Table;
+use crate::wall_clock::date;
 use brunt_stats::calibration::{Calibration, Floor, HostIdentity, Shape};
 use brunt_stats::headroom::{ERROR_LIMIT_NS, Grade, Headroom, Limit, Probe};
 use serde_json::{Value, json};
@@ -55,20 +56,6 @@ pub fn read_all(text: &str) -> Result<Vec<Calibration>, String> {
     check_schema(&all, SCHEMA_OF_ALL)?;
     let list = all["calibrations"].as_array().ok_or("has no list 'calibrations'")?;
     list.iter().map(read).collect()
-}
-
-/// The day of an instant, UTC.
-pub fn date(seconds: u64) -> String {
-    // Days of the proleptic Gregorian calendar, counted in years that begin with March, so that the leap day is the last.
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
 }
 
 // ---- the page -------------------------------------------------------------------------------------------------------

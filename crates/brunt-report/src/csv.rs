@@ -59,7 +59,7 @@ fn line(summary: &Summary, phase: Phase, point: &TimelinePoint, out: &mut dyn Wr
     let (start_ns, end_ns) = (in_window_ns(summary, point.start_ns), in_window_ns(summary, point.end_ns));
     let per_s = completed as f64 * 1e9 / (point.end_ns - point.start_ns).max(1) as f64;
     write!(out, "{start_ns},{end_ns},{},{scheduled},{sent},{completed},{failed},{per_s:.3}", phase.name())?;
-    for cell in [point.p50_ns, point.p99_ns, point.max_ns] {
+    for cell in [point.latency.p50_ns, point.latency.p99_ns, point.latency.max_ns] {
         match cell {
             Some(ns) => write!(out, ",{ns}")?,
             None => write!(out, ",")?,

@@ -1,4 +1,5 @@
-//! JSON for people and programs: indented, but for records, which are for programs alone and would take most of the file's lines.
+//! JSON for people and programs: indented, but for records, which are for programs alone, and rows over time, of which there are
+//! hundreds: a record is a line, and so is each row.
 //!
 //! Not a schema. Invariant: but for white space it is the value.
 
@@ -9,6 +10,8 @@ use std::io::{self, Write};
 
 /// The key whose value is written on one line.
 pub(crate) const COMPACT: &str = "record";
+/// The key whose elements are written on one line each.
+const ROWS: &str = "intervals";
 
 /// Writes a value, and a line end.
 ///
@@ -27,15 +30,27 @@ struct Indented {
     key: Option<Vec<u8>>,
     /// How many objects and lists are open.
     depth: usize,
-    /// How many were where a record began.
-    record: Option<usize>,
-    was_record: bool,
+    /// How many were open where the line began that is being written; nothing outside of one.
+    line: Option<usize>,
+    /// How many are open in the list whose elements are lines.
+    rows: Option<usize>,
+    /// What the value to come is written as.
+    layout: Layout,
+}
+
+/// How the value of a key is written.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Layout {
+    #[default]
+    Indented,
+    Line,
+    Rows,
 }
 
 impl Indented {
     fn leave(&mut self) {
-        if self.record == Some(self.depth) {
-            self.record = None;
+        if self.line == Some(self.depth) {
+            self.line = None;
         }
     }
 }
@@ -43,38 +58,51 @@ impl Indented {
 impl Formatter for Indented {
     fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
         self.depth += 1;
-        if self.record.is_some() { writer.write_all(b"[") } else { self.pretty.begin_array(writer) }
+        if std::mem::take(&mut self.layout) == Layout::Rows {
+            self.rows = Some(self.depth);
+        }
+        if self.line.is_some() { writer.write_all(b"[") } else { self.pretty.begin_array(writer) }
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        if self.rows == Some(self.depth) {
+            self.rows = None;
+        }
         self.depth -= 1;
-        if self.record.is_some() { writer.write_all(b"]") } else { self.pretty.end_array(writer) }
+        if self.line.is_some() { writer.write_all(b"]") } else { self.pretty.end_array(writer) }
     }
 
     fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        match self.record {
+        match self.line {
             Some(_) if first => Ok(()),
             Some(_) => writer.write_all(b","),
-            None => self.pretty.begin_array_value(writer, first),
+            None => {
+                if self.rows == Some(self.depth) {
+                    self.line = self.rows;
+                }
+                self.pretty.begin_array_value(writer, first)
+            }
         }
     }
 
     fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        if self.record.is_some() { Ok(()) } else { self.pretty.end_array_value(writer) }
+        self.leave();
+        if self.line.is_some() { Ok(()) } else { self.pretty.end_array_value(writer) }
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
         self.depth += 1;
-        if self.record.is_some() { writer.write_all(b"{") } else { self.pretty.begin_object(writer) }
+        self.layout = Layout::Indented;
+        if self.line.is_some() { writer.write_all(b"{") } else { self.pretty.begin_object(writer) }
     }
 
     fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
         self.depth -= 1;
-        if self.record.is_some() { writer.write_all(b"}") } else { self.pretty.end_object(writer) }
+        if self.line.is_some() { writer.write_all(b"}") } else { self.pretty.end_object(writer) }
     }
 
     fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        match self.record {
+        match self.line {
             Some(_) if first => Ok(()),
             Some(_) => writer.write_all(b","),
             None => {
@@ -86,24 +114,29 @@ impl Formatter for Indented {
 
     fn end_object_key<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
         if let Some(key) = self.key.take() {
-            self.was_record = key == COMPACT.as_bytes();
+            self.layout = match key {
+                key if key == COMPACT.as_bytes() => Layout::Line,
+                key if key == ROWS.as_bytes() => Layout::Rows,
+                _ => Layout::Indented,
+            };
         }
         Ok(())
     }
 
     fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        if self.record.is_some() {
+        if self.line.is_some() {
             return writer.write_all(b":");
         }
-        if std::mem::take(&mut self.was_record) {
-            self.record = Some(self.depth);
+        if self.layout == Layout::Line {
+            self.line = Some(self.depth);
         }
         self.pretty.begin_object_value(writer)
     }
 
     fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.layout = Layout::Indented;
         self.leave();
-        if self.record.is_some() { Ok(()) } else { self.pretty.end_object_value(writer) }
+        if self.line.is_some() { Ok(()) } else { self.pretty.end_object_value(writer) }
     }
 
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
@@ -120,17 +153,45 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn records_stand_on_a_line() {
+    fn records_and_rows_stand_on_a_line_each() {
         let value = json!({
             "a": [1, {}],
             "record": { "b": [1, [2, "x"]], "record": { "c": null } },
             "runs": [{ "record": [], "d": { "e": 1.5 } }],
+            "intervals": [{ "ops": { "get": [1, 2] } }, {}, [{ "intervals": [3] }]],
+            "rows": { "intervals": null, "record": [{}], "f": [4] },
         });
         let mut text = Vec::new();
         write(&value, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        let expected = "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"record\": {\"b\":[1,[2,\"x\"]],\"record\":{\"c\":null}},\n  \"runs\": [\n    {\n      \
-                        \"record\": [],\n      \"d\": {\n        \"e\": 1.5\n      }\n    }\n  ]\n}\n";
+        let expected = r#"{
+  "a": [
+    1,
+    {}
+  ],
+  "record": {"b":[1,[2,"x"]],"record":{"c":null}},
+  "runs": [
+    {
+      "record": [],
+      "d": {
+        "e": 1.5
+      }
+    }
+  ],
+  "intervals": [
+    {"ops":{"get":[1,2]}},
+    {},
+    [{"intervals":[3]}]
+  ],
+  "rows": {
+    "intervals": null,
+    "record": [{}],
+    "f": [
+      4
+    ]
+  }
+}
+"#;
         assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }

@@ -15,6 +15,7 @@ use crate::metered::{self, Unit};
 use crate::record;
 use crate::server;
 use crate::text;
+use crate::wall_clock;
 use brunt_plan::outcome::{OutcomeClass, ReplyKind};
 use brunt_plan::phase::Phase;
 use brunt_plan::quantile::Quantile;
@@ -41,7 +42,7 @@ use brunt_stats::stamps::StampLoss;
 use brunt_stats::steady::warmup::WarmupEnd;
 use brunt_stats::steady::{Drift, SeriesSteadiness, Shift, WarmUp};
 use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, Summary};
-use brunt_stats::timeline::TimelinePoint;
+use brunt_stats::timeline::{PointLatency, TimelinePoint};
 use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::{StallCounts, WorkerUsage};
 use brunt_stats::verdict::{Check, Trust, Verdict};
@@ -70,6 +71,10 @@ pub(crate) fn value(summary: &Summary) -> serde_json::Result<Value> {
         "version": summary.record.environment.brunt_version,
         "seed": summary.record.plan.seed,
         "data_seed": summary.record.plan.data_seed,
+        "host": summary.record.environment.host,
+        "labels": object(&summary.record.plan.labels, |label| (label.key.clone(), json!(label.value))),
+        "started_at": wall_clock::of_run(summary, summary.window.start_ns),
+        "window_started_at": wall_clock::of_run(summary, summary.window.measure_ns),
         "server": summary.record.server,
         "agents": list(&summary.record.agents, agent),
         "interrupted": summary.record.run.interrupted,
@@ -527,19 +532,38 @@ fn calibration(lookup: &Lookup) -> Value {
 }
 
 fn interval(summary: &Summary, point: &TimelinePoint) -> Value {
-    let TimelinePoint { start_ns, end_ns, activity, p50_ns, p99_ns, max_ns, .. } = point;
-    json!({
+    let TimelinePoint { start_ns, end_ns, activity, latency, .. } = point;
+    let ops = summary.timeline().ops(*start_ns..*end_ns);
+    let mut value = json!({
         "start_ns": in_window_ns(summary, *start_ns),
         "end_ns": in_window_ns(summary, *end_ns),
         "scheduled": activity.scheduled,
         "sent": activity.sent,
         "completed": activity.completed,
         "failed": activity.failed,
-        "p50_ns": p50_ns,
-        "p99_ns": p99_ns,
-        "max_ns": max_ns,
-        "server": statistics::interval(summary, *start_ns, *end_ns),
-    })
+    });
+    put_latency(&mut value, latency);
+    value["ops"] = object(&ops, |point| {
+        let mut value = json!({ "completed": point.completed, "failed": point.failed });
+        put_latency(&mut value, &point.latency);
+        (point.op.name().to_owned(), value)
+    });
+    value["server"] = json!(statistics::interval(summary, *start_ns, *end_ns));
+    value
+}
+
+fn put_latency(value: &mut Value, latency: &PointLatency) {
+    let PointLatency { p50_ns, p90_ns, p99_ns, p999_ns, max_ns } = latency;
+    let numbers = [
+        ("p50_ns", p50_ns),
+        ("p90_ns", p90_ns),
+        ("p99_ns", p99_ns),
+        ("p999_ns", p999_ns),
+        ("max_ns", max_ns),
+    ];
+    for (key, number) in numbers {
+        value[key] = json!(number);
+    }
 }
 
 fn meter(meter: &Meter) -> Value {

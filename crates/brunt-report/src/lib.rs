@@ -34,6 +34,7 @@ mod server;
 pub mod stored;
 mod table;
 pub mod text;
+pub mod wall_clock;
 
 #[cfg(test)]
 mod tests;

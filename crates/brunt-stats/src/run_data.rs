@@ -22,7 +22,7 @@ const RESULT_CHARACTERS_MAX: usize = 2_000_000;
 /// So many of them are what is kept over time, at most.
 const SLICES_CHARACTERS_MAX: usize = 850_000;
 /// So many of them are left to the keys for scripts, and for each server.
-const KEYS_CHARACTERS: usize = 240_000;
+const KEYS_CHARACTERS: usize = 680_000;
 const KEYS_CHARACTERS_OF_SERVER: usize = 850;
 /// Rows over time with what servers say are no shorter.
 const ROW_MIN_NS: u64 = 1_000_000_000;
@@ -40,6 +40,9 @@ pub struct RunTimes {
     pub drained_ns: u64,
     /// From the first attempt to connect until every key was confirmed.
     pub prepare_ns: u64,
+    /// The wall clock where this clock stands at 0, in microseconds since 1970; `None` in results of older versions.
+    #[serde(default)]
+    pub epoch_us: Option<u64>,
 }
 
 /// Everything a run yields, or a part of it.
@@ -108,6 +111,8 @@ impl RunData {
         for at_ns in [&mut times.start_ns, &mut times.measure_ns, &mut times.end_ns, &mut times.drained_ns] {
             *at_ns = place.time(*at_ns);
         }
+        // The clock that its times are of now stands at another instant of the wall clock when it stands at 0.
+        times.epoch_us = times.epoch_us.map(|epoch_us| epoch_us.saturating_add_signed(-place.by_ns / 1_000));
         let workers = self.usage.workers.iter_mut();
         workers.for_each(|worker| worker.worker = worker.worker.saturating_add(place.first_worker));
         self.samples.iter_mut().for_each(|sample| *sample = place.sample(*sample));
@@ -152,7 +157,14 @@ impl RunData {
 impl Default for RunTimes {
     /// Those of no worker, which every worker's replace.
     fn default() -> Self {
-        Self { start_ns: u64::MAX, measure_ns: u64::MAX, end_ns: 0, drained_ns: 0, prepare_ns: 0 }
+        Self {
+            start_ns: u64::MAX,
+            measure_ns: u64::MAX,
+            end_ns: 0,
+            drained_ns: 0,
+            prepare_ns: 0,
+            epoch_us: None,
+        }
     }
 }
 
@@ -164,6 +176,7 @@ impl RunTimes {
         self.end_ns = self.end_ns.max(other.end_ns);
         self.drained_ns = self.drained_ns.max(other.drained_ns);
         self.prepare_ns = self.prepare_ns.max(other.prepare_ns);
+        self.epoch_us = [self.epoch_us, other.epoch_us].into_iter().flatten().min();
     }
 }
 

@@ -92,6 +92,9 @@ impl MeasuredWindow {
 pub struct Environment {
     /// Version of brunt.
     pub brunt_version: String,
+    /// What the host calls itself; empty in results of older versions.
+    #[serde(default)]
+    pub host: String,
     /// Facts by name, in the order to print them.
     pub facts: Vec<(String, String)>,
 }

@@ -22,6 +22,51 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
 
+/// Response times of the measured ops that completed in a piece of time, in nanoseconds. A percentile is `None` where too few
+/// samples support it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PointLatency {
+    /// Median.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// Largest; `None` without any.
+    pub max_ns: Option<u64>,
+}
+
+impl PointLatency {
+    fn of(response: &SparseHistogram) -> Self {
+        let count = response.count();
+        let given = |quantile: Quantile| {
+            quantile.is_supported_by(count).then(|| response.quantile(quantile)).flatten()
+        };
+        Self {
+            p50_ns: given(Quantile::P50),
+            p90_ns: given(Quantile::P90),
+            p99_ns: given(Quantile::P99),
+            p999_ns: given(Quantile::P999),
+            max_ns: (count > 0).then_some(response.moments().max),
+        }
+    }
+}
+
+/// One kind of op in a piece of time, over all classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpPoint {
+    /// The kind of op.
+    pub op: OpKind,
+    /// Measured ops that completed.
+    pub completed: u64,
+    /// Measured ops that failed.
+    pub failed: u64,
+    /// Their response times.
+    pub latency: PointLatency,
+}
+
 /// One line of a table over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimelinePoint {
@@ -33,12 +78,8 @@ pub struct TimelinePoint {
     pub activity: Activity,
     /// Of this, the preload.
     pub preload: Activity,
-    /// Median response time of the measured ops that completed; `None` with fewer than 20.
-    pub p50_ns: Option<u64>,
-    /// 99th percentile; `None` with fewer than 1000.
-    pub p99_ns: Option<u64>,
-    /// Largest response time; `None` without any.
-    pub max_ns: Option<u64>,
+    /// Response times of the measured ops that completed.
+    pub latency: PointLatency,
 }
 
 /// The slices of a run by time.
@@ -217,18 +258,27 @@ impl Timeline {
         }
         let rows = slices.flat_map(|slice| &slice.rows);
         let response = SparseHistogram::together(rows.map(|row| &row.response), sum);
-        let given = |quantile: Quantile| {
-            quantile.is_supported_by(response.count()).then(|| response.quantile(quantile)).flatten()
-        };
-        TimelinePoint {
-            start_ns,
-            end_ns,
-            activity,
-            preload,
-            p50_ns: given(Quantile::P50),
-            p99_ns: given(Quantile::P99),
-            max_ns: (response.count() > 0).then_some(response.moments().max),
+        TimelinePoint { start_ns, end_ns, activity, preload, latency: PointLatency::of(&response) }
+    }
+
+    /// The kinds of op of a piece of time, ascending: only those that there were. The piece begins and ends with cells of the grid, as
+    /// those of [`Self::points`] do.
+    pub fn ops(&self, span: Range<u64>) -> Vec<OpPoint> {
+        let mut by_op: BTreeMap<OpKind, Vec<&SliceRow>> = BTreeMap::new();
+        for row in self.slices.range(span).flat_map(|(_, slice)| &slice.rows) {
+            by_op.entry(row.op).or_default().push(row);
         }
+        let mut sum = Histogram::new();
+        let point = |(op, rows): (OpKind, Vec<&SliceRow>)| OpPoint {
+            op,
+            completed: rows.iter().map(|row| row.completed).sum(),
+            failed: rows.iter().map(|row| row.faulty).sum(),
+            latency: PointLatency::of(&SparseHistogram::together(
+                rows.iter().map(|row| &row.response),
+                &mut sum,
+            )),
+        };
+        by_op.into_iter().map(point).collect()
     }
 
     /// How many ops of the classes that `of` selects were answered within the span, which lies in the measured window and

@@ -5,6 +5,7 @@
 
 use crate::cli;
 use crate::destination;
+use crate::environment;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::limits;
@@ -84,7 +85,7 @@ impl Own {
         let agent = brunt_fleet::Agent {
             trust,
             about: About {
-                host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+                host: environment::host(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 threads: self.threads,
                 weight: self.weight,

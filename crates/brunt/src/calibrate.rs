@@ -20,7 +20,7 @@ use brunt_plan::distribution::Arrival;
 use brunt_plan::plan::{Load, MeterKind, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::{DurationNs, Rate};
-use brunt_report::{calibration as report, quantity};
+use brunt_report::{calibration as report, quantity, wall_clock};
 use brunt_stats::calibration::{Calibration, DisturbedStep, Floor, Shape, disturbance};
 use brunt_stats::headroom::{Bounds, ERROR_LIMIT_NS, Probe, Search, search};
 use brunt_stats::latency::{ClientError, LatencySummary};
@@ -107,7 +107,7 @@ fn write_kept(keeping: &Keeping, path: &Path, text: &mut dyn Write) -> io::Resul
             writeln!(text, "\nkept in {path}: later runs show it and are compared with it")
         }
         Keeping::EarlierStays(made_at_s) => {
-            let day = report::date(*made_at_s);
+            let day = wall_clock::date(*made_at_s);
             writeln!(text, "\nnot kept: the calibration of {day} in {path} was not disturbed, and stays")
         }
     }

@@ -15,6 +15,7 @@ use brunt_fleet::TrustFiles;
 use brunt_plan::cpus::CpuList;
 use brunt_plan::distribution::{Arrival, SizeDistribution};
 use brunt_plan::gather::Gather;
+use brunt_plan::label::Label;
 use brunt_plan::login::Password;
 use brunt_plan::mix::Mix;
 use brunt_plan::objective::{Objective, Share};
@@ -773,6 +774,9 @@ pub(crate) struct MeasuringFlags {
     /// connection-time, first-byte, oversleep, send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
     #[arg(long, value_name = "QUANTITY")]
     pub meter: Vec<MeterKind>,
+    /// Name the run in its results, such as commit=3f2a (repeatable)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub label: Vec<Label>,
     /// Keep at most this many raw samples for --samples [default: 1000000 with --samples]
     #[arg(long, value_name = "N")]
     pub samples_max: Option<Count>,
@@ -1074,6 +1078,7 @@ impl PlanFlags {
             command: given(&traffic.command),
             timestamps: measuring.timestamps,
             meter: given(&measuring.meter),
+            label: given(&measuring.label),
             samples_max: measuring.samples_max,
             ..target.spec()
         };
@@ -1313,6 +1318,7 @@ mod tests {
         ("wait", "hybrid"),
         ("timestamps", "kernel"),
         ("meter", "connect-time"),
+        ("label", "commit=3f2a"),
         ("samples-max", "1000000"),
         ("json", "result.json"),
         ("csv", "seconds.csv"),

@@ -18,6 +18,11 @@ pub(crate) fn allowed_cpus() -> String {
     CpuList(brunt_engine::allowed_cpus()).to_string()
 }
 
+/// What this host calls itself.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Name and value of everything that is known.
 pub(crate) fn facts() -> Vec<(String, String)> {
     let system = rustix::system::uname();

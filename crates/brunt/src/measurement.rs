@@ -450,6 +450,7 @@ pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String
         run,
         environment: Environment {
             brunt_version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: environment::host(),
             facts: environment::facts(),
         },
         server,

@@ -192,7 +192,14 @@ mod tests {
         }
         store.push(&set.take_interval(0, START_NS, end_ns));
         let drained_ns = end_ns + 250 * MS;
-        let times = RunTimes { start_ns: START_NS, measure_ns: START_NS, end_ns, drained_ns, prepare_ns: 0 };
+        let times = RunTimes {
+            start_ns: START_NS,
+            measure_ns: START_NS,
+            end_ns,
+            drained_ns,
+            prepare_ns: 0,
+            epoch_us: None,
+        };
         let summary = Summary::build(RunRecord {
             plan,
             run: RunData { intervals: store, times, counts, ..RunData::default() },

@@ -8,12 +8,11 @@ use super::config::{LogFormat, Parameter, Style};
 use super::invocation::{Sent, Settings};
 use super::window::{Connections, Window};
 use brunt_plan::plan::IpVersion;
+use jiff::Timestamp;
 use std::fmt::Write as _;
 
 /// Between parts of the log.
 const RULE: &str = "-----";
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MS;
 
 /// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,29 +52,14 @@ impl Log {
     }
 
     fn time(&self) -> String {
-        let (year, month, day) = date(self.local_ns / SECOND / 86_400);
-        let second = self.local_ns / SECOND % 86_400;
-        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-        let time = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
-        match self.format {
-            LogFormat::Of2017 => format!("{time}.{:03}", self.local_ns / MS % 1_000),
-            LogFormat::Of2016 => time,
-        }
+        let layout = match self.format {
+            LogFormat::Of2017 => "%Y-%m-%d %H:%M:%S.%3f",
+            LogFormat::Of2016 => "%Y-%m-%d %H:%M:%S",
+        };
+        // Local time, read as if it were that of Greenwich. No clock stands beyond the year 9999.
+        let local = Timestamp::from_nanosecond(self.local_ns.into()).unwrap_or(Timestamp::MAX);
+        local.strftime(layout).to_string()
     }
-}
-
-/// Year, month and day of a number of days since 1970-01-01, by the calendar of Gregory: 400 years have 146 097 days.
-fn date(days: u64) -> (u64, u64, u64) {
-    // Years begin in March here, so that a leap day is the last of its year; day 0 is the first of March of the year 0.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let of_year = |year: u64| of_era - (365 * year + year / 4 - year / 100);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    // Five months from March or August on have 153 days.
-    let month = (5 * of_year(year) + 2) / 153;
-    let day = of_year(year) - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 /// What is said first: who speaks, and what was asked for.
@@ -320,8 +304,9 @@ mod tests {
 
     #[test]
     fn times_of_day_have_their_date() {
-        let time =
-            |local_s: u64, format: LogFormat| Log { format, local_ns: local_s * SECOND + 79 * MS }.time();
+        let time = |local_s: u64, format: LogFormat| {
+            Log { format, local_ns: local_s * 1_000_000_000 + 79_000_000 }.time()
+        };
         // (seconds since 1970, as `date -u` writes them)
         let table = [
             (0, "1970-01-01 00:00:00.079"),

@@ -123,7 +123,11 @@ fn check_whole(trouble: Trouble, at_ns: u64) -> bool {
     let ended =
         of(&|sample| sample.outcome.class.is_completed() && sample.times.done_ns < summary.window.end_ns);
     let longest_ns = ended.iter().map(|sample| sample.times.response_ns()).max();
-    assert_eq!(summary.intervals(SECOND).iter().filter_map(|point| point.max_ns).max(), longest_ns, "{what}");
+    assert_eq!(
+        summary.intervals(SECOND).iter().filter_map(|point| point.latency.max_ns).max(),
+        longest_ns,
+        "{what}"
+    );
     // It is there to be seen: who waits for 400 ms of 6 s is one of 15.
     let max_ns = summary.total.latency.response.summary.max_ns;
     let is_seen = match trouble {

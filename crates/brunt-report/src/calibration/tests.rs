@@ -130,22 +130,6 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn days() {
-    let table = [
-        (0, "1970-01-01"),
-        (86_399, "1970-01-01"),
-        (951_782_400, "2000-02-29"),
-        (951_868_800, "2000-03-01"),
-        (1_795_132_800, "2026-11-20"),
-        (4_102_444_799, "2099-12-31"),
-        (4_107_542_400, "2100-03-01"),
-    ];
-    for (seconds, expected) in table {
-        assert_eq!(date(seconds), expected, "{seconds}");
-    }
-}
-
-#[test]
 fn every_key_is_documented() {
     let formats = include_str!("../../../../docs/formats.md");
     let part =

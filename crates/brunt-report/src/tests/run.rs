@@ -215,7 +215,14 @@ impl Scene {
         let MeasuredWindow { start_ns, measure_ns, end_ns, drained_ns } = self.window;
         let run = RunData {
             intervals: self.store,
-            times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0 },
+            times: RunTimes {
+                start_ns,
+                measure_ns,
+                end_ns,
+                drained_ns,
+                prepare_ns: 0,
+                epoch_us: Some(1_795_132_799_000_000),
+            },
             counts: WorkerCounts {
                 samples_kept: samples.len() as u64,
                 presence: PresenceTotal { integral: 903_400_000, sum: 903_400_000 },
@@ -261,6 +268,7 @@ impl Scene {
             run,
             environment: Environment {
                 brunt_version: "0.1.0".to_owned(),
+                host: "load1".to_owned(),
                 facts: facts.map(|(name, fact)| (name.to_owned(), fact.to_owned())).into(),
             },
             server: "127.0.0.1:11211".to_owned(),

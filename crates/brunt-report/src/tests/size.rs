@@ -91,7 +91,8 @@ fn run(slices: u64, slice_s: u64, servers: u64) -> Summary {
     }
     said.prepared = said.snapshots().first().cloned();
     let end_ns = S + seconds * S;
-    let times = RunTimes { start_ns: S, measure_ns: S, end_ns, drained_ns: end_ns, prepare_ns: 0 };
+    let times =
+        RunTimes { start_ns: S, measure_ns: S, end_ns, drained_ns: end_ns, prepare_ns: 0, epoch_us: None };
     Summary::build(RunRecord {
         plan,
         run: RunData {

@@ -2,9 +2,9 @@
 //!
 //! Not the calibration itself (its page is [`crate::calibration`]) and no judgement: HEADROOM compares.
 
-use crate::calibration::date;
 use crate::paragraph::{self, printable};
 use crate::quantity;
+use crate::wall_clock::date;
 use brunt_stats::calibration::{Fit, Lookup};
 use brunt_stats::headroom::{Headroom, Limit};
 use brunt_stats::summary::Summary;

@@ -139,7 +139,7 @@ fn record(plan: &Plan, intervals: &[Interval]) -> RunRecord {
         plan: plan.clone(),
         run: RunData {
             intervals: IntervalStore::of(&Layout::of(plan), WINDOW.measure_ns, intervals),
-            times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0 },
+            times: RunTimes { start_ns, measure_ns, end_ns, drained_ns, prepare_ns: 0, epoch_us: None },
             ..RunData::default()
         },
         environment: Environment::default(),
@@ -341,7 +341,7 @@ fn slices_of_any_length_add_up_to_the_run() {
     for width_ns in [100 * MS, 300 * MS, 1_000 * MS, 10_000 * MS] {
         let points = summary.timeline().points(WINDOW.measure_ns..span.end, width_ns);
         assert_eq!(points.len() as u64, (span.end - WINDOW.measure_ns).div_ceil(width_ns));
-        let max_ns = points.iter().filter_map(|point| point.max_ns).max();
+        let max_ns = points.iter().filter_map(|point| point.latency.max_ns).max();
         assert_eq!(max_ns, summary.total.latency.response.summary.max_ns);
         let everything: u64 = summary
             .timeline()
@@ -356,12 +356,12 @@ fn slices_of_any_length_add_up_to_the_run() {
     for point in &points {
         // A slice takes what its intervals held, and these end up to 3 ms late.
         assert!(point.activity.completed.abs_diff(1_000) <= 40, "{point:?}");
-        assert!(point.p50_ns.unwrap().abs_diff(550_000) < 20_000, "{point:?}");
+        assert!(point.latency.p50_ns.unwrap().abs_diff(550_000) < 20_000, "{point:?}");
     }
     // The whole in one piece is the whole histogram.
     let whole = &summary.timeline().points(0..WINDOW.drained_ns, 10_000 * MS)[0];
     let response = &summary.total.latency.response.summary;
-    assert_eq!((whole.p50_ns, whole.p99_ns), (response.p50_ns(), response.p99_ns()));
+    assert_eq!((whole.latency.p50_ns, whole.latency.p99_ns), (response.p50_ns(), response.p99_ns()));
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn an_outage_is_in_the_table() {
     let plan = plan("rate = 10000\nmix = 'get'");
     let summary = summary(&plan, &intervals(&Layout::of(&plan), &events, 1));
     let silent: Vec<usize> = (summary.intervals(100 * MS).iter().enumerate())
-        .filter_map(|(index, point)| (point.max_ns.is_none()).then_some(index))
+        .filter_map(|(index, point)| (point.latency.max_ns.is_none()).then_some(index))
         .collect();
     assert!(silent == [6, 7] || silent == [6, 7, 8] || silent == [7, 8], "{silent:?}");
 }

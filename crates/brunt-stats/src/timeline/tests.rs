@@ -360,6 +360,21 @@ fn totals_and_rows_are_those_of_an_unbounded_timeline() {
         let width_ns = bounded.row_ns(MEASURE, least_ns);
         assert_eq!(bounded.points(span.clone(), width_ns), unbounded.points(span.clone(), width_ns));
     }
+    let ops = bounded.ops(span.clone());
+    assert_eq!(ops, unbounded.ops(span.clone()));
+    assert_eq!(ops.iter().map(|point| point.op).collect::<Vec<_>>(), KINDS);
+    for point in &ops {
+        // Each interval was pushed 1 125 times.
+        let mut sum = Histogram::new();
+        let rows = intervals.iter().flat_map(|interval| &interval.rows).filter(|row| row.op == point.op);
+        rows.for_each(|row| sum.merge_sparse(&row.latencies.response));
+        let quantile = |quantile| sum.quantile(quantile);
+        assert_eq!((point.completed, point.failed), (sum.count() * 1_125, 0));
+        assert_eq!(
+            (point.latency.p50_ns, point.latency.p90_ns, point.latency.max_ns),
+            (quantile(Quantile::P50), quantile(Quantile::P90), sum.max())
+        );
+    }
     let half = MEASURE + 450 * S..MEASURE + 900 * S;
     let answered = |held: &Timeline| held.answered_within(half.clone(), half.end, |_| true);
     assert!((answered(&bounded) / answered(&unbounded) - 1.0).abs() < 1e-9);

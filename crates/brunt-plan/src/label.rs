@@ -1,0 +1,89 @@
+//! A label: a name and a text that the user gives a run, such as `commit=3f2a`, and that stands in its results.
+//!
+//! Nothing of a run depends on it. Its text form is `KEY=VALUE`.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What a label may be, for messages.
+const ACCEPTED: &str = "KEY=VALUE, of which KEY has letters, digits, '_', '-' and '.', and VALUE no control characters, 200 characters at most";
+const CHARACTERS_MAX: usize = 200;
+
+/// A label of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Label {
+    /// Its name.
+    pub key: String,
+    /// Its text, which may be empty.
+    pub value: String,
+}
+
+impl FromStr for Label {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_name = |key: &str| {
+            !key.is_empty()
+                && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-.".contains(letter))
+        };
+        match text.split_once('=') {
+            Some((key, value))
+                if is_name(key)
+                    && !value.contains(char::is_control)
+                    && text.chars().count() <= CHARACTERS_MAX =>
+            {
+                Ok(Self { key: key.to_owned(), value: value.to_owned() })
+            }
+            _ => Err(ACCEPTED.to_owned()),
+        }
+    }
+}
+
+impl TryFrom<String> for Label {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map_err(|accepted| format!("'{text}' was given; accepted: {accepted}"))
+    }
+}
+
+impl From<Label> for String {
+    fn from(label: Label) -> Self {
+        label.to_string()
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_a_name_and_a_text() {
+        let long = format!("k={}", "x".repeat(CHARACTERS_MAX - 1));
+        for (text, expected) in [
+            ("commit=3f2a", Some(("commit", "3f2a"))),
+            ("a.b-c_1=x=y z", Some(("a.b-c_1", "x=y z"))),
+            ("empty=", Some(("empty", ""))),
+            ("=x", None),
+            ("none", None),
+            ("two words=x", None),
+            ("k=a\nb", None),
+            (long.as_str(), None),
+        ] {
+            let read = text.parse::<Label>();
+            let held = read.as_ref().map(|label| (label.key.as_str(), label.value.as_str())).ok();
+            assert_eq!(held, expected, "{text}");
+            if let Ok(label) = read {
+                assert_eq!(label.to_string(), text);
+            }
+        }
+    }
+}
