@@ -34,6 +34,7 @@ mod measured;
 mod memcached;
 mod messages;
 mod mutilated;
+mod notebook;
 mod operations;
 mod outages;
 mod redis;

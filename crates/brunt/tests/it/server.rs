@@ -307,7 +307,7 @@ fn connect(address: &str) -> std::io::Result<Box<dyn Stream>> {
 }
 
 /// Is there such a program? Where there is none, and that was allowed, a word on stderr says so.
-fn is_installed(program: &str, flag: &str) -> bool {
+pub(crate) fn is_installed(program: &str, flag: &str) -> bool {
     let tried = Command::new(program).arg(flag).stdout(Stdio::null()).status();
     if let Err(error) = &tried {
         let is_allowed = std::env::var_os("BRUNT_TEST_WITHOUT_SERVERS").is_some();
