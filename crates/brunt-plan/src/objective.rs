@@ -55,7 +55,7 @@ pub enum Metric {
 /// A statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
-    /// One of [`Quantile::PRINTED`].
+    /// One that the plan gives.
     Percentile(Quantile),
     /// The mean.
     Mean,
@@ -124,11 +124,41 @@ impl Objective {
 }
 
 impl Subject {
+    /// Does every run give it, whatever percentiles it was asked for?
+    ///
+    /// # Errors
+    /// It does not, and what is given; for a user.
+    pub fn check_usual(&self) -> Result<(), String> {
+        match self.percentile().filter(|quantile| !Quantile::PRINTED.contains(quantile)) {
+            None => Ok(()),
+            Some(quantile) => {
+                let names = Quantile::PRINTED.map(|quantile| quantile.to_string()).join(", ");
+                Err(format!("'{quantile}' was given; accepted: {names}"))
+            }
+        }
+    }
+
+    /// The percentile that it is of, if it is of one.
+    pub fn percentile(&self) -> Option<Quantile> {
+        match self.metric {
+            Metric::Response(Statistic::Percentile(quantile))
+            | Metric::Service(Statistic::Percentile(quantile)) => Some(quantile),
+            _ => None,
+        }
+    }
+
     /// Will a run of this plan have this number?
     ///
     /// # Errors
     /// Why not, and what it will have; for a user.
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
+        if let Some(quantile) = self.percentile().filter(|quantile| !plan.quantiles().contains(quantile)) {
+            let names: Vec<String> = plan.quantiles().iter().map(Quantile::to_string).collect();
+            return Err(format!(
+                "{quantile} is not among the percentiles of this plan; accepted: {}, or others by --percentiles",
+                names.join(", ")
+            ));
+        }
         let sent = |class: &Class| {
             let kinds = class.kinds().into_iter().filter(|kind| self.op.is_none_or(|op| op == *kind));
             kinds.map(|kind| (kind, class.asks_for_reply(kind))).collect::<Vec<_>>()
@@ -260,7 +290,7 @@ impl FromStr for Metric {
             "mean" => Ok(Statistic::Mean),
             "max" => Ok(Statistic::Max),
             _ => match name.parse() {
-                Ok(quantile) if Quantile::PRINTED.contains(&quantile) => Ok(Statistic::Percentile(quantile)),
+                Ok(quantile) => Ok(Statistic::Percentile(quantile)),
                 _ => Err(()),
             },
         };
@@ -435,7 +465,7 @@ mod tests {
             ("p99 = 1ms", "'=' is no comparison; accepted:"),
             ("p99 => 1ms", "'=>' is no comparison; accepted:"),
             ("p99 << 1ms", "'<<' is no comparison; accepted:"),
-            ("p98 < 1ms", "'p98' is no metric; accepted: p50,"),
+            ("p100 < 1ms", "'p100' is no metric; accepted: p50,"),
             ("99 < 1ms", "'99' is no metric; accepted: p50,"),
             ("< 1ms", "'' is no metric; accepted:"),
             ("fetch.p99 < 1ms", "'fetch.p99' is no metric; accepted:"),
@@ -482,6 +512,14 @@ mod tests {
         let table = [
             ("", "p99 < 1ms", ""),
             ("", "set.errors < 1%", ""),
+            ("", "p75 < 1ms", "p75 is not among the percentiles of this plan; accepted: p50, p90, p95, p99,"),
+            ("percentiles = '75,99.5'", "service.p99.5 < 1ms", ""),
+            ("percentiles = '75,99.5'", "p95 < 1ms", ""),
+            (
+                "percentiles = '75,99.5'",
+                "p98 < 1ms",
+                "p98 is not among the percentiles of this plan; accepted: p50, p75,",
+            ),
             ("", "mget.p99 < 1ms", "'mget' is not sent by this plan; accepted: get, set, or no operation"),
             ("", "set.hit > 0", "'set.hit': only get, gets and mget hit or miss; accepted:"),
             ("mix = 'set'", "hit > 0", "'hit': only get, gets and mget hit or miss"),

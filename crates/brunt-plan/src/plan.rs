@@ -13,6 +13,7 @@ use crate::objective::Share;
 use crate::op::OpKind;
 use crate::popularity::{Drift, Popularity, Window};
 use crate::profile::RateProfile;
+use crate::quantile::Quantile;
 use crate::server::{PORT_MEMCACHED, PORT_REDIS, ServerAddress};
 use crate::sockets::SocketOptions;
 use crate::tls::TlsOptions;
@@ -826,6 +827,8 @@ pub struct Plan {
     pub interval: Option<DurationNs>,
     /// Quantities to meter.
     pub meters: Vec<MeterKind>,
+    /// The percentiles to print, ascending; empty for the usual ones.
+    pub percentiles: Vec<Quantile>,
     /// What the user calls the run by, each key once.
     pub labels: Vec<Label>,
     /// Whose clock readings are taken beside our own.
@@ -900,6 +903,14 @@ impl DataSet<'_> {
 }
 
 impl Plan {
+    /// The percentiles that are given, ascending: the usual ones, and those that were asked for.
+    pub fn quantiles(&self) -> Vec<Quantile> {
+        let mut quantiles = [&Quantile::PRINTED[..], &self.percentiles].concat();
+        quantiles.sort_unstable();
+        quantiles.dedup();
+        quantiles
+    }
+
     /// Are attempts what is counted in every class, so that one this host has no room for, or that nobody answers, is a result?
     pub fn counts_attempts(&self) -> bool {
         self.classes.iter().all(Class::counts_attempts)

@@ -3,6 +3,7 @@
 //! Not the value of one (that comes from a histogram). The fraction is a whole number of millionths, so that ranks and
 //! sample gates are integer arithmetic: in floating point `0.07 × 100` is above 7 and its ceiling is 8.
 
+use crate::units::serde_as_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -130,6 +131,44 @@ fn parse(text: &str) -> Option<Quantile> {
     (per_million > 0).then_some(Quantile { per_million })
 }
 
+/// Percentiles to give, ascending, each once. Text form: `50,75,90,99.9`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Percentiles(pub Vec<Quantile>);
+
+impl Percentiles {
+    /// What its text may be.
+    pub const ACCEPTED: &str =
+        "numbers above 0 and below 100, each once, whole ones below 90, such as 50,75,90,99.9";
+    /// So many fit beside each other.
+    const COUNT_MAX: usize = 12;
+}
+
+impl FromStr for Percentiles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = |item: &str| {
+            let name = item.trim();
+            let quantile = parse(&format!("p{}", name.strip_prefix('p').unwrap_or(name)))?;
+            // The keys of JSON have no point: two digits stand before it.
+            (quantile >= Quantile::P90 || quantile.per_million % 10_000 == 0).then_some(quantile)
+        };
+        let read: Option<Vec<Quantile>> = text.split(',').map(one).collect();
+        let mut list = read.filter(|list| list.len() <= Self::COUNT_MAX).ok_or(Self::ACCEPTED)?;
+        list.sort_unstable();
+        let has_twins = list.windows(2).any(|pair| pair[0] == pair[1]);
+        if has_twins { Err(Self::ACCEPTED.to_owned()) } else { Ok(Self(list)) }
+    }
+}
+
+impl fmt::Display for Percentiles {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(|quantile| quantile.to_string()[1..].to_owned()).collect();
+        formatter.write_str(&names.join(","))
+    }
+}
+serde_as_text!(Percentiles);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +191,24 @@ mod tests {
         for (per_million, count, rank) in table {
             assert_eq!(Quantile { per_million }.rank(count), rank, "{per_million} of {count}");
         }
+    }
+
+    #[test]
+    fn lists_of_percentiles() {
+        check_texts::<Percentiles>(&[
+            ("50,75,90,99.9", Some("50,75,90,99.9")),
+            ("p99.9, p50", Some("50,99.9")),
+            ("999", Some("99.9")),
+            ("90.5", Some("90.5")),
+            ("7.5", None),
+            ("0", None),
+            ("100", None),
+            ("50,50", None),
+            ("99.9,999", None),
+            ("", None),
+            ("50,", None),
+            ("1,2,3,4,5,6,7,8,9,10,11,12,13", None),
+        ]);
     }
 
     #[test]

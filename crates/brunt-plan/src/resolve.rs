@@ -222,6 +222,7 @@ pub fn resolve(spec: &PlanSpec, host: &Host) -> Result<Plan, PlanError> {
         interval: resolve_interval(&complaint, run)?,
         meters: resolve_meters(&complaint, run, &used)?,
         labels: resolve_labels(&complaint, run)?,
+        percentiles: run.percentiles.clone().unwrap_or_default().0,
         timestamps: transport::resolve_timestamps(&complaint, run, &used)?,
         samples_max: complaint.count("samples-max", run.samples_max, 0, 0, 100_000_000)?,
         target: if plans.servers.is_empty() { Target::Embedded } else { Target::Servers(plans.servers) },
@@ -1262,7 +1263,7 @@ mod tests {
             "protocol = 'resp2'\nserver = 'a'\nhash-field = 4\nnodelay = false",
             "linger = '0s'\nsend-buffer = 4096\nreceive-buffer = 16384\nmeter = ['first-byte']",
             "preload = false\nreconnect = 'never'\nconnect-rate = 5\ncalls-per-connection = 3\nconnections-total = 20\n\
-             meter = ['connection-time', 'response-size']\nlabel = ['commit=3f2a', 'run=a b']",
+             meter = ['connection-time', 'response-size']\nlabel = ['commit=3f2a', 'run=a b']\npercentiles = '50,75,99.9'",
             "purge = 10\nrequests = 100\nmix = 'get'\non-miss = 'set'",
             "popularity = 'window:10k,overwrite=0.2'\nclient-connections = 2",
             "popularity = 'window:1k,expire=0.05'\nclient-connections = 1\nmix = 'mget,set'\nmultiget = 20\nverify = '5%'\n\

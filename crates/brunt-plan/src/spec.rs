@@ -20,6 +20,7 @@ use crate::plan::{
 };
 use crate::popularity::{Drift, Popularity};
 use crate::profile::RateProfile;
+use crate::quantile::Percentiles;
 use crate::server::{ServerAddress, ServerList};
 use crate::units::{Count, DurationNs, Rate};
 use crate::until::Until;
@@ -147,6 +148,7 @@ options! {
         interval: DurationNs,
         timestamps: Timestamps,
         meter: Vec<MeterKind>,
+        percentiles: Percentiles,
         label: Vec<Label>,
         samples_max: Count,
     }
@@ -428,6 +430,7 @@ impl From<&Plan> for PlanSpec {
             interval: plan.interval,
             meter: (!plan.meters.is_empty()).then(|| plan.meters.clone()),
             label: (!plan.labels.is_empty()).then(|| plan.labels.clone()),
+            percentiles: (!plan.percentiles.is_empty()).then(|| Percentiles(plan.percentiles.clone())),
             timestamps: (plan.timestamps != Timestamps::Off).then_some(plan.timestamps),
             samples_max: (plan.samples_max > 0).then_some(Count(plan.samples_max)),
         };

@@ -69,7 +69,8 @@ impl FromStr for Requirement {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (_, _, bound) = Comparison::split(text, "p99 <= +5%")?;
+        let (subject, _, bound) = Comparison::split(text, "p99 <= +5%")?;
+        subject.check_usual()?;
         if bound.starts_with(['+', '-']) {
             return text.parse().map(Self::Change);
         }
@@ -91,6 +92,7 @@ impl FromStr for Tolerance {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (subject, comparison, change) = Comparison::split(text, "p99 <= +5%")?;
+        subject.check_usual()?;
         let change = change.parse().map_err(|accepted: String| {
             format!("'{change}' is no change of {subject}; accepted: {accepted}")
         })?;

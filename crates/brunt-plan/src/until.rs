@@ -42,7 +42,10 @@ impl FromStr for Precision {
             return Err(format!("'{text}' is no percentile with its precision; accepted: such as p99=2%"));
         };
         let (subject, half_width) = (subject.trim(), half_width.trim());
-        let Ok(Subject { op, metric: Metric::Response(Statistic::Percentile(quantile)) }) = subject.parse()
+        let subject_of =
+            |text: &str| text.parse().ok().filter(|subject: &Subject| subject.check_usual().is_ok());
+        let Some(Subject { op, metric: Metric::Response(Statistic::Percentile(quantile)) }) =
+            subject_of(subject)
         else {
             return Err(format!(
                 "'{subject}' is no percentile; accepted: p50, p90, p95, p99, p99.9 or p99.99, or such as get.p99"

@@ -33,7 +33,7 @@ use brunt_stats::datagrams::DatagramCounts;
 use brunt_stats::fault::{Fault, FaultKind, FirstGarbage};
 use brunt_stats::host::{ClockEvidence, HostEvidence};
 use brunt_stats::interval::Bytes;
-use brunt_stats::latency::{ClientError, LatencySummary};
+use brunt_stats::latency::{LatencySummary, Percentile};
 use brunt_stats::meter::Meter;
 use brunt_stats::outage::Outage;
 use brunt_stats::renewal::RenewalCounts;
@@ -354,12 +354,13 @@ pub(crate) fn distribution(summary: &LatencySummary) -> Value {
     value
 }
 
-fn client_errors(errors: &[ClientError]) -> Value {
-    let error_of = |quantile: &Quantile| {
-        let error = errors.iter().find(|error| error.quantile == *quantile);
+fn client_errors(summary: &OpSummary) -> Value {
+    let error_of = |percentile: &Percentile| {
+        let quantile = percentile.quantile;
+        let error = summary.client_error.iter().find(|error| error.quantile == quantile);
         (quantile.key(), json!(error.map(|error| error.error_ns)))
     };
-    object(&Quantile::PRINTED, error_of)
+    object(&summary.latency.response.summary.percentiles, error_of)
 }
 
 /// What an interval rests on.
@@ -402,7 +403,7 @@ fn latency(summary: &OpSummary) -> Value {
         "service_ns": distribution(&summary.latency.service.summary),
         "send_lag_ns": distribution(&summary.latency.send_lag.summary),
         "least_ns": distribution(&summary.latency.least.summary),
-        "client_error_ns": client_errors(&summary.client_error),
+        "client_error_ns": client_errors(summary),
         "lag_share": summary.lag_share,
         "including_failures_ns": distribution(&summary.including_failures()),
         "interval_ns": object(&summary.intervals, |interval| {

@@ -162,7 +162,7 @@ impl LiveRun {
             phases: Default::default(),
             connections: ConnectionCounts::default(),
             connect: Buckets::empty(&announced.bounds),
-            response: nothing,
+            response: nothing.clone(),
             service: nothing,
             outages: vec![OutageTotal::default(); names.servers.len()],
             spans_seen: 0,

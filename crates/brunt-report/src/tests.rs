@@ -13,7 +13,7 @@ use crate::stored::StoredResult;
 use crate::{csv, json, junit, text};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::OutcomeClass;
-use brunt_plan::quantile::Quantile;
+use brunt_plan::quantile::{Percentiles, Quantile};
 use brunt_plan::resolve::resolve;
 use brunt_plan::spec::{ClassSpec, PlanSpec, RunSpec};
 use brunt_stats::sample::{Sample, Times};
@@ -415,6 +415,32 @@ fn trouble_is_told_in_full() {
     assert_eq!(value["interrupted"], true);
     assert_eq!(value["samples"], serde_json::json!({ "kept": 3, "overflow": 4_000 }));
     assert_eq!(value["verdict"]["status"], "NOT TRUSTED");
+}
+
+#[test]
+fn percentiles_that_were_asked_for_are_given_beside_the_usual_ones() {
+    let run = run::open_loop();
+    let mut record = run.summary.record.clone();
+    record.plan.percentiles = "75,99.5,99.99".parse::<Percentiles>().unwrap().0;
+    let asked = super::json::value(&brunt_stats::summary::Summary::build(record)).unwrap();
+    let usual = json_of(&run);
+    let mut times_ns: Vec<u64> = run.measured.iter().map(|sample| sample.times.response_ns()).collect();
+    times_ns.sort_unstable();
+    let latency = &asked["latency"];
+    for (key, rank) in [("p75", 7_500), ("p995", 9_950)] {
+        let (exact_ns, ns) = (times_ns[rank - 1], number(latency, &format!("/response_ns/{key}")));
+        assert!(ns >= exact_ns && ns as f64 <= exact_ns as f64 * 1.001, "{key}: {ns} for {exact_ns}");
+        let interval = &latency["interval_ns"][key];
+        assert!(
+            number(interval, "/0") <= ns && interval[1].as_u64().is_none_or(|high| ns <= high),
+            "{interval}"
+        );
+        assert!(latency["client_error_ns"][key].is_u64(), "{latency}");
+        assert_eq!(asked["verdict"]["percentiles"][key]["trust"], "ok");
+        assert_eq!(usual["latency"]["response_ns"][key], Value::Null);
+    }
+    assert_eq!(latency["response_ns"]["p99"], usual["latency"]["response_ns"]["p99"]);
+    assert_eq!(asked["plan"]["percentiles"], "75,99.5,99.99");
 }
 
 #[test]

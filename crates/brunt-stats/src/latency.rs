@@ -18,7 +18,7 @@ pub struct Percentile {
 }
 
 /// A distribution as it is printed. Times in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LatencySummary {
     /// How many samples.
     pub count: u64,
@@ -30,13 +30,18 @@ pub struct LatencySummary {
     pub min_ns: Option<u64>,
     /// Exact maximum.
     pub max_ns: Option<u64>,
-    /// p50, p90, p95, p99, p99.9, p99.99.
-    pub percentiles: [Percentile; Quantile::PRINTED.len()],
+    /// Those that were asked for, ascending.
+    pub percentiles: Vec<Percentile>,
 }
 
 impl LatencySummary {
-    /// Of a merged histogram.
+    /// Of a merged histogram, with the usual percentiles.
     pub fn of(histogram: &Histogram) -> Self {
+        Self::with(histogram, &Quantile::PRINTED)
+    }
+
+    /// Of a merged histogram, with these percentiles, ascending.
+    pub fn with(histogram: &Histogram, quantiles: &[Quantile]) -> Self {
         let count = histogram.count();
         let ranks = histogram.ranks();
         let percentile = |quantile: Quantile| Percentile {
@@ -50,12 +55,11 @@ impl LatencySummary {
             stddev_ns: histogram.moments().stddev(),
             min_ns: histogram.min(),
             max_ns: histogram.max(),
-            percentiles: Quantile::PRINTED.map(percentile),
+            percentiles: quantiles.iter().copied().map(percentile).collect(),
         }
     }
 
-    /// The value of one of the percentiles of [`Quantile::PRINTED`], in nanoseconds; `None` where there are too few
-    /// samples, or where it is none of them.
+    /// The value of one of its percentiles, in nanoseconds; `None` where there are too few samples, or where it is none of them.
     pub fn percentile_ns(&self, quantile: Quantile) -> Option<u64> {
         self.percentiles.iter().find(|held| held.quantile == quantile).and_then(|held| held.value_ns)
     }
@@ -130,7 +134,7 @@ mod tests {
             assert_eq!(names(count), expected, "{count} samples");
         }
         let summary = LatencySummary::of(&histogram(1..=999));
-        let missing = summary.percentiles.map(|percentile| percentile.needs_more);
+        let missing = summary.percentiles.iter().map(|percentile| percentile.needs_more).collect::<Vec<_>>();
         assert_eq!(missing, [0, 0, 0, 1, 9_001, 99_001]);
         assert_eq!((summary.p50_ns(), summary.p99_ns()), (Some(500), None));
         assert_eq!((summary.min_ns, summary.max_ns, summary.mean_ns), (Some(1), Some(999), Some(500.0)));

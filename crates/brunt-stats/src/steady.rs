@@ -109,7 +109,7 @@ pub struct SeriesSteadiness {
 }
 
 /// A first part of the window that differs from the rest. Nothing leaves it out: it is told beside the numbers.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Beginning {
     /// Up to here, in nanoseconds from the beginning of the window, a series differs from the rest.
     pub until_ns: u64,

@@ -170,8 +170,8 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    fn of(histogram: Histogram) -> Self {
-        Self { summary: LatencySummary::of(&histogram), histogram: Arc::new(histogram) }
+    fn of(histogram: Histogram, quantiles: &[Quantile]) -> Self {
+        Self { summary: LatencySummary::with(&histogram, quantiles), histogram: Arc::new(histogram) }
     }
 }
 
@@ -228,11 +228,13 @@ impl OpSummary {
         mut totals: RowTotals,
         window: &MeasuredWindow,
         batches: &[Batch],
+        quantiles: &[Quantile],
         lag_share: f64,
     ) -> Self {
-        let intervals = intervals(batches, &Quantile::PRINTED);
+        let intervals = intervals(batches, quantiles);
         let half_widths = half_widths(batches, &book, window);
-        let latency = totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram)));
+        let latency =
+            totals.latencies.map(|histogram| Distribution::of(std::mem::take(histogram), quantiles));
         Self {
             requests: book.requests,
             keys: book.keys,
@@ -264,11 +266,13 @@ impl OpSummary {
     pub fn including_failures(&self) -> LatencySummary {
         let Latencies { response, failed, .. } = &self.latency;
         if failed.histogram.count() == 0 {
-            return response.summary;
+            return response.summary.clone();
         }
         let mut histogram = Histogram::clone(&response.histogram);
         histogram.merge(&failed.histogram);
-        LatencySummary::of(&histogram)
+        let quantiles: Vec<Quantile> =
+            response.summary.percentiles.iter().map(|held| held.quantile).collect();
+        LatencySummary::with(&histogram, &quantiles)
     }
 }
 
@@ -566,7 +570,7 @@ impl<'a> Rows<'a> {
         }
         book.in_window = in_window;
         let batches = batches(&self.store.timeline, self.window, self.window.measure_ns, of);
-        OpSummary::of(book, totals, self.window, &batches, lag_share)
+        OpSummary::of(book, totals, self.window, &batches, &self.plan.quantiles(), lag_share)
     }
 
     fn by_kind(&self, of: impl Fn(ClassId) -> bool) -> Vec<OpRow> {

@@ -192,10 +192,11 @@ impl<'a> Calibrator<'a> {
     }
 
     fn echo(&self, plan: &Plan) -> Result<Echo, Failure> {
-        let echoes = rehearsal::echo(plan, self.stop).map_err(|error| Failure::new(Exit::Failed, error))?;
+        let mut echoes =
+            rehearsal::echo(plan, self.stop).map_err(|error| Failure::new(Exit::Failed, error))?;
         self.go_on()?;
         // The plan of a floor has one worker.
-        Ok(echoes[0])
+        Ok(echoes.swap_remove(0))
     }
 
     /// Whoever interrupts a calibration wants none.

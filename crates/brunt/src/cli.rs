@@ -25,6 +25,7 @@ use brunt_plan::plan::{
 };
 use brunt_plan::popularity::{Drift, Popularity};
 use brunt_plan::profile::RateProfile;
+use brunt_plan::quantile::Percentiles;
 use brunt_plan::server::ServerList;
 use brunt_plan::spec::{ClassSpec, RunSpec};
 use brunt_plan::sweep::Sweep;
@@ -774,6 +775,9 @@ pub(crate) struct MeasuringFlags {
     /// connection-time, first-byte, oversleep, send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
     #[arg(long, value_name = "QUANTITY")]
     pub meter: Vec<MeterKind>,
+    /// Print these percentiles, such as 50,75,90,99.9; they have their intervals, and may be asserted [default: 50,90,99,99.9,99.99]
+    #[arg(long, value_name = "LIST")]
+    pub percentiles: Option<Percentiles>,
     /// Name the run in its results, such as commit=3f2a (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<Label>,
@@ -1079,6 +1083,7 @@ impl PlanFlags {
             timestamps: measuring.timestamps,
             meter: given(&measuring.meter),
             label: given(&measuring.label),
+            percentiles: measuring.percentiles.clone(),
             samples_max: measuring.samples_max,
             ..target.spec()
         };
@@ -1319,6 +1324,7 @@ mod tests {
         ("timestamps", "kernel"),
         ("meter", "connect-time"),
         ("label", "commit=3f2a"),
+        ("percentiles", "50,75,99.9"),
         ("samples-max", "1000000"),
         ("json", "result.json"),
         ("csv", "seconds.csv"),

@@ -25,7 +25,7 @@ fn what_is_not_in_the_schema_is_found() {
         "",
         "/verdict/checks/0",
         "/requests",
-        "/latency/response_ns",
+        "/latency",
         "/ops/get/in_window",
         "/classes/main/ops/get",
         "/client/workers/0/stalls",
@@ -53,6 +53,7 @@ fn what_is_not_in_the_schema_is_found() {
         ("/interrupted", json!(null)),
         ("/verdict/status", json!("PERHAPS")),
         ("/latency/response_ns/p50", json!("1 ms")),
+        ("/latency/response_ns/p75", json!("1 ms")),
         ("/latency/interval_ns/p50", json!([1])),
         ("/environment/kernel", json!(6)),
         ("/record/calibration", json!("Present")),
@@ -60,7 +61,12 @@ fn what_is_not_in_the_schema_is_found() {
         ("/record/intervals/timeline/slices/0/0", json!("0")),
     ] {
         let mut changed = whole.clone();
-        *changed.pointer_mut(value).unwrap() = other.clone();
+        let (object, key) = value.rsplit_once('/').unwrap();
+        let held = changed.pointer_mut(object).unwrap();
+        match key.parse::<usize>() {
+            Ok(index) => held[index] = other.clone(),
+            Err(_) => held[key] = other.clone(),
+        }
         assert_ne!(errors(&changed), Vec::<String>::new(), "{value}: {other}");
     }
 }

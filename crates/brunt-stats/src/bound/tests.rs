@@ -28,7 +28,7 @@ fn row() -> OpSummary {
     book.requests.outcomes[OutcomeClass::Hit as usize] = 10_000;
     book.in_window.outcomes[OutcomeClass::Hit as usize] = 10_000;
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
-    let mut row = OpSummary::of(book, totals, &window, &[], 0.0);
+    let mut row = OpSummary::of(book, totals, &window, &[], &Quantile::PRINTED, 0.0);
     row.intervals = Quantile::PRINTED.map(PercentileInterval::example).into();
     row.half_widths.mean_ns = Some(10_000.0);
     row.half_widths.rate = Some(100.0);

@@ -28,7 +28,7 @@ fn interval(
 /// Requests of which nothing is known but the interval.
 fn row(interval: Option<PercentileInterval>) -> OpSummary {
     let window = MeasuredWindow { end_ns: S, ..MeasuredWindow::default() };
-    let nothing = OpSummary::of(Book::default(), RowTotals::default(), &window, &[], 0.0);
+    let nothing = OpSummary::of(Book::default(), RowTotals::default(), &window, &[], &Quantile::PRINTED, 0.0);
     OpSummary { intervals: interval.into_iter().collect(), ..nothing }
 }
 

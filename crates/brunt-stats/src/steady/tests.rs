@@ -202,7 +202,7 @@ fn a_stall_is_not_taken_for_a_warm_up() {
         let service =
             |at_ns| if stall.contains(&at_ns) { (stall.end - at_ns) as u64 } else { usual_ns(at_ns) };
         let (found, store) = even(20 * S, service);
-        assert_eq!((found.beginning, found.is_steady()), (None, true), "{begin_ms} ms: {found:?}");
+        assert_eq!((found.beginning.clone(), found.is_steady()), (None, true), "{begin_ms} ms: {found:?}");
         let p99_ns = store.rows().next().unwrap().2.latencies.response.quantile(Quantile::P99).unwrap();
         assert!(p99_ns.abs_diff(800 * MS) < 2 * MS, "{begin_ms} ms: {p99_ns}");
     }
@@ -219,7 +219,7 @@ fn a_stall_behind_a_beginning_that_is_a_little_slow_is_not_taken_for_a_warm_up()
             _ => usual_ns(at_ns),
         };
         let (found, store) = even(10 * S, service);
-        assert_eq!(found.beginning, None, "{slow}: {found:?}");
+        assert_eq!(found.beginning.clone(), None, "{slow}: {found:?}");
         let p99_ns = store.rows().next().unwrap().2.latencies.response.quantile(Quantile::P99).unwrap();
         assert!(p99_ns.abs_diff(900 * MS) < 2 * MS, "{slow}: {p99_ns}");
     }
@@ -231,7 +231,7 @@ fn mser_alone_would_have_taken_it_for_one() {
         |at_ns| if (4_000_000_000..4_040_000_000).contains(&at_ns) { 40 * MS } else { usual_ns(at_ns) };
     let (found, _) = even(20 * S, service);
     let warm_up = warm_up(&found, Series::P50);
-    assert_eq!((warm_up.until_ns, found.beginning), (0, None));
+    assert_eq!((warm_up.until_ns, found.beginning.clone()), (0, None));
     let mser_ns =
         found.series.iter().filter_map(|held| held.warm_up.as_ref().ok()).map(|held| held.mser_ns).max();
     assert!(mser_ns.unwrap() >= 4 * S, "{found:?}");
@@ -242,7 +242,7 @@ fn a_slow_beginning_is_told_and_stays_in() {
     for slow_ms in [500, 1_200, 1_300, 3_000] {
         let service = |at_ns| if at_ns < slow_ms * MS as i64 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
         let (found, store) = even(20 * S, service);
-        let beginning = found.beginning.unwrap();
+        let beginning = found.beginning.clone().unwrap();
         let whole_groups_ns = (slow_ms as u64).div_ceil(500) * 500 * MS;
         assert_eq!(beginning.until_ns, whole_groups_ns, "{slow_ms} ms: {found:?}");
         assert_eq!((beginning.warmup_needed_ns, beginning.trouble_ns), (S + beginning.until_ns, None));
@@ -267,14 +267,14 @@ fn a_slow_beginning_and_a_stall_behind_it_are_told_apart() {
         _ => usual_ns(at_ns),
     };
     let (found, _) = even(20 * S, service);
-    assert_eq!(found.beginning.unwrap().until_ns, S, "{found:?}");
+    assert_eq!(found.beginning.clone().unwrap().until_ns, S, "{found:?}");
 }
 
 #[test]
 fn trouble_in_a_slow_beginning_is_told_with_it() {
     let service = |at_ns: i64| if at_ns < 3_000_000_000 { 2 * usual_ns(at_ns) } else { usual_ns(at_ns) };
     let (found, store) = even(20 * S, service);
-    assert_eq!(found.beginning.unwrap().until_ns, 3 * S);
+    assert_eq!(found.beginning.clone().unwrap().until_ns, 3 * S);
     let plan = plan("rate = 2000\narrival = 'uniform'\nmix = 'get'\nthreads = 1\nwarmup = '1s'");
     let end_ns = MEASURE_NS + 20 * S;
     let window =
@@ -308,7 +308,7 @@ fn what_does_not_end_before_the_middle_is_no_warm_up() {
     let service = |at_ns: i64| if at_ns < 10 * S as i64 { 150_000 } else { 100_000 } + usual_ns(at_ns) / 10;
     let (found, _) = even(20 * S, service);
     assert!(warm_up(&found, Series::P50).is_endless, "{found:?}");
-    assert_eq!(found.beginning, None);
+    assert_eq!(found.beginning.clone(), None);
     let held = found.series.iter().find(|held| held.series == Series::P50).unwrap();
     let (_, shift) = held.course.clone().unwrap();
     assert!(shift.fires && shift.at_ns.abs_diff(10 * S) <= 20 * S / 30, "{shift:?}");
@@ -321,7 +321,7 @@ fn a_beginning_that_is_better_is_no_warm_up() {
         let service = |at_ns| if at_ns < fast_ms * MS as i64 { usual_ns(at_ns) } else { 2 * usual_ns(at_ns) };
         let (found, _) = even(20 * S, service);
         let WarmUp { until_ns, is_endless, .. } = warm_up(&found, Series::P50);
-        assert_eq!((until_ns, is_endless, found.beginning), (0, false, None), "{fast_ms} ms");
+        assert_eq!((until_ns, is_endless, found.beginning.clone()), (0, false, None), "{fast_ms} ms");
     }
     let service: &dyn Fn(f64) -> f64 = &|_| 1e-4;
     let restarted: &dyn Fn(f64) -> f64 = &|share| if share < 0.45 { 1.0 } else { 0.01 };
@@ -399,5 +399,5 @@ fn an_outage_is_not_taken_for_the_level() {
         _ => usual_ns(at_ns),
     };
     let (found, _) = even(6 * S, service);
-    assert_eq!(found.beginning, None, "{found:?}");
+    assert_eq!(found.beginning.clone(), None, "{found:?}");
 }

@@ -557,7 +557,7 @@ fn a_cold_beginning_is_in_every_number() {
     let mut record = record(&plan, &parts);
     (record.run.times.end_ns, record.run.times.drained_ns) = (window.end_ns, window.drained_ns);
     let summary = Summary::build(record);
-    assert_eq!(summary.steady.beginning.unwrap().until_ns, 1_000 * MS, "{:?}", summary.steady);
+    assert_eq!(summary.steady.beginning.clone().unwrap().until_ns, 1_000 * MS, "{:?}", summary.steady);
     assert_eq!(status(&summary, "WARM"), CheckStatus::Caution);
     // 125 of 10 500 or so take 8 ms per slot: more than a hundredth.
     let response = &summary.total.latency.response.summary;

@@ -15,6 +15,7 @@ use crate::summary::{MeasuredWindow, OpSummary};
 use brunt_plan::op::OpKind;
 use brunt_plan::outcome::{Outcome, ReplyKind};
 use brunt_plan::phase::Phase;
+use brunt_plan::quantile::Quantile;
 use std::collections::VecDeque;
 
 /// The mean service time.
@@ -205,7 +206,7 @@ impl<'a> Client<'a> {
         let mut book = Book::default();
         self.store.books().entries().for_each(|entry| book.merge(&entry.book));
         let (_, _, totals) = self.store.rows().next().expect("the layout has a row");
-        OpSummary::of(book, totals.clone(), &window, &batches, 0.0)
+        OpSummary::of(book, totals.clone(), &window, &batches, &Quantile::PRINTED, 0.0)
     }
 }
 

@@ -106,7 +106,7 @@ fn a_warm_up_is_found_and_the_p99_without_it_is_true() {
     let truth_ns = 100_f64.ln() / 5_000.0 * 1e9;
     for seed in seeds(2, 50) {
         let (found, store, _) = queue(60.0, service).run(seed);
-        let beginning = found.beginning.unwrap();
+        let beginning = found.beginning.clone().unwrap();
         let until_s = beginning.until_ns as f64 / 1e9;
         assert!((3.0..=15.0).contains(&until_s), "{until_s} s: {found:?}");
         let (.., row) = store.rows().next().unwrap();

@@ -39,7 +39,7 @@ fn a_window_that_does_not_begin_warm() {
         };
         check("WARM", move |evidence| {
             evidence.steady = steady(|held| held.warm_up = Ok(warm_up));
-            evidence.steady.beginning = (!warm_up.is_endless).then_some(beginning);
+            evidence.steady.beginning = (!warm_up.is_endless).then_some(beginning.clone());
         })
     };
     let late = WarmUp { mser_ns: 2_500_000_000, until_ns: 2_500_000_000, change: 0.38, is_endless: false };
