@@ -76,6 +76,8 @@ impl Patience {
 enum State {
     Preparing,
     Ready,
+    /// The schedule has begun, or soon will.
+    Measuring,
     Ended,
 }
 
@@ -86,6 +88,8 @@ struct Peer {
     offset: Offset,
     workers: Range<u32>,
     state: State,
+    /// Why it was lost while it measured.
+    lost: Option<String>,
     data: Option<RunData>,
     /// Heard, and not yet handed on.
     intervals: Vec<Interval>,
@@ -162,6 +166,7 @@ impl Fleet {
             weight: peer.about.weight,
             clock_lead_ns: peer.offset.lead_ns,
             clock_error_ns: peer.offset.error_ns,
+            lost: peer.lost.clone(),
         };
         self.peers.iter().map(record).collect()
     }
@@ -262,6 +267,7 @@ impl Peer {
             offset: unknown,
             workers: 0..0,
             state: State::Ended,
+            lost: None,
             data: None,
             intervals: Vec::new(),
             pings: 0,
@@ -318,11 +324,29 @@ impl Peer {
 
     /// Takes in all that it has said by now.
     fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
-        while let Some(message) = self.link.hear(wait).map_err(|why| self.blame(&why))? {
-            self.take(message)?;
+        if self.lost.is_some() {
+            return Ok(());
         }
-        let alive = self.link.beat(&ToAgent::Alive);
-        alive.map_err(|why| self.blame(&why))
+        loop {
+            match self.link.hear(wait) {
+                Ok(Some(message)) => self.take(message)?,
+                Ok(None) => break,
+                Err(why) => return self.lose(why),
+            }
+        }
+        match self.link.beat(&ToAgent::Alive) {
+            Ok(()) => Ok(()),
+            Err(why) => self.lose(why),
+        }
+    }
+
+    /// Takes an agent that measures for ended, with what it has told; any other is to blame for the end of the run.
+    fn lose(&mut self, why: String) -> Result<(), Blame> {
+        if self.state != State::Measuring {
+            return Err(self.blame(&why));
+        }
+        (self.state, self.lost) = (State::Ended, Some(why));
+        Ok(())
     }
 
     fn blame(&self, why: &str) -> Blame {
@@ -445,7 +469,7 @@ impl<'a> Leader<'a> {
         let mut next = 0;
         for (peer, workers) in self.fleet.peers.iter_mut().zip(dealt(total, &threads)) {
             (peer.workers, peer.state) = (next..next + workers, State::Preparing);
-            (peer.data, peer.intervals) = (None, Vec::new());
+            (peer.data, peer.intervals, peer.lost) = (None, Vec::new(), None);
             next += workers;
         }
     }
@@ -453,6 +477,19 @@ impl<'a> Leader<'a> {
     fn listen(&mut self, wait: Duration) -> Result<(), Blame> {
         let each = wait / self.fleet.peers.len() as u32;
         self.fleet.peers.iter_mut().try_for_each(|peer| peer.listen(each))
+    }
+
+    /// Was an agent lost while it measured? The others end then, and what all have recorded is the result.
+    ///
+    /// # Errors
+    /// Nobody is left who could say more than that.
+    fn is_short(&self) -> Result<bool, Blame> {
+        let peers = &self.fleet.peers;
+        let Some((peer, why)) = peers.iter().find_map(|peer| Some((peer, peer.lost.as_ref()?))) else {
+            return Ok(false);
+        };
+        let is_nobody_left = self.fleet.own_workers == 0 && peers.iter().all(|peer| peer.lost.is_some());
+        if is_nobody_left { Err(peer.blame(why)) } else { Ok(true) }
     }
 
     /// Ends what has not ended, without a result.
@@ -492,6 +529,7 @@ impl Company for Leader<'_> {
         for peer in &mut self.fleet.peers {
             let monotonic_ns = peer.offset.theirs(start_ns);
             peer.say(&ToAgent::Start { monotonic_ns })?;
+            peer.state = State::Measuring;
         }
         Ok(start_ns)
     }
@@ -504,13 +542,15 @@ impl Company for Leader<'_> {
         stop: Option<Stop>,
         hear: &mut dyn FnMut(Interval),
     ) -> Result<Attendance, Blame> {
+        self.listen(if have_ours_ended { LOOK } else { Duration::ZERO })?;
+        let is_short = self.is_short()?;
+        let stop = if is_short { Some(Stop::Interrupted) } else { stop };
         if let Some(stop) = stop.filter(|stop| self.told != Some(*stop)) {
             self.told = Some(stop);
-            for peer in &mut self.fleet.peers {
-                peer.say(&ToAgent::Stop(stop.into()))?;
+            for peer in self.fleet.peers.iter_mut().filter(|peer| peer.state == State::Measuring) {
+                peer.link.say(&ToAgent::Stop(stop.into())).or_else(|why| peer.lose(why))?;
             }
         }
-        self.listen(if have_ours_ended { LOOK } else { Duration::ZERO })?;
         let own_workers = self.fleet.own_workers;
         let mut is_over = true;
         for peer in &mut self.fleet.peers {
@@ -529,7 +569,7 @@ impl Company for Leader<'_> {
             }
             is_over &= peer.state == State::Ended;
         }
-        Ok(Attendance { is_over, stop: None })
+        Ok(Attendance { is_over, stop: is_short.then_some(Stop::Interrupted) })
     }
 
     fn conclude(&mut self) -> Vec<RunData> {

@@ -609,7 +609,8 @@ fn indices<T: Copy>(items: &[T]) -> Vec<(usize, T)> {
 }
 
 fn agent(agent: &AgentRecord) -> Value {
-    let AgentRecord { name, host, first_worker, workers, weight, clock_lead_ns, clock_error_ns } = agent;
+    let AgentRecord { name, host, first_worker, workers, weight, clock_lead_ns, clock_error_ns, lost } =
+        agent;
     json!({
         "name": name,
         "host": host,
@@ -618,6 +619,7 @@ fn agent(agent: &AgentRecord) -> Value {
         "weight": weight,
         "clock_lead_ns": clock_lead_ns,
         "clock_error_ns": clock_error_ns,
+        "lost": lost,
     })
 }
 

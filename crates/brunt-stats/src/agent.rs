@@ -21,4 +21,7 @@ pub struct AgentRecord {
     pub clock_lead_ns: i64,
     /// By how much that may be wrong, and with it the instant at which it began.
     pub clock_error_ns: u64,
+    /// Why it was lost while it measured; what it recorded up to then is in the totals.
+    #[serde(default)]
+    pub lost: Option<String>,
 }

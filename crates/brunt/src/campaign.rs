@@ -16,7 +16,7 @@ use crate::cli;
 use crate::embedded;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::measurement::{Lead, Servers, Step, measure};
+use crate::measurement::{Lead, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::Outputs;
 use crate::run::{self, Asked};
@@ -146,6 +146,7 @@ impl<'a> Series<'a> {
         self.head.get_or_insert_with(|| head(&summary, self.varied));
         let interrupted = measured.interrupted;
         self.runs.push(measured);
+        check_agents(&summary)?;
         if interrupted { Err(End::Interrupted) } else { Ok(()) }
     }
 

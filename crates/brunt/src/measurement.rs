@@ -436,6 +436,14 @@ fn summarise(
     })
 }
 
+/// Were all agents there until the run ended? Its summary holds what a lost one recorded up to then.
+pub(crate) fn check_agents(summary: &Summary) -> Result<(), Failure> {
+    let lost = summary.record.agents.iter().find_map(|agent| Some((&agent.name, agent.lost.as_ref()?)));
+    lost.map_or(Ok(()), |(name, why)| {
+        Err(Failure::new(Exit::Failed, anyhow::anyhow!("agent {name} {why}; the run ended then")))
+    })
+}
+
 /// What a run yielded, with what this host knows of it.
 pub(crate) fn recorded(plan: &Plan, run: RunData, data: DataSets, server: String) -> RunRecord {
     let wanted = plan.preload_stores();

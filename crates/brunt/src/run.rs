@@ -8,7 +8,7 @@ use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::interrupt;
-use crate::measurement::{Lead, Servers, Step, measure};
+use crate::measurement::{Lead, Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::option_file;
 use crate::output::Outputs;
@@ -60,6 +60,7 @@ pub(crate) fn run(flags: &cli::Run) -> Result<Exit, Failure> {
     let summary = measure(&plan, &servers, &stop, &mut observers, &step)?;
     let summary = summary.with_assertions(&output.assert);
     let delivery = outputs.write(&summary, flags.progress.quiet);
+    check_agents(&summary)?;
     Ok(delivery.exit(exit_of(&summary, output.judging.allow_untrusted)))
 }
 

@@ -10,7 +10,7 @@ use crate::destination::{Destination, Document};
 use crate::exit::{Exit, Failure};
 use crate::input;
 use crate::interrupt;
-use crate::measurement::{Lead, Servers, Step, Told, measure};
+use crate::measurement::{Lead, Servers, Step, Told, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::note_files;
 use crate::terminal::{say, show, standard_output};
@@ -269,7 +269,8 @@ impl<'a, 'b> Driver<'a, 'b> {
         let step = Step { data, place: run.place.clone(), ..Step::default() };
         let stop = self.screen.stop.clone();
         let mut observers = Observers::only(&mut *self.screen);
-        measure(&plan, &self.servers, &stop, &mut observers, &step).map_err(failure_of)
+        let summary = measure(&plan, &self.servers, &stop, &mut observers, &step);
+        summary.and_then(|summary| check_agents(&summary).map(|()| summary)).map_err(failure_of)
     }
 
     /// Until the program has run for so long.

@@ -76,14 +76,16 @@ fn ways(summary: &Summary) -> Vec<(String, Protocol, Transport)> {
     ways
 }
 
-fn agent_facts(agent: &AgentRecord) -> [String; 3] {
-    let AgentRecord { name, host, first_worker, workers, weight, clock_error_ns, .. } = agent;
+fn agent_facts(agent: &AgentRecord) -> Vec<String> {
+    let AgentRecord { name, host, first_worker, workers, weight, clock_error_ns, lost, .. } = agent;
     let weighing = if *weight == 1 { String::new() } else { format!(", each of weight {weight}") };
-    [
+    let mut facts = vec![
         format!("{} on {}", printable(name), printable(host)),
         format!("{} from number {first_worker}{weighing}", quantity::things(u64::from(*workers), "worker")),
         format!("clock known to {}", quantity::time(*clock_error_ns)),
-    ]
+    ];
+    facts.extend(lost.as_ref().map(|why| format!("LOST: it {}, which ended the run", printable(why))));
+    facts
 }
 
 /// The head of a campaign, from its first run: facts of the load without the option that it varies, and the lines below.

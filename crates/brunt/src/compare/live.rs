@@ -10,7 +10,7 @@ use crate::campaign::consumes;
 use crate::cli;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
-use crate::measurement::{Servers, Step, measure};
+use crate::measurement::{Servers, Step, check_agents, measure};
 use crate::observers::Observers;
 use crate::run::read_plan;
 use anyhow::anyhow;
@@ -106,6 +106,7 @@ fn take_turn(
     if plan.preload && !consumes(&plan) {
         side.data = DataSets::Stored;
     }
+    check_agents(&summary)?;
     if summary.record.run.interrupted {
         return Err(interrupted());
     }

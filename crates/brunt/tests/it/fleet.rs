@@ -235,8 +235,17 @@ fn disturb(server: &Server, agents: &[&Agent], disturb: impl FnOnce()) -> (Outpu
 fn check_named(ended: &(Output, Duration), agent: &Agent, reason: &str) {
     let (output, took) = ended;
     let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(text.trim(), format!("brunt: agent {} {reason}", agent.address));
-    assert_eq!(output.status.code(), Some(1));
+    let last = text.lines().last().unwrap_or_default();
+    assert_eq!(last, format!("brunt: agent {} {reason}; the run ended then", agent.address), "{text}");
+    // What all have recorded up to then is reported, and marked.
+    assert!(text.contains(&format!("LOST: it {reason}, which ended the run")), "{text}");
+    let measured = Measured::of(output);
+    assert_eq!(measured.exit, 1, "{text}");
+    measured.check_books();
+    assert!(measured.at("interrupted") == true && measured.count("requests.completed") > 0, "{text}");
+    let lost: Vec<bool> =
+        measured.at("agents").as_array().unwrap().iter().map(|agent| agent["lost"] == reason).collect();
+    assert_eq!(lost, [false, true]);
     assert!(*took < NAMED, "{took:?}");
 }
 
