@@ -54,9 +54,14 @@ fn faults(summary: &Summary) -> Vec<String> {
         rows.map(|row| row.count).sum::<u64>()
     };
     let mut remarks = Vec::new();
-    let closed = count(FaultKind::ClosedByPeer);
-    if closed > 0 {
-        remarks.push(format!("note: of other, {closed} connections were closed by the server in good order"));
+    for (kind, why) in [
+        (FaultKind::ClosedByPeer, "closed by the server in good order"),
+        (FaultKind::Garbage, "ended for bytes that are no reply"),
+    ] {
+        let count = count(kind);
+        if count > 0 {
+            remarks.push(format!("note: of other, {count} connections were {why}"));
+        }
     }
     for fault in summary.faults().rows() {
         if let FaultKind::Other(number) = fault.kind {

@@ -214,6 +214,33 @@ fn servers_that_are_mute_reset_or_close() {
     }
 }
 
+/// What stands in `other` is said, whatever it is.
+#[test]
+fn a_server_that_sends_no_replies() {
+    let _beside = beside_others();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut line = String::new();
+            BufReader::new(stream.try_clone().unwrap()).read_line(&mut line).unwrap();
+            stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        }
+    });
+    let text = report(&mcperf(&address, "-n 2 -m get"), 0);
+    server.join().unwrap();
+    check_lines(
+        &text,
+        &[
+            "Total: connections 2 requests 2 responses 0 ",
+            "Errors: fd-unavail 0 ftab-full 0 addrunavail 0 other 2",
+            "warning: the server sent \"HTTP/1.1 400 Bad Request",
+            "note: of other, 2 connections were ended for bytes that are no reply",
+        ],
+    );
+}
+
 #[test]
 fn a_signal_ends_a_run_with_its_report() {
     let _beside = beside_others();
