@@ -193,6 +193,8 @@ pub enum Printed {
     Out(Vec<u8>),
     /// For standard error.
     Err(String),
+    /// For standard error, as the result of the run: a failed write is an error.
+    Report(String),
 }
 
 impl Console {
@@ -236,6 +238,11 @@ impl Console {
     pub fn say(&mut self, line: impl Display) {
         let line = format!("{line}\n");
         self.printed.push(Printed::Err(self.names.map_or(line.clone(), |names| names.translate(&line))));
+    }
+
+    /// The report of a tool that prints it on standard error.
+    pub fn report(&mut self, text: String) {
+        self.printed.push(Printed::Report(text));
     }
 
     /// What has been printed since the last time.

@@ -1,8 +1,9 @@
 //! Another tool's command line, carried out: its runs are made, its text is printed, its files are written.
 //!
 //! Not what it comes to, nor a word of what it says: that is the tool's front end, of `brunt-compat`. Invariants: what a front end prints
-//! comes out in its order and in pieces that do not mix with others'; where standard output takes no more a run ends, no further one is
-//! begun, and that is a failure unless its reader went away; every end has an exit code of the front end's.
+//! comes out in its order and in pieces that do not mix with others'; where standard output, or a report on standard error, cannot be
+//! written, the run ends, no further one is begun, and that is a failure unless its reader went away; every end has an exit code of the
+//! front end's.
 
 mod agents;
 
@@ -13,7 +14,7 @@ use crate::interrupt;
 use crate::measurement::{Lead, Servers, Step, Told, check_agents, measure};
 use crate::observers::Observers;
 use crate::output::note_files;
-use crate::terminal::{say, show, standard_output};
+use crate::terminal::{Patient, say, show, standard_output};
 use brunt_compat::front_end::{
     Asked, Caller, Console, End, FailureKind, FrontEnd, Next, Printed, Run, RunFailure, Runs, Setup,
 };
@@ -85,7 +86,7 @@ fn home() -> Option<String> {
     listed.or_else(|| std::env::var("HOME").ok())
 }
 
-/// What became of the text for standard output so far.
+/// Whether the report and the text for standard output were written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Output {
     /// It has a reader, as far as is known.
@@ -97,16 +98,25 @@ enum Output {
 }
 
 impl Output {
-    /// Writes this.
+    /// Writes this to standard output.
     fn of(text: &[u8]) -> Self {
         let written = match text {
             [] => Ok(()),
             text => standard_output().and_then(|mut out| out.write_all(text)),
         };
+        Self::after("standard output", written)
+    }
+
+    /// Writes this to standard error.
+    fn of_report(text: &str) -> Self {
+        Self::after("standard error", Patient(io::stderr()).write_all(text.as_bytes()))
+    }
+
+    fn after(stream: &str, written: io::Result<()>) -> Self {
         match written {
             Ok(()) => Self::Read,
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Self::Unread,
-            Err(error) => Self::Lost(format!("cannot write standard output: {error}")),
+            Err(error) => Self::Lost(format!("cannot write {stream}: {error}")),
         }
     }
 }
@@ -141,7 +151,10 @@ impl<'a> Screen<'a> {
         for printed in console.take() {
             match printed {
                 Printed::Out(text) if self.output == Output::Read => self.output = Output::of(&text),
-                Printed::Out(_) => {}
+                Printed::Report(text) if self.output == Output::Read => {
+                    self.output = Output::of_report(&text)
+                }
+                Printed::Out(_) | Printed::Report(_) => {}
                 Printed::Err(text) => {
                     show(text, true);
                 }

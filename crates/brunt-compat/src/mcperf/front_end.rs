@@ -56,7 +56,7 @@ impl FrontEnd for Loader {
         let precision = if invocation.fine { Precision::FINE } else { Precision::USUAL };
         let numbers = Numbers::of(&summary, invocation.legacy_latency, precision.step_ns);
         let text = report::text(&numbers, precision, invocation.print_histogram);
-        console.say(text.strip_suffix('\n').unwrap_or(&text));
+        console.report(text);
         self.say(remarks::of(&summary, &numbers, self.invocation.verbosity), console);
         Next::End(End { code: self.code(&summary, &numbers), saves: true })
     }

@@ -184,7 +184,7 @@ mod tests {
         let Setup::Runs(runs) = front_end.setup(&mut console) else { panic!("{line}: no runs") };
         let text = |printed: Printed| match printed {
             Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
-            Printed::Err(text) => format!("[{}]", text.trim_end()),
+            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
         };
         let seed = runs.plans[0].run.data_seed.unwrap().0;
         (console.take().into_iter().map(text).collect(), seed)

@@ -488,7 +488,7 @@ mod tests {
         }
         let text = |printed: Printed| match printed {
             Printed::Out(_) => String::new(),
-            Printed::Err(text) => text,
+            Printed::Err(text) | Printed::Report(text) => text,
         };
         console.take().into_iter().map(text).collect()
     }

@@ -250,7 +250,7 @@ mod tests {
     fn printed(console: &mut Console) -> Vec<String> {
         let text = |printed: Printed| match printed {
             Printed::Out(bytes) => String::from_utf8(bytes).unwrap(),
-            Printed::Err(text) => format!("[{}]", text.trim_end()),
+            Printed::Err(text) | Printed::Report(text) => format!("[{}]", text.trim_end()),
         };
         console.take().into_iter().map(text).filter(|text| !text.is_empty()).collect()
     }

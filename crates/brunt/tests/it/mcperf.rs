@@ -242,6 +242,15 @@ fn a_server_that_sends_no_replies() {
 }
 
 #[test]
+fn a_report_that_cannot_be_written_is_a_failure() {
+    let _beside = beside_others();
+    let server = Server::reference(&[]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ended = brunt(&["mcperf"]).args(place(&server.address)).stderr(full).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(1), 0));
+}
+
+#[test]
 fn a_signal_ends_a_run_with_its_report() {
     let _beside = beside_others();
     let server = Server::reference(&[]);
