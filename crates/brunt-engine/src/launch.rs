@@ -50,8 +50,11 @@ use std::sync::mpsc;
 const WAITING_MAX: usize = 1 << 17;
 /// However many lanes share that, each has room for a burst.
 const WAITING_MIN: usize = 1 << 8;
-/// Room for requests that are sent together, where one alone needs less.
+/// Send queue of a connection, in bytes, at least…
 const ROOM_MIN: usize = 4096;
+/// …and at most, where one request alone needs less. A turn of the loop ends when a queue is full: a pipeline that is far behind costs a
+/// turn and two system calls per queue, and whoever waits for a reply waits while a queue is filled.
+const ROOM_MAX: usize = 1 << 16;
 /// What a reply has around its key and value, at most, as far as buffers are concerned.
 const REPLY_FRAME_BYTES: usize = 48;
 /// A preload goes at least this deep, however shallow the plan: nothing is measured in it…
@@ -286,6 +289,11 @@ impl Blueprint {
         (keys, key_bytes, value)
     }
 
+    /// The deepest pipeline of any class.
+    fn depth_max(&self) -> u32 {
+        self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1)
+    }
+
     /// What the ring of the worker with this shard must hold.
     pub(crate) fn ring_of(&self, shard: &Shard) -> uring::Shape {
         let reply = |class: &Class| reply_bytes_max(class).saturating_mul(class.depth as usize);
@@ -335,7 +343,7 @@ impl Blueprint {
 
     /// How many stores of a preload a connection of this worker has under way.
     fn preload_depth(&self, shard: &Shard) -> u32 {
-        let depth_max = self.plan.classes.iter().map(|class| class.depth).max().unwrap_or(1);
+        let depth_max = self.depth_max();
         if !self.is_to_store {
             return depth_max;
         }
@@ -754,6 +762,11 @@ impl Bounds {
     }
 }
 
+/// Bytes of the send queue of a connection: a whole pipeline within the bounds, and one request whatever it takes.
+fn room_of(request_bytes_max: usize, depth: u32) -> usize {
+    request_bytes_max.saturating_mul(depth as usize).clamp(ROOM_MIN, ROOM_MAX).max(request_bytes_max)
+}
+
 /// Builds a worker with its connections, lanes and memory.
 pub(crate) fn build<C: Codec, I: Io>(
     blueprint: &Arc<Blueprint>,
@@ -779,10 +792,8 @@ pub(crate) fn build<C: Codec, I: Io>(
     );
     let traffic = Traffic::new(TrafficParts {
         is_crowded: !may_spin,
-        room: codec
-            .encoded_len_max(keys_max, key_bytes_max, value_copied)
+        room: room_of(codec.encoded_len_max(keys_max, key_bytes_max, value_copied), blueprint.depth_max())
             .max(codec.greeting().bytes.len())
-            .max(ROOM_MIN)
             + if blueprint.board.is_some() { ASKING.len() } else { 0 },
         codec,
         links: blueprint.link_plans(&links),
@@ -1023,6 +1034,17 @@ mod tests {
     use super::*;
     use brunt_plan::resolve::{Host, resolve};
     use brunt_plan::spec::PlanSpec;
+
+    /// What is far behind is sent in few pieces, and connections by the thousand take little memory.
+    #[test]
+    fn send_queues_have_room_for_a_pipeline() {
+        // (bytes of the longest request, depth, room)
+        let table =
+            [(30, 1, 4096), (1090, 1, 4096), (1090, 10, 10_900), (1090, 1000, 65_536), (100_000, 2, 100_000)];
+        for (bytes, depth, room) in table {
+            assert_eq!(room_of(bytes, depth), room, "{bytes} bytes, depth {depth}");
+        }
+    }
 
     /// There is room for every value of a size law: what is copied of it is its head and, where that is short, the rest.
     #[test]

@@ -765,15 +765,15 @@ fn a_pause_of_the_client_is_told_in_a_closed_loop() {
     }
 }
 
-/// Sends are dear, and one takes no more than fits into a connection's queue: the client can do 600 000 requests/s or so, and is
+/// Sends are dear, and one takes no more than fits into a connection's queue: the client can do 300 000 requests/s or so, and is
 /// asked for a million. Who waits, waits for the client and for no server.
 #[test]
 fn a_client_that_is_too_slow_is_late_and_waits_for_nobody() {
     for connections in [1, 2] {
         let outcome = simulate(
             &format!(
-                "rate = 1000000\narrival = 'uniform'\nrequests = 20000\nwarmup = '0s'\nkeys = 100\nmix = 'get'\n\
-                 connections = {connections}\ndepth = 20000"
+                "rate = 1000000\narrival = 'uniform'\nrequests = 20000\nwarmup = '0s'\nkeys = 100\nmix = 'set'\n\
+                 value-size = 1000\nconnections = {connections}\ndepth = 20000"
             ),
             SimOptions { send_cost_ns: 200_000, ..SimOptions::default() },
         );
