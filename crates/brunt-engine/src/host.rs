@@ -110,7 +110,8 @@ impl ClockWatch {
 #[derive(Clone, Debug)]
 struct Reading {
     now_ns: u64,
-    stolen_ticks: Option<u64>,
+    /// Of all processors of the workers together.
+    ticks: Option<Ticks>,
     /// By control group.
     throttled_ns: Vec<Option<u64>>,
 }
@@ -177,8 +178,12 @@ impl HostWatch {
         };
         if let (Some(begin), Some(end)) = (&self.begin, &self.end) {
             evidence.wall_ns = end.now_ns - begin.now_ns;
-            let ticks = end.stolen_ticks.zip(begin.stolen_ticks);
-            evidence.stolen_ns = ticks.map(|(end, begin)| end.saturating_sub(begin) * TICK_NS);
+            let passed = |of: fn(&Ticks) -> u64| {
+                let ticks = end.ticks.as_ref().zip(begin.ticks.as_ref());
+                ticks.map(|(end, begin)| of(end).saturating_sub(of(begin)) * TICK_NS)
+            };
+            evidence.stolen_ns = passed(|ticks| ticks.stolen);
+            evidence.busy_ns = passed(|ticks| ticks.busy);
             // What is throttled by two groups is throttled once; the one that took more counts.
             let of_group =
                 |(end, begin): (&Option<u64>, &Option<u64>)| Some((*end)?.saturating_sub((*begin)?));
@@ -190,10 +195,10 @@ impl HostWatch {
 
     fn read(&self, now_ns: u64) -> Reading {
         let stat = text("/proc/stat");
-        let stolen = |cpu: &u32| ticks(&stat, &format!("cpu{cpu}")).map(|ticks| ticks.stolen);
+        let of_all = self.cpus.iter().map(|cpu| ticks(&stat, &format!("cpu{cpu}")));
         Reading {
             now_ns,
-            stolen_ticks: self.cpus.iter().map(stolen).sum(),
+            ticks: of_all.reduce(|sum, ticks| Some(sum?.and(ticks?))).flatten(),
             throttled_ns: self
                 .groups
                 .iter()
@@ -284,17 +289,34 @@ fn throttled_ns(cpu_stat: &str) -> Option<u64> {
 pub struct Ticks {
     /// What the hypervisor gave to others.
     pub stolen: u64,
+    /// In which it worked: neither idle, nor idle because of a disk, nor stolen.
+    pub busy: u64,
     /// All of them.
     pub total: u64,
 }
 
-/// The line `name` of `/proc/stat`: `cpu` for all processors, `cpu3` for one. The eighth number is what was stolen; the
-/// ninth and tenth (guests) are parts of the first two.
+impl Ticks {
+    /// Those of two processors together.
+    const fn and(self, other: Self) -> Self {
+        Self {
+            stolen: self.stolen + other.stolen,
+            busy: self.busy + other.busy,
+            total: self.total + other.total,
+        }
+    }
+}
+
+/// The line `name` of `/proc/stat`: `cpu` for all processors, `cpu3` for one. The fourth and fifth number are idle, the eighth is
+/// what was stolen; the ninth and tenth (guests) are parts of the first two.
 pub fn ticks(stat: &str, name: &str) -> Option<Ticks> {
     let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
     let total: u64 = ticks.iter().sum();
-    (ticks.len() == 8 && total > 0).then(|| Ticks { stolen: ticks[7], total })
+    (ticks.len() == 8 && total > 0).then(|| Ticks {
+        stolen: ticks[7],
+        busy: total - ticks[3] - ticks[4] - ticks[7],
+        total,
+    })
 }
 
 /// Attempts to connect that listening sockets of this host turned away: `ListenDrops` of `/proc/net/netstat`, which has
@@ -317,14 +339,14 @@ mod tests {
     fn ticks_of_processors() {
         let stat = "cpu  50 0 25 20 0 0 0 5 50 0\ncpu0 40 0 20 10 0 0 0 1 0 0\ncpu1 1 2 3\ncpu10 1 0 0 0 0 0 0 9 0 0\n";
         let table = [
-            ("cpu", Some((5, 100))),
-            ("cpu0", Some((1, 71))),
+            ("cpu", Some((5, 75, 100))),
+            ("cpu0", Some((1, 60, 71))),
             ("cpu1", None),
-            ("cpu10", Some((9, 10))),
+            ("cpu10", Some((9, 1, 10))),
             ("cpu7", None),
         ];
         for (name, expected) in table {
-            let found = ticks(stat, name).map(|ticks| (ticks.stolen, ticks.total));
+            let found = ticks(stat, name).map(|ticks| (ticks.stolen, ticks.busy, ticks.total));
             assert_eq!(found, expected, "{name}");
         }
     }

@@ -45,7 +45,7 @@ use brunt_stats::summary::{ClassSummary, OpRow, OpSummary, PhaseSummary, Rates, 
 use brunt_stats::timeline::{PointLatency, TimelinePoint};
 use brunt_stats::trace::TraceRecord;
 use brunt_stats::usage::{StallCounts, WorkerUsage};
-use brunt_stats::verdict::{Check, Trust, Verdict};
+use brunt_stats::verdict::{Cause, Check, Trust, Verdict};
 use brunt_stats::verification::{Example, ValueFault};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -207,10 +207,16 @@ fn verdict(verdict: &Verdict) -> Value {
         "status": verdict.status.name(),
         "sentence": verdict.sentence(),
         "percentiles": object(&verdict.percentiles, trust),
+        "causes": list(verdict.causes(), cause),
         "strict": verdict.judgement.is_strict,
         "allowed": verdict.judgement.allowed,
         "checks": checks(verdict),
     })
+}
+
+fn cause(cause: &Cause) -> Value {
+    let Cause { kind, sentence, fix, checks, follows, sets_load } = cause;
+    json!({ "kind": kind.name(), "sentence": sentence, "fix": fix, "checks": checks, "follows": follows, "sets_load": sets_load })
 }
 
 fn steady(summary: &Summary) -> Value {
@@ -479,6 +485,7 @@ fn host(host: &HostEvidence) -> Value {
         "cpus": host.cpus,
         "wake_up_ns": host.wake_up_ns,
         "stolen_ns": host.stolen_ns,
+        "busy_ns": host.busy_ns,
         "throttled_ns": host.throttled_ns,
         "clocksource": source,
         "clock_drift_ppm": drift_ppm,

@@ -25,8 +25,12 @@ pub fn write(summary: &Summary, allow_untrusted: bool, out: &mut dyn Write) -> i
     let is_allowed = |check: &Check| {
         allow_untrusted || verdict.judgement.allows(check.id) || summary.decides_beside(check.id)
     };
-    let checked =
-        verdict.checks.iter().map(|check| of_check(check, is_allowed(check), verdict.is_cause(check)));
+    let checked = verdict.checks.iter().map(|check| {
+        let causes = verdict.causes().iter();
+        let cause =
+            causes.filter(|cause| cause.follows.contains(&check.id)).map(|cause| &cause.sentence).next();
+        of_check(check, is_allowed(check), verdict.is_cause(check), cause)
+    });
     let suites = [("brunt.assertions", asserted.collect()), ("brunt.verdict", checked.collect())];
     out.write_all(document(&suites, summary.window.seconds()).as_bytes())
 }
@@ -78,9 +82,14 @@ fn of_assertion(assertion: &Assertion) -> Case {
     Case { name: assertion.objective.to_string(), outcome }
 }
 
-fn of_check(check: &Check, is_allowed: bool, is_cause: bool) -> Case {
-    let fix = if check.fix.is_empty() { String::new() } else { format!("\nfix: {}", check.fix) };
-    let message = format!("{}{fix}", check.message);
+/// What follows from something else says so in place of a fix of its own.
+fn of_check(check: &Check, is_allowed: bool, is_cause: bool, cause: Option<&String>) -> Case {
+    let more = match cause {
+        Some(cause) => format!("\nfollows from: {cause}"),
+        None if check.fix.is_empty() => String::new(),
+        None => format!("\nfix: {}", check.fix),
+    };
+    let message = format!("{}{more}", check.message);
     let outcome = match check.status {
         CheckStatus::Skipped => Outcome::Skipped { message },
         CheckStatus::Ok => Outcome::Passed { said: message },

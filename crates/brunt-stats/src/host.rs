@@ -58,6 +58,8 @@ pub struct HostEvidence {
     /// Time of these processors that the hypervisor gave to others, all of them together; the kernel counts it in ticks of
     /// 10 ms.
     pub stolen_ns: Option<u64>,
+    /// Time for which these processors worked for whoever it was, this process included, all of them together; in ticks, too.
+    pub busy_ns: Option<u64>,
     /// How long our control group, or one around it, had used up its quota; on several processors at once it counts once
     /// for each.
     pub throttled_ns: Option<u64>,
@@ -80,7 +82,8 @@ impl HostEvidence {
         self.throttled_ns =
             if throttled(other) > throttled(self) { other.throttled_ns } else { self.throttled_ns };
         if self.wall_ns == 0 || other.stolen_share() > self.stolen_share() {
-            (self.wall_ns, self.cpus, self.stolen_ns) = (other.wall_ns, other.cpus, other.stolen_ns);
+            (self.wall_ns, self.cpus) = (other.wall_ns, other.cpus);
+            (self.stolen_ns, self.busy_ns) = (other.stolen_ns, other.busy_ns);
         }
         self.wake_up_ns = self.wake_up_ns.max(other.wake_up_ns);
         self.clock.merge(&other.clock);

@@ -128,6 +128,7 @@ mod tests {
                 percentiles: Vec::new(),
                 checks: checks.iter().map(check).collect(),
                 judgement: Judgement::default(),
+                causes: Vec::new(),
             };
             let limit = Limit::of(&verdict);
             let got = limit.as_ref().map(|limit| (limit.party, limit.names()));

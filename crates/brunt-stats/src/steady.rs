@@ -25,6 +25,7 @@ use brunt_plan::plan::{Class, Load, OpenRate, Plan};
 use brunt_plan::quantile::Quantile;
 use brunt_plan::units::grouped;
 use series::{Cells, Of};
+use std::ops::Range;
 
 /// MSER-5: values are averaged in fives, which takes most of their dependence and noise away.
 const GROUP: usize = 5;
@@ -137,6 +138,17 @@ pub struct Steadiness {
 impl Steadiness {
     /// Looks at what was measured so far. `window` ends where the run did, or stands.
     pub fn of(plan: &Plan, store: &IntervalStore, window: &MeasuredWindow) -> Self {
+        Self::without(plan, store, window, &[])
+    }
+
+    /// The same where drift and shift are looked for in the batches of the window that none of these spans of time touches: what is
+    /// found only with them was in them.
+    pub(crate) fn without(
+        plan: &Plan,
+        store: &IntervalStore,
+        window: &MeasuredWindow,
+        left_out: &[Range<u64>],
+    ) -> Self {
         let mut response = Histogram::new();
         store.rows().for_each(|(_, _, row)| response.merge(&row.latencies.response));
         let cells = Cells {
@@ -160,11 +172,10 @@ impl Steadiness {
             false => found().map(|warm_up| warm_up.until_ns).max().unwrap_or(0),
         };
         let from_ns = window.measure_ns + until_ns.max(unseen as u64 * cells.slice_ns);
-        let course = Course {
-            batches: batches(store.timeline(), window, from_ns, |_, _| true),
-            measure_ns: window.measure_ns,
-            cells: &cells,
-        };
+        let mut batches = batches(store.timeline(), window, from_ns, |_, _| true);
+        let is_in = |batch: &Batch, span: &Range<u64>| span.start < batch.end_ns && batch.start_ns < span.end;
+        batches.retain(|batch| !left_out.iter().any(|span| is_in(batch, span)));
+        let course = Course { batches, measure_ns: window.measure_ns, cells: &cells };
         let series = warm_ups.map(|(series, warm_up)| SeriesSteadiness {
             series,
             course: match reason(series) {
@@ -181,6 +192,40 @@ impl Steadiness {
             trouble_ns: trouble_ns(store, window, until_ns),
         });
         Self { beginning, series: series.into() }
+    }
+
+    /// What was found of a series.
+    fn of_series(&self, series: Series) -> Option<&SeriesSteadiness> {
+        self.series.iter().find(|held| held.series == series)
+    }
+
+    /// Does this check, one of WARM, DRIFT and SHIFT, find something of the series?
+    pub(crate) fn fires(&self, check: &str, series: Series) -> bool {
+        self.of_series(series).is_some_and(|held| match check {
+            "WARM" => held.warm_up.as_ref().is_ok_and(|warm_up| warm_up.until_ns > 0 || warm_up.is_endless),
+            "DRIFT" => held.course.as_ref().is_ok_and(|(drift, _)| drift.fires),
+            _ => held.course.as_ref().is_ok_and(|(_, shift)| shift.fires),
+        })
+    }
+
+    /// Its likeliest change of level.
+    pub(crate) fn shift_of(&self, series: Series) -> Option<Shift> {
+        self.of_series(series)?.course.as_ref().ok().map(|(_, shift)| *shift)
+    }
+
+    /// The largest change of a series that was found of it; 0 where none was.
+    pub(crate) fn change(&self, series: Series) -> f64 {
+        let Some(held) = self.of_series(series) else { return 0.0 };
+        let warm_up =
+            held.warm_up.as_ref().ok().filter(|_| self.fires("WARM", series)).map(|held| held.change);
+        let course = held.course.as_ref().ok();
+        let drift = course.filter(|(drift, _)| drift.fires).map(|(drift, _)| drift.change);
+        let shift = course.filter(|(_, shift)| shift.fires).map(|(_, shift)| shift.change);
+        let largest = [warm_up, drift, shift]
+            .into_iter()
+            .flatten()
+            .max_by(|one, other| one.abs().total_cmp(&other.abs()));
+        largest.unwrap_or(0.0)
     }
 
     /// Does nothing of it call for care? What could not be looked at does not.

@@ -6,7 +6,7 @@
 
 use crate::agent::AgentRecord;
 use crate::assertion::Assertion;
-use crate::batch::{Batch, batches};
+use crate::batch::{BATCHES, Batch, batches};
 use crate::book::{Book, BookEntry, KeyBook, RequestBook};
 use crate::bound::{Client, Decision, HalfWidths};
 use crate::calibration::Lookup;
@@ -30,7 +30,8 @@ use crate::timeline::{Timeline, TimelinePoint};
 use crate::usage::WorkerUsage;
 use crate::verdict::little::{ClosedLoop, InSystem};
 use crate::verdict::{
-    self, Asked, Check, Evidence, FaultEvidence, GoneServer, Judgement, LagRow, LastHalf, OpenLoop, Verdict,
+    self, Asked, Check, Evidence, FaultEvidence, GoneServer, Judgement, LagRow, LastHalf, MeasuredOutage,
+    OpenLoop, Verdict,
 };
 use crate::window::WindowCounts;
 use crate::worker_counts::WorkerCounts;
@@ -390,6 +391,13 @@ impl Summary {
         let outages = outages(&store.outages.spans, &store.timeline, &schedule);
         let mut evidence = evidence(&record, &window, &total, &classes, &steady);
         evidence.gone = GoneServer::all(plan, &outages, &store.servers, &window);
+        let workers = &run.usage.workers;
+        evidence.outages = MeasuredOutage::all(plan, &outages, &store.servers, &window, workers);
+        if !evidence.outages.is_empty() {
+            let batch_ns = window.duration_ns() / BATCHES;
+            let spans: Vec<_> = evidence.outages.iter().map(|outage| outage.effects(batch_ns)).collect();
+            evidence.steady_beside = Steadiness::without(plan, store, &window, &spans);
+        }
         let meters = store.meters();
         let mut client = client_of(&record, &window);
         evidence.looked = record.convergence.as_ref().map(|convergence| {
@@ -701,6 +709,11 @@ fn evidence<'a>(
         lost: total.requests.outcome(OutcomeClass::Lost),
         given_up: total.requests.given_up,
         gone: Vec::new(),
+        outages: Vec::new(),
+        steady_beside: Steadiness::default(),
+        measure_ns: window.measure_ns,
+        window_ns: window.duration_ns(),
+        is_fleet: !record.agents.is_empty(),
         servers: statistics::evidence(plan, is_earlier, &books, &run.server_records, window)
             .without_replicas(run.counts.replicas_missed),
         books,

@@ -5,11 +5,13 @@
 //! percentiles is told of these (`trust.rs`); what others did to the host is a cause, and no verdict of its own.
 
 mod books;
+mod cause;
 mod confidence;
 mod fault;
 mod headroom;
 mod host;
 mod lag;
+mod lateness;
 pub mod little;
 mod load;
 mod outage;
@@ -19,11 +21,13 @@ mod stall;
 mod steady;
 mod trust;
 
+pub use cause::{Cause, CauseKind};
 pub use fault::FaultEvidence;
-pub use outage::GoneServer;
+pub use outage::{GoneServer, MeasuredOutage};
 pub use server::{CacheEvidence, ServerEvidence};
 pub use trust::{Trust, Word};
 
+use crate::batch::BATCHES;
 use crate::book::BookEntry;
 use crate::calibration::Lookup;
 use crate::confidence::PercentileInterval;
@@ -168,11 +172,29 @@ pub(crate) mod check_ids {
     }
 }
 
+/// With fewer requests a run shows nothing but that it ran: a p99 rests on ten of a thousand.
+const SAMPLES_MIN: u64 = 1_000;
+
 /// What these find makes the whole run worthless; all others call for care at the most, but where the user is strict.
-const OF_THE_WHOLE_RUN: [&str; 8] =
-    ["SAMPLES", "RATE", "SAT", "LAG", "CLOCK", "CONSERVE", "LITTLE", "VERIFY"];
+const OF_THE_WHOLE_RUN: [&str; 9] =
+    ["SAMPLES", "RATE", "SAT", "LAG", "CLOCK", "FAULT", "CONSERVE", "LITTLE", "VERIFY"];
 /// What these find is why something else is as it is: LAG and the bounds of every number tell what it came to.
 const CAUSES: [&str; 4] = ["CPU", "STEAL", "COLO", "HEADROOM"];
+
+/// What may explain the findings of checks, in the order in which they are asked: what disturbs a run from outside comes before what
+/// the client is like by itself.
+const CANDIDATES: [cause::Candidate; 10] = [
+    fault::cause,
+    outage::cause,
+    load::cause,
+    lateness::too_many_threads,
+    lateness::busy_client,
+    lateness::shared_processor,
+    lateness::neighbour,
+    lateness::stop,
+    server::cause,
+    lateness::wake_ups,
+];
 
 /// How strictly a user wants a run to be judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +224,8 @@ pub struct Verdict {
     pub checks: Vec<Check>,
     /// How it was judged.
     pub judgement: Judgement,
+    /// What was found, by what explains it.
+    pub(crate) causes: Vec<Cause>,
 }
 
 /// How many requests the plan asked for.
@@ -278,6 +302,12 @@ pub struct Evidence<'a> {
     pub looked: Option<Looked>,
     /// Warm-up, drift and changes of level.
     pub steady: Steadiness,
+    /// Drift and changes of level beside the time of outages, where there were any.
+    pub steady_beside: Steadiness,
+    /// When the measured window began, on the run's clock.
+    pub measure_ns: u64,
+    /// How long it was.
+    pub window_ns: u64,
     /// What is known of this client on this host.
     pub calibration: Lookup,
     /// Requests per second of the window that were offered, sent or completed, whichever is most.
@@ -298,6 +328,8 @@ pub struct Evidence<'a> {
     pub given_up: u64,
     /// The servers that answered nobody for a while.
     pub gone: Vec<GoneServer>,
+    /// The outages that reached into what was measured, by start.
+    pub outages: Vec<MeasuredOutage>,
     /// The books of every (phase, class, op), what is still in flight included.
     pub books: Vec<BookEntry>,
     /// The connections of the whole run.
@@ -308,6 +340,8 @@ pub struct Evidence<'a> {
     pub is_verified: bool,
     /// Does the plan ask for values to be checked in full?
     pub is_verify_asked: bool,
+    /// Several hosts carried the plan out.
+    pub is_fleet: bool,
     /// The servers are reached by Unix sockets.
     pub is_by_unix_socket: bool,
     /// They are reached by UDP.
@@ -322,6 +356,13 @@ pub struct Evidence<'a> {
     pub closed_loops: Vec<ClosedLoop>,
     /// What the servers said of themselves.
     pub servers: ServerEvidence,
+}
+
+impl Evidence<'_> {
+    /// How long a batch of the window is.
+    fn batch_ns(&self) -> u64 {
+        self.window_ns / BATCHES
+    }
 }
 
 /// The checks that speak against ending a run early, asked while it goes on: what the window holds so far is not steady,
@@ -367,7 +408,12 @@ impl Verdict {
             repeat::single(),
         ];
         let judgement = evidence.judgement.clone();
-        let checks: Vec<Check> = checks.into_iter().map(|check| judgement.weighed(check)).collect();
+        let mut checks: Vec<Check> = checks.into_iter().map(|check| judgement.weighed(check)).collect();
+        let causes = cause::all(evidence, &checks, &CANDIDATES);
+        // Why the client was late is known only now.
+        let lags = checks.iter_mut().filter(|check| check.id == "LAG" && check.status > CheckStatus::Ok);
+        let of_lag = || causes.iter().find(|cause| cause.ids().any(|id| id == "LAG"));
+        lags.for_each(|check| check.fix = of_lag().map_or(check.fix, |cause| cause.fix));
         let percentiles = trust::of_percentiles(evidence, &checks);
         let of_checks =
             checks.iter().filter(|check| !judgement.is_cause(check.id) && !judgement.allows(check.id));
@@ -378,7 +424,32 @@ impl Verdict {
             CheckStatus::Caution => Status::Caution,
             CheckStatus::NotTrusted => Status::NotTrusted,
         };
-        Self { status, percentiles, checks, judgement }
+        Self { status, percentiles, checks, judgement, causes }
+    }
+
+    /// What was found, as few causes, the one that explains most first. Every check that found something is in one of them.
+    pub fn causes(&self) -> &[Cause] {
+        &self.causes
+    }
+
+    /// What the run is told by before anything else: an outage, or what explains why it is not trusted or calls for care.
+    pub fn leading_cause(&self) -> Option<&Cause> {
+        let doubted = |id: &str| {
+            let of_percentiles = || self.percentiles.iter().filter(|trust| trust.status > CheckStatus::Ok);
+            !self.judgement.allows(id)
+                && (self.reasons().contains(&id) || of_percentiles().any(|trust| trust.check == id))
+        };
+        let leads = |cause: &&Cause| match cause.kind {
+            CauseKind::Outage => true,
+            // That is how this client is, and the word of each percentile tells it.
+            CauseKind::WakeUps | CauseKind::Finding => false,
+            // What no check calls for care by itself explains a percentile, and not the run.
+            _ => {
+                let is_shown = cause.checks.iter().any(|id| !self.judgement.allows(id));
+                is_shown && (cause.sets_load || cause.ids().any(doubted))
+            }
+        };
+        self.causes.first().filter(leads)
     }
 
     /// One sentence for the run: up to which percentile it is trusted, and what speaks against the others.
@@ -438,7 +509,8 @@ impl Verdict {
         let is_doubted = check.status == CheckStatus::Caution && !judgement.allows(check.id);
         let own = if is_doubted { Status::Caution } else { Status::Trusted };
         let status = runs.into_iter().fold(own, Status::max);
-        Self { status, percentiles: Vec::new(), checks: vec![check], judgement: judgement.clone() }
+        let causes = Vec::new();
+        Self { status, percentiles: Vec::new(), checks: vec![check], judgement: judgement.clone(), causes }
     }
 
     /// Of a campaign over several settings: the same, but where each setting was run once it says that, and how it could

@@ -252,6 +252,7 @@ impl Scene {
                 cpus: 2,
                 wake_up_ns: 52_000,
                 stolen_ns: Some(10_000_000),
+                busy_ns: Some(1_200_000_000),
                 throttled_ns: Some(0),
                 clock: ClockEvidence {
                     source: Some("tsc".to_owned()),

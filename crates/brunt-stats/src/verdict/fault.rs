@@ -4,6 +4,7 @@
 //! a good reply. Requests then wait for another connection, or for none, and a server that says what was not asked for is
 //! not known to be right in what it says else.
 
+use super::cause::{Cause, CauseKind, Open};
 use super::{Check, CheckStatus, Evidence, Limits, count, percent, share, time};
 use crate::fault::{Fault, FaultKind, FaultTable};
 use brunt_plan::phase::Phase;
@@ -23,13 +24,18 @@ pub struct FaultEvidence {
 }
 
 impl FaultEvidence {
-    /// The faults of the schedule, one row for each kind.
-    fn by_kind(&self) -> Vec<Fault> {
-        let mut kinds: Vec<Fault> = Vec::new();
+    /// The faults of the schedule.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Fault> {
         let of_schedule = |fault: &&Fault| {
             matches!(fault.phase, Phase::Warmup | Phase::Measure | Phase::Drain) && fault.count > 0
         };
-        for fault in self.table.rows().iter().filter(of_schedule) {
+        self.table.rows().iter().filter(of_schedule)
+    }
+
+    /// The same, one row for each kind.
+    fn by_kind(&self) -> Vec<Fault> {
+        let mut kinds: Vec<Fault> = Vec::new();
+        for fault in self.rows() {
             match kinds.iter_mut().find(|held| held.kind == fault.kind) {
                 Some(held) => {
                     held.count += fault.count;
@@ -54,14 +60,42 @@ impl FaultEvidence {
     }
 }
 
+/// For so many requests bytes came that are no reply.
+fn garbage(evidence: &Evidence<'_>) -> u64 {
+    let of_connections = evidence.faults.rows().filter(|fault| fault.kind == FaultKind::Garbage);
+    of_connections.map(|fault| fault.count).sum::<u64>() + evidence.run.counts.datagrams.malformed
+}
+
+/// Is that for so many of them that the run says nothing?
+pub(super) fn is_garbage(evidence: &Evidence<'_>) -> bool {
+    GARBAGE.judge(share(garbage(evidence), evidence.faults.sent)) == CheckStatus::NotTrusted
+}
+
+/// Did the server, or whatever is at its address, send what is no reply?
+pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+    let check = open.get("FAULT").filter(|_| is_garbage(evidence))?;
+    let sent = evidence.faults.sent;
+    Some(Cause {
+        kind: CauseKind::Garbage,
+        sentence: format!(
+            "garbage: bytes that are no reply for {} of {} requests sent",
+            percent(share(garbage(evidence), sent).min(1.0)),
+            count(sent)
+        ),
+        fix: check.fix,
+        checks: vec![check.id],
+        follows: open.those(&[("SAMPLES", true), ("RATE", true), ("ERR", true)]),
+        sets_load: false,
+    })
+}
+
 /// Were connections lost or refused, and did garbage come?
 pub(super) fn faults(evidence: &Evidence<'_>) -> Check {
     let found = &evidence.faults;
     let malformed = evidence.run.counts.datagrams.malformed;
     let kinds = found.by_kind();
     let total: u64 = kinds.iter().map(|fault| fault.count).sum();
-    let garbage = kinds.iter().filter(|fault| fault.kind == FaultKind::Garbage).map(|fault| fault.count);
-    let garbage = garbage.sum::<u64>() + malformed;
+    let garbage = garbage(evidence);
     if total + malformed == 0 {
         let message = "no connection was lost or refused, and all that came was a reply".to_owned();
         return Check::judged("FAULT", CheckStatus::Ok, message, "", 0.0, 0.0);

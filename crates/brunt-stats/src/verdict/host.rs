@@ -11,9 +11,9 @@ use crate::usage::WorkerUsage;
 use brunt_plan::phase::Phase;
 
 /// Share of the window in which a worker worked or was kept from it.
-const CPU: Limits = Limits { caution: 0.80, not_trusted: 0.95 };
+pub(super) const CPU: Limits = Limits { caution: 0.80, not_trusted: 0.95 };
 /// Share of the processors' time that others took: by the hypervisor, or from a worker that was ready to run.
-const STEAL: Limits = Limits { caution: 0.005, not_trusted: 0.02 };
+pub(super) const STEAL: Limits = Limits { caution: 0.005, not_trusted: 0.02 };
 /// Stolen time is counted in ticks of 10 ms: up to two of them may be one event, told coarsely.
 const STOLEN_MIN_NS: u64 = 20_000_000;
 /// By how much CLOCK_MONOTONIC may run off. NTP steers by up to 500 ppm, and that much is 0.05 % of a latency: half of what
@@ -37,13 +37,16 @@ fn with_lag(status: CheckStatus, least: CheckStatus, evidence: &Evidence<'_>) ->
 
 /// How long a worker was ready to run and did not. Where the kernel keeps no account of it, what the control group's
 /// quota took from all of us is the most that is known.
-fn denied_ns(worker: &WorkerUsage, evidence: &Evidence<'_>) -> u64 {
+pub(super) fn denied_ns(worker: &WorkerUsage, evidence: &Evidence<'_>) -> u64 {
     let throttled_ns = evidence.run.host.throttled_ns.unwrap_or(0).min(worker.wall_ns);
     worker.run_delay_ns.unwrap_or(throttled_ns)
 }
 
 /// The worker for which this is most.
-fn worst<'a>(evidence: &'a Evidence<'_>, of: impl Fn(&WorkerUsage) -> u64) -> Option<(&'a WorkerUsage, f64)> {
+pub(super) fn worst<'a>(
+    evidence: &'a Evidence<'_>,
+    of: impl Fn(&WorkerUsage) -> u64,
+) -> Option<(&'a WorkerUsage, f64)> {
     let workers = evidence.run.usage.workers.iter().filter(|worker| worker.wall_ns > 0);
     let with_share = workers.map(|worker| (worker, share(of(worker), worker.wall_ns)));
     with_share.max_by(|(_, one), (_, other)| one.total_cmp(other))
@@ -64,8 +67,7 @@ pub(super) fn cpu(evidence: &Evidence<'_>) -> Check {
     if let Some(throttled_ns) = evidence.run.host.throttled_ns.filter(|ns| *ns > 0) {
         message += &format!("; the quota of its control group was used up for {}", time(throttled_ns));
     }
-    let fix =
-        "give the client processors of its own (--cpus, --threads, a larger cpu quota), or lower the rate";
+    let fix = "give the client processors of its own (--cpus, a larger cpu quota), or lower the rate";
     // A worker that is starved waits in between, and so does not come to 95 %: where LAG convicts, 80 % are the reason.
     let status = match (CPU.judge(value), lag::open_loop_status(evidence)) {
         (CheckStatus::Caution, CheckStatus::NotTrusted) => CheckStatus::NotTrusted,
@@ -75,11 +77,11 @@ pub(super) fn cpu(evidence: &Evidence<'_>) -> Check {
 }
 
 /// One way in which processor time is taken away.
-struct StealArm {
-    status: CheckStatus,
-    value: f64,
+pub(super) struct StealArm {
+    pub status: CheckStatus,
+    pub value: f64,
     message: String,
-    fix: &'static str,
+    pub fix: &'static str,
 }
 
 /// Did others take processor time away? Of its two arms those are told that found something, the worse one first, and
@@ -105,7 +107,7 @@ pub(super) fn steal(evidence: &Evidence<'_>) -> Check {
 }
 
 /// What the hypervisor gave to other guests. A tick or two are not judged, and so count as nothing.
-fn stolen(evidence: &Evidence<'_>) -> Option<StealArm> {
+pub(super) fn stolen(evidence: &Evidence<'_>) -> Option<StealArm> {
     let (ns, share) = evidence.run.host.stolen_ns.zip(evidence.run.host.stolen_share())?;
     let value = if ns <= STOLEN_MIN_NS { 0.0 } else { share };
     let message = format!(
@@ -118,7 +120,7 @@ fn stolen(evidence: &Evidence<'_>) -> Option<StealArm> {
 }
 
 /// What other threads of this host took from the worst worker.
-fn run_delay(evidence: &Evidence<'_>) -> Option<StealArm> {
+pub(super) fn run_delay(evidence: &Evidence<'_>) -> Option<StealArm> {
     let (worker, value) = worst(evidence, |worker| worker.run_delay_ns.unwrap_or(0))
         .filter(|(worker, _)| worker.run_delay_ns.is_some())?;
     let switches = worker.involuntary_switches as f64 / (worker.wall_ns as f64 / 1e9);
@@ -168,6 +170,22 @@ pub(super) fn clock(evidence: &Evidence<'_>) -> Check {
     Check::judged("CLOCK", status, message, fix, value, 0.0)
 }
 
+/// The worker that most often found a server on its processor, and in which share of its looks.
+pub(super) fn most_shared<'a>(evidence: &'a Evidence<'_>) -> Option<(&'a WorkerUsage, f64)> {
+    let looked = evidence.run.usage.workers.iter().filter(|worker| worker.colocation.looks >= LOOKS_MIN);
+    let shares = looked.map(|worker| (worker, share(worker.colocation.shared, worker.colocation.looks)));
+    shares.max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+/// Is a server on the same processor in more looks than by chance, this many of them left out in which it was?
+pub(super) fn is_shared_beside(evidence: &Evidence<'_>, left_out: u64) -> bool {
+    evidence.run.usage.workers.iter().any(|worker| {
+        let looks = worker.colocation.looks.saturating_sub(left_out);
+        let shared = worker.colocation.shared.saturating_sub(left_out);
+        looks >= LOOKS_MIN && SHARED.judge(share(shared, looks)) > CheckStatus::Ok
+    })
+}
+
 /// Does a server share a processor with a worker?
 pub(super) fn colocation(evidence: &Evidence<'_>) -> Check {
     if evidence.is_by_unix_socket {
@@ -175,9 +193,7 @@ pub(super) fn colocation(evidence: &Evidence<'_>) -> Check {
                        sends";
         return Check::skipped("COLO", message, SHARED.caution);
     }
-    let looked = evidence.run.usage.workers.iter().filter(|worker| worker.colocation.looks >= LOOKS_MIN);
-    let shares = looked.map(|worker| (worker, share(worker.colocation.shared, worker.colocation.looks)));
-    let Some((worker, value)) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other)) else {
+    let Some((worker, value)) = most_shared(evidence) else {
         return Check::skipped(
             "COLO",
             "no server was seen on this host, or not for long enough",

@@ -66,11 +66,20 @@ pub(super) fn open_loop_status(evidence: &Evidence<'_>) -> CheckStatus {
     open.map(|lag| lag.status).max().unwrap_or(CheckStatus::Skipped)
 }
 
+/// The percentile of which most may be the client's.
+fn worst<'a>(evidence: &'a Evidence<'_>) -> Option<Lag<'a>> {
+    judged(evidence, evidence.judgement.is_strict)
+        .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())))
+}
+
+/// The same where LAG finds something.
+pub(super) fn worst_found<'a>(evidence: &'a Evidence<'_>) -> Option<&'a ClientError> {
+    worst(evidence).filter(|worst| worst.status > CheckStatus::Ok).map(|worst| worst.error)
+}
+
 /// How much of the response times may be the client's own?
 pub(super) fn lag(evidence: &Evidence<'_>) -> Check {
-    let worst = judged(evidence, evidence.judgement.is_strict)
-        .max_by(|one, other| one.status.cmp(&other.status).then(one.excess().total_cmp(&other.excess())));
-    let Some(worst) = worst else {
+    let Some(worst) = worst(evidence) else {
         return Check::skipped("LAG", "too few samples for any percentile", LAG_FLOOR_NS);
     };
     let ClientError { quantile, response_ns, error_ns } = *worst.error;
@@ -89,10 +98,6 @@ pub(super) fn lag(evidence: &Evidence<'_>) -> Check {
             time(response_ns)
         )
     };
-    let fix = if worst.row.is_closed_loop {
-        "give the client more processors (--threads), or use fewer --connections or less --depth"
-    } else {
-        "give the client more processors (--threads), or lower the rate"
-    };
+    let fix = "what made the client late is not in the record: pin it to processors of its own (--cpus), and see what brunt doctor finds";
     Check::judged("LAG", worst.status, message, fix, error_ns as f64, worst.threshold_ns)
 }

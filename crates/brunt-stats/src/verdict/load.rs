@@ -2,16 +2,17 @@
 //!
 //! Not of latencies. What the plan asked for is compared with what happened, in counts.
 
+use super::cause::{Cause, CauseKind, Open};
+use super::host::{STEAL, denied_ns, worst};
+use super::lateness::is_limit;
 use super::{
-    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, count, outage, percent, rounded, share,
+    Asked, Check, CheckStatus, Evidence, LastHalf, Limits, OpenLoop, SAMPLES_MIN, count, outage, percent,
+    rounded, share,
 };
+use crate::steady::Series;
 
-/// With fewer requests a run shows nothing but that it ran: a p99 rests on ten of a thousand.
-const SAMPLES_MIN: u64 = 1_000;
 /// Share of scheduled requests that may remain unsent.
 const RATE: Limits = Limits { caution: 0.001, not_trusted: 0.01 };
-/// When an outage took at least this share of them, it explains the unsent.
-const EXPLAINED: f64 = 0.9;
 /// By which share completions may fall short of the offered rate in the last half of the window.
 const SATURATION: Limits = Limits { caution: 0.01, not_trusted: 0.05 };
 /// A shortfall within this many standard deviations of a Poisson count is chance.
@@ -90,7 +91,7 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
         };
         message += &format!("; {} of them because {why}", count(given_up));
     }
-    let is_explained = given_up as f64 >= EXPLAINED * unsent as f64;
+    let is_explained = outage::is_unsent_of_it(evidence);
     let fix = match is_explained {
         true => "an outage did this and not the rate: read ERR, the outages and the rows of the servers",
         false => "lower the rate, or give it more --connections, --depth or --drain",
@@ -102,6 +103,45 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
         CheckStatus::NotTrusted
     };
     Check::judged("RATE", RATE.judge(value).min(most), message, fix, value, RATE.caution)
+}
+
+/// Is it the server that did not keep up, and what follows from that? Behind a server that falls behind every queue is full, up to the
+/// schedule: what waits there is booked as the client's lateness.
+pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+    let check = open.get("SAT").filter(|_| !is_limit(open))?;
+    let LastHalf { offered, answered, seconds } = evidence.last_half?;
+    let mut sentence = format!(
+        "saturated server: {} of {} requests/s answered",
+        rounded(answered / seconds),
+        rounded(offered / seconds)
+    );
+    if let Some((_, busy)) = worst(evidence, |worker| worker.busy_ns) {
+        sentence += &format!(", the busiest worker worked for {}", percent(busy));
+    }
+    if let Some((_, delayed)) =
+        worst(evidence, |worker| denied_ns(worker, evidence)).filter(|(_, delayed)| *delayed > STEAL.caution)
+    {
+        sentence += &format!(" and was kept from its processor for up to {}", percent(delayed));
+    }
+    let latency = [Series::P50, Series::P99, Series::Throughput];
+    let moved = |id: &str| latency.into_iter().any(|series| evidence.steady.fires(id, series));
+    Some(Cause {
+        kind: CauseKind::SaturatedServer,
+        sentence,
+        fix: "offer less than the server answered (--rate), or let brunt search find the highest rate that it keeps up with",
+        checks: vec![check.id],
+        follows: open.those(&[
+            ("RATE", true),
+            ("LAG", true),
+            ("CI-THIN", true),
+            ("UNTIL", true),
+            ("WARM", moved("WARM")),
+            ("DRIFT", moved("DRIFT")),
+            ("SHIFT", moved("SHIFT")),
+            ("ERR", evidence.errors == 0),
+        ]),
+        sets_load: false,
+    })
 }
 
 /// Did the server keep up with the offered rate?

@@ -1,18 +1,241 @@
-//! What outages explain: requests that were never sent, and answers that are missing, because a server answered nobody.
+//! What outages explain: requests that were never sent, answers that are missing, and numbers that changed, because a server answered
+//! nobody.
 //!
 //! Not a check of its own. The checks that miss those requests say so, instead of advice that suits a server which is there.
 
-use super::time;
-use crate::outage::Outage;
+use super::cause::{Cause, CauseKind, Open};
+use super::host::is_shared_beside;
+use super::lateness::moves;
+use super::{Evidence, SAMPLES_MIN, count, fault, lag, share, time};
+use crate::outage::{Outage, OutageKind, OutageKinds};
 use crate::server::ServerCounts;
+use crate::steady::{Series, Steadiness};
 use crate::summary::MeasuredWindow;
+use crate::usage::WorkerUsage;
 use brunt_plan::plan::Plan;
+use brunt_plan::quantile::Quantile;
 use std::ops::Range;
 
 /// So many servers are named; the rest is counted.
 const NAMED_MAX: usize = 3;
 /// An outage of less than this share of the last half of the window explains nothing that is missing in it.
 const LATE_SHARE_MIN: f64 = 0.01;
+
+/// When an outage took at least this share of what failed or was not sent, it explains it.
+const EXPLAINED: f64 = 0.9;
+/// A worker that stood still for this share of a silence explains the silence.
+const OWN_MIN: f64 = 0.5;
+/// A connection sends a segment again at most this often.
+const RESENT_NS: u64 = 200_000_000;
+/// A look at where a server runs is taken so often.
+const LOOK_NS: u64 = 20_000_000;
+
+/// An outage that reached into what was measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredOutage {
+    /// As the plan has it.
+    pub server: String,
+    /// From its start to its end, or to that of the run.
+    pub length_ns: u64,
+    /// Did the server answer again?
+    pub is_over: bool,
+    /// When it began, in nanoseconds on the run's clock, and when it ended.
+    pub at: Range<u64>,
+    /// From its start until the server answered as fast as before, as far as that lies in the measured window; on the run's clock.
+    pub disturbed: Range<u64>,
+    /// What was wrong.
+    pub kinds: OutageKinds,
+    /// Requests to the server that failed in it.
+    pub failed: u64,
+    /// The share of all requests that were for its server.
+    pub weight: f64,
+}
+
+impl MeasuredOutage {
+    /// Those of a run by start. `workers` stood still at times: what was silent because of that is none.
+    pub(crate) fn all(
+        plan: &Plan,
+        outages: &[Outage],
+        counts: &[ServerCounts],
+        window: &MeasuredWindow,
+        workers: &[WorkerUsage],
+    ) -> Vec<Self> {
+        let requests = |counts: &ServerCounts| counts.answered + counts.failed + counts.unsent;
+        let all: u64 = counts.iter().map(requests).sum();
+        let of_outage = |outage: &Outage| {
+            let index = usize::from(outage.server);
+            let end_ns = outage.end_ns.unwrap_or(window.drained_ns).max(outage.start_ns);
+            let recovered_ns = outage.recovered_ns.unwrap_or(end_ns).max(end_ns);
+            let within = |ns: u64| ns.clamp(window.measure_ns, window.end_ns.max(window.measure_ns));
+            Self {
+                server: plan.server_name(index).unwrap_or_else(|| "the server".to_owned()),
+                length_ns: end_ns - outage.start_ns,
+                is_over: outage.end_ns.is_some(),
+                at: outage.start_ns..end_ns,
+                disturbed: within(outage.start_ns)..within(recovered_ns),
+                kinds: outage.kinds,
+                failed: outage.failed,
+                weight: counts.get(index).map_or(1.0, |counts| share(requests(counts), all)),
+            }
+        };
+        let is_measured = |held: &Self| held.at.end > window.measure_ns && held.at.start < window.drained_ns;
+        let stood = |held: &Self| workers.iter().any(|worker| stood_still(worker, held, window.measure_ns));
+        outages.iter().map(of_outage).filter(|held| is_measured(held) && !stood(held)).collect()
+    }
+
+    /// The time in which its effects are to be looked for: what was due in it is answered up to a batch later.
+    pub(crate) const fn effects(&self, batch_ns: u64) -> Range<u64> {
+        self.disturbed.start..self.disturbed.end + batch_ns
+    }
+}
+
+/// Was it silent because the client itself stood still?
+fn stood_still(worker: &WorkerUsage, outage: &MeasuredOutage, measure_ns: u64) -> bool {
+    let start_ns = measure_ns + worker.stalls.longest_at_ns;
+    let end_ns = start_ns + worker.stalls.longest_ns;
+    let common_ns = end_ns.min(outage.at.end).saturating_sub(start_ns.max(outage.at.start));
+    let is_silence = outage.kinds == OutageKinds::NONE.with(OutageKind::Stalled);
+    is_silence && common_ns as f64 >= OWN_MIN * outage.length_ns as f64 && common_ns > 0
+}
+
+/// Did a server answer nobody for a while, and what follows from that?
+pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+    let garbage = fault::is_garbage(evidence);
+    let is_own = |outage: &&MeasuredOutage| !(garbage && outage.kinds.contains(OutageKind::Garbage));
+    let outages: Vec<&MeasuredOutage> = evidence.outages.iter().filter(is_own).collect();
+    let longest =
+        outages.iter().max_by_key(|outage| (outage.length_ns, std::cmp::Reverse(outage.at.start)))?;
+    let mut sentence = format!("outage of {} at {}", time(longest.length_ns), longest.server);
+    if !longest.is_over {
+        sentence += ", not over";
+    }
+    if outages.len() > 1 {
+        let all_ns = outages.iter().map(|outage| outage.length_ns).sum();
+        sentence += &format!(", the longest of {} ({} in all)", count(outages.len() as u64), time(all_ns));
+    }
+    let effects = Effects { evidence, outages };
+    let follows = open.those(&[
+        ("SAMPLES", effects.left_too_few()),
+        ("SHORT", effects.outages.iter().any(|outage| !outage.is_over)),
+        ("RATE", is_unsent_of_it(evidence)),
+        ("SAT", is_shortfall_of_it(evidence)),
+        ("LAG", lag::worst_found(evidence).is_some_and(|worst| effects.reach(worst.quantile))),
+        ("COLO", effects.kept_the_processor()),
+        ("NET", effects.sent_again()),
+        ("CI-THIN", effects.reach(Quantile::P99)),
+        ("UNTIL", effects.reach(Quantile::P99)),
+        ("WARM", evidence.steady.beginning.as_ref().is_some_and(|held| held.trouble_ns.is_some())),
+        ("DRIFT", effects.moved("DRIFT")),
+        ("SHIFT", effects.moved("SHIFT")),
+        ("ERR", effects.took_the_failures()),
+        ("FAULT", effects.broke_the_connections()),
+        ("SERVER", effects.restarted()),
+        ("CACHE", effects.restarted()),
+    ]);
+    let fix = "see what the server did then (its log, its host); how fast it is otherwise is seen in a run without an outage";
+    Some(Cause { kind: CauseKind::Outage, sentence, fix, checks: Vec::new(), follows, sets_load: false })
+}
+
+/// What outages did to the numbers.
+struct Effects<'a> {
+    evidence: &'a Evidence<'a>,
+    outages: Vec<&'a MeasuredOutage>,
+}
+
+impl Effects<'_> {
+    /// The share of the window's requests that fell due in an outage or while its server caught up, were all as frequent at all times.
+    fn disturbed(&self) -> f64 {
+        let window_ns = self.evidence.window_ns.max(1) as f64;
+        let of = |outage: &&MeasuredOutage| {
+            outage.weight * (outage.disturbed.end - outage.disturbed.start) as f64 / window_ns
+        };
+        self.outages.iter().map(of).sum::<f64>().min(1.0)
+    }
+
+    /// Does this percentile lie among the requests that an outage held up?
+    fn reach(&self, quantile: Quantile) -> bool {
+        moves(self.disturbed(), quantile)
+    }
+
+    /// Would there have been enough requests without them?
+    fn left_too_few(&self) -> bool {
+        let counted = (self.evidence.completed + self.evidence.unacknowledged) as f64;
+        counted / (1.0 - self.disturbed()).max(f64::EPSILON) >= SAMPLES_MIN as f64
+    }
+
+    /// A server that stands still was last seen where it stood.
+    fn kept_the_processor(&self) -> bool {
+        let of =
+            |outage: &&MeasuredOutage| outage.weight * (outage.disturbed.end - outage.disturbed.start) as f64;
+        let looks = self.outages.iter().map(of).sum::<f64>() / LOOK_NS as f64;
+        !is_shared_beside(self.evidence, looks.ceil() as u64)
+    }
+
+    /// What a server does not acknowledge is sent again.
+    fn sent_again(&self) -> bool {
+        let gone_ns: u64 = self.outages.iter().map(|outage| outage.length_ns).sum();
+        let most = self.evidence.connections.established.saturating_mul(gone_ns / RESENT_NS + 1);
+        let host = &self.evidence.run.host;
+        host.retransmits <= most && host.listen_drops.unwrap_or(0) <= most
+    }
+
+    /// Is nothing found by this check without their time, or did the level change with them?
+    fn moved(&self, check: &str) -> bool {
+        let fires = |steady: &Steadiness, series: Series| steady.fires(check, series);
+        let all = Series::ALL.into_iter().filter(|series| fires(&self.evidence.steady, *series));
+        let beside = &self.evidence.steady_beside;
+        let mut open = all.filter(|series| fires(beside, *series) && !self.changed_level(*series));
+        open.next().is_none()
+    }
+
+    /// A server that comes back with an empty cache answers otherwise than before.
+    fn changed_level(&self, series: Series) -> bool {
+        let Some(shift) = self.evidence.steady.shift_of(series).filter(|shift| shift.fires) else {
+            return false;
+        };
+        let at_ns = self.evidence.measure_ns + shift.at_ns;
+        let batch_ns = self.evidence.batch_ns();
+        let is_near = |outage: &&MeasuredOutage| {
+            let effects = outage.effects(batch_ns);
+            (effects.start.saturating_sub(batch_ns)..=effects.end).contains(&at_ns)
+        };
+        self.outages.iter().any(is_near)
+    }
+
+    fn took_the_failures(&self) -> bool {
+        let Evidence { errors, timeouts, lost, given_up, .. } = *self.evidence;
+        let taken = given_up + self.outages.iter().map(|outage| outage.failed).sum::<u64>();
+        taken as f64 >= EXPLAINED * (errors + timeouts + lost + given_up) as f64
+    }
+
+    /// Every fault came in an outage that has it among its kinds.
+    fn broke_the_connections(&self) -> bool {
+        self.evidence.faults.rows().all(|fault| {
+            let is_of = |outage: &&MeasuredOutage| {
+                let near = outage.at.start.saturating_sub(RESENT_NS)..=outage.at.end + RESENT_NS;
+                outage.kinds.contains(fault.kind.into()) && near.contains(&fault.first_ns)
+            };
+            self.outages.iter().any(is_of)
+        })
+    }
+
+    /// A server that was started again has new counters and, of a cache, nothing in it.
+    fn restarted(&self) -> bool {
+        let upsets = &self.evidence.servers.upsets;
+        let is_gone = |name: &str| self.outages.iter().any(|outage| outage.server == name);
+        !upsets.is_empty() && upsets.iter().all(|(name, _)| is_gone(name))
+    }
+}
+
+/// Were nearly all of the requests that were never sent given up because their server was gone?
+pub(super) fn is_unsent_of_it(evidence: &Evidence<'_>) -> bool {
+    evidence.open_loop.is_some_and(|open| open.given_up as f64 >= EXPLAINED * open.unsent as f64)
+}
+
+/// Was a server gone in the last half of the window for long enough to be why answers are missing in it?
+fn is_shortfall_of_it(evidence: &Evidence<'_>) -> bool {
+    evidence.last_half.is_some_and(|half| !gone_late(&evidence.gone, half.seconds).is_empty())
+}
 
 /// A server that answered nobody for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

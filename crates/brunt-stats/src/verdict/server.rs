@@ -2,8 +2,10 @@
 //!
 //! Not of latencies, and not of what only we have seen. Where servers say nothing, these checks are skipped with the reason.
 
+use super::cause::{Cause, CauseKind, Open};
 use super::{Check, CheckStatus, Evidence, count, percent, rounded};
 use crate::statistics::{Comparison, Growth, ServerSpan, Upset};
+use crate::steady::Series;
 
 /// A stock that grows by no more than this part of itself over the window is not filling.
 const GROWTH_MAX: f64 = 0.05;
@@ -188,6 +190,55 @@ pub(super) fn cache(evidence: &Evidence<'_>) -> Check {
         Some(_) => Check::judged("CACHE", CheckStatus::Ok, format!("no evictions{hits}"), "", 0.0, 0.0),
         None => Check::skipped("CACHE", "the servers do not tell how many items they evict", 0.0),
     }
+}
+
+/// Did the cache change while it was measured, and what follows from that?
+pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
+    let check = open.get("CACHE");
+    let state = evidence.servers.cache.as_ref().filter(|_| check.is_some());
+    let moved = |id: &str| evidence.steady.fires(id, Series::HitRatio);
+    let is_moving = ["WARM", "DRIFT", "SHIFT"].into_iter().any(|id| open.has(id) && moved(id));
+    let growth = state.and_then(filling);
+    let evictions = state.and_then(|cache| cache.window.evictions).filter(|evictions| *evictions > 0);
+    let sentence = match (growth, evictions, state) {
+        (_, Some(evictions), Some(cache)) => format!(
+            "full cache: {} items evicted in the window ({}/s)",
+            count(evictions),
+            rounded(cache.window.per_second(evictions))
+        ),
+        (Some(Growth { of, from, to, .. }), ..) => {
+            format!("filling cache: {} rose from {} to {}", of.name(), count(*from), count(*to))
+        }
+        _ if is_moving => {
+            let change = evidence.steady.change(Series::HitRatio);
+            format!("hit ratio in motion: it changed by {change:+.3} within the window")
+        }
+        _ => return None,
+    };
+    let is_changing = evictions.is_some() || growth.is_some();
+    let fix = check.map_or(
+        "fill the cache first (preload), or give a longer --warmup: latencies are of a mix of hits and misses that changes",
+        |check| check.fix,
+    );
+    // Where CACHE finds nothing, it is the motion that shows it.
+    let shown = |id: &str| check.is_none() && moved(id);
+    Some(Cause {
+        kind: CauseKind::Cache,
+        sentence,
+        fix,
+        checks: open.those(&[
+            ("CACHE", true),
+            ("WARM", shown("WARM")),
+            ("DRIFT", shown("DRIFT")),
+            ("SHIFT", shown("SHIFT")),
+        ]),
+        follows: open.those(&[
+            ("WARM", check.is_some() && (growth.is_some() || moved("WARM"))),
+            ("DRIFT", check.is_some() && (is_changing || moved("DRIFT"))),
+            ("SHIFT", check.is_some() && (is_changing || moved("SHIFT"))),
+        ]),
+        sets_load: false,
+    })
 }
 
 /// A stock that rises all through the window while keys are missed. A cache that has every key may grow as it likes: then

@@ -3,6 +3,7 @@
 //! Not how the evidence is gathered from a run (that is tested with the summary). Each test starts from a clean run and
 //! changes one thing, so that no other check may stir.
 
+mod cause;
 mod server;
 
 use super::*;
@@ -34,6 +35,7 @@ fn healthy() -> HostEvidence {
         cpus: 2,
         wake_up_ns: 50_000,
         stolen_ns: Some(10_000_000),
+        busy_ns: Some(8_000_000_000),
         throttled_ns: Some(0),
         clock: ClockEvidence {
             source: Some("tsc".to_owned()),
@@ -79,6 +81,7 @@ fn clean() -> Evidence<'static> {
             host: healthy(),
             ..RunData::default()
         }),
+        window_ns: WINDOW_NS,
         in_system: InSystem { integral: 4e10, sum: 4e10, window_ns: WINDOW_NS },
         ..Evidence::default()
     }

@@ -4,7 +4,7 @@
 //! gives have a word.
 
 use super::lag::Lag;
-use super::{Check, CheckStatus, Evidence, LagRow, Status, Verdict};
+use super::{Cause, Check, CheckStatus, Evidence, LagRow, Status, Verdict};
 use crate::confidence::PercentileInterval;
 use crate::steady::Series;
 use brunt_plan::quantile::Quantile;
@@ -26,10 +26,10 @@ pub enum Word {
     Failed,
     /// The window did not begin warm.
     Warm,
-    /// Something changed within the window.
-    Drift,
     /// A part of it may be the client's.
     Client,
+    /// Something changed within the window.
+    Drift,
     /// Its interval rests on a few bursts, has no upper end, or there is none.
     Thin,
     /// Its interval is wide.
@@ -47,8 +47,8 @@ impl Word {
             Self::Saturated => "sat",
             Self::Failed => "failed",
             Self::Warm => "warm",
-            Self::Drift => "drift",
             Self::Client => "client",
+            Self::Drift => "drift",
             Self::Thin => "thin",
             Self::Wide => "wide",
             Self::Ok => "ok",
@@ -156,15 +156,16 @@ fn is_of_series(evidence: &Evidence<'_>, check: &str, quantile: Quantile) -> boo
         Series::P99 => quantile > Quantile::P90,
         Series::Throughput | Series::HitRatio => true,
     };
-    evidence.steady.series.iter().filter(|held| concerns(held.series)).any(|held| match check {
-        "WARM" => held.warm_up.as_ref().is_ok_and(|warm_up| warm_up.until_ns > 0 || warm_up.is_endless),
-        "DRIFT" => held.course.as_ref().is_ok_and(|(drift, _)| drift.fires),
-        _ => held.course.as_ref().is_ok_and(|(_, shift)| shift.fires),
-    })
+    Series::ALL.into_iter().any(|series| concerns(series) && evidence.steady.fires(check, series))
 }
 
-/// What the run comes to: `TRUSTED up to p99 · CAUTION p99.9: client · CAUTION: ERR`.
+/// What the run comes to: `TRUSTED up to p99 · CAUTION p99.9: client · CAUTION: ERR`, behind what explains most of it.
 pub(super) fn sentence(verdict: &Verdict) -> String {
+    let cause = verdict.leading_cause().map(|cause| cause.sentence.clone());
+    cause.into_iter().chain(std::iter::once(judged(verdict))).collect::<Vec<_>>().join(" · ")
+}
+
+fn judged(verdict: &Verdict) -> String {
     let convicting = |check: &&Check| {
         check.status == CheckStatus::NotTrusted
             && !verdict.judgement.allows(check.id)
@@ -189,8 +190,9 @@ pub(super) fn sentence(verdict: &Verdict) -> String {
         let names: Vec<String> = alike.iter().map(|trust| trust.quantile.to_string()).collect();
         parts.push(format!("{} {}: {}", Status::Caution.name(), names.join(" "), alike[0].word.name()));
     }
-    // What a word tells already is not told twice.
-    let is_told = |id: &str| doubted.iter().any(|trust| trust.check == id);
+    // What a word tells already, or the cause in front, is not told twice.
+    let leading: Vec<&str> = verdict.leading_cause().into_iter().flat_map(Cause::ids).collect();
+    let is_told = |id: &str| doubted.iter().any(|trust| trust.check == id) || leading.contains(&id);
     let others = |check: &&Check| {
         check.status == CheckStatus::Caution
             && !verdict.is_cause(check)

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A run without fault that gives four percentiles.
-fn ordinary() -> Evidence<'static> {
+pub(super) fn ordinary() -> Evidence<'static> {
     let quantiles = [Quantile::P50, Quantile::P90, Quantile::P99, Quantile::P999];
     let errors =
         quantiles.map(|quantile| ClientError { quantile, response_ns: 400_000, error_ns: 3_000 }).into();
@@ -144,6 +144,32 @@ fn the_word_of_a_percentile() {
     assert_eq!(words_of(crate::steady::Series::P50), "drift? drift? ok ok");
     assert_eq!(words_of(crate::steady::Series::P99), "ok ok drift? drift?");
     assert_eq!(words_of(crate::steady::Series::HitRatio), "drift? drift? drift? drift?");
+    // What may be the client's is told before what may have changed because of it.
+    let both = judged(|evidence| {
+        drifts(crate::steady::Series::P99)(evidence);
+        evidence.lag_rows[0].errors[3].error_ns = 90_000;
+    });
+    assert_eq!(
+        both.percentiles.iter().map(Trust::to_string).collect::<Vec<_>>(),
+        ["ok", "ok", "drift?", "client?"]
+    );
+}
+
+/// Bytes that are no reply to more than one request in a hundred: what else came is not known to be right.
+#[test]
+fn garbage_convicts_whatever_the_judgement() {
+    let with = |malformed, is_strict| {
+        let verdict = judged(|evidence| {
+            evidence.judgement.is_strict = is_strict;
+            evidence.faults.sent = 100_000;
+            evidence.run.to_mut().counts.datagrams.malformed = malformed;
+        });
+        (verdict.status, verdict.sentence())
+    };
+    for is_strict in [false, true] {
+        assert_eq!(with(1_001, is_strict).0, Status::NotTrusted);
+        assert_eq!(with(1_000, is_strict).0, Status::Caution);
+    }
 }
 
 #[test]

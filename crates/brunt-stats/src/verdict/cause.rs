@@ -1,0 +1,138 @@
+//! Causes before consequences: what the checks found, sorted by what explains it.
+//!
+//! Not a check: no cause changes a status. Each file that knows a kind of trouble says what of the findings it explains, by the numbers
+//! of the run; here they take their turns. Invariant: every check that calls for care or convicts is in exactly one cause, either as
+//! what shows it or as what follows from it.
+
+use super::{Check, CheckStatus, Evidence, Judgement};
+
+/// What kind of trouble it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CauseKind {
+    /// A server answered nobody for a while.
+    Outage,
+    /// Bytes came that are no reply.
+    Garbage,
+    /// The server did not keep up.
+    SaturatedServer,
+    /// More workers than processors.
+    TooManyThreads,
+    /// A worker had little time left.
+    BusyClient,
+    /// Client and server wanted the same processor.
+    SharedProcessor,
+    /// Other programs or other guests took processor time.
+    BusyNeighbour,
+    /// The quota of the client's control group was used up.
+    CpuQuota,
+    /// The client stood still.
+    ClientStop,
+    /// The cache was not in a steady state.
+    Cache,
+    /// Workers sleep, and wake late.
+    WakeUps,
+    /// What one check found, and nothing in the record explains.
+    Finding,
+}
+
+impl CauseKind {
+    /// As a JSON value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Outage => "outage",
+            Self::Garbage => "garbage",
+            Self::SaturatedServer => "saturated_server",
+            Self::TooManyThreads => "too_many_threads",
+            Self::BusyClient => "busy_client",
+            Self::SharedProcessor => "shared_processor",
+            Self::BusyNeighbour => "busy_neighbour",
+            Self::CpuQuota => "cpu_quota",
+            Self::ClientStop => "client_stop",
+            Self::Cache => "cache",
+            Self::WakeUps => "wake_ups",
+            Self::Finding => "finding",
+        }
+    }
+}
+
+/// One thing that was found, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// What it is.
+    pub kind: CauseKind,
+    /// What happened, with its number: `outage of 1.57 s at 127.0.0.1:17112`.
+    pub sentence: String,
+    /// What to do about it, in one line; empty where there is nothing to do.
+    pub fix: &'static str,
+    /// The checks that show it, in the order of the verdict; none of an outage, which has a table of its own.
+    pub checks: Vec<&'static str>,
+    /// The checks that found only what it led to, in the order of the verdict.
+    pub follows: Vec<&'static str>,
+    /// It left a closed loop the load that was reached.
+    pub sets_load: bool,
+}
+
+impl Cause {
+    /// All checks that it accounts for.
+    pub fn ids(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.checks.iter().chain(&self.follows).copied()
+    }
+
+    /// Is there anything that it explains?
+    pub(super) fn explaining(self) -> Option<Self> {
+        (!self.follows.is_empty() || self.sets_load).then_some(self)
+    }
+}
+
+/// The checks that found something which no cause accounts for so far.
+pub(super) struct Open<'a>(Vec<&'a Check>);
+
+impl Open<'_> {
+    pub(super) fn get(&self, id: &str) -> Option<&Check> {
+        self.0.iter().find(|check| check.id == id).copied()
+    }
+
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// Those of these that are open and for which the evidence speaks, in the order of the verdict.
+    pub(super) fn those(&self, claims: &[(&'static str, bool)]) -> Vec<&'static str> {
+        let is_claimed = |id: &str| claims.iter().any(|(claimed, holds)| *claimed == id && *holds);
+        self.0.iter().map(|check| check.id).filter(|id| is_claimed(id)).collect()
+    }
+}
+
+/// One kind of trouble: is it there, and what of the open findings does it account for?
+pub(super) type Candidate = fn(&Evidence<'_>, &Open<'_>) -> Option<Cause>;
+
+/// The causes of what the checks found, the one that explains most first. Candidates are asked in their order; what one of them
+/// accounts for is not the next one's.
+pub(super) fn all(evidence: &Evidence<'_>, checks: &[Check], candidates: &[Candidate]) -> Vec<Cause> {
+    let mut open = Open(checks.iter().filter(|check| check.status > CheckStatus::Ok).collect());
+    let mut causes = Vec::new();
+    for candidate in candidates {
+        let Some(cause) = candidate(evidence, &open) else { continue };
+        open.0.retain(|check| !cause.ids().any(|id| id == check.id));
+        causes.push(cause);
+    }
+    causes.extend(open.0.into_iter().map(finding));
+    let judgement = &evidence.judgement;
+    causes.sort_by_key(|cause| std::cmp::Reverse(rank(cause, checks, judgement)));
+    causes
+}
+
+fn finding(check: &Check) -> Cause {
+    let sentence = check.message.clone();
+    let (kind, checks, follows) = (CauseKind::Finding, vec![check.id], Vec::new());
+    Cause { kind, sentence, fix: check.fix, checks, follows, sets_load: false }
+}
+
+/// An outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; what the host did without
+/// consequence and what the user accepts stand last.
+fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, usize) {
+    let counts = |check: &&Check| !judgement.is_cause(check.id) && !judgement.allows(check.id);
+    let own = || cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);
+    let worst = own().map(|check| check.status).max().unwrap_or(CheckStatus::Skipped);
+    (cause.kind == CauseKind::Outage, worst, own().count())
+}

@@ -1,0 +1,464 @@
+//! What explains what was found: evidence, and the first line and the causes that come of it. `check` asks of a run that is otherwise
+//! without fault; here several things go wrong at once, as they do.
+
+use super::trust::ordinary;
+use super::*;
+use crate::outage::{OutageKind, OutageKinds};
+use crate::statistics::{Growth, ServerSpan, Statistic, Upset};
+use crate::steady::{Series, Steadiness};
+
+const SECOND: u64 = 1_000_000_000;
+const MEASURE_NS: u64 = 3 * SECOND;
+
+type Change = fn(&mut Evidence<'_>);
+
+/// An outage of 1.57 s, four seconds into a window of 10 s.
+fn outage() -> MeasuredOutage {
+    let at = 7 * SECOND..8_570_000_000;
+    MeasuredOutage {
+        server: "127.0.0.1:17112".to_owned(),
+        length_ns: at.end - at.start,
+        is_over: true,
+        disturbed: at.start..9 * SECOND,
+        at,
+        kinds: OutageKinds::NONE.with(OutageKind::Stalled).with(OutageKind::TimedOut),
+        failed: 90,
+        weight: 1.0,
+    }
+}
+
+fn stopped(evidence: &mut Evidence<'_>) {
+    evidence.outages = vec![outage()];
+}
+
+/// This share of the client in a percentile of all requests.
+fn late(evidence: &mut Evidence<'_>, quantile: Quantile, error_ns: u64) {
+    let errors = &mut evidence.lag_rows[0].errors;
+    errors.iter_mut().find(|error| error.quantile == quantile).unwrap().error_ns = error_ns;
+}
+
+fn fire(steady: &mut Steadiness, series: Series, at_s: u64) {
+    let held = steady.series.iter_mut().find(|held| held.series == series).unwrap();
+    let (drift, shift) = held.course.as_mut().unwrap();
+    (drift.fires, drift.z, drift.change) = (true, 9.0, 0.5);
+    (shift.fires, shift.p, shift.change, shift.at_ns) = (true, 0.0001, 0.5, at_s * SECOND);
+}
+
+fn workers(evidence: &mut Evidence<'_>, workers: Vec<WorkerUsage>) {
+    evidence.run.to_mut().usage.workers = workers;
+}
+
+fn thin(evidence: &mut Evidence<'_>) {
+    evidence.intervals = vec![interval(3, 1_000, None)];
+}
+
+fn saturated(evidence: &mut Evidence<'_>) {
+    evidence.last_half = Some(LastHalf { offered: 50_000.0, answered: 20_000.0, seconds: 5.0 });
+}
+
+/// What to do about the first cause.
+fn fix(change: Change) -> &'static str {
+    let mut evidence = Evidence { measure_ns: MEASURE_NS, ..ordinary() };
+    change(&mut evidence);
+    Verdict::of(&evidence).causes()[0].fix
+}
+
+/// The first line, and each cause as its name, the checks that show it, and those that follow from it.
+fn told(change: Change) -> (String, Vec<String>) {
+    let mut evidence = Evidence { measure_ns: MEASURE_NS, ..ordinary() };
+    evidence.steady_beside = evidence.steady.clone();
+    change(&mut evidence);
+    let verdict = Verdict::of(&evidence);
+    let mut ids: Vec<&str> = verdict.causes().iter().flat_map(Cause::ids).collect();
+    let found: Vec<&str> =
+        verdict.checks.iter().filter(|check| check.status > Ok).map(|check| check.id).collect();
+    ids.sort_by_key(|id| CHECKS.iter().position(|known| known == id));
+    assert_eq!(ids, found, "each finding has one cause: {verdict:#?}");
+    // Nobody is told to do otherwise by a check than by its cause.
+    let lag = verdict.checks.iter().find(|check| check.id == "LAG").unwrap();
+    let of_lag = verdict.causes().iter().find(|cause| cause.ids().any(|id| id == "LAG"));
+    assert_eq!(lag.fix, of_lag.map_or("", |cause| cause.fix));
+    let name = |cause: &Cause| {
+        format!("{}: {} > {}", cause.kind.name(), cause.checks.join(" "), cause.follows.join(" "))
+    };
+    (verdict.sentence(), verdict.causes().iter().map(name).collect())
+}
+
+fn check_table(table: &[(Change, &str, &[&str])]) {
+    for (index, (change, sentence, causes)) in table.iter().enumerate() {
+        let found = told(*change);
+        assert_eq!(
+            (found.0.as_str(), found.1),
+            (*sentence, causes.iter().map(|cause| (*cause).to_owned()).collect::<Vec<_>>()),
+            "row {index}"
+        );
+    }
+}
+
+#[test]
+fn an_outage_explains_what_falls_in_its_time() {
+    check_table(&[
+        (stopped, "outage of 1.57 s at 127.0.0.1:17112 · TRUSTED up to p99.9", &["outage:  > "]),
+        // All that one stop of a node was told as.
+        (
+            |evidence| {
+                stopped(evidence);
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 400, given_up: 390 });
+                late(evidence, Quantile::P999, 300_000);
+                evidence.timeouts = 90;
+                evidence.given_up = 390;
+                thin(evidence);
+                fire(&mut evidence.steady, Series::P99, 1);
+                evidence.run.to_mut().usage.workers[0].colocation = Colocation { looks: 500, shared: 380 };
+            },
+            "outage of 1.57 s at 127.0.0.1:17112 · TRUSTED up to p90 · CAUTION p99: drift · CAUTION p99.9: client",
+            &["outage:  > RATE LAG COLO CI-THIN DRIFT SHIFT ERR"],
+        ),
+        // What has another reason stands for itself: the median, a drift that goes on beside it, failures at other times.
+        (
+            |evidence| {
+                stopped(evidence);
+                late(evidence, Quantile::P50, 150_000);
+                evidence.run.to_mut().host.wake_up_ns = 0;
+                fire(&mut evidence.steady, Series::P50, 1);
+                fire(&mut evidence.steady_beside, Series::P50, 1);
+                evidence.timeouts = 200;
+            },
+            "outage of 1.57 s at 127.0.0.1:17112 · CAUTION p50: client · CAUTION p90: drift · CAUTION: SHIFT ERR",
+            &["outage:  > ", "finding: LAG > ", "finding: DRIFT > ", "finding: SHIFT > ", "finding: ERR > "],
+        ),
+        // A server that comes back with an empty cache answers otherwise from then on.
+        (
+            |evidence| {
+                stopped(evidence);
+                fire(&mut evidence.steady, Series::HitRatio, 6);
+                fire(&mut evidence.steady_beside, Series::HitRatio, 6);
+                evidence.servers.upsets = vec![("127.0.0.1:17112".to_owned(), Upset::Restarted)];
+            },
+            "outage of 1.57 s at 127.0.0.1:17112 · CAUTION p50 p90 p99 p99.9: drift",
+            &["outage:  > DRIFT SHIFT SERVER"],
+        ),
+        (
+            |evidence| {
+                let short = MeasuredOutage { length_ns: SECOND / 10, is_over: false, ..outage() };
+                evidence.outages = vec![
+                    short.clone(),
+                    MeasuredOutage { server: "b:2".to_owned(), length_ns: SECOND / 20, ..short },
+                ];
+            },
+            "outage of 100 ms at 127.0.0.1:17112, not over, the longest of 2 (150 ms in all) · TRUSTED up to p99.9",
+            &["outage:  > "],
+        ),
+        // Bytes that are no reply come first: they made the server look gone.
+        (
+            |evidence| {
+                let kinds = OutageKinds::NONE.with(OutageKind::Garbage);
+                evidence.outages = vec![MeasuredOutage { kinds, ..outage() }];
+                evidence.faults.sent = 100_000;
+                evidence.faults.table.record(Phase::Measure, FaultKind::Garbage, 7 * SECOND);
+                evidence.run.to_mut().counts.datagrams.malformed = 2_000;
+                evidence.errors = 2_000;
+            },
+            "garbage: bytes that are no reply for 2.00 % of 100 000 requests sent · NOT TRUSTED: FAULT",
+            &["garbage: FAULT > ERR"],
+        ),
+    ]);
+}
+
+/// A worker that found the server on its processor in every look, and was kept from it.
+fn shared(delayed: f64) -> WorkerUsage {
+    WorkerUsage { colocation: Colocation { looks: 500, shared: 500 }, ..worker(0.3, delayed) }
+}
+
+/// What the processors did, theirs and the server's part in it.
+fn processors(evidence: &mut Evidence<'_>, busy_s: u64, ours_s: u64, servers_s: u64) {
+    let run = evidence.run.to_mut();
+    run.host.busy_ns = Some(busy_s * SECOND);
+    run.usage.cpu_user_ns = ours_s * SECOND;
+    let window = ServerSpan { cpu_ns: Some(servers_s * SECOND), evictions: Some(0), ..ServerSpan::default() };
+    evidence.servers.cache = Some(CacheEvidence { window, ..CacheEvidence::default() });
+}
+
+fn closed(evidence: &mut Evidence<'_>) {
+    (evidence.open_loop, evidence.last_half) = (None, None);
+    evidence.lag_rows.iter_mut().for_each(|row| row.is_closed_loop = true);
+}
+
+#[test]
+fn a_late_client_is_told_why() {
+    check_table(&[
+        (
+            |evidence| {
+                workers(evidence, vec![shared(0.41)]);
+                late(evidence, Quantile::P99, 90_000);
+            },
+            "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p90 · CAUTION p99: client",
+            &["shared_processor: STEAL COLO > LAG"],
+        ),
+        // In a closed loop it is the load that suffers, and nothing is late.
+        (
+            |evidence| {
+                workers(evidence, vec![shared(0.55)]);
+                closed(evidence);
+            },
+            "client and server on one processor, that of worker 1, in 100 % of 500 looks · TRUSTED up to p99.9",
+            &["shared_processor: STEAL COLO > CPU"],
+        ),
+        // The socket says nothing of it, but nobody else had the time that the worker lacked.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.3, 0.41)]);
+                processors(evidence, 10, 3, 6);
+                late(evidence, Quantile::P99, 300_000);
+            },
+            "client and server share 2 processors: worker 1 waited for one for 41.0 % of the window · TRUSTED up to p90 · \
+             CAUTION p99: client",
+            &["shared_processor: STEAL > LAG"],
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.3, 0.38)]);
+                processors(evidence, 14, 3, 1);
+                late(evidence, Quantile::P90, 300_000);
+                thin(evidence);
+            },
+            "busy neighbour: worker 1 waited for its processor for 38.0 % of the window, others used 1.00 processors · \
+             TRUSTED up to p50 · CAUTION p90: client",
+            &["busy_neighbour: STEAL > LAG CI-THIN"],
+        ),
+        (
+            |evidence| {
+                evidence.run.to_mut().host.stolen_ns = Some(2 * SECOND);
+                late(evidence, Quantile::P99, 300_000);
+            },
+            "busy neighbour: the hypervisor gave 10.0 % of 2 processors to others · TRUSTED up to p90 · CAUTION p99: client",
+            &["busy_neighbour: STEAL > LAG"],
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.3, 0.2)]);
+                evidence.run.to_mut().host.throttled_ns = Some(2 * SECOND);
+                late(evidence, Quantile::P99, 300_000);
+            },
+            "cpu quota: that of the client's control group was used up for 2.00 s · TRUSTED up to p90 · CAUTION p99: client",
+            &["cpu_quota: STEAL > LAG"],
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.3, 0.4); 4]);
+                late(evidence, Quantile::P99, 300_000);
+            },
+            "4 workers on 2 processors: worker 1 waited for one for 40.0 % of the window · TRUSTED up to p90 · CAUTION p99: client",
+            &["too_many_threads: STEAL > LAG"],
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.97, 0.001)]);
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "busy client: worker 1 worked for 97.0 % of the window · TRUSTED up to p99 · CAUTION p99.9: client",
+            &["busy_client: CPU > LAG"],
+        ),
+        (
+            |evidence| {
+                let (longest_ns, total_ns, longest_at_ns) = (SECOND, SECOND, 2 * SECOND);
+                let stalls = StallCounts { count: 1, total_ns, longest_ns, longest_at_ns };
+                workers(evidence, vec![WorkerUsage { stalls, ..worker(0.02, 0.0) }]);
+                late(evidence, Quantile::P99, 390_000);
+            },
+            "the client stood still for 1.00 s · TRUSTED up to p90 · CAUTION p99: client",
+            &["client_stop: STALL > LAG"],
+        ),
+        // Nothing took the worker's time: it sleeps, and is woken late. Where it does not sleep, nothing explains it.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "TRUSTED up to p99 · CAUTION p99.9: client",
+            &["wake_ups: LAG > "],
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                evidence.run.to_mut().usage.wait = "spin".to_owned();
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "TRUSTED up to p99 · CAUTION p99.9: client",
+            &["finding: LAG > "],
+        ),
+        // Much more than a wake-up, and the worker was kept from its processor for no more than that: preemption.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.003)]);
+                late(evidence, Quantile::P999, 390_000);
+            },
+            "TRUSTED up to p99 · CAUTION p99.9: client",
+            &["busy_neighbour:  > LAG"],
+        ),
+        // What the host did without consequence stands last.
+        (
+            |evidence| {
+                workers(evidence, vec![shared(0.001)]);
+                evidence.timeouts = 1;
+            },
+            "TRUSTED up to p99.9 · CAUTION: ERR",
+            &["finding: ERR > ", "finding: COLO > "],
+        ),
+    ]);
+}
+
+#[test]
+fn the_fix_fits_the_cause() {
+    let table: [(Change, &str); 7] = [
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.97, 0.001)]);
+                processors(evidence, 12, 10, 2);
+            },
+            "processors are free: use more --threads",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.97, 0.001)]);
+                processors(evidence, 19, 10, 9);
+            },
+            "no processor is free for another thread",
+        ),
+        // Without an account of the processors, the server's is taken to be one.
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.97, 0.001)]);
+                evidence.run.to_mut().host.busy_ns = None;
+            },
+            "no processor is free for another thread",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                processors(evidence, 2, 1, 1);
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "a worker that does not sleep need not be woken: --wait spin",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.0)]);
+                processors(evidence, 19, 1, 18);
+                late(evidence, Quantile::P999, 90_000);
+            },
+            "--wait spin needs a processor for each worker",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![shared(0.41)]);
+                late(evidence, Quantile::P99, 90_000);
+            },
+            "put them on different processors: --cpus",
+        ),
+        (
+            |evidence| {
+                workers(evidence, vec![worker(0.02, 0.003)]);
+                late(evidence, Quantile::P999, 390_000);
+            },
+            "stop what else runs on these processors, or pin",
+        ),
+    ];
+    for (index, (change, expected)) in table.into_iter().enumerate() {
+        assert!(fix(change).starts_with(expected), "row {index}: {}", fix(change));
+        // More threads help only a worker that is busy, where there is room for them.
+        assert_eq!(fix(change).contains("more --threads"), index == 0, "row {index}");
+    }
+}
+
+/// A backlog is the server's unless a worker had no time left, and with it goes the lateness that it makes.
+#[test]
+fn a_backlog_is_somebodys() {
+    check_table(&[
+        (
+            |evidence| {
+                saturated(evidence);
+                late(evidence, Quantile::P50, 390_000);
+                evidence.open_loop = Some(OpenLoop { scheduled: 100_000, unsent: 60_000, given_up: 0 });
+                fire(&mut evidence.steady, Series::P50, 5);
+            },
+            "saturated server: 4 000 of 10 000 requests/s answered, the busiest worker worked for 30.0 % · NOT TRUSTED: RATE SAT LAG",
+            &["saturated_server: SAT > RATE LAG DRIFT SHIFT"],
+        ),
+        (
+            |evidence| {
+                saturated(evidence);
+                workers(evidence, vec![worker(0.97, 0.001)]);
+                late(evidence, Quantile::P50, 390_000);
+            },
+            "busy client: worker 1 worked for 97.0 % of the window · NOT TRUSTED: SAT LAG",
+            &["busy_client: CPU > SAT LAG"],
+        ),
+        (
+            |evidence| {
+                saturated(evidence);
+                workers(evidence, vec![shared(0.66)]);
+                late(evidence, Quantile::P50, 390_000);
+            },
+            "client and server on one processor, that of worker 1, in 100 % of 500 looks · NOT TRUSTED: SAT LAG",
+            &["shared_processor: STEAL COLO > SAT LAG CPU"],
+        ),
+    ]);
+}
+
+#[test]
+fn a_cache_that_changes_explains_what_moves() {
+    fn filling(evidence: &mut Evidence<'_>) {
+        let window =
+            ServerSpan { hits: Some(500), misses: Some(500), evictions: Some(0), ..ServerSpan::default() };
+        let growth = vec![Growth { of: Statistic::CurrItems, from: 1_000, to: 13_572, rises: 9, steps: 9 }];
+        evidence.servers.cache = Some(CacheEvidence { window, growth, preload: None });
+    }
+    check_table(&[
+        (
+            |evidence| {
+                filling(evidence);
+                fire(&mut evidence.steady, Series::HitRatio, 4);
+                fire(&mut evidence.steady, Series::P50, 4);
+            },
+            "filling cache: curr_items rose from 1 000 to 13 572 · CAUTION p50 p90 p99 p99.9: drift",
+            &["cache: CACHE > DRIFT SHIFT"],
+        ),
+        (
+            |evidence| {
+                let window =
+                    ServerSpan { evictions: Some(12_345), end_ns: 10 * SECOND, ..ServerSpan::default() };
+                evidence.servers.cache = Some(CacheEvidence { window, ..CacheEvidence::default() });
+                fire(&mut evidence.steady, Series::P99, 4);
+            },
+            "full cache: 12 345 items evicted in the window (1 235/s) · TRUSTED up to p90 · CAUTION p99 p99.9: drift",
+            &["cache: CACHE > DRIFT SHIFT"],
+        ),
+        // The server says nothing, but what is found of what is asked for moves.
+        (
+            |evidence| {
+                fire(&mut evidence.steady, Series::HitRatio, 4);
+                fire(&mut evidence.steady, Series::P50, 4);
+            },
+            "hit ratio in motion: it changed by +0.500 within the window · CAUTION p50 p90 p99 p99.9: drift",
+            &["cache: DRIFT SHIFT > "],
+        ),
+        // A latency that moves by itself is no matter of the cache.
+        (
+            |evidence| fire(&mut evidence.steady, Series::P50, 4),
+            "CAUTION p50 p90: drift · CAUTION: SHIFT",
+            &["finding: DRIFT > ", "finding: SHIFT > "],
+        ),
+        // An outage stands first, whatever else is found.
+        (
+            |evidence| {
+                filling(evidence);
+                stopped(evidence);
+                fire(&mut evidence.steady, Series::HitRatio, 1);
+                fire(&mut evidence.steady_beside, Series::HitRatio, 1);
+            },
+            "outage of 1.57 s at 127.0.0.1:17112 · CAUTION p50 p90 p99 p99.9: drift · CAUTION: SHIFT CACHE",
+            &["outage:  > ", "cache: CACHE > DRIFT SHIFT"],
+        ),
+    ]);
+}
