@@ -128,11 +128,14 @@ fn finding(check: &Check) -> Cause {
     Cause { kind, sentence, fix: check.fix, checks, follows, sets_load: false }
 }
 
-/// An outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; what the host did without
-/// consequence and what the user accepts stand last.
+/// An outage stands first. Then counts how bad the worst is that a cause accounts for, and how much that is; the load of a closed loop is
+/// a finding, too. What the host did without consequence and what the user accepts stand last.
 fn rank(cause: &Cause, checks: &[Check], judgement: &Judgement) -> (bool, CheckStatus, usize) {
     let counts = |check: &&Check| !judgement.is_cause(check.id) && !judgement.allows(check.id);
-    let own = || cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);
-    let worst = own().map(|check| check.status).max().unwrap_or(CheckStatus::Skipped);
-    (cause.kind == CauseKind::Outage, worst, own().count())
+    let own = cause.ids().filter_map(|id| checks.iter().find(|check| check.id == id)).filter(counts);
+    let is_load = cause.sets_load && cause.checks.iter().any(|id| !judgement.allows(id));
+    let load = is_load.then_some(CheckStatus::Caution);
+    let found: Vec<CheckStatus> = own.map(|check| check.status).chain(load).collect();
+    let worst = found.iter().copied().max().unwrap_or(CheckStatus::Skipped);
+    (cause.kind == CauseKind::Outage, worst, found.len())
 }

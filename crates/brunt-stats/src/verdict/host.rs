@@ -23,7 +23,7 @@ const DRIFT_PPM: f64 = 500.0;
 /// bound to it always does. Three quarters of [`LOOKS_MIN`] looks or more are 2.2 standard deviations above one half, and
 /// those of a run of a second, 50, are 3.5.
 const SHARED: Limits = Limits { caution: 0.75, not_trusted: f64::INFINITY };
-const LOOKS_MIN: u64 = 20;
+pub(super) const LOOKS_MIN: u64 = 20;
 /// Packets that were lost, as a share of requests.
 const LOSSES: Limits = Limits { caution: 0.0, not_trusted: 0.001 };
 

@@ -4,7 +4,7 @@
 //! free for them.
 
 use super::cause::{Cause, CauseKind, Open};
-use super::host::{CPU, STEAL, denied_ns, run_delay, stolen, worst};
+use super::host::{CPU, LOOKS_MIN, STEAL, denied_ns, run_delay, stolen, worst};
 use super::{CheckStatus, Evidence, count, lag, percent, share, significant, time};
 use crate::latency::ClientError;
 use crate::usage::{BUSY, StallCounts, WorkerUsage};
@@ -26,6 +26,8 @@ const WAKE_UPS_MAX: f64 = 4.0;
 const WAKE_UP_ONE: f64 = 2.0;
 /// A thread wants this much of a processor to be free.
 const FREE_MIN: f64 = 0.5;
+/// A client that lacked its processor for more than this share of the window accuses no server of a backlog.
+const STARVED: f64 = 0.2;
 /// Where a worker lacked its processor for this share of the window, requests that were never sent are no surprise.
 const UNSENT_MIN: f64 = 0.05;
 
@@ -33,9 +35,11 @@ const SHARED_FIX: &str = "put them on different processors: --cpus for the clien
                           hosts";
 const NEIGHBOUR_FIX: &str = "stop what else runs on these processors, or pin the workers to others (--cpus)";
 
-/// SAT is the client's where a worker had no time left.
-pub(super) fn is_limit(open: &Open<'_>) -> bool {
-    open.has("SAT") && open.get("CPU").is_some_and(|check| check.value >= BUSY)
+/// A backlog is the client's where a worker had no time left, or lacked its processor for so long that nobody knows.
+pub(super) fn is_limit(evidence: &Evidence<'_>, open: &Open<'_>) -> bool {
+    let is_starved =
+        worst(evidence, |worker| denied_ns(worker, evidence)).is_some_and(|(_, denied)| denied > STARVED);
+    open.has("SAT") && (is_starved || open.get("CPU").is_some_and(|check| check.value >= BUSY))
 }
 
 /// Does a disturbance of this share of the window move this percentile?
@@ -63,8 +67,13 @@ fn has_free_processor(evidence: &Evidence<'_>) -> bool {
     host.cpus > workers && idle.map_or(host.cpus > taken, |idle| idle >= FREE_MIN)
 }
 
+/// May a server of this host run on the workers' processors? One that was often looked for there and never found does not.
 fn is_server_here(evidence: &Evidence<'_>) -> bool {
-    evidence.is_by_unix_socket || evidence.run.host.listen_drops.is_some()
+    let workers = &evidence.run.usage.workers;
+    let sum = |of: fn(&WorkerUsage) -> u64| workers.iter().map(of).sum::<u64>();
+    let (looks, found) = (sum(|worker| worker.colocation.looks), sum(|worker| worker.colocation.shared));
+    let is_elsewhere = looks >= LOOKS_MIN && found == 0;
+    evidence.is_by_unix_socket || evidence.run.host.listen_drops.is_some() && !is_elsewhere
 }
 
 /// Processor time of the workers' processors that was neither ours nor a server's; `None` where that cannot be told apart.
@@ -89,7 +98,7 @@ fn sets_load(evidence: &Evidence<'_>, delayed: f64) -> bool {
 
 /// What follows where workers lacked their processors for this share of the window; `lag`: LAG does.
 fn of_delay(evidence: &Evidence<'_>, open: &Open<'_>, delayed: f64, lag: bool) -> Vec<&'static str> {
-    let is_limit = is_limit(open);
+    let is_limit = is_limit(evidence, open);
     let stalls = StallCounts::of_all(&evidence.run.usage.workers);
     let delayed_ns: u64 =
         evidence.run.usage.workers.iter().map(|worker| denied_ns(worker, evidence)).sum::<u64>()
@@ -98,7 +107,7 @@ fn of_delay(evidence: &Evidence<'_>, open: &Open<'_>, delayed: f64, lag: bool) -
     open.those(&[
         ("RATE", is_limit || delayed >= UNSENT_MIN),
         ("SAT", is_limit),
-        ("LAG", lag),
+        ("LAG", lag || is_limit),
         ("STALL", delayed_ns as f64 >= MOST * stalls.total_ns as f64),
         ("CPU", !is_busy(evidence)),
         ("CI-THIN", is_thin),
@@ -135,7 +144,7 @@ pub(super) fn too_many_threads(evidence: &Evidence<'_>, open: &Open<'_>) -> Opti
 /// A worker that could hardly do more.
 pub(super) fn busy_client(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
     let (worker, busy) = busiest(evidence).filter(|_| is_busy(evidence))?;
-    let is_limit = is_limit(open);
+    let is_limit = is_limit(evidence, open);
     let fix = match has_free_processor(evidence) {
         true => "processors are free: use more --threads, or offer less (--rate, --connections, --depth)",
         false => {

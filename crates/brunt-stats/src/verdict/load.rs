@@ -108,7 +108,7 @@ pub(super) fn rate(evidence: &Evidence<'_>) -> Check {
 /// Is it the server that did not keep up, and what follows from that? Behind a server that falls behind every queue is full, up to the
 /// schedule: what waits there is booked as the client's lateness.
 pub(super) fn cause(evidence: &Evidence<'_>, open: &Open<'_>) -> Option<Cause> {
-    let check = open.get("SAT").filter(|_| !is_limit(open))?;
+    let check = open.get("SAT").filter(|_| !is_limit(evidence, open))?;
     let LastHalf { offered, answered, seconds } = evidence.last_half?;
     let mut sentence = format!(
         "saturated server: {} of {} requests/s answered",

@@ -66,7 +66,7 @@ impl Cluster {
     }
 
     /// A run against it, by way of its second node.
-    fn run(&self, flags: &[&str]) -> Child {
+    pub(crate) fn run(&self, flags: &[&str]) -> Child {
         let mut command =
             brunt(&["run", "--cluster", "--no-progress", "--json", "-", "-s", &self.nodes[1].address]);
         command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -14,6 +14,7 @@ mod accounting;
 mod agentmode;
 mod calibrate;
 mod campaigns;
+mod causes;
 mod cluster;
 mod command_line;
 mod compare;

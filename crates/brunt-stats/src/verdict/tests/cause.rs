@@ -403,6 +403,18 @@ fn a_backlog_is_somebodys() {
             "client and server on one processor, that of worker 1, in 100 % of 500 looks · NOT TRUSTED: SAT LAG",
             &["shared_processor: STEAL COLO > SAT LAG CPU"],
         ),
+        // Others had its processor for so long that the server is accused of nothing.
+        (
+            |evidence| {
+                saturated(evidence);
+                workers(evidence, vec![worker(0.3, 0.21)]);
+                late(evidence, Quantile::P50, 390_000);
+                processors(evidence, 14, 3, 1);
+            },
+            "busy neighbour: worker 1 waited for its processor for 21.0 % of the window, others used 1.00 processors · \
+             NOT TRUSTED: SAT LAG",
+            &["busy_neighbour: STEAL > SAT LAG"],
+        ),
     ]);
 }
 
