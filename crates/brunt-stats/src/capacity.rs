@@ -78,7 +78,7 @@ impl StepEnd {
             Self::Passed => "passed",
             Self::Failed => "failed",
             Self::Saturated => "saturated",
-            Self::Undecided => "undecided",
+            Self::Undecided => "inconclusive",
             Self::ClientLimited => "client limited",
             Self::Untrusted => "not trusted",
         }

@@ -56,7 +56,7 @@ impl Finding {
             Self::Above => "above",
             Self::Below => "below",
             Self::NoneShown => "none_shown",
-            Self::Undecided => "undecided",
+            Self::Undecided => "inconclusive",
             Self::Client => "client",
             Self::TooFewRuns => "too_few_runs",
             Self::NotGiven => "not_given",

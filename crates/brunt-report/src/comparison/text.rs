@@ -220,14 +220,14 @@ fn finding(held: &Compared) -> String {
         Finding::Above => above,
         Finding::Below => below,
         Finding::NoneShown => "no difference shown",
-        Finding::Undecided => "cannot tell",
-        Finding::Client => "cannot tell: client's share",
-        Finding::TooFewRuns => "cannot tell: too few runs",
+        Finding::Undecided => "inconclusive",
+        Finding::Client => "inconclusive: client's share",
+        Finding::TooFewRuns => "inconclusive: too few runs",
         // There is no ratio to nothing.
         Finding::NotGiven if held.contrast.a.is_some() && held.contrast.b.is_some() => {
-            "cannot tell: 0 in a run"
+            "inconclusive: 0 in a run"
         }
-        Finding::NotGiven => "cannot tell: not in every run",
+        Finding::NotGiven => "inconclusive: not in every run",
     }
     .to_owned()
 }
@@ -249,7 +249,7 @@ fn notes(out: &mut String, comparison: &Comparison) {
     }
     if is_any(Finding::Undecided) {
         notes.push(format!(
-            "cannot tell: no difference is shown, and one of {:.0} % is not ruled out (of shares, {} points); more runs narrow it",
+            "inconclusive: no difference is shown, and one of {:.0} % is not ruled out (of shares, {} points); more runs narrow it",
             MARGIN * 100.0,
             MARGIN
         ));
@@ -398,20 +398,20 @@ const MAIN: [Quantity; 3] = [
 
 /// The last line where no row differs: none does as far as can be told, or it cannot be told, and what would help.
 fn without_difference(comparison: &Comparison) -> Vec<String> {
-    let cannot_tell = "CANNOT TELL whether A and B differ";
+    let inconclusive = "INCONCLUSIVE whether A and B differ";
     let (a, b) = (comparison.a.len(), comparison.b.len());
     if (a, b) == (1, 1) {
-        return vec![format!("{cannot_tell}: one run each, spread from run to run unknown")];
+        return vec![format!("{inconclusive}: one run each, spread from run to run unknown")];
     } else if comparison.is_small() {
-        return vec![format!("{cannot_tell}: fewer than {RUNS_MIN} runs on a side")];
+        return vec![format!("{inconclusive}: fewer than {RUNS_MIN} runs on a side")];
     }
     let open: Vec<&Compared> =
         shown(comparison).filter(|held| held.contrast.finding != Finding::NoneShown).collect();
     let names =
         |rows: &[&Compared]| rows.iter().map(|held| held.quantity.name()).collect::<Vec<_>>().join(", ");
-    let undecided = (!open.is_empty()).then(|| format!("undecided: {}", names(&open)));
     if !open.iter().any(|held| MAIN.contains(&held.quantity)) {
-        return std::iter::once("NO DIFFERENCE SHOWN".to_owned()).chain(undecided).collect();
+        let others = (!open.is_empty()).then(|| format!("inconclusive: {}", names(&open)));
+        return std::iter::once("NO DIFFERENCE SHOWN".to_owned()).chain(others).collect();
     }
     let more = (2 * a.min(b)).min(RUNS_MAX);
     let is_narrowed = open.iter().any(|held| held.contrast.finding == Finding::Undecided);
@@ -424,5 +424,6 @@ fn without_difference(comparison: &Comparison) -> Vec<String> {
             "a client with more processors, or a lower rate, has less of a share in them".to_owned()
         }),
     ];
-    std::iter::once(cannot_tell.to_owned()).chain(undecided).chain(help.into_iter().flatten()).collect()
+    let rows = format!("{inconclusive}: {}", names(&open));
+    std::iter::once(rows).chain(help.into_iter().flatten()).collect()
 }

@@ -452,7 +452,7 @@ fn the_last_line_is_what_the_rows_say() {
     let all_undecided = compared(side("a", 4, 1.0), scattered(|_, _| {}), &[]);
     assert_eq!(
         last_line(&all_undecided),
-        "CANNOT TELL whether A and B differ · undecided: p50, p99, p99.9, mean, client CPU more runs narrow it: --repeat 8"
+        "INCONCLUSIVE whether A and B differ: p50, p99, p99.9, mean, client CPU · more runs narrow it: --repeat 8"
     );
     // Only what is beside the main rows: the cost of a request.
     let like_a = |value: &mut Value, index: u64| {
@@ -461,7 +461,7 @@ fn the_last_line_is_what_the_rows_say() {
         value["client"]["cpu_ns_per_request"] = cost;
     };
     let cost_undecided = compared(side("a", 4, 1.0), scattered(like_a), &[]);
-    assert_eq!(last_line(&cost_undecided), "NO DIFFERENCE SHOWN · undecided: client CPU");
+    assert_eq!(last_line(&cost_undecided), "NO DIFFERENCE SHOWN · inconclusive: client CPU");
     // A p99 that one run is too short for.
     let too_short = |value: &mut Value, index: u64| {
         *value = written(300 + index, 1.0 + index as f64 * 0.001);
@@ -472,13 +472,13 @@ fn the_last_line_is_what_the_rows_say() {
     let missing = compared(side("a", 4, 1.0), scattered(too_short), &[]);
     assert_eq!(
         last_line(&missing),
-        "CANNOT TELL whether A and B differ · undecided: p99 · longer runs have the percentiles that are missing"
+        "INCONCLUSIVE whether A and B differ: p99 · longer runs have the percentiles that are missing"
     );
     assert_eq!(last_line(&compared(side("a", 4, 1.0), side("b", 4, 1.001), &[])), "NO DIFFERENCE SHOWN");
     let slower = last_line(&compared(side("a", 4, 1.0), side("b", 4, 1.5), &[]));
     assert!(slower.starts_with("B DIFFERS: p50 +50.0 %"), "{slower}");
     let few = last_line(&compared(side("a", 4, 1.0), side("b", 3, 1.5), &[]));
-    assert_eq!(few, "CANNOT TELL whether A and B differ: fewer than 4 runs on a side");
+    assert_eq!(few, "INCONCLUSIVE whether A and B differ: fewer than 4 runs on a side");
 }
 
 /// A percentile has a row if any run gives it, on whichever side: that it cannot be told is said, not left out.
@@ -500,7 +500,7 @@ fn a_number_of_some_runs_has_a_row() {
         row.map(|row| row.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let some = compared(without("a", 1.0, &[0]), without("b", 1.001, &[1, 2, 3]), &[]);
-    assert_eq!(row(&some).as_deref(), Some("p99 - - - cannot tell: not in every run"));
+    assert_eq!(row(&some).as_deref(), Some("p99 - - - inconclusive: not in every run"));
     let none = compared(without("a", 1.0, &[0, 1, 2, 3]), without("b", 1.001, &[0, 1, 2, 3]), &[]);
     assert_eq!(row(&none), None);
     let nothing = |name: &str, factor: f64| -> Vec<RunResult> {
@@ -512,7 +512,7 @@ fn a_number_of_some_runs_has_a_row() {
         (0..4).flat_map(run).collect()
     };
     let text = text_of(&compared(nothing("a", 1.0), nothing("b", 1.001), &[]));
-    assert!(text.contains("cannot tell: 0 in a run"), "{text}");
+    assert!(text.contains("inconclusive: 0 in a run"), "{text}");
 }
 
 #[test]

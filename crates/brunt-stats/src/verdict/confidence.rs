@@ -110,6 +110,8 @@ fn open(goal: &Goal, finding: &Finding) -> Option<String> {
                 rounded(requests)
             ))
         }
-        (Goal::Excludes(_), Finding::Open(_)) => Some(format!("{goal}: its bounds lie on both sides")),
+        (Goal::Excludes(_), Finding::Open(_)) => {
+            Some(format!("{goal}: inconclusive, its bounds lie on both sides"))
+        }
     }
 }

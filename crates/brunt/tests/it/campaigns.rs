@@ -255,7 +255,7 @@ fn a_search_without_the_time_it_needs_knows_nothing() {
     }
     let capacity = &measured.json["finding"]["capacity"];
     let found = (&capacity["result"], &capacity["reason"], &capacity["not_passed_per_s"]);
-    assert_eq!(found, (&"unknown".into(), &"undecided".into(), &100.0.into()), "{}", measured.text);
+    assert_eq!(found, (&"unknown".into(), &"inconclusive".into(), &100.0.into()), "{}", measured.text);
     assert_eq!(measured.exit, 3, "{}", measured.text);
-    assert!(measured.text.contains("undecided within --max-time"), "{}", measured.text);
+    assert!(measured.text.contains("inconclusive within --max-time"), "{}", measured.text);
 }
