@@ -15,7 +15,7 @@ use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 /// What a host can add to what a test made. The outages among these are silences of servers that got no processor.
-const OF_HOST: [&str; 7] = [
+const OF_HOST: [&str; 8] = [
     "outage",
     "busy_neighbour",
     "shared_processor",
@@ -23,7 +23,10 @@ const OF_HOST: [&str; 7] = [
     "client_stop",
     "busy_client",
     "saturated_server",
+    "wake_ups",
 ];
+/// What a host does to the client is accepted where it is no matter of the test, so that it stands behind what is.
+const ACCEPTED: &str = "RATE,SAT,STALL,CLOCK,NET,CI-THIN,WARM,ERR,LITTLE";
 /// How often a run is made before the order of causes is left unjudged.
 const ATTEMPTS: u32 = 3;
 
@@ -39,12 +42,13 @@ fn has(cause: &Value, list: &str, id: &str) -> bool {
     cause[list].as_array().unwrap().contains(&id.into())
 }
 
-/// Does this check follow from what the test made, or from what the host added to it?
+/// Does this check, where it finds something, follow from what the test made, or from what the host added to it?
 fn check_follows(measured: &Measured, kind: &str, id: &str) {
-    let mut from = causes(measured).iter().filter(|cause| has(cause, "follows", id));
-    let is_made =
-        from.any(|cause| cause["kind"] == kind || OF_HOST.iter().any(|of_host| cause["kind"] == *of_host));
-    assert!(is_made, "{id}: {:#?}\n{}", causes(measured), measured.text);
+    let mut of =
+        causes(measured).iter().filter(|cause| has(cause, "follows", id) || has(cause, "checks", id));
+    let is_told =
+        |cause: &Value| cause["kind"] == kind || OF_HOST.iter().any(|of_host| cause["kind"] == *of_host);
+    assert!(of.all(is_told), "{id}: {:#?}\n{}", causes(measured), measured.text);
 }
 
 /// Does the first line of the verdict begin with this cause, in JSON and in text?
@@ -61,8 +65,13 @@ fn check_named(kind: &str, check: impl Fn(&Measured, &Value), attempt: impl Fn()
         let measured = attempt();
         let text = &measured.text;
         eprintln!("{text}");
-        let made =
-            of_kind(&measured, kind).unwrap_or_else(|| panic!("{kind}: {:#?}\n{text}", causes(&measured)));
+        let Some(made) = of_kind(&measured, kind) else {
+            // A server that got no processor is told as one that was gone or fell behind, and what else was found may follow from that.
+            let is_starved =
+                ["outage", "saturated_server"].iter().any(|kind| of_kind(&measured, kind).is_some());
+            assert!(is_starved, "{kind}: {:#?}\n{text}", causes(&measured));
+            continue;
+        };
         check(&measured, made);
         if causes(&measured)[0] == *made {
             return check_first_line(&measured, made);
@@ -147,7 +156,8 @@ fn a_filling_cache_is_named() {
         let server = Server::memcached(&[])?;
         let load =
             ["-r", "2000", "-t", "4s", "--warmup", "0s", "--keys", "20000", "--wait", "sleep", "-c", "4"];
-        let fills = ["--no-preload", "--on-miss", "set", "--mix", "get"];
+        let host = format!("LAG,CPU,STEAL,COLO,{ACCEPTED}");
+        let fills = ["--no-preload", "--on-miss", "set", "--mix", "get", "--allow", &host];
         Some(Measured::run(&server.address, &[&load[..], &fills].concat()))
     };
     if Server::memcached(&[]).is_some() {
@@ -175,7 +185,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// Two other programs on the worker's processor.
+/// Two other programs on the processor of a worker that never sleeps: each has a third of it, and the closed loop the load that is left.
 #[test]
 fn a_busy_neighbour_is_named() {
     let _beside = beside_others();
@@ -189,12 +199,13 @@ fn a_busy_neighbour_is_named() {
     let check = |measured: &Measured, cause: &Value| {
         let text = &measured.text;
         assert!(has(cause, "checks", "STEAL"), "{cause:#}\n{text}");
-        check_follows(measured, "busy_neighbour", "LAG");
+        assert!(cause["sets_load"].as_bool().unwrap(), "{cause:#}\n{text}");
         assert!(cause["sentence"].as_str().unwrap().starts_with("busy neighbour: "), "{cause:#}");
         check_no_threads(measured);
     };
-    let load =
-        ["-r", "2000", "-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "4", "-T", "1", "--cpus", &cpu];
+    let allowed = format!("{ACCEPTED},DRIFT,SHIFT");
+    let load = ["-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "4", "-T", "1", "--cpus", &cpu];
+    let load = [&load[..], &["--wait", "spin", "--allow", &allowed]].concat();
     check_named("busy_neighbour", check, || Measured::run(&server.address, &load));
 }
 
@@ -204,7 +215,11 @@ fn a_shared_processor_is_named() {
     let _beside = beside_others();
     let [_, cpu] = two_processors();
     let server = Server::reference(&["--cpus", &cpu]);
-    let load = ["-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "16", "-T", "1", "--cpus", &cpu];
+    let allowed = format!("{ACCEPTED},DRIFT,SHIFT");
+    let load = [
+        "-t", "2s", "--warmup", "0s", "--keys", "1000", "-c", "16", "-T", "1", "--cpus", &cpu, "--allow",
+        &allowed,
+    ];
     for rate in [&[][..], &["-r", "10k"]] {
         let check = |measured: &Measured, cause: &Value| {
             let text = &measured.text;

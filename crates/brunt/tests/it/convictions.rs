@@ -170,9 +170,9 @@ fn the_user_says_how_strictly_a_run_is_judged() {
     let with_errors = format!("{HOST},err");
     let table: [(&[&str], i32, &str, &str); 4] = [
         (&["--allow", HOST], 0, "caution", "\n  ERR       caution: 1 000 of 10 000 requests failed"),
-        (&["--allow", HOST, "--strict"], 3, "not_trusted", "\nNOT TRUSTED: ERR\n"),
+        (&["--allow", HOST, "--strict"], 3, "not_trusted", "NOT TRUSTED: ERR\n"),
         (&["--allow", &with_errors, "--strict"], 0, "not_trusted", "\n  ERR       allowed: 1 000 of 10 000"),
-        (&["--allow", HOST, "--strict", "--allow-untrusted"], 0, "not_trusted", "\nNOT TRUSTED: ERR\n"),
+        (&["--allow", HOST, "--strict", "--allow-untrusted"], 0, "not_trusted", "NOT TRUSTED: ERR\n"),
     ];
     for (judging, exit, found, words) in table {
         let measured = Measured::run(&server.address, &[&flags[..], judging].concat());
