@@ -1,8 +1,7 @@
-//! `--http`: the runs of a command, shown to whoever asks by HTTP while they go on.
+//! An HTTP endpoint: pages that the control thread puts up, shown to whoever asks while a run goes on.
 //!
-//! Not the texts (those are `brunt-report`'s) and not the way they are asked for ([`server`]'s). The control thread takes a look at what it
-//! keeps once a second and puts it up; everything else happens on a thread of its own, which ends with the process. Invariant: the
-//! control thread waits for nobody who asks, and no worker knows of any.
+//! Not what stands on them: that is [`view`]'s for `--http`, and a front end's for another tool's option. Invariant: the control thread
+//! waits for nobody who asks, and no worker knows of any; everything but putting up happens on a thread that ends with the process.
 
 mod address;
 mod board;
@@ -10,159 +9,58 @@ mod connection;
 mod request;
 mod seconds;
 mod server;
+mod view;
 
 pub(crate) use address::HttpAddress;
+pub(crate) use board::{Page, Text};
+pub(crate) use view::HttpView;
 
 use crate::exit::{Exit, Failure};
 use board::Board;
-use brunt_plan::objective::Objective;
-use brunt_plan::plan::Plan;
-use brunt_plan::spec::PlanSpec;
-use brunt_report::live::{Announced, Bounds, HostCounters, LiveRun};
-use brunt_stats::observer::{Event, Observer};
-use brunt_stats::summary::Summary;
-use rustix::param::clock_ticks_per_second;
-use seconds::Seconds;
-use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// Shows the runs of a command.
-pub(crate) struct HttpView {
+/// Pages, and where they are served.
+pub(crate) struct Endpoint {
     board: Arc<Board>,
-    bounds: Bounds,
-    run: Option<LiveRun>,
-    seconds: Seconds,
-    /// Where it listens.
-    pub address: SocketAddr,
+    address: SocketAddr,
+    is_told: bool,
 }
 
-impl HttpView {
-    /// Listens; response times are counted up to the bounds of these objectives, too.
-    pub(crate) fn open(address: HttpAddress, objectives: &[Objective]) -> Result<Self, Failure> {
+impl Endpoint {
+    /// Listens where this option says; each page begins with its text.
+    pub(crate) fn open(
+        option: &str,
+        address: HttpAddress,
+        pages: Vec<Page>,
+        texts: Vec<Text>,
+    ) -> Result<Self, Failure> {
         let refused = |error: &dyn std::fmt::Display| {
             Failure::usage(format!(
-                "--http: '{address}' was given ({error}); accepted: an address of this host and a free port, or port 0 for any that is free"
+                "{option}: '{address}' was given ({error}); accepted: an address of this host and a free port, or port 0 for any that is free"
             ))
         };
         let listener = TcpListener::bind(address.0).map_err(|error| refused(&error))?;
-        let address = listener.local_addr()?;
-        let board = Arc::new(Board::default());
+        let board = Arc::new(Board::new(pages, texts));
+        let (is_told, address) = (address.is_told(), listener.local_addr()?);
         server::start(listener, board.clone()).map_err(|error| Failure::new(Exit::Failed, error))?;
-        Ok(Self { board, bounds: Bounds::of(objectives), run: None, seconds: Seconds::default(), address })
+        Ok(Self { board, address, is_told })
     }
 
-    /// What should be known of it.
-    pub(crate) fn note(&self) -> String {
+    /// Puts up other texts, one for each page.
+    pub(crate) fn put(&self, texts: Vec<Text>) {
+        self.board.put(texts);
+    }
+
+    /// What should be known of it, and whether that must be said: who gave no port does not know it else.
+    pub(crate) fn note(&self) -> (String, bool) {
         let address = self.address;
         let reach = if address.ip().is_loopback() {
             ""
         } else {
             "; other hosts can read the plan and its numbers there"
         };
-        format!(
-            "http://{address}/metrics and http://{address}/summary.json show the run while it goes on{reach}"
-        )
-    }
-
-    fn announced(&self, event: &Event<'_>) -> Option<Announced> {
-        let Event::Run { plan, server, place } = event else { return None };
-        Some(Announced {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            plan: Plan::clone(plan),
-            plan_id: plan_id(plan),
-            server: (*server).to_owned(),
-            place: (*place).clone(),
-            bounds: self.bounds.clone(),
-        })
-    }
-
-    /// Puts up what there is.
-    fn show(&mut self, result: Option<Arc<[u8]>>) {
-        if let Some(run) = &mut self.run {
-            run.host = host_counters();
-        }
-        self.board.put(self.run.clone().map(Arc::new), result);
-    }
-}
-
-impl Observer for HttpView {
-    fn observe(&mut self, event: &Event<'_>) {
-        if let Some(announced) = self.announced(event) {
-            (self.run, self.seconds) = (Some(LiveRun::new(announced)), Seconds::default());
-            self.show(None);
-        }
-        let Some(run) = &mut self.run else { return };
-        match event {
-            Event::Started(window) => {
-                run.start(*window);
-                self.seconds.start(window.start_ns);
-            }
-            Event::Statistics { server, snapshot } => run.hear(*server, snapshot),
-            Event::Interval(interval) => self.seconds.told(interval.worker, interval.end_ns),
-            Event::Tick { now_ns, so_far } => {
-                let Some(at_ns) = self.seconds.take(*now_ns) else { return };
-                run.look(at_ns, so_far);
-                self.show(None);
-            }
-            Event::Ended { summary, .. } => {
-                run.end(*summary);
-                self.show(summary.and_then(result));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The result of a run, as `--json` has it.
-fn result(summary: &Summary) -> Option<Arc<[u8]>> {
-    let mut text = Vec::new();
-    brunt_report::json::write(summary, &mut text).ok()?;
-    Some(text.into())
-}
-
-/// Tells a plan from others, whatever its seed.
-fn plan_id(plan: &Plan) -> String {
-    let mut spec = PlanSpec::from(plan);
-    spec.run.seed = None;
-    format!("{:016x}", rapidhash::v3::rapidhash_v3(spec.to_toml().as_bytes()))
-}
-
-/// What the kernel says of this process and of the host; 0, or nothing, where it does not.
-fn host_counters() -> HostCounters {
-    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let tick_ns = SECOND_NS / clock_ticks_per_second().max(1);
-    let (user, system) = cpu_ticks(&text("/proc/self/stat")).unwrap_or_default();
-    HostCounters {
-        cpu_user_ns: user * tick_ns,
-        cpu_system_ns: system * tick_ns,
-        stolen_ns: brunt_engine::host::ticks(&text("/proc/stat"), "cpu").map(|ticks| ticks.stolen * tick_ns),
-    }
-}
-
-/// User and system time of a process. Its name, the second field, may hold anything.
-fn cpu_ticks(stat: &str) -> Option<(u64, u64)> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processor_time_of_a_process() {
-        let rest = "R 1 2 3 4 5 6 7 8 9 10 250 31 0 0 20";
-        let table = [
-            (format!("7 (brunt) {rest}"), Some((250, 31))),
-            (format!("7 (a) b 1 (c) {rest}"), Some((250, 31))),
-            ("7 (brunt) R 1 2".to_owned(), None),
-            (String::new(), None),
-        ];
-        for (stat, expected) in table {
-            assert_eq!(cpu_ticks(&stat), expected, "{stat}");
-        }
+        let pages: Vec<String> = self.board.paths().map(|path| format!("http://{address}{path}")).collect();
+        (format!("{} show the run while it goes on{reach}", pages.join(" and ")), !self.is_told)
     }
 }

@@ -26,10 +26,9 @@ impl<'a> Observers<'a> {
         let mut observers = Self(vec![Box::new(Progress::new(flags))]);
         if let Some(address) = flags.http {
             let view = HttpView::open(address, objectives)?;
-            match address.is_told() {
-                true => observers.note(&view.note()),
-                // Who is not told where it listens cannot ask.
-                false => say(format_args!("note: {}", view.note())),
+            match view.endpoint.note() {
+                (note, true) => say(format_args!("note: {note}")),
+                (note, false) => observers.note(&note),
             }
             observers.0.push(Box::new(view));
         }

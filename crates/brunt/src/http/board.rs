@@ -1,103 +1,81 @@
 //! What there is to show: put up by the control thread, read by the thread that serves.
 //!
-//! Invariants: neither waits for the other longer than a pointer takes to copy; a page is written once for whatever stands there, however
-//! many ask for it.
+//! Invariants: neither waits for the other longer than a pointer takes to copy; a page is written when it is first asked for, and once,
+//! however many ask for it.
 
-use brunt_report::live::{self, LiveRun};
-use brunt_report::metrics;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The run at its last whole second, and its result when it has ended.
-#[derive(Clone, Debug, Default)]
-struct Shown {
-    run: Option<Arc<LiveRun>>,
-    result: Option<Arc<[u8]>>,
-    /// How often something was put up.
-    number: u64,
+/// The text of a page, or how it will be written.
+pub(crate) type Text = LazyLock<Arc<[u8]>, Box<dyn FnOnce() -> Arc<[u8]> + Send>>;
+
+/// A page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    /// Where it is; without, it is wherever no other page is.
+    pub path: Option<&'static str>,
+    /// What it is.
+    pub content_type: &'static str,
 }
 
-/// Where it stands.
-#[derive(Debug, Default)]
-pub(super) struct Board(Mutex<Shown>);
+/// The pages, and what stands on them.
+#[derive(Debug)]
+pub(super) struct Board {
+    pages: Vec<Page>,
+    texts: Mutex<Arc<[Text]>>,
+}
 
 impl Board {
-    /// Puts up something else.
-    pub(super) fn put(&self, run: Option<Arc<LiveRun>>, result: Option<Arc<[u8]>>) {
-        let mut shown = self.shown();
-        *shown = Shown { run, result, number: shown.number + 1 };
+    /// Pages with their texts.
+    pub(super) fn new(pages: Vec<Page>, texts: Vec<Text>) -> Self {
+        assert_eq!(pages.len(), texts.len(), "a page without text");
+        Self { pages, texts: Mutex::new(texts.into()) }
     }
 
-    /// Nothing that can panic happens while it is held.
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A page by its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
-    Metrics,
-    Summary,
-}
-
-impl Page {
-    /// All of them.
-    pub(super) const ALL: [Self; 2] = [Self::Metrics, Self::Summary];
-
-    /// Where it is.
-    pub(super) const fn path(self) -> &'static str {
-        match self {
-            Self::Metrics => "/metrics",
-            Self::Summary => "/summary.json",
-        }
+    /// Puts up other texts.
+    pub(super) fn put(&self, texts: Vec<Text>) {
+        assert_eq!(self.pages.len(), texts.len(), "a page without text");
+        // Nothing that can panic happens while it is held, here and below.
+        *self.texts.lock().unwrap_or_else(PoisonError::into_inner) = texts.into();
     }
 
-    /// What it is.
-    pub(super) const fn content_type(self) -> &'static str {
-        match self {
-            Self::Metrics => metrics::CONTENT_TYPE,
-            Self::Summary => "application/json",
-        }
+    /// The number of the page at a path.
+    pub(super) fn find(&self, path: &str) -> Option<usize> {
+        let at = |path: Option<&str>| self.pages.iter().position(|page| page.path == path);
+        at(Some(path)).or_else(|| at(None))
     }
 
-    fn write(self, shown: &Shown) -> Arc<[u8]> {
-        match (self, &shown.result) {
-            (Self::Metrics, _) => metrics::text(shown.run.as_deref()).into_bytes().into(),
-            (Self::Summary, Some(result)) => result.clone(),
-            (Self::Summary, None) => {
-                let mut text = Vec::new();
-                // Memory takes everything, and every key of a plan is text.
-                let _ = live::json::write(shown.run.as_deref(), &mut text);
-                text.into()
-            }
-        }
+    /// What stands on a page now, and what it is.
+    pub(super) fn page(&self, number: usize) -> (Arc<[u8]>, &'static str) {
+        let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ((*texts[number]).clone(), self.pages[number].content_type)
+    }
+
+    /// Where there are pages.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &'static str> {
+        self.pages.iter().filter_map(|page| page.path)
     }
 }
 
-/// The pages as they were written last.
-#[derive(Debug)]
-pub(super) struct Pages {
-    board: Arc<Board>,
-    /// With the number of what they show.
-    written: [Option<(u64, Arc<[u8]>)>; Page::ALL.len()],
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
-impl Pages {
-    /// Of what stands there.
-    pub(super) fn of(board: Arc<Board>) -> Self {
-        Self { board, written: Default::default() }
-    }
-
-    /// A page of what stands there now.
-    pub(super) fn get(&mut self, page: Page) -> Arc<[u8]> {
-        let shown = self.board.shown().clone();
-        match &self.written[page as usize] {
-            Some((number, text)) if *number == shown.number => text.clone(),
-            _ => {
-                let text = page.write(&shown);
-                self.written[page as usize] = Some((shown.number, text.clone()));
-                text
-            }
-        }
+    #[test]
+    fn a_page_is_written_when_it_is_asked_for() {
+        let written = Arc::new(AtomicU32::new(0));
+        let texts = || -> Vec<Text> {
+            let written = written.clone();
+            let counted = move || format!("{}", written.fetch_add(1, Ordering::Relaxed)).into_bytes().into();
+            vec![Text::new(Box::new(counted)), Text::new(Box::new(|| Arc::from(*b"other")))]
+        };
+        let page = |path| Page { path, content_type: "text/plain" };
+        let board = Board::new(vec![page(Some("/a")), page(None)], texts());
+        let says = |path: &str| String::from_utf8(board.page(board.find(path).unwrap()).0.to_vec()).unwrap();
+        board.put(texts());
+        assert_eq!([says("/"), says("/a"), says("/a"), says("/a/")], ["other", "0", "0", "other"]);
+        board.put(texts());
+        assert_eq!(says("/a"), "1");
+        assert_eq!(board.paths().collect::<Vec<_>>(), ["/a"]);
     }
 }

@@ -3,7 +3,7 @@
 //! Not the loop. One request each: who scrapes once a second loses nothing by it, and nobody keeps a place. Invariants: each step ends by
 //! its deadline whatever the peer does; what comes in is bounded by [`HEAD_MAX`], what goes out is shared with all who ask for it.
 
-use super::board::Pages;
+use super::board::Board;
 use super::request::{HEAD_MAX, Head, Refusal, read};
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
@@ -58,23 +58,23 @@ impl Connection {
     }
 
     /// Something has happened on the socket.
-    pub(super) fn advance(&mut self, now: Instant, pages: &mut Pages) -> Next {
+    pub(super) fn advance(&mut self, now: Instant, board: &Board) -> Next {
         match self.state {
-            State::Asking(_) => self.take_in(now, pages),
+            State::Asking(_) => self.take_in(now, board),
             State::Answering { .. } => self.send(now),
             State::Leaving => self.leave(),
         }
     }
 
     /// Its time is up.
-    pub(super) fn expire(&mut self, now: Instant) -> Next {
+    pub(super) fn expire(&mut self, now: Instant, board: &Board) -> Next {
         match &self.state {
-            State::Asking(head) if !head.is_empty() => self.refuse(Refusal::TooSlow, false, now),
+            State::Asking(head) if !head.is_empty() => self.refuse(Refusal::TooSlow, false, board, now),
             _ => Next::Close,
         }
     }
 
-    fn take_in(&mut self, now: Instant, pages: &mut Pages) -> Next {
+    fn take_in(&mut self, now: Instant, board: &Board) -> Next {
         let State::Asking(head) = &mut self.state else { return Next::Stay };
         let mut bytes = [0; HEAD_MAX];
         let room = HEAD_MAX - head.len();
@@ -83,20 +83,21 @@ impl Connection {
             Ok(len) => head.extend_from_slice(&bytes[..len]),
             Err(error) => return after(&error),
         }
-        match read(head) {
+        match read(head, board) {
             Head::Unfinished => Next::Stay,
-            Head::Refused { refusal, is_head_only } => self.refuse(refusal, is_head_only, now),
+            Head::Refused { refusal, is_head_only } => self.refuse(refusal, is_head_only, board, now),
             Head::Page { page, is_head_only } => {
-                let head = |len| head_of("200 OK", page.content_type(), "Cache-Control: no-store\r\n", len);
-                self.answer(head, pages.get(page), is_head_only, now)
+                let (text, content_type) = board.page(page);
+                let head = |len| head_of("200 OK", content_type, "Cache-Control: no-store\r\n", len);
+                self.answer(head, text, is_head_only, now)
             }
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal, is_head_only: bool, now: Instant) -> Next {
+    fn refuse(&mut self, refusal: Refusal, is_head_only: bool, board: &Board, now: Instant) -> Next {
         let allow = if refusal == Refusal::NoMethod { "Allow: GET, HEAD\r\n" } else { "" };
         let head = |len| head_of(refusal.status(), "text/plain; charset=utf-8", allow, len);
-        self.answer(head, refusal.text().into_bytes().into(), is_head_only, now)
+        self.answer(head, refusal.text(board).into_bytes().into(), is_head_only, now)
     }
 
     fn answer(
@@ -159,7 +160,7 @@ fn head_of(status: &str, content_type: &str, more: &str, len: usize) -> Vec<u8> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::board::Board;
+    use super::super::board::{Page, Text};
     use super::*;
     use std::net::TcpListener;
 
@@ -172,14 +173,15 @@ mod tests {
         (Connection::new(stream, now), peer)
     }
 
-    fn pages() -> Pages {
-        Pages::of(Arc::new(Board::default()))
+    fn board() -> Board {
+        let page = Page { path: Some("/metrics"), content_type: "text/plain" };
+        Board::new(vec![page], vec![Text::new(Box::new(|| Arc::from(*b"# EOF\n")))])
     }
 
     /// Advances until this has become of it; what is on its way through the loopback comes at some time.
     fn advance_until(connection: &mut Connection, now: Instant, is_so: impl Fn(&State) -> bool) {
         while !is_so(&connection.state) {
-            assert_eq!(connection.advance(now, &mut pages()), Next::Stay);
+            assert_eq!(connection.advance(now, &board()), Next::Stay);
             std::thread::yield_now();
         }
     }
@@ -202,7 +204,7 @@ mod tests {
         // What is said behind it does no harm, and the peer's end is ours.
         peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         drop(peer);
-        while connection.advance(now, &mut pages()) == Next::Stay {
+        while connection.advance(now, &board()) == Next::Stay {
             std::thread::yield_now();
         }
     }
@@ -212,7 +214,7 @@ mod tests {
         let now = Instant::now();
         let (mut silent, _peer) = connected(now);
         assert_eq!(silent.deadline, now + STEP);
-        assert_eq!(silent.expire(now + STEP), Next::Close);
+        assert_eq!(silent.expire(now + STEP, &board()), Next::Close);
 
         let (mut slow, mut peer) = connected(now);
         peer.write_all(b"GET /me").unwrap();
@@ -225,11 +227,11 @@ mod tests {
             |state| matches!(state, State::Asking(head) if head.len() == 8),
         );
         assert_eq!(slow.deadline, now + STEP);
-        assert_eq!(slow.expire(now + STEP), Next::Stay);
+        assert_eq!(slow.expire(now + STEP, &board()), Next::Stay);
         assert_eq!(slow.deadline, now + STEP + LEAVE);
         let text = text_of(peer);
         assert!(text.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{text}");
-        assert_eq!(slow.expire(now + STEP + LEAVE), Next::Close);
+        assert_eq!(slow.expire(now + STEP + LEAVE, &board()), Next::Close);
     }
 
     /// The answer to one who does not read it waits until its time is up, and no longer.
@@ -245,6 +247,6 @@ mod tests {
         );
         assert!(matches!(connection.state, State::Answering { sent, .. } if sent > 0));
         assert_eq!(connection.deadline, now + STEP);
-        assert_eq!(connection.expire(now + STEP), Next::Close);
+        assert_eq!(connection.expire(now + STEP, &board()), Next::Close);
     }
 }

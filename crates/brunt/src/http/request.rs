@@ -3,7 +3,7 @@
 //! Not a connection and not a page. Bodies of requests are not read. Invariant: whatever the bytes are, there is an answer as soon as no
 //! further byte can make a request of them.
 
-use super::board::Page;
+use super::board::Board;
 use httparse::{EMPTY_HEADER, Error, Status};
 
 /// A head is no longer: what browsers send takes a tenth of it.
@@ -15,8 +15,8 @@ const HEADERS_MAX: usize = 64;
 pub(super) enum Head {
     /// There is more to come.
     Unfinished,
-    /// A page is asked for.
-    Page { page: Page, is_head_only: bool },
+    /// The page of this number is asked for.
+    Page { page: usize, is_head_only: bool },
     /// There is none.
     Refused { refusal: Refusal, is_head_only: bool },
 }
@@ -49,11 +49,13 @@ impl Refusal {
     }
 
     /// For who asked.
-    pub(super) fn text(self) -> String {
-        let paths = Page::ALL.map(Page::path).join(" and ");
+    pub(super) fn text(self, board: &Board) -> String {
         match self {
             Self::NoRequest => "this is no HTTP request\n".to_owned(),
-            Self::NoPage => format!("nothing is here; there are {paths}\n"),
+            Self::NoPage => {
+                let paths: Vec<_> = board.paths().collect();
+                format!("nothing is here; there are {}\n", paths.join(" and "))
+            }
             Self::NoMethod => "pages can only be read: GET or HEAD\n".to_owned(),
             Self::TooSlow => "the request did not come in time\n".to_owned(),
             Self::TooLong => format!("the request is longer than {HEAD_MAX} bytes\n"),
@@ -62,7 +64,7 @@ impl Refusal {
 }
 
 /// Reads what has come of a head.
-pub(super) fn read(bytes: &[u8]) -> Head {
+pub(super) fn read(bytes: &[u8], board: &Board) -> Head {
     let mut headers = [EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let parsed = request.parse(bytes);
@@ -73,7 +75,7 @@ pub(super) fn read(bytes: &[u8]) -> Head {
         Ok(Status::Partial) | Err(Error::TooManyHeaders) => refused(Refusal::TooLong),
         Err(_) => refused(Refusal::NoRequest),
         Ok(Status::Complete(_)) => match (request.method, request.path) {
-            (Some("GET" | "HEAD"), Some(target)) => match page_at(target) {
+            (Some("GET" | "HEAD"), Some(target)) => match path_of(target).and_then(|path| board.find(path)) {
                 Some(page) => Head::Page { page, is_head_only },
                 None => refused(Refusal::NoPage),
             },
@@ -82,19 +84,33 @@ pub(super) fn read(bytes: &[u8]) -> Head {
     }
 }
 
-/// The page of a target, which may have a query, and in front of the path the host, as who asks a proxy writes it.
-fn page_at(target: &str) -> Option<Page> {
+/// The path of a target, which may have a query, and in front of the path the host, as who asks a proxy writes it.
+fn path_of(target: &str) -> Option<&str> {
     let path = match target.strip_prefix("http://") {
         Some(rest) => &rest[rest.find('/')?..],
         None => target,
     };
-    let path = path.split(['?', '#']).next()?;
-    Page::ALL.into_iter().find(|page| page.path() == path)
+    path.split(['?', '#']).next()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::board::{Page, Text};
     use super::*;
+    use std::sync::Arc;
+
+    const METRICS: usize = 0;
+    const SUMMARY: usize = 1;
+
+    fn board(paths: &[Option<&'static str>]) -> Board {
+        let page = |path: &Option<&'static str>| Page { path: *path, content_type: "text/plain" };
+        let texts = paths.iter().map(|_| Text::new(Box::new(Arc::default))).collect();
+        Board::new(paths.iter().map(page).collect(), texts)
+    }
+
+    fn read(bytes: &[u8]) -> Head {
+        super::read(bytes, &board(&[Some("/metrics"), Some("/summary.json")]))
+    }
 
     #[test]
     fn heads_and_what_they_ask_for() {
@@ -103,13 +119,13 @@ mod tests {
         let long = format!("GET /metrics HTTP/1.1\r\nA: {}", "a".repeat(HEAD_MAX));
         let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(HEADERS_MAX + 1));
         let table: [(&str, Head); 24] = [
-            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", page(Page::Metrics)),
-            ("GET /metrics HTTP/1.0\r\n\r\n", page(Page::Metrics)),
-            ("GET /metrics HTTP/1.1\n\n", page(Page::Metrics)),
-            ("GET /summary.json?a=b HTTP/1.1\r\n\r\n", page(Page::Summary)),
-            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\n\r\n", page(Page::Metrics)),
-            ("GET /metrics HTTP/1.1\r\n\r\nGET /more", page(Page::Metrics)),
-            ("HEAD /metrics HTTP/1.1\r\n\r\n", Head::Page { page: Page::Metrics, is_head_only: true }),
+            ("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.0\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.1\n\n", page(METRICS)),
+            ("GET /summary.json?a=b HTTP/1.1\r\n\r\n", page(SUMMARY)),
+            ("GET http://127.0.0.1:9090/metrics HTTP/1.1\r\n\r\n", page(METRICS)),
+            ("GET /metrics HTTP/1.1\r\n\r\nGET /more", page(METRICS)),
+            ("HEAD /metrics HTTP/1.1\r\n\r\n", Head::Page { page: METRICS, is_head_only: true }),
             ("HEAD /other HTTP/1.1\r\n\r\n", Head::Refused { refusal: Refusal::NoPage, is_head_only: true }),
             ("", Head::Unfinished),
             ("G", Head::Unfinished),
@@ -140,6 +156,21 @@ mod tests {
         let whole = b"GET /summary.json HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n";
         for len in 0..whole.len() {
             assert_eq!(read(&whole[..len]), Head::Unfinished, "{len}");
+        }
+    }
+
+    #[test]
+    fn a_page_may_be_everywhere() {
+        let board = board(&[Some("/metrics"), None]);
+        for (target, page) in
+            [("/metrics", 0), ("/", 1), ("/metrics/", 1), ("/a?b", 1), ("http://a/metrics", 0)]
+        {
+            let head = format!("GET {target} HTTP/1.1\r\n\r\n");
+            assert_eq!(
+                super::read(head.as_bytes(), &board),
+                Head::Page { page, is_head_only: false },
+                "{target}"
+            );
         }
     }
 }

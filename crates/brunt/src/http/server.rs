@@ -3,7 +3,7 @@
 //! Not the protocol ([`request`](super::request)) and not the pages. Invariants: at most [`CONNECTIONS_MAX`] connections stand, and a new one takes the place of
 //! the one that is nearest to its deadline; without a connection nothing happens at all.
 
-use super::board::{Board, Pages};
+use super::board::Board;
 use super::connection::{Connection, Next};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::setpriority_process;
@@ -23,8 +23,7 @@ const NICE: i32 = 10;
 /// Serves on a thread that ends with the process.
 pub(super) fn start(listener: TcpListener, board: Arc<Board>) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let mut server =
-        Server { listener, connections: Vec::new(), accepts_from: Instant::now(), pages: Pages::of(board) };
+    let mut server = Server { listener, connections: Vec::new(), accepts_from: Instant::now(), board };
     let named = std::thread::Builder::new().name("brunt-http".to_owned());
     named.spawn(move || {
         // Where it is refused, it only comes no later than others.
@@ -40,7 +39,7 @@ struct Server {
     listener: TcpListener,
     connections: Vec<Connection>,
     accepts_from: Instant,
-    pages: Pages,
+    board: Arc<Board>,
 }
 
 impl Server {
@@ -48,14 +47,14 @@ impl Server {
     fn turn(&mut self) {
         let (can_accept, ready) = self.wait();
         let now = Instant::now();
-        let pages = &mut self.pages;
+        let board = &self.board;
         let mut ready = ready.into_iter();
         self.connections.retain_mut(|connection| {
             let is_ready = ready.next().unwrap_or(false);
             let next = if is_ready {
-                connection.advance(now, pages)
+                connection.advance(now, board)
             } else if now >= connection.deadline {
-                connection.expire(now)
+                connection.expire(now, board)
             } else {
                 Next::Stay
             };
