@@ -24,6 +24,9 @@ use brunt_stats::tap::Tap;
 use brunt_stats::worker_counts::WorkerCounts;
 use std::borrow::Cow;
 
+/// Quantities that are derived from samples.
+const OF_SAMPLES: [MeterKind; 3] = [MeterKind::FirstByte, MeterKind::HitTime, MeterKind::MissTime];
+
 /// A set with the slice of time it covers.
 #[derive(Debug)]
 pub(crate) struct Filled {
@@ -79,7 +82,7 @@ impl Recording {
                 .any(|kind| metered[*kind as usize]),
             tap: Tap::new(samples_max),
             is_tapped: samples_max > 0,
-            minds_samples: samples_max > 0 || metered[MeterKind::FirstByte as usize],
+            minds_samples: samples_max > 0 || OF_SAMPLES.iter().any(|kind| metered[*kind as usize]),
             window: (u64::MAX, u64::MAX),
             counts: WorkerCounts::default(),
             presence: Presence::default(),
@@ -312,6 +315,12 @@ impl Recording {
     fn mind(&mut self, sample: &Sample) {
         if sample.outcome.reply != ReplyKind::None {
             self.meter(MeterKind::FirstByte, sample.times.first_byte_ns());
+        }
+        match sample.outcome.reply {
+            _ if !sample.outcome.class.is_completed() => {}
+            ReplyKind::Value => self.meter(MeterKind::HitTime, sample.times.response_ns()),
+            ReplyKind::NotFound => self.meter(MeterKind::MissTime, sample.times.response_ns()),
+            _ => {}
         }
         if self.is_tapped {
             self.tap.offer(sample);

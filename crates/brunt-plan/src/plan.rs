@@ -366,6 +366,10 @@ words! {
         ConnectionTime = "connection-time",
         /// Nanoseconds from when a request was sent until the first byte of its reply was read.
         FirstByte = "first-byte",
+        /// Response time in nanoseconds of completed requests whose reply has a value.
+        HitTime = "hit-time",
+        /// Response time in nanoseconds of completed requests whose reply says that there is no such key.
+        MissTime = "miss-time",
         /// Nanoseconds from when the TCP connection stands until its TLS handshake is over.
         HandshakeTime = "handshake-time",
         /// Nanoseconds a timed sleep ended late.

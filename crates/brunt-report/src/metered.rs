@@ -28,6 +28,8 @@ impl Unit {
             MeterKind::ConnectTime
             | MeterKind::ConnectionTime
             | MeterKind::FirstByte
+            | MeterKind::HitTime
+            | MeterKind::MissTime
             | MeterKind::HandshakeTime
             | MeterKind::Oversleep
             | MeterKind::SendCost

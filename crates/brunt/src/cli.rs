@@ -772,7 +772,7 @@ pub(crate) struct MeasuringFlags {
     #[arg(long, value_name = "WHOSE")]
     pub timestamps: Option<Timestamps>,
     /// Meter a quantity too (repeatable): outstanding, request-size, response-size, value-received, connect-time,
-    /// connection-time, first-byte, oversleep, send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
+    /// connection-time, first-byte, hit-time, miss-time, oversleep, send-cost; with --timestamps kernel also stack-out, wire-and-server, stack-in
     #[arg(long, value_name = "QUANTITY")]
     pub meter: Vec<MeterKind>,
     /// Print these percentiles, such as 50,75,90,99.9; they have their intervals, and may be asserted [default: 50,90,99,99.9,99.99]

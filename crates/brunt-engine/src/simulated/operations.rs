@@ -439,6 +439,33 @@ fn first_bytes_are_metered_as_samples_have_them() {
     }
 }
 
+/// Hits and misses have response times of their own, and errors none.
+#[test]
+fn hits_and_misses_are_metered_apart() {
+    let faults = Faults { error_every: brunt_server::Every::new(40), ..Faults::default() };
+    let outcome = simulate(
+        "connections = 2\ndepth = 3\nrequests = 2000\nwarmup = '0s'\nkeys = 10\nmix = 'get=5,delete=1,set=1'\npreload = false\n\
+         meter = ['hit-time', 'miss-time']",
+        SimOptions {
+            server: CoreOptions { faults, service: Service::Fixed(30 * US), ..CoreOptions::default() },
+            latency_ns: 10 * US,
+            ..SimOptions::default()
+        },
+    );
+    check_books(&outcome);
+    for (kind, reply) in [(MeterKind::HitTime, ReplyKind::Value), (MeterKind::MissTime, ReplyKind::NotFound)]
+    {
+        let of_kind = outcome.samples.iter().filter(|sample| sample.outcome.reply == reply);
+        let expected: Vec<u64> = of_kind.map(|sample| sample.times.response_ns()).collect();
+        let moments = outcome.meter(kind).histogram.moments();
+        assert!(expected.len() > 300, "{reply:?}: {}", expected.len());
+        assert_eq!(
+            (moments.count, moments.sum),
+            (expected.len() as u64, expected.iter().map(|ns| u128::from(*ns)).sum())
+        );
+    }
+}
+
 /// A whole reply is one value, in however many pieces it comes, and all values together are the bytes that came.
 #[test]
 fn replies_are_metered_by_their_bytes() {
